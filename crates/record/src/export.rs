@@ -1,0 +1,79 @@
+//! The same figures in other tools' formats. Each function is pure: record in, text out.
+
+use std::fmt::Write;
+
+use crate::Record;
+
+/// Every bucket of every series, one a line, with a header line. Values in ns, counts exact.
+#[must_use]
+pub fn csv(record: &Record) -> String {
+    let mut out = String::from("phase,role,cpu,period_ns,histogram,value_ns,count\n");
+    for series in &record.series {
+        let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
+        for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
+            for (value_ns, count) in histogram.iter() {
+                let (phase, role, period_ns) = (&series.phase, &series.role, series.period_ns);
+                let _ = writeln!(out, "{phase},{role},{cpu},{period_ns},{kind},{value_ns},{count}");
+            }
+        }
+    }
+    out
+}
+
+/// Percentiles of the corrected histograms in the text form that HdrHistogram plotters read (`.hgrm`).
+///
+/// One block a series, values in us. Columns: value, percentile 0 to 1, count so far, 1 / (1 - percentile).
+#[must_use]
+pub fn hgrm(record: &Record) -> String {
+    let mut out = String::new();
+    for series in &record.series {
+        let total = series.corrected.total();
+        let _ = writeln!(out, "# {} {} ({}), corrected, us", series.phase, series.place(), series.role);
+        let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+        let mut seen = 0;
+        for (value_ns, count) in series.corrected.iter() {
+            seen += count;
+            let share = seen as f64 / total as f64;
+            let value_us = value_ns as f64 / 1e3;
+            if seen < total {
+                let _ = writeln!(out, "{value_us:12.3} {share:14.12} {seen:10} {:14.2}", 1.0 / (1.0 - share));
+            } else {
+                let _ = writeln!(out, "{value_us:12.3} {share:14.12} {seen:10}");
+            }
+        }
+        let max_us = series.max_ns.unwrap_or_default() as f64 / 1e3;
+        let _ = writeln!(out, "#[Max = {max_us:.3}, Total count = {total}]\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Series;
+
+    fn record() -> Record {
+        let mut series =
+            Series { phase: "rest".into(), role: "timer".into(), cpu: Some(1), period_ns: 1000, ..Series::default() };
+        series.raw.add(5, 3);
+        series.raw.record(2500);
+        series.max_ns = Some(2500);
+        series.corrected = series.raw.corrected(&[2500], 1000);
+        Record { series: vec![series], ..Record::default() }
+    }
+
+    #[test]
+    fn csv_has_a_line_a_bucket() {
+        let expected = "phase,role,cpu,period_ns,histogram,value_ns,count\nrest,timer,1,1000,raw,5,3\nrest,timer,1,1000,raw,2501,1\n\
+            rest,timer,1,1000,corrected,5,3\nrest,timer,1,1000,corrected,500,1\nrest,timer,1,1000,corrected,1500,1\n\
+            rest,timer,1,1000,corrected,2501,1\n";
+        assert_eq!(csv(&record()), expected);
+    }
+
+    #[test]
+    fn hgrm_ends_at_one() {
+        let text = hgrm(&record());
+        assert!(text.contains("0.500000000000          3           2.00"), "{text}");
+        assert!(text.contains("1.000000000000          6\n"), "{text}");
+    }
+}

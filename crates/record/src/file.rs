@@ -1,0 +1,144 @@
+//! Reading a record, and writing it so that it is whole at every moment.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use crate::{Record, SCHEMA};
+
+/// Why a record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not a record.
+    #[error("{} is not a run record: {reason}", path.display())]
+    NotARecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// When the file cannot be read, is not JSON, or is not of schema `punctual.run/1`.
+pub fn read(path: &Path) -> Result<Record, FileError> {
+    let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    parse(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
+}
+
+/// Reads a record from memory; the error says what is wrong in one line.
+///
+/// # Errors
+/// When the bytes are not JSON, or not of schema `punctual.run/1`.
+pub fn parse(bytes: &[u8]) -> Result<Record, String> {
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON ({error})"))?;
+    match value.get("schema").and_then(|schema| schema.as_str()) {
+        Some(SCHEMA) => {}
+        Some(other) => return Err(format!("its schema is {other:?}, this version reads {SCHEMA:?}")),
+        None => return Err(format!("it has no \"schema\": {SCHEMA:?}")),
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// The document as bytes.
+#[must_use]
+pub fn to_json(record: &Record) -> Vec<u8> {
+    let mut json = serde_json::to_vec(record).expect("a record has no map with keys that are not strings");
+    json.push(b'\n');
+    json
+}
+
+/// Writes `bytes` to `path` so that the file holds the old content or the new at every moment, power cuts included.
+///
+/// # Errors
+/// When the folder is not writable or the disk is full; the file then holds what it held before.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.new"));
+    let written = (|| {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&beside, path)
+    })();
+    written.map_err(|source| {
+        // Best effort: the error that matters is the one reported.
+        let _ = fs::remove_file(&beside);
+        FileError::Write { path: path.to_owned(), source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn minimal() -> Record {
+        Record { schema: SCHEMA.into(), ..Record::default() }
+    }
+
+    #[test]
+    fn unknown_fields_are_kept() {
+        let mut value = serde_json::to_value(minimal()).unwrap();
+        value["from_the_future"] = json!({"a": [1, 2]});
+        value["machine"]["colour"] = json!("green");
+        let record = parse(&serde_json::to_vec(&value).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(&record).unwrap(), value);
+    }
+
+    #[test]
+    fn what_is_not_a_record_is_refused_in_one_line() {
+        for (bytes, expected) in [
+            (&b"not json"[..], "not JSON"),
+            (b"{}", "no \"schema\""),
+            (br#"{"schema":"punctual.run/2"}"#, "its schema is \"punctual.run/2\""),
+            (br#"{"schema":"punctual.run/1"}"#, "missing field"),
+        ] {
+            let error = parse(bytes).unwrap_err();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.punctual.json");
+        write_atomic(&path, b"old").unwrap();
+        fs::create_dir(dir.path().join(".a.punctual.json.new")).unwrap();
+        assert!(write_atomic(&path, b"new").is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_record_holds_to_its_schema() {
+        let schema = crate::json_schema();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let mut record = minimal();
+        record.series.push(crate::Series::default());
+        record.phases.push(crate::Phase::default());
+        record.uses.push(crate::UseVerdict::default());
+        let value = serde_json::to_value(&record).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}

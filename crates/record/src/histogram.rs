@@ -1,0 +1,224 @@
+//! Sparse histograms: what the record holds and what percentiles are read from.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::layout;
+
+/// Counts by value, 3 significant digits, no upper end. Negative values are early wake-ups.
+///
+/// In JSON: `{"buckets": [[value_ns, count], …]}` in rising order. A bucket is named by its value farthest from zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Wire", into = "Wire")]
+#[schemars(with = "Wire")]
+pub struct Histogram {
+    counts: BTreeMap<i64, u64>,
+    total: u64,
+}
+
+/// The form a histogram has in JSON.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Histogram")]
+struct Wire {
+    /// `[value_ns, count]`, rising; a bucket is named by its value farthest from zero.
+    buckets: Vec<(i64, u64)>,
+}
+
+impl Histogram {
+    /// Counts one value.
+    pub fn record(&mut self, value_ns: i64) {
+        self.add(value_ns, 1);
+    }
+
+    /// Counts a value `count` times.
+    pub fn add(&mut self, value_ns: i64, count: u64) {
+        if count > 0 {
+            *self.counts.entry(bucket_of(value_ns)).or_default() += count;
+            self.total += count;
+        }
+    }
+
+    /// Adds another histogram's counts to this one.
+    pub fn merge(&mut self, other: &Self) {
+        for (value_ns, count) in other.iter() {
+            self.add(value_ns, count);
+        }
+    }
+
+    /// How many values were counted.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether nothing was counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The buckets that hold something, rising: value in ns, count.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
+        self.counts.iter().map(|(&v, &c)| (v, c))
+    }
+
+    /// The smallest value at or below which `percent` of the counts lie; `None` when empty.
+    ///
+    /// `percent` is 0 to 100; 50 is the median. Never smaller than the exact percentile, and larger by less than a
+    /// thousandth.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<i64> {
+        let rank = ((percent / 100.0 * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
+        let mut seen = 0;
+        self.iter()
+            .find(|&(_, count)| {
+                seen += count;
+                seen >= rank
+            })
+            .map(|(value_ns, _)| value_ns)
+    }
+
+    /// How many counted values are above `limit_ns`, as far as 3 digits tell: a bucket that straddles the limit counts
+    /// as above it.
+    #[must_use]
+    pub fn count_above(&self, limit_ns: i64) -> u64 {
+        self.counts.range(limit_ns.saturating_add(1)..).map(|(_, &count)| count).sum()
+    }
+
+    /// Counts a wake-up `lateness_ns` late and the deadlines that it ran over: L, L-T, L-2T, … down to 0.
+    ///
+    /// The cost grows with the number of buckets on the way, not with the number of deadlines.
+    pub fn record_with_omitted(&mut self, lateness_ns: i64, period_ns: u64) {
+        self.add_with_omitted(lateness_ns, period_ns, 1);
+    }
+
+    fn add_with_omitted(&mut self, lateness_ns: i64, period_ns: u64, times: u64) {
+        self.add(lateness_ns, times);
+        let Ok(mut rest) = u64::try_from(lateness_ns) else { return };
+        if period_ns == 0 {
+            return;
+        }
+        while rest >= period_ns {
+            rest -= period_ns;
+            let lowest = layout::lowest_in(layout::index_of(rest));
+            let in_bucket = (rest - lowest) / period_ns;
+            self.add(rest as i64, (in_bucket + 1) * times);
+            rest -= in_bucket * period_ns;
+        }
+    }
+
+    /// The histogram without coordinated omission: each late wake-up also stands for the deadlines it ran over.
+    ///
+    /// `exact_ns` holds the exact lateness of those wake-ups of `self` that were a period or more late, as many as are
+    /// known; the rest are taken at their bucket's value. The total is that of `self` plus the missed deadlines.
+    #[must_use]
+    pub fn corrected(&self, exact_ns: &[i64], period_ns: u64) -> Self {
+        let mut unknown: BTreeMap<i64, u64> = self.counts.clone();
+        let mut corrected = Self::default();
+        for &lateness_ns in exact_ns {
+            if let Some(count) = unknown.get_mut(&bucket_of(lateness_ns)).filter(|count| **count > 0) {
+                *count -= 1;
+                corrected.record_with_omitted(lateness_ns, period_ns);
+            }
+        }
+        for (lateness_ns, count) in unknown {
+            if count > 0 {
+                corrected.add_with_omitted(lateness_ns, period_ns, count);
+            }
+        }
+        corrected
+    }
+}
+
+/// The name of the bucket that holds `value_ns`: its value farthest from zero.
+fn bucket_of(value_ns: i64) -> i64 {
+    let named = layout::highest_in(layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64))) as i64;
+    if value_ns < 0 { -named } else { named }
+}
+
+impl From<Wire> for Histogram {
+    fn from(wire: Wire) -> Self {
+        let mut histogram = Self::default();
+        for (value_ns, count) in wire.buckets {
+            histogram.add(value_ns, count);
+        }
+        histogram
+    }
+}
+
+impl From<Histogram> for Wire {
+    fn from(histogram: Histogram) -> Self {
+        Self { buckets: histogram.counts.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[i64]) -> Histogram {
+        let mut h = Histogram::default();
+        values.iter().for_each(|&v| h.record(v));
+        h
+    }
+
+    #[test]
+    fn one_second_at_one_millisecond_stands_for_a_thousand_deadlines() {
+        let mut raw = of(&[]);
+        raw.add(5_000, 3000);
+        raw.record(1_000_400_000);
+        let corrected = raw.corrected(&[1_000_400_000], 1_000_000);
+        assert_eq!(corrected.total(), 3001 + 1000);
+        assert_eq!(raw.percentile(99.0), Some(bucket_of(5_000)));
+        assert!(corrected.percentile(99.0) > Some(900_000_000));
+    }
+
+    #[test]
+    fn early_stays_early() {
+        let h = of(&[-500, -3, 0, 7]);
+        assert_eq!(h.iter().map(|(v, _)| v).collect::<Vec<_>>(), [-500, -3, 0, 7]);
+        assert_eq!(h.corrected(&[], 10).total(), 4);
+    }
+
+    #[test]
+    fn the_empty_histogram_has_no_percentile() {
+        assert_eq!(Histogram::default().percentile(50.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn json_round_trip(values in prop::collection::vec(any::<i64>().prop_map(|v| v.max(-i64::MAX)), 0..200)) {
+            let h = of(&values);
+            let json = serde_json::to_string(&h).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&json).unwrap(), h);
+        }
+
+        #[test]
+        fn percentiles_agree_with_hdrhistogram(values in prop::collection::vec(0..10_000_000_000i64, 1..500), p in 0.0..100.0f64) {
+            let h = of(&values);
+            let mut peer = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 20_000_000_000, 3).unwrap();
+            values.iter().for_each(|&v| peer.record(v as u64).unwrap());
+            prop_assert_eq!(h.percentile(p).unwrap() as u64, peer.value_at_percentile(p));
+        }
+
+        #[test]
+        fn correction_counts_every_deadline(values in prop::collection::vec(0..50_000_000i64, 0..50), period in 10_000..5_000_000u64) {
+            let missed: u64 = values.iter().map(|&v| v as u64 / period).sum();
+            prop_assert_eq!(of(&values).corrected(&values, period).total(), values.len() as u64 + missed);
+        }
+
+        #[test]
+        fn correction_is_the_plain_loop(lateness in 0..100_000_000i64, period in 20_000..5_000_000u64) {
+            let mut plain = Histogram::default();
+            let mut rest = lateness;
+            while rest >= 0 {
+                plain.record(rest);
+                rest -= period as i64;
+            }
+            prop_assert_eq!(of(&[lateness]).corrected(&[lateness], period), plain);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Which histogram bucket a value falls into: log-linear, 3 significant digits.
+//!
+//! Values below 2048 ns have a bucket each. Above, each power of two is cut into 1024 buckets, so a bucket is never
+//! wider than a thousandth of its value. This is the layout of `HdrHistogram` with 3 digits; a bucket is named by the
+//! highest value that falls into it, so that a figure read back is never smaller than what was seen.
+
+/// Buckets that one power of two is cut into.
+pub const PER_OCTAVE: u64 = 1024;
+
+/// The bucket of `value_ns`.
+#[inline]
+#[must_use]
+pub const fn index_of(value_ns: u64) -> usize {
+    let shift = shift_of(value_ns);
+    (shift * PER_OCTAVE + (value_ns >> shift)) as usize
+}
+
+/// The lowest value that falls into bucket `index`.
+#[must_use]
+pub const fn lowest_in(index: usize) -> u64 {
+    let index = index as u64;
+    let octave = index / PER_OCTAVE;
+    let shift = octave.saturating_sub(1);
+    (index - shift * PER_OCTAVE) << shift
+}
+
+/// The highest value that falls into bucket `index`.
+#[must_use]
+pub const fn highest_in(index: usize) -> u64 {
+    let octave = index as u64 / PER_OCTAVE;
+    let shift = octave.saturating_sub(1);
+    lowest_in(index) + ((1 << shift) - 1)
+}
+
+/// How many buckets cover the values `0 .. 2^bits`, for `bits` of 11 to 63.
+#[must_use]
+pub const fn buckets_for_bits(bits: u32) -> usize {
+    index_of((1 << bits) - 1) + 1
+}
+
+/// How many low bits of `value_ns` its bucket leaves out.
+#[inline]
+const fn shift_of(value_ns: u64) -> u64 {
+    // 2047 keeps the subtraction in range and gives every small value the shift 0.
+    (53 - (value_ns | (2 * PER_OCTAVE - 1)).leading_zeros()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_values_have_a_bucket_each() {
+        for v in 0..2048 {
+            assert_eq!((index_of(v), lowest_in(v as usize), highest_in(v as usize)), (v as usize, v, v));
+        }
+        assert_eq!(index_of(2048), 2048);
+        assert_eq!(index_of(2049), 2048);
+        assert_eq!(highest_in(2048), 2049);
+    }
+
+    #[test]
+    fn ten_seconds_need_25_600_buckets_or_fewer() {
+        assert!(index_of(10_000_000_000) < 25_600);
+        assert_eq!(buckets_for_bits(11), 2048);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values_to_a_thousandth(v in 0..i64::MAX as u64) {
+            let i = index_of(v);
+            prop_assert!(lowest_in(i) <= v && v <= highest_in(i));
+            prop_assert!(highest_in(i) - lowest_in(i) <= v / PER_OCTAVE);
+            prop_assert_eq!(index_of(highest_in(i)), i);
+            prop_assert_eq!(index_of(highest_in(i) + 1), i + 1);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The run record: what was asked, what was granted, what was seen.
+//!
+//! A run is one JSON document, `*.punctual.json`, schema [`SCHEMA`]. Everything that shows a result reads this
+//! document and nothing else. This crate depends on nothing else of ours.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`layout`] | which histogram bucket a value falls into; shared with the measuring thread |
+//! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
+//! | [`model`] | the document itself |
+//! | [`file`] | reading it, writing it atomically |
+//! | [`export`] | the same figures in other tools' formats |
+
+pub mod export;
+pub mod file;
+pub mod histogram;
+pub mod layout;
+pub mod model;
+
+pub use histogram::Histogram;
+pub use model::*;
+
+/// Name and version of the document's form.
+pub const SCHEMA: &str = "punctual.run/1";
+
+/// The JSON Schema of [`Record`], generated from the types.
+#[must_use]
+pub fn json_schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Record);
+    schema.insert("$id".into(), format!("https://punctual.invalid/schema/{SCHEMA}").into());
+    schema.insert("title".into(), SCHEMA.into());
+    schema.to_value()
+}
