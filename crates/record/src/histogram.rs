@@ -96,6 +96,9 @@ impl Histogram {
 
     fn add_with_omitted(&mut self, lateness_ns: i64, period_ns: u64, times: u64) {
         self.add(lateness_ns, times);
+        if times == 0 {
+            return;
+        }
         let Ok(mut rest) = u64::try_from(lateness_ns) else { return };
         if period_ns == 0 {
             return;
@@ -115,18 +118,42 @@ impl Histogram {
     /// known; the rest are taken at their bucket's value. The total is that of `self` plus the missed deadlines.
     #[must_use]
     pub fn corrected(&self, exact_ns: &[i64], period_ns: u64) -> Self {
-        let mut unknown: BTreeMap<i64, u64> = self.counts.clone();
-        let mut corrected = Self::default();
-        for &lateness_ns in exact_ns {
-            if let Some(count) = unknown.get_mut(&bucket_of(lateness_ns)).filter(|count| **count > 0) {
-                *count -= 1;
-                corrected.record_with_omitted(lateness_ns, period_ns);
-            }
-        }
-        for (lateness_ns, count) in unknown {
-            if count > 0 {
-                corrected.add_with_omitted(lateness_ns, period_ns, count);
-            }
+        let mut correction = Correction::new(period_ns);
+        exact_ns.iter().for_each(|&lateness_ns| correction.late(lateness_ns));
+        correction.of(self)
+    }
+}
+
+/// Builds a corrected histogram while wake-ups still come in, in bounded memory.
+#[derive(Debug, Clone, Default)]
+pub struct Correction {
+    period_ns: u64,
+    /// Late wake-ups whose exact lateness is known, as they stand in the raw histogram.
+    known: Histogram,
+    /// The same with the deadlines that they ran over.
+    expanded: Histogram,
+}
+
+impl Correction {
+    /// A correction for deadlines `period_ns` apart.
+    #[must_use]
+    pub fn new(period_ns: u64) -> Self {
+        Self { period_ns, ..Self::default() }
+    }
+
+    /// Takes in the exact lateness of a wake-up that is, or will be, in the raw histogram.
+    pub fn late(&mut self, lateness_ns: i64) {
+        self.known.record(lateness_ns);
+        self.expanded.record_with_omitted(lateness_ns, self.period_ns);
+    }
+
+    /// The corrected form of `raw`. Wake-ups that were not taken in are expanded from their bucket's value.
+    #[must_use]
+    pub fn of(&self, raw: &Histogram) -> Histogram {
+        let mut corrected = self.expanded.clone();
+        for (lateness_ns, count) in raw.iter() {
+            let known = self.known.counts.get(&lateness_ns).copied().unwrap_or(0);
+            corrected.add_with_omitted(lateness_ns, self.period_ns, count.saturating_sub(known));
         }
         corrected
     }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`layout`] | which histogram bucket a value falls into; shared with the measuring thread |
 //! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
+//! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`model`] | the document itself |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`export`] | the same figures in other tools' formats |
@@ -15,9 +16,11 @@ pub mod export;
 pub mod file;
 pub mod histogram;
 pub mod layout;
+pub mod maxima;
 pub mod model;
 
-pub use histogram::Histogram;
+pub use histogram::{Correction, Histogram};
+pub use maxima::Maxima;
 pub use model::*;
 
 /// Name and version of the document's form.

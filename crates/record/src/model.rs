@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Histogram;
+use crate::{Histogram, Maxima};
 
 /// Fields that a newer version wrote.
 pub type Extra = Map<String, Value>;
@@ -239,15 +239,6 @@ pub struct Granted {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-/// Largest lateness in each window of the run, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Maxima {
-    /// Length of a window, ns; 1 s, and longer when the run is.
-    pub window_ns: u64,
-    /// Largest lateness of each window, ns; `null` where no wake-up fell into it.
-    pub max_ns: Vec<Option<i64>>,
 }
 
 /// One wake-up above the threshold.

@@ -1,0 +1,219 @@
+//! Clocks, and sleeping until a moment on one of them.
+
+use std::{fmt, io, str::FromStr};
+
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime},
+};
+
+/// A clock that deadlines can lie on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// Time since boot without suspend; never stepped. The usual choice.
+    #[default]
+    Monotonic,
+    /// Wall-clock time; stepped when the clock is set.
+    Realtime,
+    /// International atomic time, as PTP keeps it.
+    Tai,
+    /// Time since boot with suspend.
+    Boottime,
+}
+
+/// What could not be read as a [`Clock`] or a [`Wait`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{given}`: use {choices}")]
+pub struct UnknownName {
+    what: &'static str,
+    given: String,
+    choices: &'static str,
+}
+
+const CLOCKS: [(&str, Clock); 4] = [
+    ("monotonic", Clock::Monotonic),
+    ("realtime", Clock::Realtime),
+    ("tai", Clock::Tai),
+    ("boottime", Clock::Boottime),
+];
+
+impl FromStr for Clock {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        CLOCKS.iter().find(|(name, _)| *name == text).map(|&(_, clock)| clock).ok_or_else(|| UnknownName {
+            what: "clock",
+            given: text.to_owned(),
+            choices: "monotonic, realtime, tai or boottime",
+        })
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CLOCKS.iter().find(|(_, clock)| clock == self).map_or("", |&(name, _)| name))
+    }
+}
+
+impl Clock {
+    /// Now, ns on this clock. Answered without entering the kernel where the architecture allows.
+    #[inline]
+    #[must_use]
+    pub fn now_ns(self) -> i64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is live and writable; the clock exists on every kernel that we run on.
+        unsafe { libc::clock_gettime(self.id(), &raw mut now) };
+        now.tv_sec * 1_000_000_000 + now.tv_nsec
+    }
+
+    // rustix has no CLOCK_TAI to sleep on, hence libc.
+    fn id(self) -> libc::clockid_t {
+        match self {
+            Self::Monotonic => libc::CLOCK_MONOTONIC,
+            Self::Realtime => libc::CLOCK_REALTIME,
+            Self::Tai => libc::CLOCK_TAI,
+            Self::Boottime => libc::CLOCK_BOOTTIME,
+        }
+    }
+}
+
+/// How a thread waits for its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// `clock_nanosleep` to an absolute time.
+    #[default]
+    Nanosleep,
+    /// `read` of a timer file descriptor armed for an absolute time.
+    Timerfd,
+}
+
+impl FromStr for Wait {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "nanosleep" => Ok(Self::Nanosleep),
+            "timerfd" => Ok(Self::Timerfd),
+            _ => Err(UnknownName { what: "way to wait", given: text.to_owned(), choices: "nanosleep or timerfd" }),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nanosleep => "nanosleep",
+            Self::Timerfd => "timerfd",
+        })
+    }
+}
+
+/// Something to wait on, made before the measuring loop begins.
+#[derive(Debug)]
+pub struct Sleeper {
+    clock: Clock,
+    timer: Option<OwnedFd>,
+}
+
+impl Sleeper {
+    /// Prepares to wait on `clock`.
+    ///
+    /// # Errors
+    /// When the kernel has no timer file descriptor for this clock (TAI).
+    pub fn new(clock: Clock, wait: Wait) -> io::Result<Self> {
+        let timer = match wait {
+            Wait::Nanosleep => None,
+            Wait::Timerfd => Some(timerfd_create(timerfd_clock(clock)?, TimerfdFlags::CLOEXEC)?),
+        };
+        Ok(Self { clock, timer })
+    }
+
+    /// The clock that deadlines lie on.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Sleeps until `deadline_ns`; returns at once when it has passed. A signal may end the sleep early, but not the
+    /// wait.
+    ///
+    /// # Errors
+    /// When the kernel cannot wait on this clock.
+    #[inline]
+    pub fn sleep_until(&self, deadline_ns: i64) -> io::Result<()> {
+        match &self.timer {
+            None => nanosleep_until(self.clock.id(), deadline_ns),
+            Some(timer) => read_timer(timer, deadline_ns),
+        }
+    }
+}
+
+#[inline]
+fn nanosleep_until(clock: libc::clockid_t, deadline_ns: i64) -> io::Result<()> {
+    let deadline = libc::timespec { tv_sec: deadline_ns / 1_000_000_000, tv_nsec: deadline_ns % 1_000_000_000 };
+    loop {
+        // SAFETY: `deadline` is live for the call; an absolute sleep writes no remaining time.
+        match unsafe { libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &raw const deadline, std::ptr::null_mut()) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            errno => return Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+fn timerfd_clock(clock: Clock) -> io::Result<TimerfdClockId> {
+    Ok(match clock {
+        Clock::Monotonic => TimerfdClockId::Monotonic,
+        Clock::Realtime => TimerfdClockId::Realtime,
+        Clock::Boottime => TimerfdClockId::Boottime,
+        Clock::Tai => return Err(io::ErrorKind::Unsupported.into()),
+    })
+}
+
+#[inline]
+fn read_timer(timer: &OwnedFd, deadline_ns: i64) -> io::Result<()> {
+    let deadline = Timespec { tv_sec: deadline_ns / 1_000_000_000, tv_nsec: deadline_ns % 1_000_000_000 };
+    let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: deadline };
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once)?;
+    let mut expirations = [0; 8];
+    loop {
+        match rustix::io::read(timer, &mut expirations) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_as_they_are_written() {
+        for (name, clock) in CLOCKS {
+            assert_eq!((name.parse(), clock.to_string()), (Ok(clock), name.to_owned()));
+        }
+        assert_eq!("timerfd".parse(), Ok(Wait::Timerfd));
+        let error = "wall".parse::<Clock>().unwrap_err().to_string();
+        assert_eq!(error, "unknown clock `wall`: use monotonic, realtime, tai or boottime");
+    }
+
+    #[test]
+    fn no_way_to_wait_wakes_early() {
+        for (clock, wait) in [
+            (Clock::Monotonic, Wait::Nanosleep),
+            (Clock::Tai, Wait::Nanosleep),
+            (Clock::Monotonic, Wait::Timerfd),
+            (Clock::Boottime, Wait::Timerfd),
+        ] {
+            let sleeper = Sleeper::new(clock, wait).unwrap();
+            let deadline = clock.now_ns() + 2_000_000;
+            sleeper.sleep_until(deadline).unwrap();
+            assert!(clock.now_ns() >= deadline, "{clock} {wait}");
+            sleeper.sleep_until(deadline).unwrap();
+        }
+        assert!(Sleeper::new(Clock::Tai, Wait::Timerfd).is_err());
+    }
+}

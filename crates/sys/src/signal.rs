@@ -1,0 +1,52 @@
+//! SIGINT and SIGTERM as a count that a program can look at.
+
+use std::{
+    io,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+static REQUESTS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_signal: libc::c_int) {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// From now on SIGINT and SIGTERM are counted instead of ending the process.
+///
+/// # Errors
+/// What the kernel answered; it has no reason to refuse.
+pub fn count_termination() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: sigaction is plain old data, for which all zeroes is a valid value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = count as *const () as usize;
+        // Without SA_RESTART a wait in the main thread ends at once, so that it can look at the count.
+        // SAFETY: the handler only adds to an atomic, which is async-signal-safe; `action` is live for the call.
+        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// How many times the process was asked to end.
+#[must_use]
+pub fn termination_requests() -> u32 {
+    REQUESTS.load(Ordering::Relaxed)
+}
+
+/// Keeps SIGINT and SIGTERM away from the calling thread, so that they interrupt another.
+///
+/// # Errors
+/// What the kernel answered; it has no reason to refuse.
+pub fn block_termination_here() -> io::Result<()> {
+    // SAFETY: sigset_t is plain old data that sigemptyset initialises; each call gets a live pointer to it.
+    let answer = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
+}
