@@ -1,0 +1,292 @@
+//! Durations as people write them: `30s`, `10m`, `125us`, `1.5ms`, `250ns`, `2d`.
+
+use std::fmt::Write;
+
+/// The units that a duration may be written in, with their length in ns.
+const UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+const SECOND_NS: u64 = 1_000_000_000;
+const YEAR_NS: u64 = 31_557_600 * SECOND_NS;
+
+/// Why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// There is nothing to read.
+    #[error("a duration is missing: write for example 30s, 10m or 125us")]
+    Empty,
+    /// A number alone could mean anything.
+    #[error("{number:?} has no unit: write for example {number}us, {number}ms or {number}s")]
+    NoUnit {
+        /// The number as written.
+        number: String,
+    },
+    /// The unit is none of ours.
+    #[error("{text:?} has the unknown unit {unit:?}: use ns, us, ms, s, m, h or d, for example {number}ms")]
+    UnknownUnit {
+        /// The whole text.
+        text: String,
+        /// The number in front of the unit.
+        number: String,
+        /// What stands where the unit should be.
+        unit: String,
+    },
+    /// There is no number in front of the unit.
+    #[error("{text:?} is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us")]
+    NotANumber {
+        /// The whole text.
+        text: String,
+    },
+    /// A part of a nanosecond was asked for.
+    #[error("{text:?} is finer than 1 ns: use whole nanoseconds, for example 1333.333us")]
+    TooFine {
+        /// The whole text.
+        text: String,
+    },
+    /// The duration does not fit into signed nanoseconds.
+    #[error("{text:?} is too long: a duration can be 106751d (292 years) at most")]
+    TooLong {
+        /// The whole text.
+        text: String,
+    },
+}
+
+/// Reads a duration: a decimal number and one of the units ns, us, ms, s, m (minutes), h, d; ns, 0 to `i64::MAX`.
+///
+/// `µs` is read as us, and a blank may stand before the unit. The value is exact; nothing is rounded.
+///
+/// # Errors
+/// When the unit is missing or unknown, the number is none, negative, finer than 1 ns or above 292 years.
+pub fn parse_ns(text: &str) -> Result<u64, DurationError> {
+    let written = text.trim();
+    if written.is_empty() {
+        return Err(DurationError::Empty);
+    }
+    let not_a_number = || DurationError::NotANumber { text: written.to_owned() };
+    let split = written.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(written.len());
+    let (number, unit) = (&written[..split], written[split..].trim_start());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
+        return Err(not_a_number());
+    }
+    if unit.is_empty() {
+        return Err(DurationError::NoUnit { number: number.to_owned() });
+    }
+    let unit = unit.replace(['µ', 'μ'], "u");
+    let Some(&(_, scale_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+        let (text, number) = (written.to_owned(), number.to_owned());
+        return Err(DurationError::UnknownUnit { text, number, unit });
+    };
+
+    let too_long = || DurationError::TooLong { text: written.to_owned() };
+    let whole: u64 = whole.parse().map_err(|_| too_long())?;
+    let fraction_ns = fraction_of(fraction, scale_ns).ok_or_else(|| DurationError::TooFine { text: written.into() })?;
+    let ns = whole.checked_mul(scale_ns).and_then(|ns| ns.checked_add(fraction_ns)).ok_or_else(too_long)?;
+    if ns > i64::MAX as u64 { Err(too_long()) } else { Ok(ns) }
+}
+
+/// The decimal digits after the point as a share of `scale_ns`; `None` when that is no whole number of ns.
+fn fraction_of(digits: &str, scale_ns: u64) -> Option<u64> {
+    let digits = digits.trim_end_matches('0');
+    let Ok(length @ ..=18) = u32::try_from(digits.len()) else { return None };
+    let numerator: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let (scaled, unit) = (numerator * u128::from(scale_ns), 10u128.pow(length));
+    (scaled % unit == 0).then(|| (scaled / unit) as u64)
+}
+
+/// A time for people, with 3 significant digits: `41.3 us`, `2.74 ms`, `-1.03 s`.
+///
+/// A value that 3 digits hold exactly drops its trailing zeros: `1 ms`, `50 us`. Above 999 s all digits before the
+/// point are kept.
+#[must_use]
+pub fn format_ns(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let size = u128::from(ns.unsigned_abs());
+    for &(unit, scale_ns) in &UNITS[..4] {
+        let scale_ns = u128::from(scale_ns);
+        for (decimals, shift) in [(2, 100), (1, 10), (0, 1)] {
+            let digits = (size * shift + scale_ns / 2) / scale_ns;
+            // The rounded figure decides, so that 999.96 us becomes 1.00 ms and not 1000 us.
+            if digits < 1000 || (unit == "s" && decimals == 0) {
+                let exact = (size * shift).is_multiple_of(scale_ns);
+                return format!("{sign}{} {unit}", decimal(digits, decimals, exact));
+            }
+        }
+    }
+    unreachable!("seconds without decimals take every value")
+}
+
+/// `digits` with a point before the last `decimals` of them.
+fn decimal(digits: u128, decimals: usize, drop_zeros: bool) -> String {
+    let unit = 10u128.pow(decimals as u32);
+    let mut text = (digits / unit).to_string();
+    if decimals > 0 {
+        let _ = write!(text, ".{:0decimals$}", digits % unit);
+        if drop_zeros {
+            text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+        }
+    }
+    text
+}
+
+/// A long duration for people, in its two largest units: `1 h 05 min`, `3 min 20 s`, `2 d 04 h`, `3.0 years`.
+///
+/// Below a minute it reads as [`format_ns`] writes it.
+#[must_use]
+pub fn format_duration(ns: u64) -> String {
+    let seconds = ns.saturating_add(SECOND_NS / 2) / SECOND_NS;
+    let minutes = (seconds + 30) / 60;
+    let hours = (minutes + 30) / 60;
+    match () {
+        () if seconds < 60 => format_ns(ns as i64),
+        () if seconds < 3600 => two_units(seconds / 60, "min", seconds % 60, "s"),
+        () if minutes < 24 * 60 => two_units(minutes / 60, "h", minutes % 60, "min"),
+        () if ns < 2 * YEAR_NS => two_units(hours / 24, "d", hours % 24, "h"),
+        () => format!("{:.1} years", ns as f64 / YEAR_NS as f64),
+    }
+}
+
+fn two_units(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    if small == 0 { format!("{large} {large_unit}") } else { format!("{large} {large_unit} {small:02} {small_unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_read_exactly() {
+        for (text, ns) in [
+            ("30s", 30_000_000_000),
+            ("10m", 600_000_000_000),
+            ("1h", 3_600_000_000_000),
+            ("125us", 125_000),
+            ("125µs", 125_000),
+            ("1.5ms", 1_500_000),
+            ("1333.333us", 1_333_333),
+            ("250ns", 250),
+            ("2d", 172_800_000_000_000),
+            (" 41.3 us ", 41_300),
+            ("0s", 0),
+            ("0.000000001s", 1),
+            ("1.50000000000000000000000000000000ms", 1_500_000),
+            ("9223372036854775807ns", i64::MAX as u64),
+        ] {
+            assert_eq!(parse_ns(text), Ok(ns), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused_with_the_remedy() {
+        for (text, expected) in [
+            ("", "a duration is missing: write for example 30s, 10m or 125us"),
+            ("125", "\"125\" has no unit: write for example 125us, 125ms or 125s"),
+            ("1.5", "\"1.5\" has no unit: write for example 1.5us, 1.5ms or 1.5s"),
+            ("5 sec", "\"5 sec\" has the unknown unit \"sec\": use ns, us, ms, s, m, h or d, for example 5ms"),
+            ("1h30m", "\"1h30m\" has the unknown unit \"h30m\": use ns, us, ms, s, m, h or d, for example 1ms"),
+            ("-5ms", "\"-5ms\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us"),
+            (
+                "1.2.3s",
+                "\"1.2.3s\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us",
+            ),
+            (".5s", "\".5s\" is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us"),
+            ("1e3s", "\"1e3s\" has the unknown unit \"e3s\": use ns, us, ms, s, m, h or d, for example 1ms"),
+            ("0.5ns", "\"0.5ns\" is finer than 1 ns: use whole nanoseconds, for example 1333.333us"),
+            (
+                "9223372036854775808ns",
+                "\"9223372036854775808ns\" is too long: a duration can be 106751d (292 years) at most",
+            ),
+            (
+                "99999999999999999999d",
+                "\"99999999999999999999d\" is too long: a duration can be 106751d (292 years) at most",
+            ),
+        ] {
+            assert_eq!(parse_ns(text).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (7, "7 ns"),
+            (999, "999 ns"),
+            (1_000, "1 us"),
+            (41_321, "41.3 us"),
+            (41_000, "41 us"),
+            (41_001, "41.0 us"),
+            (2_740_000, "2.74 ms"),
+            (999_499, "999 us"),
+            (999_960, "1.00 ms"),
+            (9_996, "10.0 us"),
+            (1_030_000_000, "1.03 s"),
+            (-1_030_400_000, "-1.03 s"),
+            (-500, "-500 ns"),
+            (1_234_567_890_123, "1235 s"),
+            (i64::MIN, "-9223372037 s"),
+        ] {
+            assert_eq!(format_ns(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn long_durations_have_two_units() {
+        for (seconds, text) in [
+            (30, "30 s"),
+            (60, "1 min"),
+            (200, "3 min 20 s"),
+            (3_600, "1 h"),
+            (3_900, "1 h 05 min"),
+            (86_340, "23 h 59 min"),
+            (187_200, "2 d 04 h"),
+            (94_672_800, "3.0 years"),
+        ] {
+            assert_eq!(format_duration(seconds * SECOND_NS), text);
+        }
+        assert_eq!(format_duration(12_500_000), "12.5 ms");
+        assert_eq!(format_duration(59_999_999_999), "1 min");
+        assert_eq!(format_duration(86_399_999_999_999), "1 d");
+        assert_eq!(format_duration(u64::MAX), "584.5 years");
+    }
+
+    proptest! {
+        #[test]
+        fn whole_nanoseconds_round_trip(ns in 0..=i64::MAX as u64) {
+            prop_assert_eq!(parse_ns(&format!("{ns}ns")), Ok(ns));
+            prop_assert_eq!(parse_ns(&format!("{}.{:09}s", ns / SECOND_NS, ns % SECOND_NS)), Ok(ns));
+        }
+
+        #[test]
+        fn what_is_printed_reads_back_within_three_digits(exponent in 0u32..40, mantissa in any::<u64>()) {
+            let ns = mantissa >> (24 + exponent % 40);
+            let read = parse_ns(&format_ns(ns as i64)).unwrap();
+            prop_assert!(read.abs_diff(ns) as f64 <= ns as f64 * 0.005 + 0.5, "{ns} read back as {read}");
+        }
+
+        #[test]
+        fn exactly_three_digits_round_trip(digits in 0u64..1000, power in 0u32..10) {
+            let ns = digits * 10u64.pow(power);
+            prop_assert_eq!(parse_ns(&format_ns(ns as i64)), Ok(ns));
+        }
+
+        #[test]
+        fn no_figure_reaches_a_thousand_below_the_second(ns in -999_499_999_999i64..=999_499_999_999) {
+            let text = format_ns(ns);
+            let (number, _) = text.split_once(' ').unwrap();
+            prop_assert!(number.parse::<f64>().unwrap().abs() < 1000.0, "{text}");
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9.]{0,25}[ a-zµ-]{0,4}") {
+            let _ = parse_ns(&text);
+        }
+    }
+}
