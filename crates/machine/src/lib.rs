@@ -1,1 +1,32 @@
-//! machine
+//! What the machine is and how it is set, everything read under a [`Root`]: `/`, or the folder of a recorded machine.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`facts()`] | what the machine is |
+//! | [`findings()`] | what about it may cost punctuality, and what to do |
+//! | [`usable_cpus`] | which CPUs may be measured |
+//! | [`cpulist`] | sets of CPUs, as the kernel writes them |
+//! | [`hold`] | keeps CPUs out of their idle states during a run |
+//! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
+//! | [`topology`] | caches |
+
+pub mod conditions;
+pub mod cpulist;
+pub mod hold;
+pub mod topology;
+
+mod cgroup;
+mod cpus;
+mod facts;
+mod findings;
+mod kernel;
+mod root;
+mod virt;
+
+pub use conditions::{Change, Conditions};
+pub use cpulist::CpuList;
+pub use cpus::{CpuError, usable_cpus};
+pub use facts::facts;
+pub use findings::findings;
+pub use hold::{AwakeHold, HoldError};
+pub use root::{Root, Unreadable};

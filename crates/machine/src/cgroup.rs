@@ -1,0 +1,113 @@
+//! Where this process stands in the control groups, and which CPUs its cpuset allows.
+
+use crate::{CpuList, Root};
+
+/// The cpuset that binds this process.
+pub(crate) struct Cpuset {
+    /// Name of the control group: `/user.slice`.
+    pub(crate) group: String,
+    /// The file to write to for other CPUs.
+    pub(crate) cpus_file: String,
+    /// The CPUs in force.
+    pub(crate) allowed: CpuList,
+}
+
+/// A control group of this process.
+pub(crate) struct Group {
+    /// Its name, as `/proc/self/cgroup` has it.
+    pub(crate) name: String,
+    /// Its folder, without a leading slash.
+    pub(crate) folder: String,
+    /// Folder of the topmost group that is visible here.
+    top: String,
+}
+
+/// The cpuset of this process; `None` where there is none, or none can be found.
+pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
+    if let Some(group) = group_v1(root, "cpuset") {
+        let allowed = ["cpuset.effective_cpus", "cpuset.cpus"]
+            .iter()
+            .find_map(|file| allowed(root, &format!("{}/{file}", group.folder)))?;
+        return Some(Cpuset { cpus_file: format!("/{}/cpuset.cpus", group.folder), group: group.name, allowed });
+    }
+    // A v2 group without the cpuset controller has no such file: the nearest one above it binds.
+    let group = group_v2(root)?;
+    let mut folder = group.folder.as_str();
+    loop {
+        if let Some(allowed) = allowed(root, &format!("{folder}/cpuset.cpus.effective")) {
+            let name = &folder[group.top.len()..];
+            let name = if name.is_empty() { "/" } else { name };
+            return Some(Cpuset { group: name.to_owned(), cpus_file: format!("/{folder}/cpuset.cpus"), allowed });
+        }
+        if folder == group.top {
+            return None;
+        }
+        folder = folder.rsplit_once('/')?.0;
+    }
+}
+
+/// The group of this process in the version 1 hierarchy of one controller.
+pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
+    let has = |list: &str| list.split(',').any(|name| name == controller);
+    group(root, |_, controllers| has(controllers), |kind, options| kind == "cgroup" && has(options))
+}
+
+/// The group of this process in the version 2 hierarchy.
+fn group_v2(root: &Root) -> Option<Group> {
+    group(root, |id, controllers| id == "0" && controllers.is_empty(), |kind, _| kind == "cgroup2")
+}
+
+/// Finds the group by a line `id:controllers:name`, and its folder by a mount of that hierarchy.
+fn group(
+    root: &Root,
+    is_hierarchy: impl Fn(&str, &str) -> bool,
+    is_mount: impl Fn(&str, &str) -> bool,
+) -> Option<Group> {
+    let groups = root.read("proc/self/cgroup")?;
+    let name = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (id, controllers, name) = (fields.next()?, fields.next()?, fields.next()?);
+        is_hierarchy(id, controllers).then_some(name)
+    })?;
+    let mounts = root.read("proc/self/mountinfo")?;
+    mounts.lines().find_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        let mut source = source.split(' ');
+        let (kind, options) = (source.next()?, source.nth(1)?);
+        let mut mount = mount.split(' ').skip(3);
+        let (mounted, point) = (mount.next()?, mount.next()?);
+        if !is_mount(kind, options) {
+            return None;
+        }
+        let below = below(name, mounted)?;
+        let top = point.trim_matches('/').to_owned();
+        Some(Group { name: name.to_owned(), folder: format!("{top}{below}"), top })
+    })
+}
+
+/// The part of the group's name below the group that is mounted: empty, or with a leading slash.
+fn below<'a>(name: &'a str, mounted: &str) -> Option<&'a str> {
+    let below = name.strip_prefix(mounted.trim_end_matches('/'))?.trim_end_matches('/');
+    let climbs = below.split('/').any(|part| part == "..");
+    ((below.is_empty() || below.starts_with('/')) && !climbs).then_some(below)
+}
+
+/// A cpuset file. A process cannot run in an empty set, so an empty file says nothing.
+fn allowed(root: &Root, file: &str) -> Option<CpuList> {
+    root.read(file)?.parse().ok().filter(|cpus: &CpuList| !cpus.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn group_below_its_mount() {
+        assert_eq!(below("/a/b", "/"), Some("/a/b"));
+        assert_eq!(below("/", "/"), Some(""));
+        assert_eq!(below("/docker/1", "/docker/1"), Some(""));
+        assert_eq!(below("/docker/1/x", "/docker/1"), Some("/x"));
+        assert_eq!(below("/docker/12", "/docker/1"), None);
+        assert_eq!(below("/../other", "/"), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! What changed around a run: time that the host took, heat, the clock. Read once before and once after.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::{CpuList, Root};
+
+/// Length of the ticks in which `/proc/stat` counts, ms: `USER_HZ` is 100 on every architecture that punctual runs on.
+const TICK_MS: u64 = 10;
+
+/// Counters and settings at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conditions {
+    /// Time that the hypervisor gave to others since boot, per CPU, ms.
+    pub steal_ms: BTreeMap<u32, u64>,
+    /// How often the CPU was slowed down for heat since boot; only where the kernel counts it (x86).
+    pub throttles: BTreeMap<u32, u64>,
+    /// Frequency limits set against heat at this moment: cooling device and step, none when at 0 (ARM).
+    pub cooling: BTreeMap<String, u64>,
+    /// Time source of the kernel.
+    pub clocksource: Option<String>,
+    /// CPUs online, of those asked for.
+    pub online: CpuList,
+}
+
+/// One thing that changed between two moments, or limited the CPU at one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The hypervisor gave time of this CPU to others: a caveat.
+    Steal {
+        /// The CPU.
+        cpu: u32,
+        /// How long in all, ms.
+        ms: u64,
+    },
+    /// The CPU was slowed down for heat: the run is invalid.
+    Throttled {
+        /// The CPU.
+        cpu: u32,
+        /// How often.
+        times: u64,
+    },
+    /// The frequency was limited against heat when the run began or ended: the run is invalid.
+    Cooled {
+        /// Name of the cooling device.
+        device: String,
+        /// Its step, 1 or above.
+        step: u64,
+    },
+    /// The kernel changed its clock: the run is invalid.
+    Clocksource {
+        /// Clock before.
+        before: String,
+        /// Clock after.
+        after: String,
+    },
+    /// The CPU went offline: its series ended early.
+    WentOffline {
+        /// The CPU.
+        cpu: u32,
+    },
+}
+
+impl Conditions {
+    /// Reads the conditions of `cpus` now.
+    #[must_use]
+    pub fn read(root: &Root, cpus: &CpuList) -> Self {
+        let stat = root.read("proc/stat").unwrap_or_default();
+        let steal_ms = stat.lines().filter_map(steal_ticks).map(|(cpu, ticks)| (cpu, ticks * TICK_MS));
+        Self {
+            steal_ms: steal_ms.filter(|(cpu, _)| cpus.contains(*cpu)).collect(),
+            throttles: cpus.iter().filter_map(|cpu| Some((cpu, throttles(root, cpu)?))).collect(),
+            cooling: cooling(root),
+            clocksource: root.read("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            online: crate::cpus::online(root).intersection(cpus),
+        }
+    }
+}
+
+/// What changed from `before` to `after`, in the order of [`Change`], CPUs ascending.
+#[must_use]
+pub fn changes(before: &Conditions, after: &Conditions) -> Vec<Change> {
+    let steal = rises(&before.steal_ms, &after.steal_ms).map(|(cpu, ms)| Change::Steal { cpu, ms });
+    let throttled = rises(&before.throttles, &after.throttles).map(|(cpu, times)| Change::Throttled { cpu, times });
+    let mut cooling = before.cooling.clone();
+    for (device, step) in &after.cooling {
+        let worst = cooling.entry(device.clone()).or_default();
+        *worst = (*worst).max(*step);
+    }
+    let cooled = cooling.into_iter().map(|(device, step)| Change::Cooled { device, step });
+    let clock = match (&before.clocksource, &after.clocksource) {
+        (Some(before), Some(after)) if before != after => {
+            Some(Change::Clocksource { before: before.clone(), after: after.clone() })
+        }
+        _ => None,
+    };
+    let gone = before.online.difference(&after.online);
+    let gone = gone.iter().map(|cpu| Change::WentOffline { cpu });
+    steal.chain(throttled).chain(cooled).chain(clock).chain(gone).collect()
+}
+
+/// Counters that rose; one that fell was reset with its CPU and says nothing.
+fn rises(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> impl Iterator<Item = (u32, u64)> {
+    after.iter().filter_map(|(&cpu, &now)| {
+        let rise = now.checked_sub(*before.get(&cpu)?)?;
+        (rise > 0).then_some((cpu, rise))
+    })
+}
+
+/// CPU and stolen ticks of a line `cpu3 user nice system idle iowait irq softirq steal guest …`.
+fn steal_ticks(line: &str) -> Option<(u32, u64)> {
+    let mut fields = line.split_whitespace();
+    let cpu = fields.next()?.strip_prefix("cpu")?.parse().ok()?;
+    Some((cpu, fields.nth(7)?.parse().ok()?))
+}
+
+/// Core and package count heat for themselves, and each slows the CPU down.
+fn throttles(root: &Root, cpu: u32) -> Option<u64> {
+    let count = |what: &str| {
+        root.number::<u64>(&format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_count"))
+    };
+    match (count("core"), count("package")) {
+        (Some(core), Some(package)) => Some(core + package),
+        (core, package) => core.or(package),
+    }
+}
+
+/// Cooling devices that limit a frequency at this moment: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`.
+fn cooling(root: &Root) -> BTreeMap<String, u64> {
+    const FOLDER: &str = "sys/class/thermal";
+    let devices = root.list(FOLDER).into_iter().filter(|name| name.starts_with("cooling_device"));
+    devices
+        .filter_map(|name| {
+            let kind = root.read(&format!("{FOLDER}/{name}/type"))?;
+            let step = root.number(&format!("{FOLDER}/{name}/cur_state"))?;
+            (kind.contains("cpufreq") && step > 0).then_some((kind, step))
+        })
+        .collect()
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steal { cpu, ms } => write!(f, "the host took {ms} ms of CPU {cpu} for others"),
+            Self::Throttled { cpu, times } => write!(f, "CPU {cpu} was slowed down for heat {times} times"),
+            Self::Cooled { device, step } => write!(f, "{device} limited the frequency against heat (step {step})"),
+            Self::Clocksource { before, after } => write!(f, "the kernel changed its clock from {before} to {after}"),
+            Self::WentOffline { cpu } => write!(f, "CPU {cpu} went offline"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_change_between_two_moments() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let set = |path: &str, text: &str| {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        };
+        let clock = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+        set("proc/stat", "cpu  1 1 1 1 1 1 1 5 0 0\ncpu0 1 1 1 1 1 1 1 2 0 0\ncpu1 1 1 1 1 1 1 1 3 0 0\nintr 1\n");
+        set("sys/devices/system/cpu/online", "0-2\n");
+        set("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "7\n");
+        set("sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_count", "1\n");
+        set("sys/class/thermal/cooling_device0/type", "cpufreq-cpu0\n");
+        set("sys/class/thermal/cooling_device0/cur_state", "0\n");
+        set("sys/class/thermal/cooling_device1/type", "pwm-fan\n");
+        set("sys/class/thermal/cooling_device1/cur_state", "3\n");
+        set(clock, "tsc\n");
+        let cpus = "1-2".parse().unwrap();
+        let before = Conditions::read(&root, &cpus);
+        assert_eq!(before.steal_ms, BTreeMap::from([(1, 30)]));
+        assert_eq!(before.throttles, BTreeMap::from([(1, 8)]));
+        assert_eq!(changes(&before, &before), []);
+
+        set("proc/stat", "cpu0 1 1 1 1 1 1 1 90 0 0\ncpu1 1 1 1 1 1 1 1 7 0 0\n");
+        set("sys/devices/system/cpu/online", "0-1\n");
+        set("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "9\n");
+        set("sys/class/thermal/cooling_device0/cur_state", "2\n");
+        set(clock, "hpet\n");
+        let after = Conditions::read(&root, &cpus);
+        assert_eq!(
+            changes(&before, &after),
+            [
+                Change::Steal { cpu: 1, ms: 40 },
+                Change::Throttled { cpu: 1, times: 2 },
+                Change::Cooled { device: "cpufreq-cpu0".into(), step: 2 },
+                Change::Clocksource { before: "tsc".into(), after: "hpet".into() },
+                Change::WentOffline { cpu: 2 },
+            ]
+        );
+        let cooled_and_clock = changes(&after, &before);
+        assert_eq!(cooled_and_clock.len(), 2, "a limit at the start counts, counters that fall do not");
+    }
+}

@@ -1,0 +1,194 @@
+//! What the machine is: the fingerprint that stands in every record.
+
+use record::Machine;
+
+use crate::{CpuList, Root, cpus, kernel, usable_cpus, virt};
+
+/// Reads what the machine is. What cannot be read is absent, never guessed.
+#[must_use]
+pub fn facts(root: &Root) -> Machine {
+    let version = root.read("proc/version");
+    let kernel = root
+        .read("proc/sys/kernel/osrelease")
+        .or_else(|| version.as_deref()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned));
+    // `uname -v` begins at the number of the build.
+    let kernel_build = root
+        .read("proc/sys/kernel/version")
+        .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
+    let cmdline = root.read("proc/cmdline");
+    let online = cpus::online(root);
+
+    Machine {
+        hostname: root.read("proc/sys/kernel/hostname"),
+        arch: root.read("proc/sys/kernel/arch").or_else(|| root.is_system().then(|| std::env::consts::ARCH.to_owned())),
+        model: virt::firmware(root).or_else(|| root.read("proc/device-tree/model")),
+        os: os(root),
+        preempt: kernel::preempt(root, kernel_build.as_deref(), cmdline.as_deref()).map(|preempt| preempt.model),
+        config_digest: kernel::Config::read(root, kernel.as_deref()).map(|config| config.digest()),
+        kernel,
+        kernel_build,
+        cmdline,
+        cpu_model: cpu_model(root),
+        microcode: cpuinfo(root, "microcode").into_iter().next(),
+        cpus_online: (!online.is_empty()).then(|| online.to_string()),
+        cpus_isolated: isolated(root).map(|cpus| cpus.to_string()),
+        cpus_nohz_full: cpus::list(root, "nohz_full").map(|cpus| cpus.to_string()),
+        cpus_allowed: usable_cpus(root, None).ok().map(|cpus| cpus.to_string()),
+        smt: root.read("sys/devices/system/cpu/smt/control"),
+        memory_bytes: memory_bytes(root),
+        clocksource: root.read("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        governor: governor(root, &online),
+        idle_states: idle_states(root),
+        mitigations: mitigations(root),
+        hypervisor: virt::hypervisor(root),
+        container: virt::container(root),
+        boot_id: root.read("proc/sys/kernel/random/boot_id"),
+        evl_gravity: root.read("sys/devices/virtual/clock/monotonic/gravity"),
+        rt_throttling: rt_throttling(root),
+        extra: record::Extra::new(),
+    }
+}
+
+fn os(root: &Root) -> Option<String> {
+    let release = root.read("etc/os-release").or_else(|| root.read("usr/lib/os-release"))?;
+    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches(['"', '\'']).to_owned())
+}
+
+/// The distinct values of one key of `/proc/cpuinfo`, in their order.
+fn cpuinfo(root: &Root, key: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for line in root.read("proc/cpuinfo").unwrap_or_default().lines() {
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let value = value.trim();
+        if name.trim() == key && !values.iter().any(|known| known == value) {
+            values.push(value.to_owned());
+        }
+    }
+    values
+}
+
+/// x86 names its CPUs; ARM gives the numbers of implementer and part, several of them on big.LITTLE.
+fn cpu_model(root: &Root) -> Option<String> {
+    if let Some(name) = cpuinfo(root, "model name").into_iter().next() {
+        return Some(name);
+    }
+    let implementer = cpuinfo(root, "CPU implementer").into_iter().next()?;
+    let parts = cpuinfo(root, "CPU part");
+    let names: Vec<String> = parts
+        .iter()
+        .map(|part| match ARM_CORES.iter().find(|(number, _)| implementer == "0x41" && part == number) {
+            Some((_, name)) => (*name).to_owned(),
+            None => format!("implementer {implementer} part {part}"),
+        })
+        .collect();
+    (!names.is_empty()).then(|| names.join(" + "))
+}
+
+/// Part numbers of Arm's own cores on boards and servers, from their technical reference manuals (MIDR_EL1).
+const ARM_CORES: [(&str, &str); 19] = [
+    ("0xc07", "Cortex-A7"),
+    ("0xc08", "Cortex-A8"),
+    ("0xc09", "Cortex-A9"),
+    ("0xc0e", "Cortex-A17"),
+    ("0xc0f", "Cortex-A15"),
+    ("0xd03", "Cortex-A53"),
+    ("0xd04", "Cortex-A35"),
+    ("0xd05", "Cortex-A55"),
+    ("0xd07", "Cortex-A57"),
+    ("0xd08", "Cortex-A72"),
+    ("0xd09", "Cortex-A73"),
+    ("0xd0a", "Cortex-A75"),
+    ("0xd0b", "Cortex-A76"),
+    ("0xd0c", "Neoverse-N1"),
+    ("0xd0d", "Cortex-A77"),
+    ("0xd40", "Neoverse-V1"),
+    ("0xd41", "Cortex-A78"),
+    ("0xd49", "Neoverse-N2"),
+    ("0xd4f", "Neoverse-V2"),
+];
+
+/// CPUs isolated at boot, and those that a cpuset partition isolates (Linux 6.7), which the first list lacks.
+fn isolated(root: &Root) -> Option<CpuList> {
+    let at_boot = cpus::list(root, "isolated");
+    let by_partition: Option<CpuList> =
+        root.read("sys/fs/cgroup/cpuset.cpus.isolated").and_then(|cpus| cpus.parse().ok());
+    match (at_boot, by_partition) {
+        (Some(a), Some(b)) => Some(a.union(&b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn memory_bytes(root: &Root) -> Option<u64> {
+    let meminfo = root.read("proc/meminfo")?;
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// One governor, or which CPUs have which: `0-3=powersave 4-5=performance`.
+fn governor(root: &Root, online: &CpuList) -> Option<String> {
+    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+    for cpu in online {
+        let Some(name) = root.read(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, cpus)) => cpus.push(cpu),
+            None => groups.push((name, vec![cpu])),
+        }
+    }
+    match groups.as_slice() {
+        [] => None,
+        [(name, cpus)] if cpus.len() == online.len() => Some(name.clone()),
+        groups => {
+            let pairs =
+                groups.iter().map(|(name, cpus)| format!("{}={name}", CpuList::from_iter(cpus.iter().copied())));
+            Some(pairs.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// One idle state of a CPU.
+pub(crate) struct IdleState {
+    pub(crate) name: String,
+    /// Time to leave it, us.
+    pub(crate) exit_us: u64,
+    pub(crate) enabled: bool,
+}
+
+/// The idle states of one CPU, lightest first.
+pub(crate) fn idle_states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
+    let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
+    // Numbered from 0 without gaps; a sorted list would put state10 before state2.
+    (0..)
+        .map_while(|number| {
+            let file = |name: &str| root.read(&format!("{folder}/state{number}/{name}"));
+            let (name, exit_us) = (file("name")?, file("latency")?.parse().ok()?);
+            Some(IdleState { name, exit_us, enabled: file("disable").is_none_or(|disable| disable == "0") })
+        })
+        .collect()
+}
+
+fn idle_states(root: &Root) -> Option<String> {
+    let words = |state: &IdleState| {
+        let disabled = if state.enabled { "" } else { " (disabled)" };
+        format!("{} {}us{disabled}", state.name, state.exit_us)
+    };
+    let states = idle_states_of(root, 0);
+    (!states.is_empty()).then(|| states.iter().map(words).collect::<Vec<_>>().join(", "))
+}
+
+fn mitigations(root: &Root) -> Vec<String> {
+    const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
+    let in_force = |name: String| {
+        let state = root.read(&format!("{FOLDER}/{name}"))?;
+        state.strip_prefix("Mitigation: ").map(|mitigation| format!("{name}: {mitigation}"))
+    };
+    root.list(FOLDER).into_iter().filter_map(in_force).collect()
+}
+
+fn rt_throttling(root: &Root) -> Option<String> {
+    let runtime = root.read("proc/sys/kernel/sched_rt_runtime_us")?;
+    let period = root.read("proc/sys/kernel/sched_rt_period_us")?;
+    Some(format!("{runtime}/{period}"))
+}

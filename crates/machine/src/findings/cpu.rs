@@ -1,0 +1,186 @@
+//! The CPUs: frequency, idle states, who shares them.
+
+use record::Finding;
+
+use super::{Explain, Look, evidence, not_applicable, ok, unknown, warn, without};
+use crate::facts::idle_states_of;
+use crate::{CpuList, Unreadable};
+
+const CPU: &str = "sys/devices/system/cpu";
+
+/// Idle states that take longer to leave than this are worth a warning, us.
+const IDLE_EXIT_LIMIT_US: u64 = 10;
+
+pub(super) fn governor(look: &Look) -> Finding {
+    const ID: &str = "cpu.governor";
+    let file = |cpu: u32, name: &str| format!("{CPU}/cpu{cpu}/cpufreq/scaling_{name}");
+    if look.online.is_empty() {
+        return unknown(ID, "frequency governor not readable", look.evidence(&format!("{CPU}/online")));
+    }
+    let Some(governor) = &look.machine.governor else {
+        let path = file(0, "governor");
+        return match look.root.try_read(&path) {
+            Err(Unreadable::Absent) => {
+                not_applicable(ID, "this kernel does not set the CPU frequency", without(&path, Unreadable::Absent))
+            }
+            _ => unknown(ID, "frequency governor not readable", look.evidence(&path)),
+        };
+    };
+    let number = |cpu, name| look.root.number::<u64>(&file(cpu, name));
+    let scaled: Vec<u32> = look
+        .online
+        .iter()
+        .filter(|&cpu| look.root.read(&file(cpu, "governor")).is_some_and(|name| name != "performance"))
+        .filter(|&cpu| number(cpu, "min_freq").is_none() || number(cpu, "min_freq") != number(cpu, "max_freq"))
+        .collect();
+    let Some(&first) = scaled.first() else {
+        let title = if governor == "performance" {
+            "frequency governor performance".to_owned()
+        } else {
+            format!("frequency fixed ({governor})")
+        };
+        let cpu = look.online.first().unwrap_or(0);
+        return ok(
+            ID,
+            title,
+            format!("{}, {}", look.evidence(&file(cpu, "governor")), look.evidence(&file(cpu, "min_freq"))),
+        );
+    };
+    warn(ID, format!("frequency changes with the load (governor {governor})"), look.evidence(&file(first, "governor")))
+        .because(
+            "After a pause the CPU runs slowly for a while, and changing the frequency stops it for a moment.",
+            "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )
+}
+
+pub(super) fn idle_states(look: &Look) -> Finding {
+    const ID: &str = "cpu.idle_states";
+    let deepest = look
+        .online
+        .iter()
+        .flat_map(|cpu| {
+            let states = idle_states_of(look.root, cpu).into_iter().enumerate();
+            states.filter(|(_, state)| state.enabled).map(move |(number, state)| (state, cpu, number))
+        })
+        // The first of equals, so that the evidence names the lowest CPU.
+        .reduce(|deepest, next| if next.0.exit_us > deepest.0.exit_us { next } else { deepest });
+    let Some((state, cpu, number)) = deepest else {
+        let path = format!("{CPU}/cpu0/cpuidle/state0/latency");
+        return match look.root.try_read(&path) {
+            Ok(_) => {
+                ok(ID, "all idle states are disabled", look.evidence(&format!("{CPU}/cpu0/cpuidle/state0/disable")))
+            }
+            Err(Unreadable::Absent) if !look.online.is_empty() => {
+                not_applicable(ID, "the kernel knows no idle states here", without(&path, Unreadable::Absent))
+            }
+            Err(why) => unknown(ID, "idle states not readable", without(&path, why)),
+        };
+    };
+    let read = evidence(&format!("{CPU}/cpu{cpu}/cpuidle/state{number}/latency"), &state.exit_us.to_string());
+    let title = format!("deepest idle state {} takes {} us to leave", state.name, state.exit_us);
+    if state.exit_us <= IDLE_EXIT_LIMIT_US {
+        return ok(ID, title, read);
+    }
+    warn(ID, title, read).because(
+        "A CPU that sleeps when its timer fires must first wake: that time is part of the lateness.",
+        format!("punctual --hold-cpu-awake, or for good: sudo cpupower idle-set -D {IDLE_EXIT_LIMIT_US}"),
+    )
+}
+
+/// A limit that someone set for single CPUs, perhaps a tool that was killed before it could undo it.
+pub(super) fn latency_request(look: &Look) -> Finding {
+    const ID: &str = "cpu.latency_request";
+    let file = |cpu: u32| format!("{CPU}/cpu{cpu}/power/pm_qos_resume_latency_us");
+    let read: Vec<(u32, String)> =
+        look.online.iter().filter_map(|cpu| Some((cpu, look.root.read(&file(cpu))?))).collect();
+    let Some((first, value)) = read.iter().find(|(_, value)| value != "0").or(read.first()) else {
+        return match look.root.try_read(&file(0)) {
+            Err(Unreadable::Absent) if !look.online.is_empty() => {
+                not_applicable(ID, "this kernel takes no latency limits for single CPUs", look.evidence(&file(0)))
+            }
+            _ => unknown(ID, "latency limits of single CPUs not readable", look.evidence(&file(0))),
+        };
+    };
+    let read_first = evidence(&file(*first), value);
+    if value == "0" {
+        return ok(ID, "no CPU is held out of its idle states", read_first);
+    }
+    let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
+    let files = held.iter().map(|cpu| format!("/{}", file(cpu))).collect::<Vec<_>>().join(" ");
+    warn(ID, format!("{} held out of idle states by a standing limit", held.in_words()), read_first).because(
+        "Figures taken now are better than those of the machine without this limit, which is gone after the next boot.",
+        format!("echo 0 | sudo tee {files}"),
+    )
+}
+
+pub(super) fn isolated(look: &Look) -> Finding {
+    const ID: &str = "cpu.isolated";
+    let path = format!("{CPU}/isolated");
+    match look.machine.cpus_isolated.as_deref() {
+        None => unknown(ID, "isolated CPUs not readable", look.evidence(&path)),
+        Some("") if look.online.len() == 1 => {
+            not_applicable(ID, "one CPU alone cannot be isolated", look.evidence(&path))
+        }
+        Some("") => {
+            let cpu = look.last_cpu();
+            warn(ID, "no CPU is isolated", look.evidence(&path)).because(
+                "The scheduler may put any other thread onto the CPU of a real-time thread, and with it kernel work and cold caches.",
+                format!("kernel arguments: isolcpus=managed_irq,domain,{cpu} nohz_full={cpu} rcu_nocbs={cpu}"),
+            )
+        }
+        Some(cpus) => ok(ID, format!("isolated CPUs: {cpus}"), evidence(&path, cpus)),
+    }
+}
+
+pub(super) fn smt(look: &Look) -> Finding {
+    const ID: &str = "cpu.smt";
+    let active = format!("{CPU}/smt/active");
+    match look.root.try_read(&active) {
+        Ok(value) if value == "0" => ok(ID, "no two CPUs share a core", evidence(&active, &value)),
+        Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value)).because(
+            "What runs on the sibling takes execution units and cache from the measured CPU at any time.",
+            "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+        ),
+        Ok(value) => unknown(ID, "state of SMT not understood", evidence(&active, &value)),
+        // Kernels for CPUs without SMT have no such file; neither have those before 4.19, so ask the topology.
+        Err(why) => {
+            let siblings = format!("{CPU}/cpu0/topology/thread_siblings_list");
+            match look.root.read(&siblings).and_then(|list| list.parse::<CpuList>().ok()) {
+                Some(list) if list.len() == 1 => not_applicable(ID, "these CPUs have no SMT", look.evidence(&siblings)),
+                Some(_) => warn(ID, "CPUs share a core (SMT)", look.evidence(&siblings)).because(
+                    "What runs on the sibling takes execution units and cache from the measured CPU at any time.",
+                    "kernel argument: nosmt",
+                ),
+                None => unknown(ID, "state of SMT not readable", without(&active, why)),
+            }
+        }
+    }
+}
+
+/// Words of mitigations that act each time the kernel is entered or threads change; the others cost next to nothing.
+const COSTLY: [&str; 5] = ["PTI", "Clear CPU buffers", "IBPB: always-on", "untrained return thunk", "Safe RET"];
+
+pub(super) fn mitigations(look: &Look) -> Finding {
+    const ID: &str = "cpu.mitigations";
+    const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
+    if !look.root.exists(FOLDER) {
+        return unknown(ID, "mitigations of CPU vulnerabilities not readable", look.evidence(FOLDER));
+    }
+    let costly = |entry: &&String| COSTLY.iter().any(|word| entry.contains(word));
+    let found: Vec<(&str, &str)> =
+        look.machine.mitigations.iter().filter(costly).filter_map(|entry| entry.split_once(": ")).collect();
+    let Some((name, mitigation)) = found.first() else {
+        let count = look.machine.mitigations.len();
+        return ok(
+            ID,
+            "no costly mitigation of CPU vulnerabilities",
+            format!("/{FOLDER}: {count} mitigations in force"),
+        );
+    };
+    let names = found.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let read = evidence(&format!("{FOLDER}/{name}"), &format!("Mitigation: {mitigation}"));
+    warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read).because(
+        "Each system call, interrupt or switch of threads takes longer, by up to a few microseconds.",
+        "kernel argument, only where all code on the machine is trusted: mitigations=off",
+    )
+}

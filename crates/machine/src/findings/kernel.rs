@@ -1,0 +1,190 @@
+//! The kernel, its clock, and who else decides when we run.
+
+use record::{Finding, Machine};
+
+use super::{Explain, Look, evidence, fail, not_applicable, ok, unknown, warn, without};
+use crate::kernel::{DYNAMIC, Preempt, preempt as preempt_model, version};
+
+pub(super) fn preempt(look: &Look) -> Finding {
+    const ID: &str = "kernel.preempt";
+    let machine = look.machine;
+    let found = preempt_model(look.root, machine.kernel_build.as_deref(), machine.cmdline.as_deref());
+    let Some(Preempt { model, evidence }) = found else {
+        return unknown(ID, "preemption model not readable", look.evidence("proc/sys/kernel/version"));
+    };
+    if model == "PREEMPT_RT" {
+        return ok(ID, "real-time kernel (PREEMPT_RT)", evidence);
+    }
+    if let Some(gravity) = &machine.evl_gravity {
+        let title = format!("EVL core (gravity {gravity}) beside a kernel without PREEMPT_RT ({model})");
+        return warn(ID, title, evidence).because(
+            "Only threads attached to the EVL core are real-time; ordinary threads wait as on any other kernel.",
+            "attach the threads that must be on time to the EVL core: evl_attach_self() of libevl",
+        );
+    }
+    let install = real_time_kernel(look);
+    let title = format!("kernel without real-time preemption ({model})");
+    match model.as_str() {
+        "full" | "lazy" | "full or lazy" => warn(ID, title, evidence).because(
+            "Interrupt handlers and code under spin locks still delay a real-time thread, by hundreds of microseconds and more.",
+            install,
+        ),
+        DYNAMIC => warn(ID, title, evidence).because(
+            "Even at best (full), interrupt handlers and code under spin locks delay a real-time thread.",
+            format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with preempt=full, or {install}"),
+        ),
+        _ => fail(ID, title, evidence).because(
+            "A system call of any process delays a real-time thread until it ends or comes to a point where it may yield.",
+            if machine.kernel_build.as_deref().is_some_and(|build| build.contains("PREEMPT_DYNAMIC")) {
+                format!("boot with preempt=full, or {install}")
+            } else {
+                install
+            },
+        ),
+    }
+}
+
+/// How to come by a real-time kernel on this distribution.
+fn real_time_kernel(look: &Look) -> String {
+    let Machine { os, arch, .. } = look.machine;
+    let os = os.as_deref().unwrap_or_default();
+    let packages = match arch.as_deref() {
+        Some("x86_64") => Some("amd64"),
+        Some("aarch64") => Some("arm64"),
+        _ => None,
+    };
+    let remedy = match packages {
+        Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
+        Some(_) if os.starts_with("Ubuntu") => "sudo pro enable realtime-kernel".to_owned(),
+        _ => "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)".to_owned(),
+    };
+    if look.in_container() { format!("on the host: {remedy}") } else { remedy }
+}
+
+pub(super) fn rt_throttling(look: &Look) -> Finding {
+    const ID: &str = "rt.throttling";
+    const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
+    const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
+    const REMEDY: &str = "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us";
+    let runtime = match look.root.try_read(RUNTIME) {
+        Ok(runtime) => runtime,
+        Err(why) => return unknown(ID, "limit of real-time threads not readable", without(RUNTIME, why)),
+    };
+    let read = evidence(RUNTIME, &runtime);
+    let (runtime, period) = (runtime.parse::<i64>().ok(), look.root.number::<i64>(PERIOD));
+    match (runtime, period) {
+        (Some(-1), _) => ok(ID, "real-time threads are not throttled", read),
+        (Some(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
+        (Some(runtime), Some(period)) => {
+            let lost = format!("{} ms of every {} ms", (period - runtime) / 1000, period / 1000);
+            // Linux 6.12 replaced throttling by a server that gives the same time to ordinary threads, on demand.
+            let served = look.machine.kernel.as_deref().and_then(version) >= Some((6, 12));
+            let why = if served {
+                "A real-time thread that never sleeps loses this time to waiting ordinary threads (fair server); one that sleeps between its deadlines does not."
+            } else {
+                "Real-time threads that together use more than their share of a CPU are stopped for the rest of the period, deadline or not."
+            };
+            let remedy = if served {
+                "for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 | sudo tee $cpu/runtime; done"
+            } else {
+                REMEDY
+            };
+            let title = format!("busy real-time threads lose {lost}");
+            warn(ID, title, format!("{read}, {}", look.evidence(PERIOD))).because(why, remedy)
+        }
+        _ => unknown(ID, "limit of real-time threads not understood", read),
+    }
+}
+
+/// A sleeping thread's timer on a CPU without tick is moved to another CPU, which must then wake this one.
+pub(super) fn timer_migration(look: &Look) -> Finding {
+    const ID: &str = "kernel.timer_migration";
+    const PATH: &str = "proc/sys/kernel/timer_migration";
+    let tickless = look.machine.cpus_nohz_full.as_deref().unwrap_or_default();
+    match look.root.try_read(PATH) {
+        Ok(value) if value == "0" => ok(ID, "timers stay on their CPU", evidence(PATH, &value)),
+        Ok(value) if tickless.is_empty() => {
+            ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", evidence(PATH, &value))
+        }
+        Ok(value) => warn(ID, format!("timers of CPUs {tickless} run on other CPUs"), evidence(PATH, &value)).because(
+            "The kernel puts timers set on a nohz_full CPU onto a housekeeping CPU, whose delays then add to ours.",
+            "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
+        ),
+        Err(crate::Unreadable::Absent) if look.root.exists("proc/sys/kernel") => {
+            not_applicable(ID, "this kernel does not migrate timers", look.evidence(PATH))
+        }
+        Err(why) => unknown(ID, "timer migration not readable", without(PATH, why)),
+    }
+}
+
+pub(super) fn clock_source(look: &Look) -> Finding {
+    const ID: &str = "clock.source";
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let path = format!("{FOLDER}/current_clocksource");
+    let clock = match look.root.try_read(&path) {
+        Ok(clock) => clock,
+        Err(why) => return unknown(ID, "clock source not readable", without(&path, why)),
+    };
+    let read = evidence(&path, &clock);
+    let available = look.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let remedy =
+        match available.split_whitespace().find(|clock| ["tsc", "arch_sys_counter", "kvm-clock"].contains(clock)) {
+            Some(better) => format!("echo {better} | sudo tee /{path}"),
+            None => "look for why the kernel dropped the CPU's own counter: sudo dmesg | grep -i -e tsc -e clocksource"
+                .to_owned(),
+        };
+    match clock.as_str() {
+        "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
+            .because("Time stamps are no finer than a tick, 1 to 10 ms: no lateness below that can be seen.", remedy),
+        "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
+            "Each reading of the clock is a system call and an access to a slow device: microseconds that every cycle pays.",
+            remedy,
+        ),
+        _ => ok(ID, format!("clock {clock}"), read),
+    }
+}
+
+pub(super) fn hypervisor(look: &Look) -> Finding {
+    const ID: &str = "machine.hypervisor";
+    match look.machine.hypervisor.as_deref() {
+        None => unknown(ID, "cannot tell whether this is a virtual machine", look.evidence("sys/class/dmi/id/sys_vendor")),
+        Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(look)),
+        Some(kind) => warn(ID, format!("virtual machine ({kind})"), hypervisor_evidence(look)).because(
+            "The host can take the CPU away at any time, for milliseconds, and nothing in the guest can prevent it.",
+            "measure on the hardware itself, or pin each virtual CPU to a host CPU of its own: virsh vcpupin GUEST VCPU HOSTCPU",
+        ),
+    }
+}
+
+fn hypervisor_evidence(look: &Look) -> String {
+    let flags = look.root.read("proc/cpuinfo").unwrap_or_default();
+    match flags.lines().find(|line| line.starts_with("flags")) {
+        Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {
+            "/proc/cpuinfo = flags: … hypervisor …".to_owned()
+        }
+        Some(_) => "/proc/cpuinfo = flags without hypervisor".to_owned(),
+        None if look.root.exists("proc/device-tree/psci/method") => look.evidence("proc/device-tree/psci/method"),
+        None if look.root.exists("proc/device-tree") => look.evidence("proc/device-tree/hypervisor/compatible"),
+        None => look.evidence("sys/class/dmi/id/sys_vendor"),
+    }
+}
+
+pub(super) fn irq_balance(look: &Look) -> Finding {
+    const ID: &str = "irq.balance";
+    let runs = look.root.list("proc").into_iter().find(|pid| {
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && look.root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
+    });
+    match runs {
+        Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance")).because(
+            "It moves interrupts between CPUs while we run, onto CPUs meant to be quiet, too.",
+            "sudo systemctl disable --now irqbalance",
+        ),
+        // Inside a container, or with a /proc that hides others' processes, not seeing it says nothing.
+        None if look.in_container() => {
+            unknown(ID, "host's processes not visible from this container", look.evidence("proc/1/comm"))
+        }
+        None if look.root.exists("proc/1/comm") => ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance"),
+        None => unknown(ID, "other users' processes not visible", look.evidence("proc/1/comm")),
+    }
+}

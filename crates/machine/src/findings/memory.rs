@@ -1,0 +1,47 @@
+//! Memory that may go away, or be moved, under a thread that must be on time.
+
+use record::Finding;
+
+use super::{Explain, Look, evidence, not_applicable, ok, unknown, warn, without};
+use crate::Unreadable;
+
+pub(super) fn swap(look: &Look) -> Finding {
+    const ID: &str = "memory.swap";
+    const PATH: &str = "proc/swaps";
+    let swaps = match look.root.try_read(PATH) {
+        Ok(swaps) => swaps,
+        Err(Unreadable::Absent) if look.root.exists("proc/meminfo") => {
+            return not_applicable(ID, "this kernel cannot swap", without(PATH, Unreadable::Absent));
+        }
+        Err(why) => return unknown(ID, "swap not readable", without(PATH, why)),
+    };
+    let areas: Vec<&str> = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    if areas.is_empty() {
+        return ok(ID, "no swap", format!("/{PATH}: no entry"));
+    }
+    warn(ID, "swap is on", evidence(PATH, &areas.join(", "))).because(
+        "A thread whose memory was swapped out waits for the disk, for milliseconds; only locked memory is safe.",
+        "sudo swapoff -a",
+    )
+}
+
+pub(super) fn thp(look: &Look) -> Finding {
+    const ID: &str = "memory.thp";
+    const PATH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+    match look.root.try_read(PATH) {
+        Ok(modes) if modes.contains("[always]") => {
+            warn(ID, "transparent huge pages for every process", evidence(PATH, &modes)).because(
+                "The kernel moves memory to join it into huge pages, and threads that touch it meanwhile wait.",
+                "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+            )
+        }
+        Ok(modes) if modes.contains("[madvise]") || modes.contains("[never]") => {
+            ok(ID, "no huge pages unless asked for", evidence(PATH, &modes))
+        }
+        Ok(modes) => unknown(ID, "huge pages not understood", evidence(PATH, &modes)),
+        Err(Unreadable::Absent) if look.root.exists("sys/kernel") => {
+            not_applicable(ID, "this kernel has no transparent huge pages", without(PATH, Unreadable::Absent))
+        }
+        Err(why) => unknown(ID, "huge pages not readable", without(PATH, why)),
+    }
+}

@@ -1,0 +1,112 @@
+//! What this process may do: real-time priorities, locked memory.
+
+use record::Finding;
+
+use super::{Explain, Look, evidence, fail, not_applicable, ok, unknown, warn, without};
+use crate::{cgroup, virt};
+
+/// Bits of `CapEff` (`capability.h`).
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_NICE: u32 = 23;
+
+const STATUS: &str = "proc/self/status";
+const LIMITS: &str = "proc/self/limits";
+
+/// Grants both rights to the binary, whoever runs it.
+const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";
+
+pub(super) fn realtime(look: &Look) -> Finding {
+    const ID: &str = "rights.realtime";
+    let granted = Granted::read(look, CAP_SYS_NICE, "Max realtime priority");
+    match (granted.capable, granted.soft_limit.as_deref()) {
+        (Some(true), _) => ok(ID, "may use real-time priorities (CAP_SYS_NICE)", granted.evidence),
+        (_, Some("unlimited")) => ok(ID, "may use real-time priorities (RLIMIT_RTPRIO)", granted.evidence),
+        (Some(false), Some("0")) => fail(ID, "may not use real-time priorities", granted.evidence).because(
+            "Without one, the measuring thread waits its turn among all others: the figures say nothing about real-time work.",
+            if look.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { SETCAP },
+        ),
+        (_, Some(limit)) if limit != "0" => {
+            ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
+        }
+        _ => unknown(ID, "right to real-time priorities not readable", granted.evidence),
+    }
+}
+
+/// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even to root.
+pub(super) fn rt_budget(look: &Look) -> Finding {
+    const ID: &str = "rights.rt_budget";
+    let Some(group) = cgroup::group_v1(look.root, "cpu") else {
+        return not_applicable(ID, "no control group rations real-time threads", look.evidence("proc/self/cgroup"));
+    };
+    let path = format!("{}/cpu.rt_runtime_us", group.folder);
+    match look.root.try_read(&path) {
+        Ok(value) if value == "0" => {
+            fail(ID, format!("control group {} has no time for real-time threads", group.name), evidence(&path, &value))
+                .because(
+                    "The kernel refuses real-time priorities to every process in this group, to root as well.",
+                    format!("echo 950000 | sudo tee /{path}"),
+                )
+        }
+        Ok(value) => ok(ID, format!("control group {} may run real-time threads", group.name), evidence(&path, &value)),
+        Err(crate::Unreadable::Absent) => {
+            not_applicable(ID, "no control group rations real-time threads", look.evidence(&path))
+        }
+        Err(why) => unknown(ID, "real-time budget of the control group not readable", without(&path, why)),
+    }
+}
+
+pub(super) fn memlock(look: &Look) -> Finding {
+    const ID: &str = "rights.memlock";
+    let granted = Granted::read(look, CAP_IPC_LOCK, "Max locked memory");
+    match (granted.capable, granted.soft_limit.as_deref()) {
+        (Some(true), _) => ok(ID, "may lock its memory (CAP_IPC_LOCK)", granted.evidence),
+        (_, Some("unlimited")) => ok(ID, "may lock its memory (RLIMIT_MEMLOCK)", granted.evidence),
+        (_, Some(bytes)) if granted.capable.is_some() => {
+            let kib = bytes.parse::<u64>().unwrap_or(0) / 1024;
+            warn(ID, format!("may lock {kib} KiB of memory only"), granted.evidence).because(
+                "Memory that cannot be locked may be paged out, and touching it again costs up to milliseconds.",
+                if look.in_container() {
+                    "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
+                } else {
+                    SETCAP
+                },
+            )
+        }
+        _ => unknown(ID, "right to lock memory not readable", granted.evidence),
+    }
+}
+
+/// What the process was granted, by capability and by limit.
+struct Granted {
+    capable: Option<bool>,
+    soft_limit: Option<String>,
+    evidence: String,
+}
+
+impl Granted {
+    fn read(look: &Look, bit: u32, limit: &str) -> Self {
+        let status = look.root.read(STATUS).unwrap_or_default();
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
+        let held = effective.and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(|set| set & (1 << bit) != 0);
+        // Root in a user namespace has every bit, and none of them counts for these rights.
+        let confined = virt::initial_namespace(look.root, "user") == Some(false);
+        let capable = if confined { held.map(|_| false) } else { held };
+
+        let limits = look.root.read(LIMITS).unwrap_or_default();
+        let values = limits.lines().find_map(|line| line.strip_prefix(limit));
+        let soft_limit = values.and_then(|values| values.split_whitespace().next()).map(str::to_owned);
+
+        let mut seen = match effective {
+            Some(effective) => evidence(STATUS, &format!("CapEff: {effective}")),
+            None => format!("/{STATUS}: no CapEff"),
+        };
+        if confined {
+            seen += " (in a user namespace)";
+        }
+        seen += &match &soft_limit {
+            Some(value) => format!(", {}", evidence(LIMITS, &format!("{limit}: {value}"))),
+            None => format!(", /{LIMITS}: no {limit}"),
+        };
+        Self { capable, soft_limit, evidence: seen }
+    }
+}

@@ -1,0 +1,204 @@
+//! The kernel: its configuration, and which preemption model is in force.
+
+use std::io::Read;
+
+use crate::Root;
+
+/// A configuration larger than this is not one; it bounds what a bad `config.gz` can unpack to.
+const CONFIG_BYTES_MAX: u64 = 8 << 20;
+
+/// The kernel's build configuration.
+pub(crate) struct Config {
+    /// Where it was read.
+    pub(crate) path: String,
+    text: String,
+}
+
+impl Config {
+    /// Reads `proc/config.gz`, else the file that distributions put beside the kernel.
+    pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
+        if let Some(text) = root.read_bytes("proc/config.gz").ok().and_then(|bytes| unpack(&bytes)) {
+            return Some(Self { path: "proc/config.gz".to_owned(), text });
+        }
+        let release = release?;
+        [format!("boot/config-{release}"), format!("usr/lib/modules/{release}/config")]
+            .into_iter()
+            .find_map(|path| root.read(&path).map(|text| Self { path, text: text + "\n" }))
+    }
+
+    /// Whether `CONFIG_<option>=y`.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.text.lines().any(|line| {
+            line.strip_prefix("CONFIG_").and_then(|line| line.strip_prefix(option)).is_some_and(|rest| rest == "=y")
+        })
+    }
+
+    /// FNV-1a digest of the text, 16 hexadecimal digits.
+    pub(crate) fn digest(&self) -> String {
+        let digest = self
+            .text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        format!("{digest:016x}")
+    }
+}
+
+fn unpack(bytes: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes).take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// A preemption model and where it was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Preempt {
+    /// `PREEMPT_RT`, `full`, `lazy`, `voluntary`, `none`, or what is known short of that.
+    pub(crate) model: String,
+    /// `path = value` of the deciding file.
+    pub(crate) evidence: String,
+}
+
+/// What a dynamic kernel is called when nothing tells its mode.
+pub(crate) const DYNAMIC: &str = "dynamic (mode not readable)";
+
+/// The preemption model in force; `None` when nothing tells.
+///
+/// `build` is `uname -v`. It alone marks a mainline real-time kernel, which has no `/sys/kernel/realtime`.
+/// A dynamic kernel's mode is known for certain from debugfs only, else from its boot argument, else from the
+/// default it was built with.
+pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -> Option<Preempt> {
+    const REALTIME: &str = "sys/kernel/realtime";
+    const DEBUG: &str = "sys/kernel/debug/sched/preempt";
+    let found = |model: &str, evidence: String| Some(Preempt { model: model.to_owned(), evidence });
+    let words: Vec<&str> = build.unwrap_or_default().split_whitespace().collect();
+    let uname = || format!("/proc/sys/kernel/version = {}", build.unwrap_or_default());
+
+    if root.read(REALTIME).as_deref() == Some("1") {
+        return found("PREEMPT_RT", format!("/{REALTIME} = 1"));
+    }
+    // The first patches wrote it as two words.
+    if words.contains(&"PREEMPT_RT") || words.windows(2).any(|pair| pair == ["PREEMPT", "RT"]) {
+        return found("PREEMPT_RT", uname());
+    }
+    if let Some(modes) = root.read(DEBUG)
+        && let Some(mode) = modes.split_whitespace().find_map(|mode| mode.strip_prefix('(')?.strip_suffix(')'))
+    {
+        return found(mode, format!("/{DEBUG} = {modes}"));
+    }
+    let release = root.read("proc/sys/kernel/osrelease");
+    let config = Config::read(root, release.as_deref());
+    let dynamic =
+        words.contains(&"PREEMPT_DYNAMIC") || config.as_ref().is_some_and(|config| config.has("PREEMPT_DYNAMIC"));
+    if dynamic {
+        let words = cmdline.unwrap_or_default().split_whitespace();
+        let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(|mode| ARGUMENTS.contains(mode));
+        // The last one counts.
+        if let Some(mode) = modes.next_back() {
+            return found(mode, format!("/proc/cmdline = preempt={mode}"));
+        }
+    }
+    if let Some(config) = config
+        && let Some((mode, option)) = MODES.iter().find(|(_, option)| config.has(option))
+    {
+        return found(mode, format!("/{} = CONFIG_{option}=y", config.path));
+    }
+    match build? {
+        _ if dynamic => found(DYNAMIC, uname()),
+        // From 6.13 on, lazy preemption is built as PREEMPT, too.
+        _ if words.contains(&"PREEMPT") && release.and_then(|release| version(&release)) >= Some((6, 13)) => {
+            found("full or lazy", uname())
+        }
+        _ if words.contains(&"PREEMPT") => found("full", uname()),
+        _ => found("none or voluntary", uname()),
+    }
+}
+
+/// Modes of preemption and the build option that makes each the default.
+const MODES: [(&str, &str); 5] = [
+    ("PREEMPT_RT", "PREEMPT_RT"),
+    ("none", "PREEMPT_NONE"),
+    ("voluntary", "PREEMPT_VOLUNTARY"),
+    ("lazy", "PREEMPT_LAZY"),
+    ("full", "PREEMPT"),
+];
+
+/// `(6, 12)` of `6.12.25-rt9`.
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Modes that the boot argument `preempt=` takes.
+const ARGUMENTS: [&str; 4] = ["none", "voluntary", "lazy", "full"];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+
+    use super::*;
+
+    const DYNAMIC_BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian";
+
+    fn model(files: &[(&str, &str)], build: &str, cmdline: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (path, text) in files {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            if path.ends_with(".gz") {
+                let file = fs::File::create(root.path(path)).unwrap();
+                let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+                packed.write_all(text.as_bytes()).unwrap();
+            } else {
+                fs::write(root.path(path), text).unwrap();
+            }
+        }
+        preempt(&root, Some(build), Some(cmdline)).unwrap().model
+    }
+
+    #[test]
+    fn real_time_kernels() {
+        assert_eq!(model(&[("sys/kernel/realtime", "1\n")], "#1 SMP PREEMPT", ""), "PREEMPT_RT");
+        assert_eq!(model(&[], "#1 SMP PREEMPT_RT Debian 6.12.117-1", ""), "PREEMPT_RT");
+        assert_eq!(model(&[], "#1 SMP PREEMPT RT Sat Apr 7", ""), "PREEMPT_RT");
+        let lazy = ("sys/kernel/debug/sched/preempt", "full (lazy)");
+        assert_eq!(model(&[lazy], "#1 SMP PREEMPT_RT", ""), "PREEMPT_RT");
+    }
+
+    #[test]
+    fn dynamic_kernels_from_the_surest_source() {
+        let debug = ("sys/kernel/debug/sched/preempt", "none (voluntary) full lazy\n");
+        let config = ("proc/config.gz", "CONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n");
+        assert_eq!(model(&[debug, config], DYNAMIC_BUILD, "preempt=full"), "voluntary");
+        assert_eq!(model(&[config], DYNAMIC_BUILD, "quiet preempt=lazy preempt=full"), "full");
+        assert_eq!(model(&[config], DYNAMIC_BUILD, "preempt=nonsense"), "none");
+        assert_eq!(model(&[], DYNAMIC_BUILD, "quiet"), DYNAMIC);
+        assert_eq!(model(&[("proc/config.gz", "")], DYNAMIC_BUILD, ""), DYNAMIC);
+    }
+
+    #[test]
+    fn static_kernels() {
+        let release = |text| ("proc/sys/kernel/osrelease", text);
+        let boot = ("boot/config-6.1.0-9", "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
+        assert_eq!(model(&[release("6.1.0-9"), boot], "#1 SMP Debian", ""), "voluntary");
+        assert_eq!(model(&[release("6.1.0-9"), boot], "#1 SMP Debian", "preempt=full"), "voluntary", "not dynamic");
+        assert_eq!(model(&[release("6.1.0-9")], "#1 SMP PREEMPT Debian", ""), "full");
+        assert_eq!(model(&[release("6.13.0")], "#1 SMP PREEMPT Debian", ""), "full or lazy");
+        assert_eq!(model(&[release("5.15.0")], "#1.0.7 SMP IRQPIPE", ""), "none or voluntary");
+    }
+
+    #[test]
+    fn digest_is_that_of_the_text() {
+        let config = |text: &str| Config { path: String::new(), text: text.to_owned() };
+        assert_eq!(config("").digest(), "cbf29ce484222325");
+        assert_eq!(config("foobar").digest(), "85944171f73967e8", "test vector of the FNV authors");
+        assert!(unpack(b"not packed").is_none());
+    }
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("6.12.25-rt9"), Some((6, 12)));
+        assert_eq!(version("7.0-rc1"), Some((7, 0)));
+        assert_eq!(version("unknown"), None);
+    }
+}

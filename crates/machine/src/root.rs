@@ -1,0 +1,131 @@
+//! The folder under which everything about a machine is read: `/`, or a recorded machine.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where a machine is read from. Paths below it are written without a leading slash: `proc/version`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(PathBuf);
+
+/// Why a file could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It does not exist: this machine or kernel has no such thing.
+    Absent,
+    /// It exists, or may exist, but this process lacks the right to read it.
+    Forbidden,
+    /// It exists, but the kernel answered with another error.
+    Failed,
+}
+
+impl Root {
+    /// The machine that this process runs on: `/`.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// The machine recorded in a folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    /// Whether this is the machine that the process runs on.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    /// Where `path` is in the file system. A leading slash is ignored.
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+
+    /// The text of a file without white space and NULs at its ends; `None` when it cannot be read.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Option<String> {
+        self.try_read(path).ok()
+    }
+
+    /// As [`read`](Self::read), but tells why not.
+    ///
+    /// # Errors
+    /// [`Unreadable`], which tells an absent file from a forbidden one.
+    pub fn try_read(&self, path: &str) -> Result<String, Unreadable> {
+        let bytes = self.read_bytes(path)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+    }
+
+    /// The bytes of a file as they are.
+    ///
+    /// # Errors
+    /// As [`try_read`](Self::try_read).
+    pub fn read_bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
+        fs::read(self.path(path)).map_err(|error| Unreadable::from(&error))
+    }
+
+    /// A file that holds one number.
+    #[must_use]
+    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
+        self.read(path)?.parse().ok()
+    }
+
+    /// Where a symbolic link points, as it is written there.
+    #[must_use]
+    pub fn link(&self, path: &str) -> Option<String> {
+        Some(fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned())
+    }
+
+    /// Whether the file or folder exists, as far as this process can see.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The names in a folder, sorted; empty when it cannot be read.
+    #[must_use]
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl From<&io::Error> for Unreadable {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Absent,
+            io::ErrorKind::PermissionDenied => Self::Forbidden,
+            _ => Self::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_trimmed_and_tells_absent_from_forbidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path("proc/device-tree")).unwrap();
+        fs::write(root.path("proc/device-tree/model"), b"Some Board\0").unwrap();
+        fs::write(root.path("/proc/limit"), " 42\n").unwrap();
+
+        assert_eq!(root.read("proc/device-tree/model").as_deref(), Some("Some Board"));
+        assert_eq!(root.number::<u32>("proc/limit"), Some(42));
+        assert_eq!(root.list("proc"), ["device-tree", "limit"]);
+        assert!(root.exists("proc/limit") && !root.exists("proc/other"));
+        assert_eq!(root.try_read("proc/other"), Err(Unreadable::Absent));
+        assert_eq!(root.try_read("proc/limit/below"), Err(Unreadable::Absent));
+        assert_eq!(root.try_read("proc"), Err(Unreadable::Failed));
+        assert_eq!(Unreadable::from(&io::Error::from(io::ErrorKind::PermissionDenied)), Unreadable::Forbidden);
+        assert!(root.list("nowhere").is_empty());
+        assert!(!root.is_system() && Root::system().is_system());
+    }
+}

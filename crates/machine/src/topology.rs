@@ -1,0 +1,69 @@
+//! Caches: how large they are and which CPUs share them.
+
+use crate::{CpuList, Root, cpus};
+
+/// One cache that a CPU uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// Distance from the CPU: 1 is the nearest.
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// CPUs that use the same cache.
+    pub shared_by: CpuList,
+}
+
+/// The caches of one CPU, nearest first; empty when the kernel does not know them, as on some ARM boards.
+#[must_use]
+pub fn caches_of(root: &Root, cpu: u32) -> Vec<Cache> {
+    let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache");
+    let mut caches: Vec<Cache> = root
+        .list(&folder)
+        .iter()
+        .filter(|name| name.starts_with("index"))
+        .filter_map(|name| {
+            let file = |file: &str| root.read(&format!("{folder}/{name}/{file}"));
+            Some(Cache {
+                level: file("level")?.parse().ok()?,
+                kind: file("type")?,
+                bytes: bytes(&file("size")?)?,
+                shared_by: file("shared_cpu_list")?.parse().ok()?,
+            })
+        })
+        .collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
+/// Size of the largest cache of any online CPU, bytes; `None` when the kernel does not know one.
+#[must_use]
+pub fn largest_cache_bytes(root: &Root) -> Option<u64> {
+    cpus::online(root).iter().flat_map(|cpu| caches_of(root, cpu)).map(|cache| cache.bytes).max()
+}
+
+/// `512K`, `32768K`, and `8M` on some kernels.
+fn bytes(size: &str) -> Option<u64> {
+    let digits = size.trim_end_matches(['K', 'M', 'G']);
+    let unit = match &size[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes() {
+        assert_eq!(super::bytes("32K"), Some(32 << 10));
+        assert_eq!(super::bytes("8M"), Some(8 << 20));
+        assert_eq!(super::bytes("64"), Some(64));
+        assert_eq!(super::bytes("8KK"), None);
+        assert_eq!(super::bytes("K"), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! What stands between this process and the hardware: a hypervisor, a container.
+
+use crate::Root;
+
+/// Strings in the firmware's vendor and product names that give a hypervisor away, and its name.
+/// On ARM they are the only sign besides the device tree.
+const VENDORS: [(&str, &str); 14] = [
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("QEMU", "qemu"),
+    ("Amazon EC2", "kvm"),
+    ("Google Compute Engine", "kvm"),
+    ("VMware", "vmware"),
+    ("VirtualBox", "virtualbox"),
+    ("innotek GmbH", "virtualbox"),
+    ("Xen", "xen"),
+    ("Parallels", "parallels"),
+    ("Apple Virtualization", "apple"),
+    ("BHYVE", "bhyve"),
+    ("Virtual Machine", "hyperv"),
+];
+
+/// The hypervisor that this machine is a guest of, `none` on bare metal; absent when the signs cannot be read.
+///
+/// x86 guests carry a CPU flag. ARM has none, so there the device tree and the firmware's names are the signs.
+pub(crate) fn hypervisor(root: &Root) -> Option<String> {
+    let firmware = firmware(root);
+    let by_name = firmware
+        .as_deref()
+        .and_then(|name| VENDORS.iter().find(|(sign, _)| name.contains(sign)))
+        .map(|&(_, kind)| kind);
+    let flagged = cpu_flag(root);
+    let kind = match flagged {
+        Some(false) => return Some("none".to_owned()),
+        // QEMU's name says nothing about what runs its CPUs.
+        Some(true) => root
+            .read("sys/hypervisor/type")
+            .or_else(|| by_name.filter(|&kind| kind != "qemu").map(str::to_owned))
+            .or_else(|| by_clock(root))
+            .or_else(|| by_name.map(str::to_owned)),
+        // Cloud providers sell whole machines under the same vendor name.
+        None if firmware.as_deref().is_some_and(|name| name.contains(".metal")) => return Some("none".to_owned()),
+        None => root
+            .read("sys/hypervisor/type")
+            .or_else(|| by_name.map(str::to_owned))
+            .or_else(|| device_tree_hypervisor(root)),
+    };
+    match (kind, flagged, firmware) {
+        (Some(kind), _, _) if kind == "none" => Some(kind),
+        (Some(kind), _, Some(firmware)) => Some(format!("{kind} ({firmware})")),
+        (Some(kind), _, None) => Some(kind),
+        (None, Some(true), Some(firmware)) => Some(format!("unidentified ({firmware})")),
+        (None, Some(true), None) => Some("unidentified".to_owned()),
+        (None, _, _) => None,
+    }
+}
+
+/// The system's vendor and product, as the firmware names them.
+pub(crate) fn firmware(root: &Root) -> Option<String> {
+    let name = |file: &str| root.read(&format!("sys/class/dmi/id/{file}")).filter(|name| !name.is_empty());
+    match (name("sys_vendor"), name("product_name")) {
+        (Some(vendor), Some(product)) => Some(format!("{vendor} {product}")),
+        (vendor, product) => vendor.or(product),
+    }
+}
+
+/// Whether x86's `hypervisor` flag is set; `None` on other architectures.
+fn cpu_flag(root: &Root) -> Option<bool> {
+    let cpuinfo = root.read("proc/cpuinfo")?;
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
+    Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// A paravirtual clock names the hypervisor that offers it.
+fn by_clock(root: &Root) -> Option<String> {
+    let clocks = root.read("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
+    let kind = clocks.split_whitespace().find_map(|clock| match clock {
+        "kvm-clock" => Some("kvm"),
+        "xen" => Some("xen"),
+        _ if clock.starts_with("hyperv") => Some("hyperv"),
+        _ => None,
+    });
+    kind.map(str::to_owned)
+}
+
+/// The device tree of a guest has a hypervisor node, QEMU's machine or firmware interface, or calls its firmware
+/// as a guest does (`hvc`). One that calls the firmware directly (`smc`), or knows none of these, is a board's own.
+fn device_tree_hypervisor(root: &Root) -> Option<String> {
+    const TREE: &str = "proc/device-tree";
+    let kind = if let Some(compatible) = root.read(&format!("{TREE}/hypervisor/compatible")) {
+        match compatible.as_str() {
+            name if name.contains("xen") => "xen",
+            name if name.contains("kvm") => "kvm",
+            _ => "unidentified",
+        }
+    } else if root.read(&format!("{TREE}/compatible"))?.contains("linux,dummy-virt")
+        || root.list(TREE).iter().any(|node| node.starts_with("fw-cfg"))
+    {
+        "qemu"
+    } else if root.read(&format!("{TREE}/psci/method")).as_deref() == Some("hvc") {
+        "unidentified"
+    } else {
+        "none"
+    };
+    Some(kind.to_owned())
+}
+
+/// The kind of container that this process is in, `none` outside; absent when the signs cannot be read.
+pub(crate) fn container(root: &Root) -> Option<String> {
+    let namespaces = ["pid", "uts", "ipc", "cgroup"].map(|kind| initial_namespace(root, kind));
+    // Files that mark a container's image also lie on machines that boot such an image: the namespaces decide.
+    if namespaces[0] == Some(true) && !namespaces.contains(&Some(false)) {
+        return Some("none".to_owned());
+    }
+    container_mark(root).or_else(|| match namespaces[0] {
+        Some(true) => Some("none".to_owned()),
+        Some(false) => Some("unidentified".to_owned()),
+        None => None,
+    })
+}
+
+/// Whether this process is in the namespace that the kernel booted with. Their numbers are fixed (`nsfs.h`).
+pub(crate) fn initial_namespace(root: &Root, kind: &str) -> Option<bool> {
+    let number = match kind {
+        "cgroup" => 4_026_531_835_u64,
+        "pid" => 4_026_531_836,
+        "user" => 4_026_531_837,
+        "uts" => 4_026_531_838,
+        "ipc" => 4_026_531_839,
+        _ => return None,
+    };
+    Some(root.link(&format!("proc/self/ns/{kind}"))? == format!("{kind}:[{number}]"))
+}
+
+/// The mark that a container manager left.
+fn container_mark(root: &Root) -> Option<String> {
+    if let Some(kind) = root.read("run/systemd/container").filter(|kind| !kind.is_empty()) {
+        return Some(kind);
+    }
+    if root.exists("run/.containerenv") {
+        return Some("podman".to_owned());
+    }
+    if root.exists(".dockerenv") {
+        return Some("docker".to_owned());
+    }
+    let environment = root.read("proc/1/environ").unwrap_or_default();
+    if let Some(kind) = environment.split('\0').find_map(|variable| variable.strip_prefix("container=")) {
+        return Some(kind.to_owned());
+    }
+    let groups = root.read("proc/1/cgroup").unwrap_or_default();
+    let kind = [("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman"), ("lxc", "lxc")]
+        .iter()
+        .find(|(sign, _)| groups.contains(sign))?;
+    Some(kind.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (path, text) in files {
+            fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
+            fs::write(root.path(path), text).unwrap();
+        }
+        (folder, root)
+    }
+
+    fn hypervisor_of(files: &[(&str, &str)]) -> Option<String> {
+        hypervisor(&machine(files).1)
+    }
+
+    #[test]
+    fn x86_by_flag() {
+        const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+        let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor lahf_lm\n");
+        assert_eq!(hypervisor_of(&[guest]).as_deref(), Some("unidentified"));
+        assert_eq!(hypervisor_of(&[guest, (CLOCKS, "tsc kvm-clock")]).as_deref(), Some("kvm"));
+        assert_eq!(hypervisor_of(&[guest, ("sys/hypervisor/type", "xen")]).as_deref(), Some("xen"));
+        let vendor = ("sys/class/dmi/id/sys_vendor", "VMware, Inc.");
+        assert_eq!(hypervisor_of(&[guest, vendor]).as_deref(), Some("vmware (VMware, Inc.)"));
+        assert_eq!(hypervisor_of(&[("proc/cpuinfo", "flags\t\t: fpu lahf_lm\n")]).as_deref(), Some("none"));
+        assert_eq!(hypervisor_of(&[]), None);
+    }
+
+    #[test]
+    fn arm_by_device_tree_and_firmware() {
+        const TREE: &str = "proc/device-tree/compatible";
+        let method = |method| [(TREE, "acme,board"), ("proc/device-tree/psci/method", method)];
+        assert_eq!(hypervisor_of(&[(TREE, "linux,dummy-virt\0")]).as_deref(), Some("qemu"));
+        assert_eq!(hypervisor_of(&method("hvc\0")).as_deref(), Some("unidentified"));
+        assert_eq!(hypervisor_of(&method("smc\0")).as_deref(), Some("none"));
+        let product = |name| [("sys/class/dmi/id/sys_vendor", "Amazon EC2"), ("sys/class/dmi/id/product_name", name)];
+        assert_eq!(hypervisor_of(&product("c6g.metal")).as_deref(), Some("none"));
+        assert_eq!(hypervisor_of(&product("c6g.large")).as_deref(), Some("kvm (Amazon EC2 c6g.large)"));
+        assert_eq!(hypervisor_of(&[("sys/class/dmi/id/sys_vendor", "Acme")]), None);
+    }
+
+    #[test]
+    fn container_by_namespace_and_mark() {
+        let (_folder, root) = machine(&[("proc/self/ns/.keep", ""), (".dockerenv", "")]);
+        assert_eq!(container(&root).as_deref(), Some("docker"));
+        symlink("pid:[4026531836]", root.path("proc/self/ns/pid")).unwrap();
+        assert_eq!(container(&root).as_deref(), Some("none"), "an image's mark on a booted machine");
+        symlink("cgroup:[4026532201]", root.path("proc/self/ns/cgroup")).unwrap();
+        assert_eq!(container(&root).as_deref(), Some("docker"), "a container in the host's PID namespace");
+
+        let (_folder, root) = machine(&[("proc/self/ns/.keep", "")]);
+        assert_eq!(container(&root), None);
+        symlink("pid:[4026532300]", root.path("proc/self/ns/pid")).unwrap();
+        assert_eq!(container(&root).as_deref(), Some("unidentified"));
+        fs::create_dir(root.path("proc/1")).unwrap();
+        fs::write(root.path("proc/1/environ"), "PATH=/bin\0container=lxc\0").unwrap();
+        assert_eq!(container(&root).as_deref(), Some("lxc"));
+    }
+}
