@@ -1,1 +1,9 @@
-//! report
+//! Records in, pictures out: terminal, live view and HTML.
+
+#![forbid(unsafe_code)]
+
+pub mod live;
+pub mod style;
+pub mod terminal;
+
+pub use style::{ColorChoice, Style};

@@ -1,0 +1,86 @@
+//! Results as text: pure functions of a record, a style and a width in columns.
+
+pub(crate) mod histogram;
+mod machine;
+mod page;
+mod series;
+pub(crate) mod table;
+mod verdict;
+
+use analysis::format_ns;
+use record::{Record, State};
+
+use crate::style::{Ink, Style};
+use page::Page;
+
+/// What bare `punctual` answers: the machine, what is wrong with it, how late each CPU was, and the ladder of uses.
+///
+/// `width` is the number of columns, 80 at least for the intended look. Narrower is wrapped tighter; below 24 columns,
+/// lines run over the edge. The text ends in a line break and holds no control characters but line breaks and, where
+/// `style` allows them, colours.
+#[must_use]
+pub fn overview(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    machine::facts(&mut page, record);
+    machine::findings(&mut page, &record.findings);
+    for phase in &record.phases {
+        series::brief(&mut page, record, phase);
+    }
+    if record.series.is_empty() {
+        page.heading("Nothing was measured");
+    }
+    verdict::ladder(&mut page, &record.uses);
+    ending(&mut page, record);
+    page.finish()
+}
+
+/// What `punctual measure timer` and `punctual show` answer: all figures of a run with their verdict.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn summary(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    series::run(&mut page, record);
+    machine::facts(&mut page, record);
+    for phase in &record.phases {
+        series::full(&mut page, record, phase);
+    }
+    if record.series.is_empty() {
+        page.heading("Nothing was measured");
+    }
+    series::spikes(&mut page, record);
+    verdict::ladder(&mut page, &record.uses);
+    ending(&mut page, record);
+    page.finish()
+}
+
+/// What stands nearest to the prompt: caveats, the verdict, and why a run is not to be trusted.
+fn ending(page: &mut Page, record: &Record) {
+    verdict::caveats(page, &record.caveats);
+    let remark = match record.state {
+        State::Complete => "",
+        State::Partial => "This record is partial: the run is under way or was cut off. It lacks at most 5 s.",
+        State::Interrupted => "The run was ended early. All samples up to then are in the record.",
+    };
+    if !remark.is_empty() {
+        page.gap();
+        page.remark(remark);
+    }
+    verdict::verdict(page, record.verdict.as_ref());
+    verdict::validity(page, &record.validity);
+}
+
+/// A time, or a dash where there is none.
+pub(crate) fn time(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), format_ns)
+}
+
+/// A cell without a meaning of its own.
+pub(crate) fn cell(text: impl Into<String>) -> (Ink, String) {
+    (Ink::Plain, text.into())
+}
+
+/// The cell of a count that is bad news unless it is 0.
+pub(crate) fn count_cell(count: u64, text: String) -> (Ink, String) {
+    (if count > 0 { Ink::Bad } else { Ink::Plain }, text)
+}

@@ -1,0 +1,176 @@
+//! Histograms drawn with characters: lateness from left to right, wake-ups upwards, both on a logarithmic scale.
+
+use analysis::format_ns;
+use record::Histogram;
+
+/// Eighths of a cell.
+const BLOCKS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const ASCII: [&str; 9] = [" ", ".", ".", ".", ":", ":", ":", "#", "#"];
+
+/// What lies below is drawn into the first column.
+const SMALLEST_NS: i64 = 10;
+
+/// Counts by column of a drawing.
+pub(crate) struct Bars {
+    counts: Vec<u64>,
+    /// The decades that the columns span: 10^first to 10^last ns.
+    decades: (u32, u32),
+    /// Wake-ups before their deadline; they have no place on a logarithmic scale.
+    pub(crate) early: u64,
+}
+
+impl Bars {
+    /// The sum of `histograms` in `width` columns; `None` when nothing was counted on time or late.
+    ///
+    /// The scale spans whole decades, two at least, so that it stays where it is while a run goes on.
+    pub(crate) fn of(histograms: &[&Histogram], width: usize) -> Option<Self> {
+        let on_scale = |h: &Histogram| {
+            let smallest = h.iter().map(|(value_ns, _)| value_ns).find(|&value_ns| value_ns >= 0)?;
+            Some((smallest, h.iter().next_back()?.0))
+        };
+        let ends = histograms.iter().filter_map(|h| on_scale(h));
+        let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        let first = low.max(SMALLEST_NS).ilog10();
+        let last = (high.max(SMALLEST_NS).ilog10() + 1).max(first + 2);
+
+        let edges = edges(first, last, width.max(1));
+        let mut bars = Self { counts: vec![0; edges.len()], decades: (first, last), early: 0 };
+        for histogram in histograms {
+            let mut column = 0;
+            for (value_ns, count) in histogram.iter() {
+                if value_ns < 0 {
+                    bars.early += count;
+                    continue;
+                }
+                while column + 1 < edges.len() && value_ns >= edges[column] {
+                    column += 1;
+                }
+                bars.counts[column] += count;
+            }
+        }
+        Some(bars)
+    }
+
+    /// The largest count of a column: what the highest bar stands for.
+    pub(crate) fn tallest(&self) -> u64 {
+        self.counts.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The drawing, top row first. A single wake-up is always visible.
+    pub(crate) fn rows(&self, height: usize, unicode: bool) -> Vec<String> {
+        let cells = if unicode { &BLOCKS } else { &ASCII };
+        let full = (height * 8) as f64;
+        let scale = (self.tallest().max(2) as f64).ln();
+        let eighths = |count: u64| match count {
+            0 => 0,
+            _ => (1.0 + (full - 1.0) * (count as f64).ln() / scale).round() as usize,
+        };
+        let levels: Vec<usize> = self.counts.iter().map(|&count| eighths(count)).collect();
+        let row = |above: usize| levels.iter().map(|&level| cells[level.saturating_sub(above * 8).min(8)]).collect();
+        (0..height).rev().map(row).collect()
+    }
+
+    /// The line below the drawing: a tick and the time at each decade that has room for them.
+    pub(crate) fn axis(&self, unicode: bool) -> String {
+        let tick = if unicode { "╵" } else { "|" };
+        let (first, last) = self.decades;
+        let width = self.counts.len();
+        let (mut line, mut used) = (String::new(), 0);
+        for decade in first..last {
+            let column = (decade - first) as usize * width / (last - first) as usize;
+            let label = format_ns(10i64.saturating_pow(decade));
+            let ends = column + 1 + label.len();
+            if (column > used || line.is_empty()) && ends <= width {
+                line += &format!("{}{tick}{label}", " ".repeat(column - used));
+                used = ends;
+            }
+        }
+        line
+    }
+}
+
+/// Where each column ends, ns.
+fn edges(first: u32, last: u32, width: usize) -> Vec<i64> {
+    let span = f64::from(last - first);
+    (1..=width).map(|n| 10f64.powf(f64::from(first) + span * n as f64 / width as f64).round() as i64).collect()
+}
+
+/// A count in at most 5 characters: `999`, `12.3k`, `4.56M`.
+pub(crate) fn short_count(count: u64) -> String {
+    let scaled = |unit: u64, name: &str| {
+        let value = count as f64 / unit as f64;
+        let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+        format!("{value:.decimals$}{name}")
+    };
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..999_500 => scaled(1_000, "k"),
+        999_500..999_500_000 => scaled(1_000_000, "M"),
+        _ => scaled(1_000_000_000, "G"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Histogram {
+        let mut h = Histogram::default();
+        for (value_ns, count) in [(-700, 3), (1_100, 40), (2_000, 9_000), (4_000, 700), (15_000, 12), (870_000, 1)] {
+            h.add(value_ns, count);
+        }
+        h
+    }
+
+    #[test]
+    fn every_wake_up_has_its_column_and_one_alone_is_seen() {
+        let h = example();
+        let bars = Bars::of(&[&h, &h], 30).unwrap();
+        assert_eq!(bars.counts.iter().sum::<u64>() + bars.early, 2 * h.total());
+        assert_eq!(bars.early, 6);
+        let alone = Bars::of(&[&h], 30).unwrap();
+        let draw = |height, unicode| {
+            let lines = alone.rows(height, unicode).into_iter().chain([alone.axis(unicode)]);
+            lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(draw(4, true), @"
+           █
+           █  ▇
+        ▆  █  █    ▁
+        █  █  █    █                 ▁
+        ╵1 us     ╵10 us    ╵100 us
+        ");
+        insta::assert_snapshot!(draw(2, false), @"
+           #  :
+        #  #  #    :                 .
+        |1 us     |10 us    |100 us
+        ");
+    }
+
+    #[test]
+    fn nothing_on_the_scale_draws_nothing() {
+        let mut early = Histogram::default();
+        early.record(-5);
+        assert!(Bars::of(&[], 10).is_none());
+        assert!(Bars::of(&[&Histogram::default(), &early], 10).is_none());
+    }
+
+    #[test]
+    fn no_width_and_no_value_panics() {
+        let mut h = Histogram::default();
+        [0, 1, i64::MAX].into_iter().for_each(|value_ns| h.record(value_ns));
+        for width in 0..40 {
+            let bars = Bars::of(&[&h], width).unwrap();
+            assert!(textwrap::core::display_width(&bars.axis(true)) <= width.max(1));
+            assert_eq!(bars.counts.iter().sum::<u64>(), 3);
+        }
+    }
+
+    #[test]
+    fn counts_stay_short() {
+        for (count, text) in [(0, "0"), (9_999, "9999"), (12_340, "12.3k"), (999_499, "999k"), (4_560_000, "4.56M")] {
+            assert_eq!(short_count(count), text);
+        }
+        assert!(short_count(999_499_999).len() <= 5);
+    }
+}

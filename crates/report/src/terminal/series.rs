@@ -1,0 +1,254 @@
+//! What was asked for, and what each thread saw.
+
+use analysis::{format_duration, format_ns};
+use record::{Histogram, Phase, Record, Series, Spike};
+
+use super::histogram::{Bars, short_count};
+use super::page::Page;
+use super::table::Table;
+use super::{cell, count_cell, time};
+use crate::style::{Ink, Spans};
+
+/// Rows of a brief table, and the worst of them that stay when there are more.
+const BRIEF_ROWS: usize = 16;
+const BRIEF_WORST: usize = 8;
+/// Up to this many series of a phase have a histogram each; more share one.
+const HISTOGRAMS: usize = 8;
+const HISTOGRAM_HEIGHT: usize = 5;
+/// Columns left of a histogram: count, blank, axis.
+const GUTTER: usize = 7;
+const SPIKES_SHOWN: usize = 10;
+
+/// What was asked for and what was granted.
+pub(super) fn run(page: &mut Page, record: &Record) {
+    let asked = &record.scenario;
+    let cpus = asked.cpus.as_ref().map_or_else(|| "every online CPU".to_owned(), |cpus| format!("CPUs {cpus}"));
+    let awake = if asked.hold_cpu_awake { ", CPUs held awake" } else { "" };
+    let offset = match asked.offset_ns {
+        0 => String::new(),
+        ns => format!(", {} between neighbouring CPUs", format_ns(ns as i64)),
+    };
+    page.heading(&format!("{} of {}", asked.probe, record.started_at));
+    page.fact(
+        "asked",
+        7,
+        &format!(
+            "{} on {cpus}, clock {}, wait {}{offset}{awake}, spikes above {}",
+            asked.policy,
+            asked.clock,
+            asked.wait,
+            format_ns(asked.threshold_ns)
+        ),
+    );
+    for (places, granted) in granted(record) {
+        page.fact("granted", 7, &format!("{granted} ({places})"));
+    }
+    page.fact("again", 7, &record.command.join(" "));
+}
+
+/// The wordings of what was granted, each with the places that it holds for.
+fn granted(record: &Record) -> Vec<(String, String)> {
+    let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
+    for series in &record.series {
+        let granted = &series.granted;
+        let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
+        let pinned =
+            if series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string()) { "pinned" } else { "not pinned" };
+        let awake = granted.cpu_awake.as_ref().map_or_else(String::new, |by| format!(", held awake by {by}"));
+        let slack = format_ns(granted.timer_slack_ns as i64);
+        let text = format!("{}, {pinned}, {locked}, timer slack {slack}{awake}", granted.policy);
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, places)) => places.push(series),
+            None => found.push((text, vec![series])),
+        }
+    }
+    let words = |all: &[&Series]| {
+        if all.len() == record.series.len() { "all threads".to_owned() } else { places(all) }
+    };
+    found.into_iter().map(|(text, all)| (words(&all), text)).collect()
+}
+
+fn places(all: &[&Series]) -> String {
+    let mut names: Vec<String> = all.iter().map(|series| series.place()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+/// A phase in one small table.
+pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
+    heading(page, phase);
+    let mut all = of(record, phase);
+    let mut rest = Vec::new();
+    if all.len() > BRIEF_ROWS {
+        all.sort_by_key(|series| std::cmp::Reverse(series.max_ns));
+        rest = all.split_off(BRIEF_WORST);
+    }
+    let mut table = Table::new(&["CPU", "samples", "missed", "p50", "p99", "max"]);
+    for series in &all {
+        table.row(brief_row(name(series), &[series]));
+    }
+    if !rest.is_empty() {
+        table.row(brief_row(format!("{} others", rest.len()), &rest));
+    }
+    page.table(&table);
+    remarks(page, record, phase);
+}
+
+fn brief_row(name: String, all: &[&Series]) -> Spans {
+    let mut corrected = Histogram::default();
+    all.iter().for_each(|series| corrected.merge(&series.corrected));
+    let missed = all.iter().map(|series| series.missed).sum::<u64>();
+    vec![
+        cell(name),
+        cell(all.iter().map(|series| series.samples).sum::<u64>().to_string()),
+        count_cell(missed, missed.to_string()),
+        cell(time(corrected.percentile(50.0))),
+        cell(time(corrected.percentile(99.0))),
+        cell(time(all.iter().filter_map(|series| series.max_ns).max())),
+    ]
+}
+
+/// A phase with all its figures, loads and histograms.
+pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
+    heading(page, phase);
+    let all = of(record, phase);
+    let mut table = Table::new(&[
+        "CPU", "policy", "period", "samples", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "max at",
+        "jitter",
+    ])
+    .words(1);
+    for series in &all {
+        table.row(full_row(series));
+    }
+    page.table(&table);
+    remarks(page, record, phase);
+    proofs(page, phase);
+    if all.len() <= HISTOGRAMS {
+        for series in all {
+            histogram(page, &series.place(), &[series]);
+        }
+    } else {
+        histogram(page, &format!("all {} threads", all.len()), &all);
+    }
+}
+
+fn full_row(series: &Series) -> Spans {
+    let percentile = |percent| cell(time(series.corrected.percentile(percent)));
+    vec![
+        cell(name(series)),
+        cell(&series.granted.policy),
+        cell(format_ns(series.period_ns as i64)),
+        cell(series.samples.to_string()),
+        count_cell(series.missed, series.missed.to_string()),
+        cell(series.early.to_string()),
+        cell(time(series.min_ns)),
+        cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
+        percentile(50.0),
+        percentile(99.0),
+        percentile(99.9),
+        cell(time(series.max_ns)),
+        cell(series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format_ns(ns as i64))),
+        cell(format_ns(series.jitter_ns as i64)),
+    ]
+}
+
+/// The lateness of `all`, drawn; nothing where nothing was on the scale.
+fn histogram(page: &mut Page, title: &str, all: &[&Series]) {
+    let raw: Vec<&Histogram> = all.iter().map(|series| &series.raw).collect();
+    let Some(bars) = Bars::of(&raw, page.room().saturating_sub(GUTTER).clamp(1, 100)) else { return };
+    let early = if bars.early > 0 { format!(", {} early not drawn", bars.early) } else { String::new() };
+    page.gap();
+    page.text(Ink::Quiet, &format!("{title}: lateness of wake-ups, both scales logarithmic{early}"));
+    let unicode = page.style.unicode;
+    let axis = if unicode { "▕" } else { "|" };
+    for (n, row) in bars.rows(HISTOGRAM_HEIGHT, unicode).into_iter().enumerate() {
+        let count = match n {
+            0 => short_count(bars.tallest()),
+            _ if n + 1 == HISTOGRAM_HEIGHT => "1".to_owned(),
+            _ => String::new(),
+        };
+        page.line(&vec![(Ink::Quiet, format!("{count:>5} {axis}")), (Ink::Accent, row)]);
+    }
+    page.line(&vec![(Ink::Quiet, format!("{:GUTTER$}{}", "", bars.axis(unicode)))]);
+}
+
+/// What ran beside the probe, with proof.
+fn proofs(page: &mut Page, phase: &Phase) {
+    for load in &phase.loads {
+        let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "did not run") };
+        let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+        let text = format!(
+            "load {} on CPUs {}: {} {}, {} of CPU time in {} by {} threads{note}",
+            load.spec,
+            load.cpus,
+            short_count(load.operations),
+            load.unit,
+            format_ns(load.cpu_time_ns as i64),
+            format_duration(load.wall_ns),
+            load.threads
+        );
+        page.item(ink, word, 3, &text);
+    }
+}
+
+/// The worst spikes of the whole run.
+pub(super) fn spikes(page: &mut Page, record: &Record) {
+    let mut all: Vec<(&Series, &Spike)> =
+        record.series.iter().flat_map(|series| series.spikes.iter().map(move |spike| (series, spike))).collect();
+    if all.is_empty() {
+        return;
+    }
+    all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
+    let total: u64 = record.series.iter().map(|series| series.spikes_total).sum();
+    let threshold = format_ns(record.scenario.threshold_ns);
+    page.heading(&format!("The worst of {total} spikes above {threshold}"));
+    let mut table = Table::new(&["lateness", "where", "after"]).words(1);
+    all.truncate(SPIKES_SHOWN);
+    for (series, spike) in &all {
+        table.row(vec![
+            cell(format_ns(spike.lateness_ns)),
+            cell(format!("{}, {}", series.place(), series.phase)),
+            cell(format_ns(spike.at_ns as i64)),
+        ]);
+    }
+    page.table_with_notes(&table, &all.iter().map(|(_, spike)| culprits(spike)).collect::<Vec<_>>());
+}
+
+/// What ran, or kept the CPU from us; empty where it was not traced.
+fn culprits(spike: &Spike) -> String {
+    let names: Vec<String> = spike
+        .culprits
+        .iter()
+        .map(|culprit| culprit.as_str().map_or_else(|| culprit.to_string(), str::to_owned))
+        .collect();
+    names.join(", ")
+}
+
+fn heading(page: &mut Page, phase: &Phase) {
+    let name = match phase.name.as_str() {
+        "rest" => "At rest",
+        "load" => "Under load",
+        name => name,
+    };
+    let loads =
+        if phase.asked_loads.is_empty() { String::new() } else { format!(" ({})", phase.asked_loads.join(", ")) };
+    let period = format_ns(phase.period_ns as i64);
+    page.heading(&format!("{name}{loads}: {}, every {period}", format_duration(phase.duration_ns)));
+}
+
+/// What the threads and loads of a phase had to remark.
+fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
+    for series in of(record, phase) {
+        for note in &series.notes {
+            page.remark(&format!("{}: {note}", series.place()));
+        }
+    }
+}
+
+fn of<'a>(record: &'a Record, phase: &Phase) -> Vec<&'a Series> {
+    record.series.iter().filter(|series| series.phase == phase.name).collect()
+}
+
+fn name(series: &Series) -> String {
+    series.cpu.map_or_else(|| series.place(), |cpu| cpu.to_string())
+}

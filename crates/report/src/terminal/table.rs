@@ -1,0 +1,96 @@
+//! Tables that fit the width they are given.
+
+use textwrap::core::display_width;
+
+use crate::style::{Ink, Spans, clean};
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Columns of text under their headings. The first column is the row's name and stands left, figures stand right.
+#[derive(Default)]
+pub(crate) struct Table {
+    headings: Vec<&'static str>,
+    rows: Vec<Spans>,
+    left: Vec<usize>,
+}
+
+impl Table {
+    pub(crate) fn new(headings: &[&'static str]) -> Self {
+        Self { headings: headings.to_vec(), rows: Vec::new(), left: vec![0] }
+    }
+
+    /// Sets the column `index` left, as the first one is: for words.
+    pub(crate) fn words(mut self, index: usize) -> Self {
+        self.left.push(index);
+        self
+    }
+
+    /// Adds a row; it has as many cells as there are headings.
+    pub(crate) fn row(&mut self, cells: Spans) {
+        debug_assert_eq!(cells.len(), self.headings.len());
+        self.rows.push(cells.into_iter().map(|(ink, text)| (ink, clean(&text))).collect());
+    }
+
+    /// The lines. Where the columns do not fit side by side, the table is stacked: the rest of the columns follow below,
+    /// each part again under the rows' names.
+    pub(crate) fn lines(&self, width: usize) -> Vec<Spans> {
+        let widths: Vec<usize> = (0..self.headings.len()).map(|column| self.width_of(column)).collect();
+        let mut lines = Vec::new();
+        let mut next = 1;
+        while next < widths.len() {
+            let mut used = widths[0];
+            let mut part = vec![0];
+            while next < widths.len() && (part.len() == 1 || used + GAP + widths[next] <= width) {
+                used += GAP + widths[next];
+                part.push(next);
+                next += 1;
+            }
+            self.part(&part, &widths, &mut lines);
+        }
+        lines
+    }
+
+    fn width_of(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|(_, text)| display_width(text));
+        cells.chain([display_width(self.headings[column])]).max().unwrap_or(0)
+    }
+
+    fn part(&self, columns: &[usize], widths: &[usize], lines: &mut Vec<Spans>) {
+        let place = |column: usize, text: &str| {
+            let blanks = " ".repeat(widths[column] - display_width(text));
+            let gap = if column == 0 { "" } else { "  " };
+            if self.left.contains(&column) { format!("{gap}{text}{blanks}") } else { format!("{gap}{blanks}{text}") }
+        };
+        lines.push(columns.iter().map(|&c| (Ink::Quiet, place(c, self.headings[c]))).collect());
+        for row in &self.rows {
+            lines.push(columns.iter().map(|&c| (row[c].0, place(c, &row[c].1))).collect());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(lines: &[Spans]) -> Vec<String> {
+        lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect()).collect()
+    }
+
+    fn plain(cells: &[&str]) -> Spans {
+        cells.iter().map(|cell| (Ink::Plain, (*cell).to_owned())).collect()
+    }
+
+    #[test]
+    fn figures_stand_right_and_columns_that_do_not_fit_go_below() {
+        let mut table = Table::new(&["CPU", "samples", "max"]);
+        table.row(plain(&["0", "12", "4.1 us"]));
+        table.row(plain(&["all", "12345678", "11 ms"]));
+        assert_eq!(text(&table.lines(80)), ["CPU   samples     max", "0          12  4.1 us", "all  12345678   11 ms"]);
+        assert_eq!(
+            text(&table.lines(15)),
+            ["CPU   samples", "0          12", "all  12345678", "CPU     max", "0    4.1 us", "all   11 ms"]
+        );
+        assert_eq!(table.lines(0).len(), 6);
+    }
+}
