@@ -1,1 +1,11 @@
-//! probes
+//! What we measure: one module a kind of latency.
+//!
+//! | module | measures |
+//! |---|---|
+//! | [`timer`] | how late a thread wakes that sleeps until a deadline |
+//! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
+//! | [`guard`] | keeps a measuring thread from starving the machine |
+
+pub mod counts;
+pub mod guard;
+pub mod timer;

@@ -197,6 +197,12 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
+/// The CPU that the calling thread runs on at this moment.
+#[must_use]
+pub fn current_cpu() -> u32 {
+    rustix::thread::sched_getcpu() as u32
+}
+
 /// Timer slack of the calling thread, ns: how much later than asked the kernel may end its sleeps. Real-time threads
 /// have none, whatever this says.
 #[must_use]

@@ -1,0 +1,180 @@
+//! The timer probe: how late a thread wakes that sleeps until a deadline.
+//!
+//! Deadlines form a fixed grid, `deadline_k = t0 + k * period`. One thread a CPU sleeps until its next deadline, looks
+//! at the clock first thing, and counts; deadlines that passed meanwhile are counted as missed, never slept for.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `thread` | the measuring thread: set up, read back, loop |
+//! | `shared` | what it and its reader both see |
+//! | `reader` | turns that into the series of a record |
+
+mod reader;
+mod shared;
+mod thread;
+
+use std::{
+    io,
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
+
+use crate::guard::Heartbeat;
+use reader::Reader;
+use shared::Shared;
+
+/// What one measuring thread is asked to do.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// CPU to be pinned to; `None` to wander.
+    pub cpu: Option<u32>,
+    /// Scheduling policy.
+    pub policy: Policy,
+    /// Clock of the deadlines.
+    pub clock: Clock,
+    /// How to wait.
+    pub wait: Wait,
+    /// Time between two deadlines, ns; 1 to 3.6e12.
+    pub period_ns: u64,
+    /// Stop after this many wake-ups.
+    pub samples: Option<u64>,
+    /// Lateness above which a wake-up is a spike, ns.
+    pub threshold_ns: i64,
+}
+
+/// What the kernel granted a thread, and what it refused.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// Policy in force, read back.
+    pub policy: Policy,
+    /// CPUs the thread may run on, read back.
+    pub cpus: Vec<u32>,
+    /// Timer slack, ns.
+    pub timer_slack_ns: u64,
+    /// Why the policy was refused.
+    pub policy_refused: Option<io::ErrorKind>,
+    /// Why the thread could not be pinned.
+    pub pin_refused: Option<io::ErrorKind>,
+    /// Median of reading the clock twice in a row, ns.
+    pub floor_ns: u64,
+}
+
+/// Why a measuring thread could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TimerError {
+    /// The system has no room for a thread.
+    #[error("cannot start a measuring thread: {0}; close other programs, or measure fewer CPUs with --cpus")]
+    Spawn(io::Error),
+    /// This clock cannot be waited for in this way.
+    #[error("cannot wait on the {0} clock with {1}: use --wait nanosleep")]
+    Wait(Clock, Wait),
+}
+
+/// How a measuring thread came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// As planned: duration or samples reached, or told to stop.
+    Planned,
+    /// The thread was found on another CPU: its own went offline.
+    CpuGone,
+    /// The guard found the machine starving.
+    Starved,
+    /// The kernel could not wait on the clock any more.
+    ClockFailed,
+}
+
+/// A timer probe on one CPU, with the thread that does the measuring.
+#[derive(Debug)]
+pub struct Timer {
+    settings: Settings,
+    grant: Grant,
+    shared: Arc<Shared>,
+    start: mpsc::Sender<(i64, i64)>,
+    thread: Option<JoinHandle<()>>,
+    reader: Reader,
+}
+
+/// Stack of a measuring thread, bytes. Small, because locked memory is there whether used or not.
+const STACK_BYTES: usize = 256 * 1024;
+
+impl Timer {
+    /// Makes the thread, which sets itself up and waits for [`start`](Self::start).
+    ///
+    /// What the kernel refuses does not end it: it stands in [`grant`](Self::grant).
+    ///
+    /// # Errors
+    /// When no thread can be made, or this clock cannot be waited for in this way.
+    pub fn prepare(settings: &Settings, heartbeat: Arc<Heartbeat>) -> Result<Self, TimerError> {
+        let (writer, shared, reader) = shared::channel(settings);
+        let (start, wait_for_start) = mpsc::channel();
+        let (tell_grant, told_grant) = mpsc::channel();
+        let asked = settings.clone();
+        let name = settings.cpu.map_or_else(|| "timer".to_owned(), |cpu| format!("timer/{cpu}"));
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .stack_size(STACK_BYTES)
+            .spawn(move || thread::run(&asked, writer, &heartbeat, &tell_grant, &wait_for_start))
+            .map_err(TimerError::Spawn)?;
+        let grant = told_grant
+            .recv()
+            .unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))
+            .map_err(|_| TimerError::Wait(settings.clock, settings.wait))?;
+        Ok(Self { settings: settings.clone(), grant, shared, start, thread: Some(thread), reader })
+    }
+
+    /// What the kernel granted.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Lets the thread begin. Deadlines lie on the settings' clock: the first at `first_ns`, none after `end_ns`.
+    pub fn start(&mut self, first_ns: i64, end_ns: i64) {
+        self.reader.first_deadline_ns = first_ns;
+        // A thread that has gone away already cannot begin; `has_ended` says so.
+        let _ = self.start.send((first_ns, end_ns));
+    }
+
+    /// Tells the thread to end at its next wake-up.
+    pub fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// Whether the thread has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the thread's end, but no longer than `patience`: one that sleeps for an hour is left to its sleep,
+    /// and counts nothing any more.
+    pub fn wait_for_end(&mut self, patience: Duration) {
+        let begin = Instant::now();
+        while !self.has_ended() && begin.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// How the thread ended; `None` while it goes on.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.shared.end()
+    }
+
+    /// Takes in what the thread reported since the last call. To be called a few times a second.
+    pub fn collect(&mut self) {
+        self.reader.collect(&self.shared);
+    }
+
+    /// What the thread has seen so far.
+    #[must_use]
+    pub fn series(&self, phase: &str) -> record::Series {
+        self.reader.series(phase, &self.settings, &self.grant, &self.shared)
+    }
+}

@@ -1,0 +1,149 @@
+//! Turns what the measuring thread wrote into the series of a record. Runs on an ordinary thread.
+
+use std::{cmp::Reverse, collections::BinaryHeap, sync::atomic::Ordering::Relaxed};
+
+use record::{Correction, Granted, Histogram, Maxima, SPIKES_KEPT, Series, Spike};
+
+use super::{
+    End, Grant, Settings,
+    shared::{Event, Shared},
+};
+use crate::guard;
+
+/// What has been read so far.
+#[derive(Debug)]
+pub struct Reader {
+    pub first_deadline_ns: i64,
+    queue: rtrb::Consumer<Event>,
+    period_ns: i64,
+    threshold_ns: i64,
+    /// The worst spikes so far, the least of them on top: lateness, when.
+    worst: BinaryHeap<Reverse<(i64, u64)>>,
+    correction: Correction,
+    /// Wake-ups that lie outside the shared histogram.
+    outside: Histogram,
+    maxima: Maxima,
+}
+
+impl Reader {
+    pub fn new(queue: rtrb::Consumer<Event>, settings: &Settings) -> Self {
+        Self {
+            first_deadline_ns: 0,
+            queue,
+            period_ns: settings.period_ns as i64,
+            threshold_ns: settings.threshold_ns,
+            worst: BinaryHeap::new(),
+            correction: Correction::new(settings.period_ns),
+            outside: Histogram::default(),
+            maxima: Maxima::default(),
+        }
+    }
+
+    /// Takes in the events that wait.
+    pub fn collect(&mut self, shared: &Shared) {
+        while let Ok(event) = self.queue.pop() {
+            match event {
+                Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns - 1, max_ns),
+                Event::Notable { lateness_ns, at_ns } => self.take_in(lateness_ns, at_ns, shared),
+            }
+        }
+    }
+
+    fn take_in(&mut self, lateness_ns: i64, at_ns: u64, shared: &Shared) {
+        if !shared.counts.holds(lateness_ns) {
+            self.outside.record(lateness_ns);
+        }
+        if lateness_ns >= self.period_ns {
+            self.correction.late(lateness_ns);
+        }
+        if lateness_ns > self.threshold_ns {
+            self.worst.push(Reverse((lateness_ns, at_ns)));
+            if self.worst.len() > SPIKES_KEPT {
+                self.worst.pop();
+            }
+        }
+    }
+
+    /// The series so far.
+    pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared) -> Series {
+        let mut raw = shared.counts.snapshot();
+        raw.merge(&self.outside);
+        let samples = raw.total();
+        let seen = (samples > 0).then_some(());
+        Series {
+            phase: phase.to_owned(),
+            role: "timer".to_owned(),
+            cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
+            granted: Granted {
+                policy: grant.policy.to_string(),
+                timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
+                ..Granted::default()
+            },
+            period_ns: settings.period_ns,
+            first_deadline_ns: self.first_deadline_ns,
+            samples,
+            missed: shared.missed.load(Relaxed),
+            early: raw.iter().take_while(|&(value_ns, _)| value_ns < 0).map(|(_, count)| count).sum(),
+            min_ns: seen.map(|()| shared.min_ns.load(Relaxed)),
+            mean_ns: seen.map(|()| shared.sum_ns.load(Relaxed) as f64 / samples as f64),
+            max_ns: seen.map(|()| shared.max_ns.load(Relaxed)),
+            max_at_ns: seen.map(|()| shared.max_at_ns.load(Relaxed)),
+            jitter_ns: shared.jitter_ns.load(Relaxed),
+            corrected: self.correction.of(&raw),
+            raw,
+            maxima: self.maxima.clone(),
+            spikes_total: shared.spikes.load(Relaxed),
+            spikes: self.spikes(),
+            floor_ns: grant.floor_ns,
+            notes: self.notes(settings, shared),
+            extra: record::Extra::new(),
+        }
+    }
+
+    fn spikes(&self) -> Vec<Spike> {
+        let mut spikes: Vec<_> = self
+            .worst
+            .iter()
+            .map(|&Reverse((lateness_ns, at_ns))| Spike { lateness_ns, at_ns, culprits: Vec::new() })
+            .collect();
+        spikes.sort_unstable_by_key(|spike| spike.at_ns);
+        spikes
+    }
+
+    fn notes(&self, settings: &Settings, shared: &Shared) -> Vec<String> {
+        let mut notes = Vec::new();
+        let cpu = settings.cpu.unwrap_or_default();
+        match shared.end() {
+            None | Some(End::Planned) => {}
+            Some(End::CpuGone) => notes.push(format!(
+                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups were on another CPU"
+            )),
+            Some(End::Starved) => notes.push(format!(
+                "the guard ended the run: ordinary threads had not run for {} s",
+                guard::STARVED_LIMIT_S
+            )),
+            Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
+        }
+        let rests = shared.rests.load(Relaxed);
+        if rests > 0 {
+            notes.push(format!(
+                "the guard made the thread rest {rests} times for {} ms, because it used more than {} % of its CPU; \
+                 the deadlines within are counted as missed",
+                guard::REST_NS / 1_000_000,
+                guard::BUSY_LIMIT_PERCENT
+            ));
+        }
+        let lost = shared.lost.load(Relaxed);
+        if lost > 0 {
+            notes.push(format!(
+                "{lost} late wake-ups came too fast to be told one by one: they are counted, but may be missing among the \
+                 spikes, and the corrected histogram takes them at 3 digits"
+            ));
+        }
+        let uncounted = shared.outside.load(Relaxed).saturating_sub(self.outside.total());
+        if uncounted > 0 {
+            notes.push(format!("{uncounted} wake-ups outside the histogram's range are in no bucket"));
+        }
+        notes
+    }
+}

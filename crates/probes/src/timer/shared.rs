@@ -1,0 +1,97 @@
+//! What the measuring thread and its reader both see: counters without locks, and a queue of rare events.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed},
+};
+
+use super::{End, Settings, reader::Reader};
+use crate::counts::Counts;
+
+/// Something rare enough to be told one by one.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// A wake-up that is a spike, ran over deadlines, or lies outside the histogram.
+    Notable { lateness_ns: i64, at_ns: u64 },
+    /// The largest lateness of the second that ended before `at_ns`.
+    SecondEnded { at_ns: u64, max_ns: i64 },
+}
+
+/// Events that can wait for the reader; at 20 us and every wake-up late it has 80 ms to come.
+const QUEUE: usize = 4096;
+
+/// Counters that the thread alone writes. Each is read on its own; together they may be one wake-up apart.
+#[derive(Debug)]
+pub struct Shared {
+    pub counts: Counts,
+    pub sum_ns: AtomicI64,
+    pub min_ns: AtomicI64,
+    pub max_ns: AtomicI64,
+    pub max_at_ns: AtomicU64,
+    pub jitter_ns: AtomicU64,
+    pub missed: AtomicU64,
+    /// Wake-ups above the threshold.
+    pub spikes: AtomicU64,
+    /// Wake-ups outside the histogram's range.
+    pub outside: AtomicU64,
+    /// Events that found the queue full.
+    pub lost: AtomicU64,
+    /// Times that the guard made the thread rest.
+    pub rests: AtomicU64,
+    stop: AtomicBool,
+    end: AtomicU8,
+}
+
+/// The thread's side.
+pub struct Writer {
+    pub shared: Arc<Shared>,
+    pub events: rtrb::Producer<Event>,
+}
+
+pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
+    let shared = Arc::new(Shared {
+        counts: Counts::default(),
+        sum_ns: AtomicI64::new(0),
+        min_ns: AtomicI64::new(i64::MAX),
+        max_ns: AtomicI64::new(i64::MIN),
+        max_at_ns: AtomicU64::new(0),
+        jitter_ns: AtomicU64::new(0),
+        missed: AtomicU64::new(0),
+        spikes: AtomicU64::new(0),
+        outside: AtomicU64::new(0),
+        lost: AtomicU64::new(0),
+        rests: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        end: AtomicU8::new(0),
+    });
+    let (events, queue) = rtrb::RingBuffer::new(QUEUE);
+    (Writer { shared: shared.clone(), events }, shared, Reader::new(queue, settings))
+}
+
+const ENDS: [End; 4] = [End::Planned, End::CpuGone, End::Starved, End::ClockFailed];
+
+impl Shared {
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub fn set_end(&self, end: End) {
+        let code = ENDS.iter().position(|&e| e == end).map_or(0, |index| index + 1);
+        self.end.store(code as u8, Relaxed);
+    }
+
+    pub fn end(&self) -> Option<End> {
+        ENDS.get(usize::from(self.end.load(Relaxed)).checked_sub(1)?).copied()
+    }
+}
+
+/// Adds to a counter that this thread alone writes.
+#[inline]
+pub fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed) + count, Relaxed);
+}

@@ -1,0 +1,216 @@
+//! The measuring thread. Its loop neither allocates, locks, prints nor calls anything it does not need.
+
+use std::{
+    io,
+    sync::{atomic::Ordering::Relaxed, mpsc},
+};
+
+use sys::{
+    alloc_guard::without_allocation,
+    clock::{Clock, Sleeper},
+    memory, sched, signal,
+};
+
+use super::{
+    End, Grant, Settings,
+    shared::{Event, Shared, Writer, add},
+};
+use crate::guard::{Advice, Guard, Heartbeat, REST_NS};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Stack that the loop may need, bytes; touched before it begins.
+const STACK_TOUCHED: usize = 64 * 1024;
+
+/// The life of the thread: set up, say what was granted, wait for the start, measure.
+pub fn run(
+    settings: &Settings,
+    writer: Writer,
+    heartbeat: &Heartbeat,
+    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    wait_for_start: &mpsc::Receiver<(i64, i64)>,
+) {
+    let sleeper = match Sleeper::new(settings.clock, settings.wait) {
+        Ok(sleeper) => sleeper,
+        // The other side waits for this message, so it is there to take it; likewise below.
+        Err(error) => return drop(tell_grant.send(Err(error))),
+    };
+    let granted = set_up(settings);
+    let pinned_to = settings.cpu.filter(|_| granted.as_ref().is_ok_and(|grant| grant.pin_refused.is_none()));
+    let _ = tell_grant.send(granted);
+    let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
+    let shared = writer.shared.clone();
+    let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);
+    let end = without_allocation(|| measuring.run(&sleeper, heartbeat));
+    shared.set_end(end);
+}
+
+/// Asks the kernel for everything, and reads back what it granted.
+fn set_up(settings: &Settings) -> io::Result<Grant> {
+    // Signals are for the main thread, which can act on them.
+    signal::block_termination_here()?;
+    let mut pin_refused = settings.cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
+    let mut policy_refused = sched::set_policy(settings.policy).err();
+    if settings.cpu.is_some() && policy_refused.is_some() && matches!(settings.policy, sched::Policy::Deadline { .. }) {
+        // The kernel plans deadline threads for all CPUs together and refuses a pinned one: let it wander instead.
+        let everywhere: Vec<u32> = (0..1024).collect();
+        if sched::set_affinity(&everywhere).is_ok() {
+            policy_refused = sched::set_policy(settings.policy).err();
+            pin_refused = Some(io::ErrorKind::PermissionDenied.into());
+        }
+    }
+    memory::touch_stack::<STACK_TOUCHED>();
+    Ok(Grant {
+        policy: sched::policy()?,
+        cpus: sched::affinity()?,
+        timer_slack_ns: sched::timer_slack_ns(),
+        policy_refused: policy_refused.map(|error| error.kind()),
+        pin_refused: pin_refused.map(|error| error.kind()),
+        floor_ns: floor_ns(settings.clock),
+    })
+}
+
+/// What a stamp costs: the median of reading the clock twice in a row.
+fn floor_ns(clock: Clock) -> u64 {
+    let mut gaps: [i64; 1001] = std::array::from_fn(|_| {
+        let before = clock.now_ns();
+        clock.now_ns() - before
+    });
+    gaps.sort_unstable();
+    gaps[gaps.len() / 2].max(0) as u64
+}
+
+/// The state of the loop.
+struct Measuring {
+    clock: Clock,
+    pinned_to: Option<u32>,
+    period_ns: i64,
+    threshold_ns: i64,
+    first_ns: i64,
+    end_ns: i64,
+    samples_left: u64,
+    writer: Writer,
+    previous_ns: Option<i64>,
+    second_max_ns: i64,
+    second_end_ns: i64,
+    guard: Guard,
+}
+
+impl Measuring {
+    fn new(settings: &Settings, pinned_to: Option<u32>, writer: Writer, first_ns: i64, end_ns: i64) -> Self {
+        Self {
+            clock: settings.clock,
+            pinned_to,
+            period_ns: settings.period_ns as i64,
+            threshold_ns: settings.threshold_ns,
+            first_ns,
+            end_ns,
+            samples_left: settings.samples.unwrap_or(u64::MAX),
+            writer,
+            previous_ns: None,
+            second_max_ns: i64::MIN,
+            second_end_ns: first_ns + SECOND_NS,
+            guard: Guard::default(),
+        }
+    }
+
+    fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+        let end = self.measure(sleeper, heartbeat);
+        // The maximum of the second that did not become whole; the queue takes it unless it is lost as a whole.
+        if let Some(last_ns) = self.previous_ns.filter(|_| self.second_max_ns > i64::MIN) {
+            let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0) as u64 + 1;
+            let _ = self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns });
+        }
+        end
+    }
+
+    fn measure(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+        let mut deadline_ns = self.first_ns;
+        while deadline_ns <= self.end_ns && self.samples_left > 0 {
+            if sleeper.sleep_until(deadline_ns).is_err() {
+                return End::ClockFailed;
+            }
+            let now_ns = self.clock.now_ns();
+            if self.writer.shared.is_stopped() {
+                break;
+            }
+            let missed = self.note(deadline_ns, now_ns);
+            self.samples_left -= 1;
+            deadline_ns += (missed + 1) * self.period_ns;
+            if deadline_ns >= self.second_end_ns {
+                match self.end_second(deadline_ns, heartbeat) {
+                    Ok(rest_ns) => deadline_ns += rest_ns,
+                    Err(end) => return end,
+                }
+            }
+        }
+        End::Planned
+    }
+
+    /// Counts one wake-up; answers how many deadlines it ran over.
+    #[inline]
+    fn note(&mut self, deadline_ns: i64, now_ns: i64) -> i64 {
+        let shared: &Shared = &self.writer.shared;
+        let lateness_ns = now_ns - deadline_ns;
+        let counted = shared.counts.count(lateness_ns);
+        shared.sum_ns.store(shared.sum_ns.load(Relaxed).wrapping_add(lateness_ns), Relaxed);
+        if lateness_ns < shared.min_ns.load(Relaxed) {
+            shared.min_ns.store(lateness_ns, Relaxed);
+        }
+        if lateness_ns > shared.max_ns.load(Relaxed) {
+            shared.max_ns.store(lateness_ns, Relaxed);
+            shared.max_at_ns.store((deadline_ns - self.first_ns) as u64, Relaxed);
+        }
+        if let Some(previous_ns) = self.previous_ns.replace(now_ns) {
+            let jitter_ns = (now_ns - previous_ns - self.period_ns).unsigned_abs();
+            if jitter_ns > shared.jitter_ns.load(Relaxed) {
+                shared.jitter_ns.store(jitter_ns, Relaxed);
+            }
+        }
+        self.second_max_ns = self.second_max_ns.max(lateness_ns);
+        if lateness_ns <= self.threshold_ns && lateness_ns < self.period_ns && counted {
+            return 0;
+        }
+        self.note_notable(deadline_ns, lateness_ns, counted)
+    }
+
+    /// The rare part of [`note`](Self::note): spikes, missed deadlines, values outside the histogram.
+    #[cold]
+    fn note_notable(&mut self, deadline_ns: i64, lateness_ns: i64, counted: bool) -> i64 {
+        let shared: &Shared = &self.writer.shared;
+        let missed = (lateness_ns / self.period_ns).max(0);
+        add(&shared.missed, missed as u64);
+        add(&shared.spikes, u64::from(lateness_ns > self.threshold_ns));
+        add(&shared.outside, u64::from(!counted));
+        let event = Event::Notable { lateness_ns, at_ns: (deadline_ns - self.first_ns) as u64 };
+        if self.writer.events.push(event).is_err() {
+            add(&shared.lost, 1);
+        }
+        missed
+    }
+
+    /// Reports the second that ended, and asks the guard; answers how long to rest.
+    #[cold]
+    fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<i64, End> {
+        let at_ns = (self.second_end_ns - self.first_ns) as u64;
+        // A full queue keeps the maximum for the next second.
+        if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
+            self.second_max_ns = i64::MIN;
+        }
+        let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
+        self.second_end_ns += seconds * SECOND_NS;
+        if self.pinned_to.is_some_and(|cpu| cpu != sched::current_cpu()) {
+            return Err(End::CpuGone);
+        }
+        match self.guard.judge(seconds * SECOND_NS, sys::clock::thread_cpu_time_ns(), heartbeat) {
+            Advice::Continue => Ok(0),
+            Advice::Stop => Err(End::Starved),
+            Advice::Rest => {
+                let skipped = (REST_NS + self.period_ns - 1) / self.period_ns;
+                add(&self.writer.shared.missed, skipped as u64);
+                add(&self.writer.shared.rests, 1);
+                self.previous_ns = None;
+                Ok(skipped * self.period_ns)
+            }
+        }
+    }
+}
