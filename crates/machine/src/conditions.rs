@@ -66,7 +66,7 @@ impl Conditions {
     #[must_use]
     pub fn read(root: &Root, cpus: &CpuList) -> Self {
         let stat = root.read("proc/stat").unwrap_or_default();
-        let steal_ms = stat.lines().filter_map(steal_ticks).map(|(cpu, ticks)| (cpu, ticks * TICK_MS));
+        let steal_ms = stat.lines().filter_map(steal_ticks).map(|(cpu, ticks)| (cpu, ticks.saturating_mul(TICK_MS)));
         Self {
             steal_ms: steal_ms.filter(|(cpu, _)| cpus.contains(*cpu)).collect(),
             throttles: cpus.iter().filter_map(|cpu| Some((cpu, throttles(root, cpu)?))).collect(),
@@ -120,7 +120,7 @@ fn throttles(root: &Root, cpu: u32) -> Option<u64> {
         root.number::<u64>(&format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_count"))
     };
     match (count("core"), count("package")) {
-        (Some(core), Some(package)) => Some(core + package),
+        (Some(core), Some(package)) => Some(core.saturating_add(package)),
         (core, package) => core.or(package),
     }
 }

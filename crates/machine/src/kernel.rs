@@ -100,7 +100,8 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     if let Some(config) = config
         && let Some((mode, option)) = MODES.iter().find(|(_, option)| config.has(option))
     {
-        return found(mode, format!("/{} = CONFIG_{option}=y", config.path));
+        let default = if dynamic { " (default of a dynamic kernel)" } else { "" };
+        return found(mode, format!("/{} = CONFIG_{option}=y{default}", config.path));
     }
     match build? {
         _ if dynamic => found(DYNAMIC, uname()),

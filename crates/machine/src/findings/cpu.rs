@@ -34,17 +34,15 @@ pub(super) fn governor(look: &Look) -> Finding {
         .filter(|&cpu| number(cpu, "min_freq").is_none() || number(cpu, "min_freq") != number(cpu, "max_freq"))
         .collect();
     let Some(&first) = scaled.first() else {
-        let title = if governor == "performance" {
-            "frequency governor performance".to_owned()
-        } else {
-            format!("frequency fixed ({governor})")
-        };
         let cpu = look.online.first().unwrap_or(0);
-        return ok(
-            ID,
-            title,
-            format!("{}, {}", look.evidence(&file(cpu, "governor")), look.evidence(&file(cpu, "min_freq"))),
-        );
+        let read = |name| look.evidence(&file(cpu, name));
+        return match governor.as_str() {
+            "performance" => ok(ID, "frequency governor performance", read("governor")),
+            _ => {
+                let title = format!("frequency fixed (governor {governor})");
+                ok(ID, title, format!("{}, {}", read("min_freq"), read("max_freq")))
+            }
+        };
     };
     warn(ID, format!("frequency changes with the load (governor {governor})"), look.evidence(&file(first, "governor")))
         .because(
@@ -64,6 +62,11 @@ pub(super) fn idle_states(look: &Look) -> Finding {
         })
         // The first of equals, so that the evidence names the lowest CPU.
         .reduce(|deepest, next| if next.0.exit_us > deepest.0.exit_us { next } else { deepest });
+    if look.is_guest() {
+        let own = look.machine.idle_states.as_deref().unwrap_or("none of its own");
+        let title = format!("idle states of the host not visible from this guest, which knows {own}");
+        return unknown(ID, title, look.evidence("sys/devices/system/cpu/cpuidle/current_driver"));
+    }
     let Some((state, cpu, number)) = deepest else {
         let path = format!("{CPU}/cpu0/cpuidle/state0/latency");
         return match look.root.try_read(&path) {
@@ -83,7 +86,7 @@ pub(super) fn idle_states(look: &Look) -> Finding {
     }
     warn(ID, title, read).because(
         "A CPU that sleeps when its timer fires must first wake: that time is part of the lateness.",
-        format!("punctual --hold-cpu-awake, or for good: sudo cpupower idle-set -D {IDLE_EXIT_LIMIT_US}"),
+        format!("punctual measure timer --hold-cpu-awake, or for good: sudo cpupower idle-set -D {IDLE_EXIT_LIMIT_US}"),
     )
 }
 
@@ -136,6 +139,11 @@ pub(super) fn smt(look: &Look) -> Finding {
     const ID: &str = "cpu.smt";
     let active = format!("{CPU}/smt/active");
     match look.root.try_read(&active) {
+        Ok(value) if value == "0" && look.is_guest() => unknown(
+            ID,
+            "whether CPUs share a core of the host is not visible from this guest",
+            evidence(&active, &value),
+        ),
         Ok(value) if value == "0" => ok(ID, "no two CPUs share a core", evidence(&active, &value)),
         Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value)).because(
             "What runs on the sibling takes execution units and cache from the measured CPU at any time.",
@@ -166,19 +174,18 @@ pub(super) fn mitigations(look: &Look) -> Finding {
     if !look.root.exists(FOLDER) {
         return unknown(ID, "mitigations of CPU vulnerabilities not readable", look.evidence(FOLDER));
     }
-    let costly = |entry: &&String| COSTLY.iter().any(|word| entry.contains(word));
-    let found: Vec<(&str, &str)> =
-        look.machine.mitigations.iter().filter(costly).filter_map(|entry| entry.split_once(": ")).collect();
-    let Some((name, mitigation)) = found.first() else {
-        let count = look.machine.mitigations.len();
-        return ok(
-            ID,
-            "no costly mitigation of CPU vulnerabilities",
-            format!("/{FOLDER}: {count} mitigations in force"),
-        );
+    // Also one that is in force and not enough: `Vulnerable: Clear CPU buffers attempted, no microcode`.
+    let costly = |name: String| {
+        let state = look.root.read(&format!("{FOLDER}/{name}"))?;
+        COSTLY.iter().any(|word| state.contains(word)).then_some((name, state))
     };
-    let names = found.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let read = evidence(&format!("{FOLDER}/{name}"), &format!("Mitigation: {mitigation}"));
+    let found: Vec<(String, String)> = look.root.list(FOLDER).into_iter().filter_map(costly).collect();
+    let Some((name, state)) = found.first() else {
+        let count = look.machine.mitigations.len();
+        return ok(ID, "no costly mitigation of CPU vulnerabilities", format!("/{FOLDER}: {count} in force"));
+    };
+    let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let read = evidence(&format!("{FOLDER}/{name}"), state);
     warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read).because(
         "Each system call, interrupt or switch of threads takes longer, by up to a few microseconds.",
         "kernel argument, only where all code on the machine is trusted: mitigations=off",

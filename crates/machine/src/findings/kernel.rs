@@ -29,7 +29,7 @@ pub(super) fn preempt(look: &Look) -> Finding {
             "Interrupt handlers and code under spin locks still delay a real-time thread, by hundreds of microseconds and more.",
             install,
         ),
-        DYNAMIC => warn(ID, title, evidence).because(
+        DYNAMIC => warn(ID, "kernel without real-time preemption, its dynamic mode not readable", evidence).because(
             "Even at best (full), interrupt handlers and code under spin locks delay a real-time thread.",
             format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with preempt=full, or {install}"),
         ),
@@ -53,46 +53,63 @@ fn real_time_kernel(look: &Look) -> String {
         Some("aarch64") => Some("arm64"),
         _ => None,
     };
-    let remedy = match packages {
+    match packages {
         Some(arch) if os.starts_with("Debian") => format!("sudo apt install linux-image-rt-{arch}"),
         Some(_) if os.starts_with("Ubuntu") => "sudo pro enable realtime-kernel".to_owned(),
         _ => "install a kernel built with CONFIG_PREEMPT_RT=y (mainline since Linux 6.12)".to_owned(),
-    };
-    if look.in_container() { format!("on the host: {remedy}") } else { remedy }
+    }
 }
 
 pub(super) fn rt_throttling(look: &Look) -> Finding {
     const ID: &str = "rt.throttling";
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
-    const REMEDY: &str = "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us";
+    if look.machine.kernel.as_deref().and_then(version) >= Some((6, 12)) {
+        return fair_server(look, ID);
+    }
     let runtime = match look.root.try_read(RUNTIME) {
         Ok(runtime) => runtime,
         Err(why) => return unknown(ID, "limit of real-time threads not readable", without(RUNTIME, why)),
     };
     let read = evidence(RUNTIME, &runtime);
-    let (runtime, period) = (runtime.parse::<i64>().ok(), look.root.number::<i64>(PERIOD));
-    match (runtime, period) {
-        (Some(-1), _) => ok(ID, "real-time threads are not throttled", read),
-        (Some(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
-        (Some(runtime), Some(period)) => {
-            let lost = format!("{} ms of every {} ms", (period - runtime) / 1000, period / 1000);
-            // Linux 6.12 replaced throttling by a server that gives the same time to ordinary threads, on demand.
-            let served = look.machine.kernel.as_deref().and_then(version) >= Some((6, 12));
-            let why = if served {
-                "A real-time thread that never sleeps loses this time to waiting ordinary threads (fair server); one that sleeps between its deadlines does not."
-            } else {
-                "Real-time threads that together use more than their share of a CPU are stopped for the rest of the period, deadline or not."
-            };
-            let remedy = if served {
-                "for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 | sudo tee $cpu/runtime; done"
-            } else {
-                REMEDY
-            };
-            let title = format!("busy real-time threads lose {lost}");
-            warn(ID, title, format!("{read}, {}", look.evidence(PERIOD))).because(why, remedy)
+    match (runtime.parse::<i64>(), look.root.number::<i64>(PERIOD)) {
+        (Ok(-1), _) => ok(ID, "real-time threads are not throttled", read),
+        (Ok(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
+        (Ok(runtime), Some(period)) => {
+            let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
+            let title = format!("busy real-time threads are stopped for {stopped_ms} ms of every {period_ms} ms");
+            warn(ID, title, format!("{read}, {}", look.evidence(PERIOD))).because(
+                "Real-time threads that use more than their share of a CPU wait for the rest of the period, deadline or not.",
+                "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
+            )
         }
         _ => unknown(ID, "limit of real-time threads not understood", read),
+    }
+}
+
+/// Linux 6.12 replaced throttling by a server that gives ordinary threads time on demand, whatever the old limit says.
+fn fair_server(look: &Look, id: &str) -> Finding {
+    const NS_PER_MS: u64 = 1_000_000;
+    let folder = format!("sys/kernel/debug/sched/fair_server/cpu{}", look.online.first().unwrap_or(0));
+    let path = format!("{folder}/runtime");
+    let runtime = match look.root.try_read(&path) {
+        Ok(runtime) => runtime,
+        Err(why) => {
+            let title = "fair server not readable; unless changed, a real-time thread that never sleeps loses 50 ms of each second";
+            return unknown(id, title, without(&path, why));
+        }
+    };
+    let read = evidence(&path, &runtime);
+    match (runtime.parse::<u64>(), look.root.number::<u64>(&format!("{folder}/period"))) {
+        (Ok(0), _) => ok(id, "ordinary threads get no time from busy real-time threads", read),
+        (Ok(runtime_ns), Some(period_ns)) => {
+            let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
+            warn(id, format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms"), read).because(
+                "A real-time thread that never sleeps loses this time to waiting ordinary threads; one that sleeps between its deadlines does not.",
+                "sudo sh -c 'for file in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $file; done'",
+            )
+        }
+        _ => unknown(id, "fair server not understood", read),
     }
 }
 
@@ -106,8 +123,8 @@ pub(super) fn timer_migration(look: &Look) -> Finding {
         Ok(value) if tickless.is_empty() => {
             ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", evidence(PATH, &value))
         }
-        Ok(value) => warn(ID, format!("timers of CPUs {tickless} run on other CPUs"), evidence(PATH, &value)).because(
-            "The kernel puts timers set on a nohz_full CPU onto a housekeeping CPU, whose delays then add to ours.",
+        Ok(value) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), evidence(PATH, &value)).because(
+            "The kernel may put timers set on a nohz_full CPU onto a housekeeping CPU, whose delays then add to ours.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
         ),
         Err(crate::Unreadable::Absent) if look.root.exists("proc/sys/kernel") => {
@@ -149,7 +166,7 @@ pub(super) fn hypervisor(look: &Look) -> Finding {
     match look.machine.hypervisor.as_deref() {
         None => unknown(ID, "cannot tell whether this is a virtual machine", look.evidence("sys/class/dmi/id/sys_vendor")),
         Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(look)),
-        Some(kind) => warn(ID, format!("virtual machine ({kind})"), hypervisor_evidence(look)).because(
+        Some(kind) => warn(ID, format!("virtual machine: {kind}"), hypervisor_evidence(look)).because(
             "The host can take the CPU away at any time, for milliseconds, and nothing in the guest can prevent it.",
             "measure on the hardware itself, or pin each virtual CPU to a host CPU of its own: virsh vcpupin GUEST VCPU HOSTCPU",
         ),
@@ -160,7 +177,7 @@ fn hypervisor_evidence(look: &Look) -> String {
     let flags = look.root.read("proc/cpuinfo").unwrap_or_default();
     match flags.lines().find(|line| line.starts_with("flags")) {
         Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {
-            "/proc/cpuinfo = flags: … hypervisor …".to_owned()
+            "/proc/cpuinfo = flags: ... hypervisor ...".to_owned()
         }
         Some(_) => "/proc/cpuinfo = flags without hypervisor".to_owned(),
         None if look.root.exists("proc/device-tree/psci/method") => look.evidence("proc/device-tree/psci/method"),

@@ -35,7 +35,13 @@ pub fn findings(root: &Root, machine: &Machine) -> Vec<Finding> {
         rights::rt_budget,
         rights::memlock,
     ];
-    checks.iter().map(|check| check(&look)).collect()
+    let mut findings: Vec<Finding> = checks.iter().map(|check| check(&look)).collect();
+    if look.in_container() {
+        // What a container may do is decided where it is started; all else is the host's to set.
+        let of_host = |finding: &&mut Finding| !finding.remedy.is_empty() && !finding.id.starts_with("rights.");
+        findings.iter_mut().filter(of_host).for_each(|finding| finding.remedy.insert_str(0, "on the host: "));
+    }
+    findings
 }
 
 /// What the checks look at.
@@ -59,6 +65,11 @@ impl Look<'_> {
         self.machine.container.as_deref().is_some_and(|kind| kind != "none")
     }
 
+    /// Whether this machine is known to be a guest, which sees of the CPUs what the host shows it.
+    fn is_guest(&self) -> bool {
+        self.machine.hypervisor.as_deref().is_some_and(|kind| kind != "none")
+    }
+
     /// The last online CPU, which examples in remedies name: CPU 0 has work of its own.
     fn last_cpu(&self) -> u32 {
         self.online.last().unwrap_or(0)
@@ -67,7 +78,8 @@ impl Look<'_> {
 
 /// `path = value`, in one line.
 fn evidence(path: &str, value: &str) -> String {
-    format!("/{path} = {}", value.split_whitespace().collect::<Vec<_>>().join(" "))
+    let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("/{path} = {}", if value.is_empty() { "(empty)" } else { &value })
 }
 
 /// A path that could not be read, and why.

@@ -11,6 +11,10 @@ const CAP_SYS_NICE: u32 = 23;
 
 const STATUS: &str = "proc/self/status";
 const LIMITS: &str = "proc/self/limits";
+const GROUPS: &str = "proc/self/cgroup";
+
+/// What locking everything takes with a hundred threads, whose whole stacks count, bytes.
+const MEMLOCK_BYTES_NEEDED: u64 = 256 << 20;
 
 /// Grants both rights to the binary, whoever runs it.
 const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";
@@ -35,8 +39,11 @@ pub(super) fn realtime(look: &Look) -> Finding {
 /// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even to root.
 pub(super) fn rt_budget(look: &Look) -> Finding {
     const ID: &str = "rights.rt_budget";
+    if let Err(why) = look.root.try_read(GROUPS) {
+        return unknown(ID, "control group not readable", without(GROUPS, why));
+    }
     let Some(group) = cgroup::group_v1(look.root, "cpu") else {
-        return not_applicable(ID, "no control group rations real-time threads", look.evidence("proc/self/cgroup"));
+        return not_applicable(ID, "no control group rations real-time threads", look.evidence(GROUPS));
     };
     let path = format!("{}/cpu.rt_runtime_us", group.folder);
     match look.root.try_read(&path) {
@@ -62,8 +69,12 @@ pub(super) fn memlock(look: &Look) -> Finding {
         (Some(true), _) => ok(ID, "may lock its memory (CAP_IPC_LOCK)", granted.evidence),
         (_, Some("unlimited")) => ok(ID, "may lock its memory (RLIMIT_MEMLOCK)", granted.evidence),
         (_, Some(bytes)) if granted.capable.is_some() => {
-            let kib = bytes.parse::<u64>().unwrap_or(0) / 1024;
-            warn(ID, format!("may lock {kib} KiB of memory only"), granted.evidence).because(
+            let bytes = bytes.parse::<u64>().unwrap_or(0);
+            let title = format!("may lock {} KiB of memory", bytes / 1024);
+            if bytes >= MEMLOCK_BYTES_NEEDED {
+                return ok(ID, title, granted.evidence);
+            }
+            warn(ID, format!("{title} only"), granted.evidence).because(
                 "Memory that cannot be locked may be paged out, and touching it again costs up to milliseconds.",
                 if look.in_container() {
                     "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"

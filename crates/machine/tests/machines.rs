@@ -1,0 +1,174 @@
+//! Recorded machines under `machines/`: what is read from each stands in `NAME.json` beside its folder.
+//!
+//! The folders are written by hand after what such machines print; the VIM3L's kernel, command line, clock and gravity
+//! are those of a published latmus run.
+//!
+//! `UPDATE=1 cargo test -p punctual-machine --test machines` writes these files anew: read the difference.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use machine::topology::{caches_of, largest_cache_bytes};
+use machine::{Conditions, CpuError, CpuList, Root, facts, findings, usable_cpus};
+use record::{Finding, FindingState};
+use serde_json::json;
+
+const NAMES: [&str; 6] =
+    ["cloud-vm", "cnc-pc-rt", "container-cpuset", "khadas-vim3l-evl", "laptop-voluntary", "raspberry-pi-rt"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
+}
+
+fn machine(name: &str) -> Root {
+    Root::at(folder().join(name))
+}
+
+fn list(text: &str) -> CpuList {
+    text.parse().unwrap()
+}
+
+#[test]
+fn what_is_read_from_each_recorded_machine() {
+    let recorded: Vec<String> =
+        Root::at(folder()).list("").into_iter().filter(|name| folder().join(name).is_dir()).collect();
+    assert_eq!(recorded, NAMES);
+    for name in NAMES {
+        let root = machine(name);
+        let facts = facts(&root);
+        let seen = json!({ "findings": findings(&root, &facts), "machine": facts });
+        let seen = serde_json::to_string_pretty(&seen).unwrap() + "\n";
+        let golden = folder().join(format!("{name}.json"));
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&golden, &seen).unwrap();
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        for (seen, expected) in seen.lines().zip(expected.lines()) {
+            assert_eq!(seen, expected, "{name}");
+        }
+        assert_eq!(seen.lines().count(), expected.lines().count(), "{name}");
+    }
+}
+
+/// Whoever reads a finding learns where it comes from; whoever is warned learns why and what to do.
+#[test]
+fn every_finding_explains_itself() {
+    let mut roots: Vec<Root> = NAMES.map(machine).into();
+    roots.push(Root::system());
+    for root in &roots {
+        let found = findings(root, &facts(root));
+        let mut ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
+        for Finding { id, state, title, evidence, why, remedy } in &found {
+            assert!(!title.is_empty() && evidence.starts_with('/') && !evidence.contains('\n'), "{id}: {evidence}");
+            let alarming = matches!(state, FindingState::Warn | FindingState::Fail);
+            assert_eq!((why.is_empty(), remedy.is_empty()), (!alarming, !alarming), "{id} in {root:?}");
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len(), "each identity once");
+    }
+}
+
+/// Nothing readable: nothing is known, and nothing is fine.
+#[test]
+fn an_empty_folder_is_unknown_and_never_ok() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::at(folder.path());
+    let facts = facts(&root);
+    assert_eq!(facts, record::Machine::default());
+    for finding in findings(&root, &facts) {
+        assert_eq!(finding.state, FindingState::Unknown, "{}", finding.id);
+    }
+    assert!(matches!(usable_cpus(&root, None), Err(CpuError::Unreadable { .. })));
+    assert_eq!(largest_cache_bytes(&root), None);
+}
+
+/// The same files with nonsense in each: whatever is made of it, nothing panics.
+#[test]
+fn nonsense_in_every_file_is_survived() {
+    fn fill(from: &Path, to: &Path, nonsense: &[u8]) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().flatten() {
+            let to = to.join(entry.file_name());
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => fill(&entry.path(), &to, nonsense),
+                kind if kind.is_file() => fs::write(to, nonsense).unwrap(),
+                _ => std::os::unix::fs::symlink("nonsense", to).unwrap(),
+            }
+        }
+    }
+    let numbers = "-9223372036854775808 18446744073709551616 0-4294967295 : / ( ) #";
+    for nonsense in ["", "-1", "-9223372036854775808", "18446744073709551615", "\0\u{fffd}\n\n", numbers] {
+        for name in ["container-cpuset", "laptop-voluntary"] {
+            let copy = tempfile::tempdir().unwrap();
+            fill(&folder().join(name), copy.path(), nonsense.as_bytes());
+            let root = Root::at(copy.path());
+            let facts = facts(&root);
+            assert!(!findings(&root, &facts).is_empty());
+            let _ = (usable_cpus(&root, None), usable_cpus(&root, Some(&list("0-9"))), largest_cache_bytes(&root));
+            let conditions = Conditions::read(&root, &list("0-3"));
+            let _ = machine::conditions::changes(&conditions, &conditions);
+        }
+    }
+}
+
+#[test]
+fn cpus_that_may_be_measured() {
+    let usable = |name, wanted: Option<&str>| usable_cpus(&machine(name), wanted.map(list).as_ref());
+    assert_eq!(usable("raspberry-pi-rt", None), Ok(list("0-3")), "the isolated CPU is among them");
+    assert_eq!(usable("khadas-vim3l-evl", None), Ok(list("0-3")));
+    assert_eq!(usable("container-cpuset", None), Ok(list("2-3")));
+    assert_eq!(usable("cnc-pc-rt", None), Ok(list("0-1")), "the group's own cpuset, not the root's");
+    assert_eq!(usable("raspberry-pi-rt", Some("3")), Ok(list("3")));
+}
+
+#[test]
+fn every_wrong_wish_has_its_own_error_and_remedy() {
+    let refused = |name, wanted| usable_cpus(&machine(name), Some(&list(wanted))).unwrap_err().to_string();
+    assert_eq!(refused("raspberry-pi-rt", "3-5"), "CPUs 4-5 are not on this machine: it has CPUs 0-3");
+    assert_eq!(
+        refused("cnc-pc-rt", "3"),
+        "CPU 3 is offline: bring back with `echo 1 | sudo tee /sys/devices/system/cpu/cpu3/online`"
+    );
+    assert_eq!(
+        refused("cnc-pc-rt", "1-2"),
+        "CPU 2 is outside the control group /system.slice/linuxcnc.service, which allows 0-1: widen it with \
+         `echo 0-2 | sudo tee /sys/fs/cgroup/system.slice/linuxcnc.service/cpuset.cpus`"
+    );
+    assert_eq!(
+        refused("container-cpuset", "0-3"),
+        "CPUs 0-1 are outside the control group /, which allows 2-3: widen it with \
+         `docker update --cpuset-cpus=0-5 CONTAINER` on the host"
+    );
+    assert_eq!(refused("cloud-vm", ""), "the list of CPUs is empty: name at least one of 0-1");
+}
+
+#[test]
+fn caches() {
+    let laptop = machine("laptop-voluntary");
+    assert_eq!(largest_cache_bytes(&laptop), Some(12 << 20));
+    let caches = caches_of(&laptop, 5);
+    assert_eq!(caches.iter().map(|cache| cache.level).collect::<Vec<_>>(), [1, 1, 2, 3]);
+    assert_eq!((caches[2].bytes, &caches[2].shared_by), (1280 << 10, &list("1,5")));
+    assert_eq!(largest_cache_bytes(&machine("khadas-vim3l-evl")), None);
+}
+
+/// The facts of the machine that the tests run on agree with other programs' answers.
+#[test]
+fn facts_of_this_machine_agree_with_uname_and_getconf() {
+    let answer = |program: &str, argument: &str| {
+        let output = Command::new(program).arg(argument).output().unwrap();
+        Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    };
+    let facts = facts(&Root::system());
+    assert_eq!(facts.kernel, answer("uname", "-r"));
+    assert_eq!(facts.kernel_build, answer("uname", "-v"));
+    assert_eq!(facts.hostname, answer("uname", "-n"));
+    assert_eq!(facts.arch, answer("uname", "-m"));
+    let online = list(facts.cpus_online.as_deref().unwrap());
+    assert_eq!(Some(online.len().to_string()), answer("getconf", "_NPROCESSORS_ONLN"));
+    let usable = usable_cpus(&Root::system(), None).unwrap();
+    assert!(!usable.is_empty() && usable.difference(&online).is_empty());
+    assert_eq!(usable_cpus(&Root::system(), Some(&usable)), Ok(usable));
+}
