@@ -5,6 +5,8 @@
 //!
 //! `UPDATE=1 cargo test -p punctual-machine --test machines` writes these files anew: read the difference.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
