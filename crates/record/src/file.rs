@@ -73,8 +73,7 @@ pub fn to_json(record: &Record) -> Vec<u8> {
 /// # Errors
 /// When the folder is not writable or the disk is full; the file then holds what it held before.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.new"));
+    let beside = beside(path);
     let written = (|| {
         let mut file = File::create(&beside)?;
         file.write_all(bytes)?;
@@ -86,6 +85,21 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let _ = fs::remove_file(&beside);
         FileError::Write { path: path.to_owned(), source }
     })
+}
+
+/// Checks, without touching the file itself, that [`write_atomic`] will be able to write it.
+///
+/// # Errors
+/// When the folder does not exist or is not writable.
+pub fn check_writable(path: &Path) -> Result<(), FileError> {
+    let beside = beside(path);
+    let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
+    tried.map_err(|source| FileError::Write { path: path.to_owned(), source })
+}
+
+/// The file that is written first and then takes the place of `path`.
+fn beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".{}.new", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,55 @@
+# make run    build, then look at this machine for half a minute
+# make test   every test (as root: those that need real-time rights too)
+# make help   the rest
+
+CARGO ?= cargo
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+# rustc brings this linker along, so that no cross compiler is needed.
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
+
+.PHONY: run build test test-all lint bench dist fuzz help
+
+run: build
+	@target/release/punctual || [ $$? -ge 2 ]   # a verdict is no failure of make
+
+build:
+	@tools/setup build
+	@$(CARGO) build --release --quiet
+
+test:
+	@tools/setup test
+	@tools/test
+
+test-all: test
+	@tools/test slow
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+bench:
+	@tools/setup test
+	$(CARGO) build --profile dist --target x86_64-unknown-linux-musl
+	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual
+
+dist:
+	@tools/setup dist
+	@mkdir -p dist
+	@for target in $(TARGETS); do \
+	  $(CARGO) build --profile dist --target $$target && \
+	  cp target/$$target/dist/punctual dist/punctual-$${target%%-*} || exit 1; \
+	done
+	@ls -l dist
+
+fuzz:
+	@tools/fuzz $(SECONDS_EACH)
+
+help:
+	@echo 'make run       build, then look at this machine for half a minute'
+	@echo 'make test      every test; as root those that need real-time rights too'
+	@echo 'make test-all  the slow ones as well'
+	@echo 'make lint      formatting and lints'
+	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios'
+	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
+	@echo 'make fuzz      every fuzz target for SECONDS_EACH seconds (default 20)'

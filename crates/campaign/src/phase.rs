@@ -1,0 +1,125 @@
+//! One phase: measuring threads and the loads beside them.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use loads::Running;
+use machine::CpuList;
+use probes::{
+    guard::Heartbeat,
+    timer::{End, Settings, Timer},
+};
+use record::Phase;
+use sys::{sched::Policy, signal::termination_requests};
+
+use crate::{Length, PhasePlan, Plan, RunError};
+
+/// Time between preparing the threads and their first deadline, ns.
+const LEAD_NS: i64 = 2_000_000;
+/// How often the threads are looked after.
+const TICK: Duration = Duration::from_millis(40);
+/// How long a thread that was told to stop may take; one that sleeps longer is left behind.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A phase under way.
+pub struct PhaseRun {
+    pub timers: Vec<Timer>,
+    pub began: Instant,
+    loads: Option<Running>,
+    heartbeat: Arc<Heartbeat>,
+}
+
+/// Why the loop of a phase ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    AsPlanned,
+    BySignal,
+    ByGuard,
+}
+
+impl PhaseRun {
+    /// Starts the loads, makes the threads, and lets them wait for the start.
+    pub fn prepare(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> Result<Self, RunError> {
+        let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
+        let loads = match &phase.loads[..] {
+            [] => None,
+            specs => Some(Running::start(&plan.executable, specs, load_cpus)?),
+        };
+        let heartbeat = Arc::new(Heartbeat::default());
+        let timers = places(plan, cpus)
+            .into_iter()
+            .map(|cpu| Timer::prepare(&settings(plan, phase, cpu), heartbeat.clone()))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { timers, began: Instant::now(), loads, heartbeat })
+    }
+
+    /// Measures until the phase is over. `tick` is called some twenty times a second.
+    pub fn measure(&mut self, plan: &Plan, phase: &PhasePlan, mut tick: impl FnMut(&Self)) -> Ended {
+        let first_ns = plan.clock.now_ns() + LEAD_NS;
+        let end_ns = match phase.length {
+            Length::Duration(duration_ns) => first_ns.saturating_add_unsigned(duration_ns),
+            Length::Samples(_) | Length::UntilStopped => i64::MAX / 2,
+        };
+        self.began = Instant::now();
+        for (index, timer) in self.timers.iter_mut().enumerate() {
+            timer.start(first_ns + (index as u64 * plan.offset_ns) as i64, end_ns);
+        }
+        loop {
+            std::thread::sleep(TICK);
+            self.heartbeat.beat();
+            self.timers.iter_mut().for_each(Timer::collect);
+            if termination_requests() > 0 {
+                return self.stop(Ended::BySignal);
+            }
+            if self.timers.iter().any(|timer| timer.end() == Some(End::Starved)) {
+                return self.stop(Ended::ByGuard);
+            }
+            if self.timers.iter().all(Timer::has_ended) {
+                return self.stop(Ended::AsPlanned);
+            }
+            tick(self);
+        }
+    }
+
+    fn stop(&mut self, ended: Ended) -> Ended {
+        self.timers.iter().for_each(Timer::stop);
+        for timer in &mut self.timers {
+            timer.wait_for_end(PATIENCE);
+            timer.collect();
+        }
+        ended
+    }
+
+    /// Stops the loads and tells what the phase was.
+    pub fn finish(&mut self, told: &mut Phase) {
+        told.duration_ns = self.began.elapsed().as_nanos() as u64;
+        if let Some(loads) = self.loads.take() {
+            told.loads = loads.stop();
+        }
+    }
+}
+
+/// One thread a CPU; a single one that wanders for a deadline policy without CPUs, since the kernel pins none of those.
+fn places(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
+    if matches!(plan.policy, Policy::Deadline { .. }) && plan.cpus.is_none() {
+        return vec![None];
+    }
+    cpus.iter().map(Some).collect()
+}
+
+fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>) -> Settings {
+    Settings {
+        cpu,
+        policy: plan.policy,
+        clock: plan.clock,
+        wait: plan.wait,
+        period_ns: phase.period_ns,
+        samples: match phase.length {
+            Length::Samples(samples) => Some(samples),
+            Length::Duration(_) | Length::UntilStopped => None,
+        },
+        threshold_ns: plan.threshold_at(phase.period_ns),
+    }
+}

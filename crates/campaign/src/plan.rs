@@ -1,0 +1,141 @@
+//! What is asked for.
+
+use std::{path::PathBuf, time::Duration};
+
+use loads::LoadSpec;
+use machine::CpuList;
+use record::Scenario;
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
+
+/// Longest period, ns: one hour.
+pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
+
+/// A run of the timer probe: where and how it measures, and what runs beside it, phase after phase.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The command line that repeats the run.
+    pub command: Vec<String>,
+    /// CPUs to measure; `None` for every CPU that is online and allowed.
+    pub cpus: Option<CpuList>,
+    /// CPUs that loads may use where they do not say so themselves; `None` for the measured ones.
+    pub load_cpus: Option<CpuList>,
+    /// Policy of the measuring threads.
+    pub policy: Policy,
+    /// Clock of the deadlines.
+    pub clock: Clock,
+    /// How the threads wait.
+    pub wait: Wait,
+    /// Shift between the grids of neighbouring CPUs, ns.
+    pub offset_ns: u64,
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less.
+    pub threshold_ns: Option<u64>,
+    /// Whether to hold the measured CPUs out of their idle states.
+    pub hold_cpu_awake: bool,
+    /// The parts of the run in their order; at least one.
+    pub phases: Vec<PhasePlan>,
+    /// Names of the profiles that decide the verdict.
+    pub profiles: Vec<String>,
+    /// Where the record is kept while the run goes on; `None` to keep it in memory alone.
+    pub record_path: Option<PathBuf>,
+    /// The punctual binary, which runs itself for each load.
+    pub executable: PathBuf,
+    /// How often to report progress; `None` for never.
+    pub watch_every: Option<Duration>,
+}
+
+/// One part of a run.
+#[derive(Debug, Clone)]
+pub struct PhasePlan {
+    /// Name, unique in the run: `rest`, `load`.
+    pub name: String,
+    /// Time between two deadlines, ns.
+    pub period_ns: u64,
+    /// When it ends.
+    pub length: Length,
+    /// What runs beside the probe.
+    pub loads: Vec<LoadSpec>,
+}
+
+/// When a phase ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// After so many ns.
+    Duration(u64),
+    /// After so many wake-ups a thread.
+    Samples(u64),
+    /// When the user ends it.
+    UntilStopped,
+}
+
+/// What is wrong with a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The period is 0 or above an hour.
+    #[error("the period must be longer than 0 and at most 1h: use --period 1ms, for example")]
+    Period,
+    /// The length of a phase is 0.
+    #[error("the run would end before its first sample: use --duration 10s or --samples 10000, for example")]
+    Length,
+}
+
+impl Plan {
+    /// Checks what types alone cannot say.
+    ///
+    /// # Errors
+    /// When a period or a length is out of range.
+    pub fn check(&self) -> Result<(), PlanError> {
+        for phase in &self.phases {
+            if !(1..=PERIOD_MAX_NS).contains(&phase.period_ns) {
+                return Err(PlanError::Period);
+            }
+            if matches!(phase.length, Length::Duration(0) | Length::Samples(0)) {
+                return Err(PlanError::Length);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long all phases take together, ns; `None` when no duration ends them.
+    #[must_use]
+    pub fn total_ns(&self) -> Option<u64> {
+        self.phases.iter().map(PhasePlan::duration_ns).sum()
+    }
+
+    /// Lateness above which a wake-up at `period_ns` is a spike, ns.
+    #[must_use]
+    pub fn threshold_at(&self, period_ns: u64) -> i64 {
+        self.threshold_ns.unwrap_or_else(|| period_ns.min(100_000)) as i64
+    }
+
+    /// The plan as the record tells it.
+    #[must_use]
+    pub fn scenario(&self) -> Scenario {
+        Scenario {
+            probe: "timer".to_owned(),
+            cpus: self.cpus.as_ref().map(ToString::to_string),
+            policy: self.policy.to_string(),
+            clock: self.clock.to_string(),
+            wait: self.wait.to_string(),
+            offset_ns: self.offset_ns,
+            threshold_ns: self.phases.first().map_or(0, |phase| self.threshold_at(phase.period_ns)),
+            hold_cpu_awake: self.hold_cpu_awake,
+            profiles: self.profiles.clone(),
+            extra: record::Extra::new(),
+        }
+    }
+}
+
+impl PhasePlan {
+    /// How long the phase takes, ns, where its length says so.
+    #[must_use]
+    pub fn duration_ns(&self) -> Option<u64> {
+        match self.length {
+            Length::Duration(duration_ns) => Some(duration_ns),
+            Length::Samples(samples) => samples.checked_mul(self.period_ns),
+            Length::UntilStopped => None,
+        }
+    }
+}

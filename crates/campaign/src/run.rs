@@ -1,0 +1,206 @@
+//! A whole run: phases in their order, the record growing.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
+use probes::timer::TimerError;
+use record::{Record, SCHEMA, State, Tool, Validity, file::FileError};
+use sys::{memory, sched, signal};
+
+use crate::{
+    PhasePlan, Plan, PlanError,
+    keeper::Keeper,
+    phase::{Ended, PhaseRun},
+    validity,
+};
+
+/// How far a run has got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Index of the phase under way in [`Record::phases`].
+    pub phase_index: usize,
+    /// Number of phases that the run is to have.
+    pub phase_count: usize,
+    /// Time since the run began, ns.
+    pub elapsed_ns: u64,
+    /// How long the run is to take, ns; `None` when the user ends it.
+    pub total_ns: Option<u64>,
+}
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan cannot be followed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A CPU cannot be measured.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// A load could not be started.
+    #[error(transparent)]
+    Load(#[from] loads::LoadError),
+    /// A measuring thread could not be made.
+    #[error(transparent)]
+    Timer(#[from] TimerError),
+    /// The record could not be written.
+    #[error("{0}; choose another place with --record FILE, or do without it with --no-record")]
+    Record(#[from] FileError),
+    /// The user ended the run twice: nothing is kept.
+    #[error("interrupted twice: the run was discarded")]
+    Discarded,
+}
+
+/// Runs the plan. `watch` is called as often as the plan says, with the record as far as it has grown.
+///
+/// A right that is refused does not end the run; it makes the record invalid. SIGINT and SIGTERM end it early with all
+/// samples kept, if [`signal::count_termination`] was called before; a second one discards it.
+///
+/// # Errors
+/// [`RunError`]; nothing was measured then, or nothing is kept.
+pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
+    plan.check()?;
+    let cpus = usable_cpus(root, plan.cpus.as_ref())?;
+    if let Some(load_cpus) = &plan.load_cpus {
+        usable_cpus(root, Some(load_cpus))?;
+    }
+    let mut record = begin(plan, root);
+    let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
+    make_room(root, &cpus);
+
+    // A refusal is seen when it is read back.
+    let _ = memory::lock_all();
+    let memory_locked = validity::memory_is_locked(root);
+    let awake = hold_awake(&mut record, plan, root, &cpus);
+    let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
+    let before = Conditions::read(root, &cpus);
+    let mut state = State::Complete;
+    let run_began = Instant::now();
+    let mut planned_before_ns = 0;
+    for (index, phase) in plan.phases.iter().enumerate() {
+        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus)?;
+        validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
+        record.phases.push(told(phase, run_began.elapsed()));
+        let grown = record.series.len();
+        let refresh = |record: &mut Record, phase_run: &PhaseRun| {
+            record.series.truncate(grown);
+            for timer in &phase_run.timers {
+                let mut series = timer.series(&phase.name);
+                series.granted.memory_locked = memory_locked;
+                series.granted.cpu_awake.clone_from(&how_awake);
+                record.series.push(series);
+            }
+            record.phases[index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
+            record.written_at = now();
+        };
+        let mut watched = Instant::now();
+        let ended = phase_run.measure(plan, phase, |phase_run| {
+            let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
+            let keep_due = keeper.as_ref().is_some_and(Keeper::is_due);
+            if !watch_due && !keep_due {
+                return;
+            }
+            refresh(&mut record, phase_run);
+            if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
+                keeper.keep(&record);
+            }
+            if watch_due {
+                watched = Instant::now();
+                let elapsed_ns = planned_before_ns + phase_run.began.elapsed().as_nanos() as u64;
+                let phase_count = plan.phases.len();
+                watch(&record, &Progress { phase_index: index, phase_count, elapsed_ns, total_ns: plan.total_ns() });
+            }
+        });
+        refresh(&mut record, &phase_run);
+        phase_run.finish(&mut record.phases[index]);
+        validity::judge_ends(&mut record, &phase_run.timers);
+        planned_before_ns += phase.duration_ns().unwrap_or_default();
+        if ended != Ended::AsPlanned {
+            state = State::Interrupted;
+            break;
+        }
+    }
+    validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
+    if let Some(hold) = awake {
+        record.settings = hold.release();
+    }
+    if let Some(keeper) = keeper {
+        keeper.finish();
+    }
+    if signal::termination_requests() > 1 {
+        // What it held is what the user wants gone.
+        let _ = plan.record_path.as_deref().map(fs::remove_file);
+        return Err(RunError::Discarded);
+    }
+    record.state = state;
+    record.written_at = now();
+    Ok(record)
+}
+
+/// The record before anything was measured.
+fn begin(plan: &Plan, root: &Root) -> Record {
+    let machine = machine::facts(root);
+    let findings = machine::findings(root, &machine);
+    Record {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        started_at: now(),
+        written_at: now(),
+        command: plan.command.clone(),
+        scenario: plan.scenario(),
+        machine,
+        findings,
+        validity: Validity { valid: true, reasons: Vec::new() },
+        ..Record::default()
+    }
+}
+
+fn told(phase: &PhasePlan, start: Duration) -> record::Phase {
+    record::Phase {
+        name: phase.name.clone(),
+        period_ns: phase.period_ns,
+        start_ns: start.as_nanos() as u64,
+        planned_ns: match phase.length {
+            crate::Length::Duration(duration_ns) => Some(duration_ns),
+            _ => None,
+        },
+        asked_loads: phase.loads.iter().map(ToString::to_string).collect(),
+        ..record::Phase::default()
+    }
+}
+
+/// Moves this thread, and those it will make, off the measured CPUs where there are others.
+fn make_room(root: &Root, cpus: &CpuList) {
+    let others: Vec<u32> = usable_cpus(root, None).unwrap_or_default().difference(cpus).iter().collect();
+    if !others.is_empty() {
+        // Where it is refused the collector stays where it is, as on a machine that is measured whole.
+        let _ = sched::set_affinity(&others);
+    }
+}
+
+fn hold_awake(record: &mut Record, plan: &Plan, root: &Root, cpus: &CpuList) -> Option<AwakeHold> {
+    if !plan.hold_cpu_awake {
+        return None;
+    }
+    match AwakeHold::take(root, cpus) {
+        Ok(hold) => Some(hold),
+        Err(error) => {
+            let text = format!("the CPUs were not held awake as asked: {error}");
+            validity::add(record, "cpu_awake.refused", text, "run as root, or leave out --hold-cpu-awake");
+            None
+        }
+    }
+}
+
+/// Now as a part of file names, UTC: `20261121-143000`.
+#[must_use]
+pub fn stamp_now() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// Now, RFC 3339, to the millisecond.
+fn now() -> String {
+    jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default().to_string()
+}

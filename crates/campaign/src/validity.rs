@@ -1,0 +1,137 @@
+//! Whether what was asked for is what ran.
+
+use machine::{Change, Root};
+use probes::timer::{End, Grant, Timer};
+use record::{Caveat, Finding, Reason, Record};
+
+use crate::Plan;
+
+/// What of the measuring process's memory is locked.
+pub fn memory_is_locked(root: &Root) -> bool {
+    let status = root.read("proc/self/status").unwrap_or_default();
+    let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+    locked.is_some_and(|kib| kib.trim().trim_end_matches(" kB").parse() != Ok(0))
+}
+
+/// Adds to the record what the kernel refused.
+pub fn judge_grants(record: &mut Record, plan: &Plan, timers: &[Timer], memory_locked: bool) {
+    let refused = |what: fn(&Grant) -> bool| {
+        let cpus: Vec<String> = timers.iter().filter(|t| what(t.grant())).map(|t| t.place()).collect();
+        (!cpus.is_empty()).then(|| cpus.join(", "))
+    };
+    if let Some(places) = refused(|grant| grant.policy_refused.is_some()) {
+        let ran_as = timers.first().map_or_else(String::new, |timer| timer.grant().policy.to_string());
+        let remedy = remedy_of(&record.findings, &["rights.rt_budget", "rights.realtime"]);
+        let text = format!(
+            "policy {} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about real-time work",
+            plan.policy
+        );
+        add(record, "policy.refused", text, remedy);
+    }
+    if let Some(places) = refused(|grant| grant.pin_refused.is_some()) {
+        let deadline = matches!(plan.policy, sys::sched::Policy::Deadline { .. });
+        let remedy = if deadline {
+            "leave out --cpus; or give those CPUs a cpuset partition of their own; or `echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us`"
+        } else {
+            "taskset -pc 0-1023 $$   # then run again; or widen the cpuset of this control group"
+        };
+        add(
+            record,
+            "cpu.not_pinned",
+            format!("a thread could not be pinned ({places}): it may have run elsewhere"),
+            remedy,
+        );
+    }
+    if plan.policy.is_realtime() && !memory_locked {
+        let remedy = remedy_of(&record.findings, &["rights.memlock"]);
+        let text = "memory could not be locked: a page fault may have delayed a wake-up".to_owned();
+        add(record, "memory.not_locked", text, remedy);
+    }
+}
+
+/// Adds to the record how the threads ended.
+pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
+    for timer in timers {
+        match timer.end() {
+            Some(End::Starved) => add(
+                record,
+                "guard.starved",
+                format!("the guard ended the run on {}: ordinary threads did not get to run", timer.place()),
+                "use a longer --period or a lower priority, or leave a CPU unmeasured with --cpus",
+            ),
+            Some(End::ClockFailed) => {
+                add(
+                    record,
+                    "clock.failed",
+                    "the kernel refused to wait on this clock".to_owned(),
+                    "use --clock monotonic",
+                );
+            }
+            Some(End::CpuGone) => record.caveats.push(Caveat {
+                kind: "offline".to_owned(),
+                text: format!("{} went offline during the run; its series ends there", timer.place()),
+            }),
+            Some(End::Planned) | None => {}
+        }
+        if timer.rests() > 0 {
+            add(
+                record,
+                "guard.rested",
+                format!(
+                    "the thread on {} could not keep up: the guard made it rest so that the machine stays usable",
+                    timer.place()
+                ),
+                "use a longer --period; this machine cannot serve one so short",
+            );
+        }
+    }
+}
+
+/// Adds to the record what changed about the machine while it was measured.
+pub fn judge_changes(record: &mut Record, changes: &[Change]) {
+    for change in changes {
+        match change {
+            Change::Steal { cpu, ms } => record.caveats.push(Caveat {
+                kind: "virtual".to_owned(),
+                text: format!(
+                    "the hypervisor gave {ms} ms of CPU {cpu} to others during the run: some lateness is the host's"
+                ),
+            }),
+            Change::Throttled { .. } | Change::Cooled { .. } => {
+                add(
+                    record,
+                    "cpu.throttled",
+                    change.to_string(),
+                    "cool the machine, or fix a lower frequency: sudo cpupower frequency-set -u 1GHz",
+                );
+            }
+            Change::Clocksource { .. } => {
+                add(
+                    record,
+                    "clock.changed",
+                    change.to_string(),
+                    "boot with `tsc=reliable`, or find out with: sudo dmesg | grep -i clocksource",
+                );
+            }
+            // The series that ended with it says so.
+            Change::WentOffline { .. } => {}
+        }
+    }
+}
+
+/// Adds a reason why the run is invalid, once.
+pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String>) {
+    record.validity.valid = false;
+    if !record.validity.reasons.iter().any(|reason| reason.id == id && reason.text == text) {
+        record.validity.reasons.push(Reason { id: id.to_owned(), text, remedy: remedy.into() });
+    }
+}
+
+/// The remedy of the first of these findings that has one; a grant of both rights where none has.
+fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
+    let found = ids.iter().find_map(|id| findings.iter().find(|f| f.id == *id && !f.remedy.is_empty()));
+    found.map_or_else(
+        || "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"".to_owned(),
+        |finding| finding.remedy.clone(),
+    )
+}

@@ -1,0 +1,284 @@
+//! The command line: the one definition that parsing, help, man pages and completions come from.
+
+use std::{path::PathBuf, process};
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use loads::LoadSpec;
+use machine::CpuList;
+use report::ColorChoice;
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
+
+/// Is this machine punctual enough for your work, what makes it late, and what should you change?
+///
+/// Without a command: looks at the machine, measures every CPU at rest and under load for half a minute, and says which
+/// uses it can hold. Exit status: 0 pass or done, 1 error, 2 limit exceeded, 3 inconclusive, 4 invalid, 64 usage.
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do; without it, the half-minute look at this machine.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of the half-minute look.
+    #[command(flatten)]
+    pub quick: Quick,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure one kind of latency.
+    #[command(subcommand)]
+    Measure(Measure),
+    /// Show a run record, or export it in other formats.
+    Show(Show),
+    /// Say what this machine is and how it is set, and what to change.
+    Machine(Machine),
+    /// List the profiles: uses with their limits, and where each limit comes from.
+    Profiles(Profiles),
+    /// List the loads and their options.
+    Loads,
+    /// Write man pages, shell completions or the record's JSON Schema.
+    #[command(subcommand)]
+    Generate(Generate),
+    /// A load's child process.
+    #[command(name = loads::WORKER_COMMAND, hide = true)]
+    Load(Load),
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Measure {
+    /// How late a thread wakes that sleeps until a deadline: what cyclictest measures.
+    ///
+    /// Examples:
+    ///   punctual measure timer --duration 1m
+    ///   punctual measure timer --cpus 2-3 --period 250us --load cache --load switch:10us
+    ///   punctual measure timer --profile avb-class-a --duration 1h
+    #[command(verbatim_doc_comment)]
+    Timer(Timer),
+}
+
+/// Options of the half-minute look.
+#[derive(Debug, Args)]
+pub struct Quick {
+    /// How long to measure in all.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "27s")]
+    pub duration: u64,
+    /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// Where the record and the report go: FILE.punctual.json and FILE.punctual.html.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Keep neither record nor report.
+    #[arg(long, conflicts_with = "record")]
+    pub no_record: bool,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// Options of `measure timer`.
+#[derive(Debug, Args)]
+pub struct Timer {
+    /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given, isolated ones included.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// Time between two deadlines [default: that of the profile, or 1ms].
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<u64>,
+    /// How long to measure [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<u64>,
+    /// Measure so many wake-ups a CPU.
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    pub samples: Option<u64>,
+    /// Measure until Ctrl-C.
+    #[arg(long, conflicts_with_all = ["duration", "samples"])]
+    pub endless: bool,
+    /// fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
+    #[arg(long, default_value = "fifo:90")]
+    pub policy: Policy,
+    /// Shift between the grids of neighbouring CPUs.
+    #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
+    pub offset: u64,
+    /// What runs beside the probe: cpu, cache, memory, switch:10us, timer, disk, net, irq, stress-ng:ARGS, idle; can be
+    /// repeated. `punctual loads` lists them.
+    #[arg(long = "load", value_name = "LOAD")]
+    pub loads: Vec<LoadSpec>,
+    /// CPUs that loads may use [default: the measured ones].
+    #[arg(long, value_name = "LIST")]
+    pub load_cpus: Option<CpuList>,
+    /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. `punctual profiles` lists them.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
+    /// Lateness above which a wake-up is a spike [default: 100us, or the period where that is less].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub threshold: Option<u64>,
+    /// Hold the measured CPUs out of their idle states; as found if not given.
+    #[arg(long)]
+    pub hold_cpu_awake: bool,
+    /// monotonic, realtime, tai or boottime.
+    #[arg(long, default_value = "monotonic")]
+    pub clock: Clock,
+    /// nanosleep or timerfd.
+    #[arg(long, default_value = "nanosleep")]
+    pub wait: Wait,
+    /// Where the record goes [default: HOST-DATE-TIME.punctual.json in this folder].
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Keep no record.
+    #[arg(long, conflicts_with = "record")]
+    pub no_record: bool,
+    /// Write the result there too, in the format of the extension: json, csv, hgrm or html; `-` is JSON on standard
+    /// output; can be repeated.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// How to talk.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct Talk {
+    /// Print the record as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+    /// No live view and no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// When to use colour: auto, always or never; NO_COLOR is honoured.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl From<Color> for ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The record: a *.punctual.json file.
+    pub record: PathBuf,
+    /// Write it there, in the format of the extension: json, csv, hgrm or html; can be repeated.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
+    /// Judge it by this profile instead of those it was made for; can be repeated.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// Options of `machine`.
+#[derive(Debug, Args)]
+pub struct Machine {
+    /// Look at a recorded machine below this folder instead.
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// Options of `profiles`.
+#[derive(Debug, Args)]
+pub struct Profiles {
+    /// Show this one with its limits and their sources; the list if not given.
+    pub name: Option<String>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to generate.
+#[derive(Debug, Subcommand)]
+pub enum Generate {
+    /// Man pages, one a command.
+    Man {
+        /// Folder to write them to.
+        dir: PathBuf,
+    },
+    /// Completions for a shell, on standard output.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// The JSON Schema of the run record, on standard output.
+    Schema,
+}
+
+/// A load's child process.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// The load.
+    pub spec: LoadSpec,
+    /// CPUs it may use.
+    #[arg(long)]
+    pub cpus: CpuList,
+}
+
+/// Parses the command line. Usage errors end the process with status 64, help and version with 0.
+pub fn parse() -> anyhow::Result<Cli> {
+    Cli::try_parse().map_err(|error| {
+        // Help that cannot be printed has no one to read it.
+        let _ = error.print();
+        process::exit(if error.use_stderr() { 64 } else { 0 });
+    })
+}
+
+/// The definition, for man pages and completions.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+fn duration_or_zero(text: &str) -> Result<u64, String> {
+    analysis::duration::parse_ns(text).map_err(|error| error.to_string())
+}
+
+fn duration(text: &str) -> Result<u64, String> {
+    match duration_or_zero(text)? {
+        0 => Err("must be longer than 0, as 10s".to_owned()),
+        duration_ns => Ok(duration_ns),
+    }
+}
+
+fn period(text: &str) -> Result<u64, String> {
+    let period_ns = duration_or_zero(text)?;
+    if (1..=campaign::plan::PERIOD_MAX_NS).contains(&period_ns) {
+        Ok(period_ns)
+    } else {
+        Err("must be longer than 0 and at most 1h, as 1ms".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_consistent() {
+        super::definition().debug_assert();
+    }
+}

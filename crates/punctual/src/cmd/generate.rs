@@ -1,0 +1,30 @@
+//! `punctual generate`: man pages, completions and the schema, from the definitions that the program itself uses.
+
+use std::{fs, io::Write};
+
+use anyhow::Context;
+
+use crate::{
+    cli::{self, Generate},
+    output,
+};
+
+pub fn run(what: &Generate) -> anyhow::Result<u8> {
+    match what {
+        Generate::Man { dir } => {
+            fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+            clap_mangen::generate_to(cli::definition(), dir)
+                .with_context(|| format!("cannot write man pages to {}", dir.display()))?;
+        }
+        Generate::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut cli::definition(), "punctual", &mut script);
+            output::stdout(|out| out.write_all(&script))?;
+        }
+        Generate::Schema => {
+            let schema = serde_json::to_string_pretty(&record::json_schema())?;
+            output::stdout(|out| writeln!(out, "{schema}"))?;
+        }
+    }
+    Ok(0)
+}

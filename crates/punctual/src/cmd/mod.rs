@@ -1,0 +1,25 @@
+//! The commands: one file each, no logic of their own.
+
+mod generate;
+mod loads;
+mod machine;
+mod measure;
+mod profiles;
+mod quick;
+mod show;
+
+use crate::cli::{Cli, Command, Measure};
+
+/// Runs the command; answers the exit status.
+pub fn run(cli: Cli) -> anyhow::Result<u8> {
+    match cli.command {
+        None => quick::run(&cli.quick),
+        Some(Command::Measure(Measure::Timer(options))) => measure::run(&options),
+        Some(Command::Show(options)) => show::run(&options),
+        Some(Command::Machine(options)) => machine::run(&options),
+        Some(Command::Profiles(options)) => profiles::run(&options),
+        Some(Command::Loads) => loads::list(),
+        Some(Command::Generate(what)) => generate::run(&what),
+        Some(Command::Load(options)) => loads::work(&options),
+    }
+}

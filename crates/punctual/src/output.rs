@@ -1,0 +1,213 @@
+//! What all commands share: running with the live view, judging, keeping the record, printing.
+
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use analysis::Profile;
+use anyhow::Context;
+use campaign::Plan;
+use machine::Root;
+use record::{Outcome, Record, export, file};
+use report::{
+    Style,
+    live::{Live, LiveMode, Progress},
+};
+
+use crate::{cli::Talk, exit::Usage};
+
+/// Time between two looks at a run, while someone watches.
+const WATCH_EVERY: Duration = Duration::from_millis(200);
+
+/// How often to report progress.
+pub fn watch_every(talk: Talk) -> Option<Duration> {
+    (!talk.quiet).then_some(WATCH_EVERY)
+}
+
+/// The command line as it was typed.
+pub fn command_line() -> Vec<String> {
+    env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// The file of this program, which runs itself for each load.
+pub fn executable() -> anyhow::Result<PathBuf> {
+    env::current_exe().context("cannot find the file of this program; is /proc mounted?")
+}
+
+/// Runs the plan with the live view.
+pub fn measure(plan: &Plan, talk: Talk) -> anyhow::Result<Record> {
+    sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
+    let mut live = Live::new(if talk.quiet { LiveMode::Off } else { LiveMode::Auto })
+        .with_style(Style::for_stderr(talk.color.into()));
+    let record = campaign::run(plan, &Root::system(), &mut |record, progress| {
+        let progress = Progress {
+            phase: phase_in_words(record, progress.phase_index),
+            elapsed_ns: progress.elapsed_ns,
+            total_ns: progress.total_ns,
+            phase_index: progress.phase_index,
+            phase_count: progress.phase_count,
+        };
+        live.update(record, &progress);
+    });
+    live.finish();
+    Ok(record?)
+}
+
+fn phase_in_words(record: &Record, index: usize) -> String {
+    match record.phases.get(index) {
+        Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
+        _ => "at rest".to_owned(),
+    }
+}
+
+/// The profiles of these names.
+pub fn find_profiles(names: &[String]) -> anyhow::Result<Vec<Profile>> {
+    names.iter().map(|name| Ok(analysis::find_profile(name).map_err(|error| Usage(error.to_string()))?)).collect()
+}
+
+/// Writes the verdict of these profiles into the record.
+pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
+    record.uses = find_profiles(profiles)?.iter().map(|profile| analysis::judge(record, profile)).collect();
+    record.verdict = analysis::verdict(record, &record.uses);
+    Ok(())
+}
+
+/// The exit status that says the same as the record's verdict.
+pub fn status(record: &Record) -> u8 {
+    record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
+}
+
+/// Prints to standard output. A reader that has gone away is no error: it has read what it wanted.
+pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a page in the style and width of the terminal.
+pub fn print(talk: Talk, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
+    let style = Style::for_stdout(talk.color.into());
+    let text = page(&style, report::terminal_width());
+    stdout(|out| out.write_all(text.as_bytes()))
+}
+
+/// Where a run is kept.
+pub struct Kept {
+    /// The record; `None` to keep none.
+    pub record: Option<PathBuf>,
+}
+
+impl Kept {
+    /// The place asked for, or a name from host, date and time in this folder.
+    pub fn choose(asked: Option<&Path>, none: bool) -> anyhow::Result<Self> {
+        if none {
+            return Ok(Self { record: None });
+        }
+        let record = match asked {
+            Some(path) if path.is_dir() => path.join(default_name()),
+            Some(path) => with_ending(path),
+            None => PathBuf::from(default_name()),
+        };
+        Ok(Self { record: Some(record) })
+    }
+
+    /// Writes the record; to the temporary folder where its own place has no room, so that nothing is lost.
+    pub fn write(&self, record: &Record) -> anyhow::Result<()> {
+        let Some(path) = &self.record else { return Ok(()) };
+        let bytes = file::to_json(record);
+        let Err(error) = file::write_atomic(path, &bytes) else { return Ok(()) };
+        let elsewhere = env::temp_dir().join(path.file_name().unwrap_or_default());
+        file::write_atomic(&elsewhere, &bytes).with_context(|| format!("{error}; nor elsewhere"))?;
+        anyhow::bail!("{error}; the record is in {} instead", elsewhere.display())
+    }
+
+    /// Writes the HTML report beside the record.
+    pub fn write_report(&self, record: &Record) -> anyhow::Result<()> {
+        let Some(path) = self.report() else { return Ok(()) };
+        Ok(file::write_atomic(&path, report::html::render(record).as_bytes())?)
+    }
+
+    fn report(&self) -> Option<PathBuf> {
+        // `a.punctual.json` to `a.punctual.html`.
+        self.record.as_ref().map(|path| path.with_extension("html"))
+    }
+
+    /// Says where things are.
+    pub fn say(&self) {
+        if let Some(path) = &self.record {
+            eprintln!("record  {}", path.display());
+        }
+        if let Some(path) = self.report().filter(|path| path.exists()) {
+            eprintln!("report  {}", path.display());
+        }
+    }
+}
+
+/// `HOST-20261121-143000.punctual.json`, in UTC.
+fn default_name() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = host.trim().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
+    let now = campaign::stamp_now();
+    format!("{}-{now}.punctual.json", if host.is_empty() { "machine" } else { &host })
+}
+
+fn with_ending(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.trim_end_matches(".json").trim_end_matches(".punctual");
+    path.with_file_name(format!("{stem}.punctual.json"))
+}
+
+/// A file to export to.
+pub struct Export {
+    path: PathBuf,
+    render: fn(&Record) -> Vec<u8>,
+}
+
+impl Export {
+    /// Checks all of them before a run: format and place.
+    pub fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
+        paths.iter().map(|path| Self::new(path)).collect()
+    }
+
+    fn new(path: &Path) -> anyhow::Result<Self> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let render: fn(&Record) -> Vec<u8> = match extension.as_str() {
+            _ if path == Path::new("-") => file::to_json,
+            "json" => file::to_json,
+            "csv" => |record| export::csv(record).into_bytes(),
+            "hgrm" => |record| export::hgrm(record).into_bytes(),
+            "html" => |record| report::html::render(record).into_bytes(),
+            _ => {
+                let text =
+                    format!("cannot export to {}: its name must end in .json, .csv, .hgrm or .html", path.display());
+                return Err(Usage(text).into());
+            }
+        };
+        let export = Self { path: path.to_owned(), render };
+        if !export.is_stdout() {
+            file::check_writable(path)?;
+        }
+        Ok(export)
+    }
+
+    /// Whether it goes to standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
+    /// Writes the record in this format.
+    pub fn write(&self, record: &Record) -> anyhow::Result<()> {
+        let bytes = (self.render)(record);
+        if self.is_stdout() {
+            return stdout(|out| out.write_all(&bytes));
+        }
+        Ok(file::write_atomic(&self.path, &bytes)?)
+    }
+}

@@ -1,0 +1,90 @@
+//! Every way to be wrong has a clear sentence and the right exit status.
+
+use std::process::Stdio;
+
+use super::harness::Scratch;
+
+#[track_caller]
+fn refused(status: i32, arguments: &str, sentence: &str) {
+    let scratch = Scratch::new();
+    let run = scratch.run(arguments);
+    run.expect_status(status);
+    let said = run.stderr();
+    assert!(said.contains(sentence), "{arguments}\nexpected: {sentence}\nsaid: {said}");
+    let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
+    assert!(left.is_empty(), "{arguments} left {left:?}");
+}
+
+#[test]
+fn usage_errors_name_the_remedy_and_end_with_64() {
+    for (arguments, sentence) in [
+        ("mesure", "measure"),
+        ("measure timer --period 0s", "must be longer than 0 and at most 1h"),
+        ("measure timer --period 61m", "must be longer than 0 and at most 1h"),
+        ("measure timer --period 1000", "1000us"),
+        ("measure timer --duration 0s", "must be longer than 0"),
+        ("measure timer --samples 0", "--samples"),
+        ("measure timer --policy fifo:100", "priority `100` is not between 1 and 99"),
+        ("measure timer --policy fast", "unknown policy `fast`"),
+        ("measure timer --clock wall", "use monotonic, realtime, tai or boottime"),
+        ("measure timer --wait poll", "use nanosleep or timerfd"),
+        ("measure timer --load cash", "cache"),
+        ("measure timer --load switch:often", "switch"),
+        ("measure timer --profile avb-klass-a", "avb-class-a"),
+        ("measure timer --export result.xls", "must end in .json, .csv, .hgrm or .html"),
+        ("measure timer --cpus 1-", "1-"),
+        ("measure timer --samples 5 --endless", "--endless"),
+        ("profiles avb-klass-a", "avb-class-a"),
+    ] {
+        refused(64, arguments, sentence);
+    }
+}
+
+#[test]
+fn what_the_machine_cannot_do_ends_with_1() {
+    refused(1, "measure timer --cpus 4000", "CPU 4000");
+    refused(1, "measure timer --load-cpus 4000", "CPU 4000");
+    refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
+    refused(1, "measure timer --export /nonexistent/folder/a.csv", "cannot write /nonexistent/folder/a.csv");
+    refused(1, "measure timer --clock tai --wait timerfd --no-record", "use --wait nanosleep");
+    refused(1, "show nothing.punctual.json", "cannot read nothing.punctual.json");
+    refused(1, "show /proc/version", "is not a run record: not JSON");
+}
+
+#[test]
+fn the_lists_and_generators_print() {
+    let scratch = Scratch::new();
+    for (arguments, expected) in [
+        ("--help", "half a minute"),
+        ("--version", "punctual 0."),
+        ("profiles", "avb-class-a"),
+        ("profiles avb-class-a", "source"),
+        ("loads", "switch"),
+        ("machine", "kernel"),
+        ("machine --json", "\"findings\""),
+        ("generate schema", "punctual.run/1"),
+        ("generate completions bash", "_punctual"),
+    ] {
+        let run = scratch.run(arguments);
+        run.expect_status(0);
+        assert!(run.stdout().contains(expected), "{arguments}: {}", run.stdout());
+        assert_eq!(run.stderr(), "", "{arguments}");
+    }
+    scratch.run("generate man man").expect_status(0);
+    assert!(scratch.path().join("man/punctual-measure-timer.1").exists());
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let scratch = Scratch::new();
+    let mut child = scratch.punctual("profiles").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn the_schema_in_the_repository_is_that_of_the_code() {
+    let committed = include_str!("../../../../docs/punctual.run-1.schema.json");
+    assert_eq!(Scratch::new().run("generate schema").stdout(), committed, "run: punctual generate schema > docs/punctual.run-1.schema.json");
+}

@@ -1,0 +1,108 @@
+//! Every way a run can end, and what is left of it.
+
+use std::{
+    process::{Child, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use record::{Record, State};
+
+use super::harness::{Scratch, signal, wait_until};
+
+const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
+
+/// A run that goes on, far enough for its record to hold samples.
+fn under_way(scratch: &Scratch, arguments: &str) -> Child {
+    let child = scratch.punctual(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the record holds samples", || {
+        record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))
+    });
+    child
+}
+
+fn samples(record: &Record) -> u64 {
+    record.series.iter().map(|series| series.samples + series.missed).sum()
+}
+
+#[test]
+fn one_signal_finishes_and_reports() {
+    for name in ["INT", "TERM"] {
+        let scratch = Scratch::new();
+        let child = under_way(&scratch, ENDLESS);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(scratch.record().state, State::Interrupted);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("CPU 0"));
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_that_sleeps_for_an_hour() {
+    let scratch = Scratch::new();
+    let child = under_way(&scratch, &ENDLESS.replace("1ms", "1h"));
+    let begin = Instant::now();
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert_eq!(scratch.record().series[0].samples, 1);
+}
+
+#[test]
+fn two_signals_discard() {
+    let scratch = Scratch::new();
+    let child = under_way(&scratch, ENDLESS);
+    // Both wait while the process is stopped, and arrive together.
+    signal(&child, "STOP");
+    signal(&child, "INT");
+    signal(&child, "TERM");
+    signal(&child, "CONT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted twice: the run was discarded"));
+    assert!(!scratch.record_path().exists());
+}
+
+#[test]
+fn kill_at_any_moment_leaves_a_record_that_lacks_at_most_five_seconds() {
+    for after_ms in [20, 700, 7_900] {
+        let scratch = Scratch::new();
+        let mut child = scratch.punctual(ENDLESS).spawn().unwrap();
+        wait_until("the record exists", || scratch.record_path().exists());
+        let begin = Instant::now();
+        sleep(Duration::from_millis(after_ms));
+        let ran = begin.elapsed();
+        signal(&child, "KILL");
+        child.wait().unwrap();
+        let record = scratch.record();
+        assert_eq!(record.state, State::Partial);
+        let lacks_ms = (ran.as_millis() as u64).saturating_sub(samples(&record));
+        assert!(lacks_ms <= 5_000, "killed after {ran:?} with {} deadlines", samples(&record));
+    }
+}
+
+#[test]
+fn a_stop_of_one_second_is_a_thousand_missed_deadlines() {
+    let scratch = Scratch::new();
+    let child = under_way(&scratch, ENDLESS);
+    signal(&child, "STOP");
+    let begin = Instant::now();
+    sleep(Duration::from_secs(1));
+    let stopped = begin.elapsed();
+    signal(&child, "CONT");
+    sleep(Duration::from_millis(300));
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    let record = scratch.record();
+    let series = &record.series[0];
+    // The length of the stop as this test saw it is the witness; other stalls of this machine can only add.
+    let expected = stopped.as_millis() as u64;
+    assert!(series.max_ns.unwrap() as u64 >= (expected - 2) * 1_000_000, "{:?} of {expected} ms", series.max_ns);
+    assert!(series.missed >= expected - 2, "{} of {expected}", series.missed);
+    assert_eq!(series.corrected.total(), series.samples + series.missed);
+    // The stop is more than a hundredth of the schedule, so the corrected p99 must show it; the raw one cannot.
+    assert!(series.missed * 100 > series.samples + series.missed);
+    assert!(series.corrected.percentile(99.0) > Some(500_000_000), "{:?}", series.corrected.percentile(99.0));
+    assert!(series.raw.percentile(99.0) < series.corrected.percentile(99.0));
+}

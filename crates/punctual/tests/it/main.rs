@@ -1,0 +1,9 @@
+//! The program as its users meet it: real runs of the binary.
+//!
+//! Tests below `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; `tools/test` leaves them out loudly elsewhere.
+
+mod cli;
+mod endings;
+mod harness;
+mod rights;
+mod timer;

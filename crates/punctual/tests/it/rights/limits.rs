@@ -1,0 +1,102 @@
+//! Without rights, without room: said at once, and nothing lost.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::Command,
+};
+
+use record::Outcome;
+
+use crate::harness::{PUNCTUAL, Scratch, last_cpu};
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn an_ordinary_user_measures_and_is_told_what_it_cannot_tell() {
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("punctual");
+    fs::copy(PUNCTUAL, &binary).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let output = Command::new(&binary)
+        .args("measure timer --record a --cpus 0 --samples 50 --quiet".split(' '))
+        .current_dir(scratch.path())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let record = scratch.record();
+    assert_eq!(record.verdict.unwrap().outcome, Outcome::Invalid);
+    assert_eq!((record.series[0].samples, record.series[0].granted.policy.as_str()), (50, "other"));
+    let reason = &record.validity.reasons[0];
+    assert_eq!(reason.id, "policy.refused");
+    assert!(reason.remedy.contains("setcap") || reason.remedy.contains("--cap-add"), "{}", reason.remedy);
+    assert!(told.contains("INVALID") && told.contains(reason.remedy.as_str()), "{told}");
+}
+
+#[test]
+fn real_time_rights_are_read_back() {
+    let record = Scratch::new().measure(0, &format!("--cpus {} --policy rr:7 --samples 50", last_cpu()));
+    let granted = &record.series[0].granted;
+    assert_eq!((granted.policy.as_str(), granted.memory_locked, granted.timer_slack_ns), ("rr:7", true, 0));
+    assert_eq!(granted.cpus, last_cpu().to_string());
+}
+
+#[test]
+fn a_deadline_thread_wanders_unless_it_is_pinned_which_the_kernel_refuses() {
+    let wandering = Scratch::new().measure(0, "--policy deadline:200us/1ms/1ms --samples 50");
+    assert_eq!(wandering.series[0].granted.policy, "deadline:200000ns/1000000ns/1000000ns");
+    assert_eq!(wandering.series[0].cpu, None);
+    if last_cpu() > 0 {
+        let pinned = Scratch::new().measure(4, "--cpus 0 --policy deadline:200us/1ms/1ms --samples 50");
+        assert_eq!(pinned.validity.reasons[0].id, "cpu.not_pinned");
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let scratch = Scratch::new();
+    let small = TinyDisk::mount(&scratch.path().join("small"), 64);
+    let fill = |kib: usize| fs::write(small.0.join("filler"), vec![1; kib * 1024]);
+    fill(60).unwrap();
+    let run = scratch.run("measure timer --quiet --cpus 0 --policy other --samples 50 --record small/a");
+    run.expect_status(1);
+    assert!(run.stderr().contains("No space left on device"), "{}", run.stderr());
+
+    // Room for the first write, none for the last.
+    fs::remove_file(small.0.join("filler")).unwrap();
+    let elsewhere = scratch.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let mut command = scratch.punctual("measure timer --quiet --cpus 0 --policy other --duration 1500ms --record small/a");
+    let child = command.env("TMPDIR", &elsewhere).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    crate::harness::wait_until("the first write", || small.0.join("a.punctual.json").exists());
+    while fs::OpenOptions::new().append(true).create(true).open(small.0.join("filler")).and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 1024])).is_ok() {}
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the record is in"), "{said}");
+    assert!(record::file::read(&elsewhere.join("a.punctual.json")).unwrap().series[0].samples > 0);
+    assert!(record::file::read(&small.0.join("a.punctual.json")).is_ok(), "the first record is whole");
+}
+
+/// A file system of a few KiB, gone with the value.
+struct TinyDisk(std::path::PathBuf);
+
+impl TinyDisk {
+    fn mount(at: &Path, kib: usize) -> Self {
+        fs::create_dir(at).unwrap();
+        let size = format!("size={kib}k");
+        let status = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).status().unwrap();
+        assert!(status.success(), "the right to mount: run as root");
+        Self(at.to_owned())
+    }
+}
+
+impl Drop for TinyDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

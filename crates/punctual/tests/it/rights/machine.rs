@@ -1,0 +1,83 @@
+//! What happens to the machine: the loop's system calls, the guard, a CPU that goes away.
+
+use std::{fs, process::Command, thread, time::Duration};
+
+use record::State;
+
+use crate::harness::{PUNCTUAL, Scratch, last_cpu, wait_until};
+
+#[test]
+fn the_loop_calls_nothing_but_its_sleep() {
+    let scratch = Scratch::new();
+    let trace = scratch.path().join("trace");
+    let status = Command::new("strace")
+        .args(["-f", "-o"])
+        .arg(&trace)
+        .arg(PUNCTUAL)
+        .args("measure timer --no-record --quiet --cpus 0 --samples 300".split(' '))
+        .stdout(std::process::Stdio::null())
+        .status()
+        .expect("strace is missing: sudo apt-get install strace");
+    assert!(status.success());
+    let text = fs::read_to_string(&trace).unwrap();
+    // The measuring thread is the one that set a real-time policy.
+    let thread = text.lines().find(|line| line.contains("sched_setattr")).unwrap().split_whitespace().next().unwrap();
+    let calls: Vec<&str> = text.lines().filter(|line| line.starts_with(thread)).collect();
+    let is_sleep = |line: &str| line.contains("clock_nanosleep");
+    let first = calls.iter().position(|line| is_sleep(line)).unwrap();
+    let last = calls.iter().rposition(|line| is_sleep(line)).unwrap();
+    let others: Vec<_> = calls[first..last].iter().filter(|line| !is_sleep(line)).collect();
+    assert!(last - first >= 299, "{} sleeps", last - first);
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[test]
+fn a_period_too_short_for_the_machine_is_bounded_by_the_guard() {
+    let scratch = Scratch::new();
+    let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
+    let record = scratch.measure(4, &options);
+    assert!(record.validity.reasons.iter().any(|reason| reason.id == "guard.rested"), "{:?}", record.validity);
+    assert!(record.series[0].notes[0].contains("the guard made the thread rest"), "{:?}", record.series[0].notes);
+    assert_eq!(record.state, State::Complete);
+}
+
+#[test]
+fn a_cpu_that_goes_offline_ends_its_series_with_a_note() {
+    let cpu = last_cpu();
+    let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+    if cpu == 0 {
+        panic!("needs a second CPU");
+    }
+    let scratch = Scratch::new();
+    let options = format!("measure timer --quiet --record a --cpus 0,{cpu} --policy fifo:80 --duration 5s");
+    let child = scratch.punctual(&options).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    thread::sleep(Duration::from_millis(1500));
+    let _online = BackOnline(switch.clone());
+    fs::write(&switch, "0").expect("the right to take a CPU offline");
+    let output = child.wait_with_output().unwrap();
+    drop(_online);
+    assert_eq!(output.status.code(), Some(0));
+    let record = scratch.record();
+    let gone = record.series.iter().find(|series| series.cpu == Some(cpu)).unwrap();
+    let stayed = record.series.iter().find(|series| series.cpu == Some(0)).unwrap();
+    assert!(gone.notes.iter().any(|note| note.contains("went offline")), "{:?}", gone.notes);
+    assert!(gone.samples > 0 && gone.samples < stayed.samples);
+    assert!(stayed.notes.is_empty(), "{:?}", stayed.notes);
+    assert!(record.caveats.iter().any(|caveat| caveat.kind == "offline"));
+
+    fs::write(&switch, "0").unwrap();
+    let _online = BackOnline(switch);
+    let run = scratch.run(&format!("measure timer --no-record --cpus {cpu}"));
+    run.expect_status(1);
+    assert!(run.stderr().contains("offline"), "{}", run.stderr());
+}
+
+/// Puts a CPU back online, whatever happens.
+struct BackOnline(String);
+
+impl Drop for BackOnline {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "1");
+    }
+}

@@ -1,0 +1,103 @@
+//! `measure timer` and `show`, with the ordinary policy that everybody may use.
+
+use record::{Outcome, State};
+
+use super::harness::Scratch;
+
+const ORDINARY: &str = "--cpus 0 --policy other --period 1ms";
+
+#[test]
+fn a_run_gives_a_record_that_holds_to_its_schema() {
+    let scratch = Scratch::new();
+    let record = scratch.measure(0, &format!("{ORDINARY} --samples 200"));
+    let value = serde_json::to_value(&record).unwrap();
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let [series] = &record.series[..] else { panic!("one series") };
+    assert_eq!((record.state, series.samples, series.cpu), (State::Complete, 200, Some(0)));
+    assert_eq!((series.granted.policy.as_str(), series.granted.cpus.as_str()), ("other", "0"));
+    assert!(record.validity.valid && record.verdict.is_none());
+    assert!(record.machine.kernel.is_some() && !record.findings.is_empty());
+}
+
+#[test]
+fn every_way_to_wait_and_every_clock_counts_every_deadline() {
+    for options in ["--wait timerfd", "--clock realtime", "--clock tai", "--clock boottime --wait timerfd", "--offset 100us"] {
+        let record = Scratch::new().measure(0, &format!("{ORDINARY} --duration 300ms {options}"));
+        let series = &record.series[0];
+        let overrun = series.max_ns.unwrap() as u64 / series.period_ns;
+        let deadlines = series.samples + series.missed;
+        assert!((301..=301 + overrun).contains(&deadlines), "{options}: {deadlines} deadlines");
+    }
+}
+
+#[test]
+fn loads_prove_that_they_ran() {
+    let loads = "--load cpu --load switch:100us --load idle";
+    let record = Scratch::new().measure(0, &format!("{ORDINARY} --duration 1s {loads}"));
+    let phase = &record.phases[0];
+    assert_eq!((phase.name.as_str(), phase.loads.len()), ("load", 2));
+    for load in &phase.loads {
+        assert!(load.ran && load.operations > 0 && load.cpu_time_ns > 0, "{load:?}");
+        assert_eq!(load.cpus, "0");
+    }
+}
+
+#[test]
+fn the_profile_decides_verdict_and_exit_status() {
+    // No ordinary thread wakes within 1 ns, and every one within an hour.
+    let scratch = Scratch::new();
+    let profile = |name: &str, limit: &str, samples: u64| {
+        let text = include_str!("../../../../profiles/control-1khz.toml");
+        let text: String = text.lines().filter(|line| !["limit", "samples", "excellent"].iter().any(|key| line.starts_with(key))).map(|line| format!("{line}\n")).collect();
+        std::fs::write(scratch.path().join(name), format!("limit = \"{limit}\"\nsamples_needed = {samples}\n{text}")).unwrap();
+    };
+    profile("strict.toml", "1ns", 10);
+    profile("lenient.toml", "1h", 10);
+    profile("patient.toml", "1h", 1_000_000);
+    for (name, status, outcome) in
+        [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
+    {
+        let run = scratch.run(&format!("measure timer --record a {ORDINARY} --samples 50 --profile ./{name}.toml"));
+        assert_eq!(run.0.status.code(), Some(status), "{name}: {}{}", run.stdout(), run.stderr());
+        assert_eq!(scratch.record().verdict.unwrap().outcome, outcome);
+        assert!(run.stdout().contains(outcome.name()), "{}", run.stdout());
+    }
+}
+
+#[test]
+fn exports_agree_with_the_record() {
+    let scratch = Scratch::new();
+    let record = scratch.measure(0, &format!("{ORDINARY} --samples 100 --export r.csv --export r.hgrm --export r.html --export r.json"));
+    let read = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
+    let counted: u64 = read("r.csv").lines().filter(|line| line.contains(",raw,")).map(|line| line.rsplit(',').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(counted, 100);
+    assert!(read("r.hgrm").contains("TotalCount"));
+    assert!(read("r.html").contains("</html>"));
+    assert_eq!(read("r.json"), read("a.punctual.json"));
+    let shown = scratch.run("show a.punctual.json --export s.csv --json");
+    shown.expect_status(0);
+    assert_eq!(read("s.csv"), read("r.csv"));
+    assert_eq!(record::file::parse(shown.stdout().as_bytes()).unwrap(), record);
+}
+
+#[test]
+fn the_half_minute_look_in_three_seconds() {
+    let scratch = Scratch::new();
+    let run = scratch.run("--duration 3s --record a");
+    let status = run.0.status.code().unwrap();
+    assert!(status == 0 || status == 4, "{status}: {}", run.stderr());
+    let record = scratch.record();
+    let phases: Vec<_> = record.phases.iter().map(|phase| (phase.name.as_str(), phase.period_ns)).collect();
+    assert_eq!(phases, [("rest", 1_000_000), ("rest-fast", 125_000), ("load", 125_000)]);
+    assert!(record.phases[2].loads.iter().all(|load| load.ran), "{:?}", record.phases[2].loads);
+    assert!(record.uses.len() >= 6);
+    let text = run.stdout();
+    for told in record.uses.iter().map(|told| &told.title) {
+        assert!(text.contains(told.as_str()), "{told} is not in\n{text}");
+    }
+    assert!(scratch.path().join("a.punctual.html").exists());
+    assert!(run.stderr().contains("a.punctual.json") && run.stderr().contains("a.punctual.html"));
+    assert_eq!(scratch.run("show a.punctual.json").0.status.code(), Some(status));
+}
