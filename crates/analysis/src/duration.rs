@@ -123,6 +123,17 @@ pub fn format_ns(ns: i64) -> String {
     unreachable!("seconds without decimals take every value")
 }
 
+/// A duration exactly, in the form that [`parse_ns`] reads: `125us`, `1333.333us`, `3m`; for commands to paste.
+#[must_use]
+pub fn format_exact(ns: u64) -> String {
+    let whole = UNITS.iter().rev().find(|(_, scale_ns)| ns > 0 && ns.is_multiple_of(*scale_ns));
+    match whole {
+        Some((unit, scale_ns)) if *scale_ns > 1 || ns < 1000 => format!("{}{unit}", ns / scale_ns),
+        Some(_) => format!("{}us", decimal(u128::from(ns), 3, true)),
+        None => "0s".to_owned(),
+    }
+}
+
 /// `digits` with a point before the last `decimals` of them.
 fn decimal(digits: u128, decimals: usize, drop_zeros: bool) -> String {
     let unit = 10u128.pow(decimals as u32);
@@ -136,7 +147,7 @@ fn decimal(digits: u128, decimals: usize, drop_zeros: bool) -> String {
     text
 }
 
-/// A long duration for people, in its two largest units: `1 h 05 min`, `3 min 20 s`, `2 d 04 h`, `3.0 years`.
+/// A long duration for people, in its two largest units: `1 h 05 min`, `3 min 20 s`, `2 d 04 h`, `3 years`.
 ///
 /// Below a minute it reads as [`format_ns`] writes it.
 #[must_use]
@@ -149,7 +160,7 @@ pub fn format_duration(ns: u64) -> String {
         () if seconds < 3600 => two_units(seconds / 60, "min", seconds % 60, "s"),
         () if minutes < 24 * 60 => two_units(minutes / 60, "h", minutes % 60, "min"),
         () if ns < 2 * YEAR_NS => two_units(hours / 24, "d", hours % 24, "h"),
-        () => format!("{:.1} years", ns as f64 / YEAR_NS as f64),
+        () => format!("{:.1} years", ns as f64 / YEAR_NS as f64).replace(".0 ", " "),
     }
 }
 
@@ -247,7 +258,7 @@ mod tests {
             (3_900, "1 h 05 min"),
             (86_340, "23 h 59 min"),
             (187_200, "2 d 04 h"),
-            (94_672_800, "3.0 years"),
+            (94_672_800, "3 years"),
         ] {
             assert_eq!(format_duration(seconds * SECOND_NS), text);
         }
@@ -257,11 +268,25 @@ mod tests {
         assert_eq!(format_duration(u64::MAX), "584.5 years");
     }
 
+    #[test]
+    fn exact_durations_are_short() {
+        for (ns, text) in
+            [(0, "0s"), (7, "7ns"), (125_000, "125us"), (1_333_333, "1333.333us"), (180_000_000_000, "3m")]
+        {
+            assert_eq!(format_exact(ns), text);
+        }
+    }
+
     proptest! {
         #[test]
         fn whole_nanoseconds_round_trip(ns in 0..=i64::MAX as u64) {
             prop_assert_eq!(parse_ns(&format!("{ns}ns")), Ok(ns));
             prop_assert_eq!(parse_ns(&format!("{}.{:09}s", ns / SECOND_NS, ns % SECOND_NS)), Ok(ns));
+        }
+
+        #[test]
+        fn exact_durations_round_trip(ns in prop_oneof![0..=i64::MAX as u64, 0..100_000_000u64]) {
+            prop_assert_eq!(parse_ns(&format_exact(ns)), Ok(ns));
         }
 
         #[test]

@@ -1,7 +1,30 @@
 //! What the figures mean: statistics, profiles and verdicts, as pure functions of run records.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`duration`] | durations as people write and read them |
+//! | [`summary`] | one series in a dozen figures |
+//! | [`statistics`] | what n cycles allow to be said |
+//! | [`profile`] | the limits of a use, read from TOML |
+//! | `builtin` | the profiles of `profiles/`, in the binary |
+//! | `consider` | which series of a record tell something about a use |
+//! | [`judge()`] | the verdict on one use |
+//! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 
 #![forbid(unsafe_code)]
 
+mod builtin;
+mod consider;
 pub mod duration;
+mod judge;
+pub mod profile;
+pub mod statistics;
+pub mod summary;
+mod verdict;
 
-pub use duration::{DurationError, format_duration, format_ns, parse_ns};
+pub use builtin::builtin;
+pub use duration::{DurationError, format_duration, format_exact, format_ns, parse_ns};
+pub use judge::judge;
+pub use profile::{Profile, ProfileError, Source, find_profile};
+pub use summary::Summary;
+pub use verdict::{ladder, on_short_ladder, verdict};

@@ -1,0 +1,116 @@
+//! Which series of a record tell something about a use.
+
+use record::{Phase, Record, Series};
+
+/// The phases that ran under the same loads, and their series whose period is nearest to a use's.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    /// The loads as asked for, in a fixed order; empty at rest.
+    pub loads: Vec<String>,
+    /// The phases that the series belong to.
+    pub phases: Vec<&'a Phase>,
+    /// Period of the series, ns.
+    pub period_ns: u64,
+    /// The series of all CPUs with that period; at least one.
+    pub series: Vec<&'a Series>,
+}
+
+/// One group for each set of loads in `record`, in the order in which they ran.
+///
+/// Series without a period have no deadlines and are left out. Of two periods equally near, the longer is taken: it
+/// lets the CPUs sleep as deeply as the use may.
+pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for series in record.series.iter().filter(|series| series.period_ns > 0) {
+        let phase = record.phase(&series.phase);
+        let mut loads = phase.map(|phase| phase.asked_loads.clone()).unwrap_or_default();
+        loads.sort();
+        let found = groups.iter().position(|group| group.loads == loads);
+        let index = found.unwrap_or_else(|| {
+            groups.push(Group { loads, phases: Vec::new(), period_ns: series.period_ns, series: Vec::new() });
+            groups.len() - 1
+        });
+        let group = &mut groups[index];
+        if nearer(series.period_ns, group.period_ns, period_ns) {
+            group.period_ns = series.period_ns;
+            group.phases.clear();
+            group.series.clear();
+        }
+        if series.period_ns == group.period_ns {
+            group.series.push(series);
+            group.phases.extend(phase.filter(|phase| !group.phases.iter().any(|known| known.name == phase.name)));
+        }
+    }
+    groups
+}
+
+/// Whether `a` is nearer to `target` than `b`, by ratio; the longer of two that are equally near.
+fn nearer(a: u64, b: u64, target: u64) -> bool {
+    let distance = |period: u64| {
+        let (short, long) = (period.min(target), period.max(target));
+        (u128::from(long), u128::from(short))
+    };
+    let ((a_long, a_short), (b_long, b_short)) = (distance(a), distance(b));
+    match (a_long * b_short).cmp(&(b_long * a_short)) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Equal => a > b,
+        std::cmp::Ordering::Greater => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Name, loads, and CPU and period of each series.
+    type TestPhase<'a> = (&'a str, &'a [&'a str], &'a [(u32, u64)]);
+
+    fn record(phases: &[TestPhase]) -> Record {
+        let mut record = Record::default();
+        for (name, loads, series) in phases {
+            let asked_loads = loads.iter().map(|&load| load.to_owned()).collect();
+            record.phases.push(Phase { name: (*name).to_owned(), asked_loads, ..Phase::default() });
+            for &(cpu, period_ns) in *series {
+                let (phase, cpu) = ((*name).to_owned(), Some(cpu));
+                record.series.push(Series { phase, cpu, period_ns, ..Series::default() });
+            }
+        }
+        record
+    }
+
+    fn found(record: &Record, period_ns: u64) -> Vec<(usize, u64, Vec<&str>)> {
+        let describe = |group: Group<'_>| {
+            let phases = group.phases.iter().map(|phase| record.phase(&phase.name).unwrap().name.as_str()).collect();
+            (group.series.len(), group.period_ns, phases)
+        };
+        groups(record, period_ns).into_iter().map(describe).collect()
+    }
+
+    #[test]
+    fn each_set_of_loads_has_its_nearest_period() {
+        let record = record(&[
+            ("rest", &[], &[(0, 1_000), (1, 1_000)]),
+            ("rest-slow", &[], &[(0, 1_000_000), (1, 1_000_000)]),
+            ("load", &["cpu", "cache"], &[(0, 1_000)]),
+            ("load-again", &["cache", "cpu"], &[(0, 1_000)]),
+        ]);
+        assert_eq!(
+            found(&record, 400_000),
+            [(2, 1_000_000, vec!["rest-slow"]), (2, 1_000, vec!["load", "load-again"])]
+        );
+        assert_eq!(found(&record, 2_000)[0], (2, 1_000, vec!["rest"]));
+    }
+
+    #[test]
+    fn of_two_equally_near_the_longer_is_taken() {
+        for order in [[500, 2_000], [2_000, 500]] {
+            let record = record(&[("rest", &[], &[(0, order[0]), (0, order[1])])]);
+            assert_eq!(found(&record, 1_000), [(1, 2_000, vec!["rest"])]);
+        }
+    }
+
+    #[test]
+    fn series_without_deadlines_are_left_out() {
+        assert!(groups(&record(&[("rest", &[], &[(0, 0)])]), 1_000).is_empty());
+    }
+}

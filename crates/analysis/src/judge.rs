@@ -1,0 +1,194 @@
+//! The verdict on one use: a record and a profile in, PASS, FAIL, INCONCLUSIVE or INVALID out, with its reason.
+
+use record::{Outcome, Record, Series, UseVerdict};
+
+use crate::{
+    consider::{Group, groups},
+    duration::{format_exact, format_ns},
+    profile::Profile,
+    statistics::Exposure,
+    summary::max_of,
+};
+
+/// A measured period this many times longer than the use's cannot support PASS: it saw too little of what lies between
+/// two wake-ups. As many times shorter, it lets the CPUs sleep less deeply than the use will.
+const FAR: u64 = 8;
+
+/// Whether the machine of `record` holds the limits of `profile`.
+///
+/// The first rule that applies decides:
+/// 1. INVALID when the record is; the figures are filled in all the same.
+/// 2. INCONCLUSIVE when nothing was measured.
+/// 3. FAIL when the largest lateness of any considered series is above the limit.
+/// 4. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
+///    has fewer wake-ups than the profile needs.
+/// 5. PASS.
+///
+/// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio.
+#[must_use]
+pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
+    let groups = groups(record, profile.period_ns);
+    let all: Vec<&Series> = groups.iter().flat_map(|group| group.series.iter().copied()).collect();
+    let worst = all.iter().copied().max_by_key(|series| max_of(series));
+    let (outcome, reason) = decide(record, profile, &groups, worst);
+    let statement = statement(&all, profile);
+    UseVerdict {
+        profile: profile.name.clone(),
+        title: profile.title.clone(),
+        outcome,
+        reason,
+        period_ns: profile.period_ns,
+        limit_ns: profile.limit_ns,
+        worst_ns: worst.and_then(max_of),
+        worst_where: worst.filter(|series| max_of(series).is_some()).map(place).unwrap_or_default(),
+        samples: all.iter().map(|series| series.samples).sum(),
+        over_limit: all.iter().map(|series| over_limit(series, profile)).sum(),
+        missed: all.iter().map(|series| series.missed).sum(),
+        statement: if record.validity.valid { statement } else { format!("of the threads as they ran: {statement}") },
+        ..UseVerdict::default()
+    }
+}
+
+fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&Series>) -> (Outcome, String) {
+    let limit = format_ns(profile.limit_ns);
+    let worst = worst.and_then(|series| Some((series, max_of(series)?)));
+    if !record.validity.valid {
+        return (Outcome::Invalid, invalid(record, &limit, worst));
+    }
+    let Some((worst, worst_ns)) = worst else {
+        let command = measure(profile, groups.first());
+        return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
+    };
+    if worst_ns > profile.limit_ns {
+        return (Outcome::Fail, fail(profile, groups, worst, worst_ns));
+    }
+    if let Some(reason) = groups.iter().find_map(|group| not_enough(profile, group)) {
+        return (Outcome::Inconclusive, reason);
+    }
+    (Outcome::Pass, pass(profile, groups, worst, worst_ns))
+}
+
+fn invalid(record: &Record, limit: &str, worst: Option<(&Series, i64)>) -> String {
+    let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
+    let why = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
+    let seen = worst.map_or_else(String::new, |(series, worst_ns)| {
+        format!("; the worst seen was {} ({})", format_ns(worst_ns), place(series))
+    });
+    format!("what was asked for is not what ran ({why}), so this cannot tell whether {limit} holds{seen}")
+}
+
+fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
+    let mut failing = Vec::new();
+    let mut measured = Vec::new();
+    for series in groups.iter().flat_map(|group| group.series.iter()) {
+        measured.extend(series.cpu);
+        if max_of(series) > Some(profile.limit_ns) {
+            failing.extend(series.cpu);
+        }
+    }
+    measured.retain(|cpu| !failing.contains(cpu));
+    let held = match cpu_list(measured) {
+        list if list.is_empty() => String::new(),
+        list => format!("; CPU {list} stayed within it"),
+    };
+    let (worst, limit) = (format!("{} late on {}", format_ns(worst_ns), place(worst)), format_ns(profile.limit_ns));
+    format!("{worst}, above the limit of {limit}{held}")
+}
+
+/// What keeps a group that held the limit from supporting PASS.
+fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
+    let command = measure(profile, Some(group));
+    if let Some(load) = group.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
+        return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
+    }
+    if group.period_ns > FAR.saturating_mul(profile.period_ns) {
+        let (measured, needed) = (format_ns(group.period_ns as i64), format_ns(profile.period_ns as i64));
+        return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
+    }
+    let fewest = group.series.iter().min_by_key(|series| series.samples)?;
+    (fewest.samples < profile.samples_needed).then(|| {
+        let (seen, needed) = (fewest.samples, profile.samples_needed);
+        format!("{seen} of {needed} wake-ups needed on {}: run `{command}`", place(fewest))
+    })
+}
+
+fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
+    let excellent = match profile.excellent_ns {
+        Some(excellent_ns) if worst_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
+        _ => String::new(),
+    };
+    let shallow = match groups.iter().map(|group| group.period_ns).min() {
+        Some(measured) if measured.saturating_mul(FAR) < profile.period_ns => format!(
+            "; measured every {}, so CPUs slept less deeply than with a cycle of {}",
+            format_ns(measured as i64),
+            format_ns(profile.period_ns as i64)
+        ),
+        _ => String::new(),
+    };
+    let (worst, limit) = (format!("{} late ({})", format_ns(worst_ns), place(worst)), format_ns(profile.limit_ns));
+    format!("at most {worst}, within the limit of {limit}{excellent}{shallow}")
+}
+
+/// The command that gives `profile` what it needs, under the loads of `group`.
+fn measure(profile: &Profile, group: Option<&Group>) -> String {
+    let Profile { name, period_ns, samples_needed, .. } = profile;
+    // A tenth more than needed, in whole seconds, so that a few missed deadlines do not spoil it.
+    let seconds = (u128::from(*period_ns) * u128::from(*samples_needed) * 11).div_ceil(10_000_000_000);
+    let mut command = format!(
+        "punctual measure timer --period {} --duration {}s --profile {name}",
+        format_exact(*period_ns),
+        seconds.max(1)
+    );
+    for load in group.map_or(&[][..], |group| &group.loads) {
+        let plain = load.chars().all(|c| c.is_ascii_alphanumeric() || "-_:=,.%/".contains(c));
+        let quoted = if plain { load.clone() } else { format!("'{}'", load.replace('\'', r"'\''")) };
+        command.push_str(" --load ");
+        command.push_str(&quoted);
+    }
+    command
+}
+
+/// The statement on the place of which the least good can be said.
+fn statement(all: &[&Series], profile: &Profile) -> String {
+    let exposure = |series: &Series| {
+        // Corrected: the deadlines that a stall ran over are cycles too.
+        let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
+        let over = if within(series, profile) { 0 } else { counted.count_above(profile.limit_ns) };
+        Exposure::of(counted.total(), over, series.period_ns, profile.period_ns)
+    };
+    let places = all.iter().map(|series| (*series, exposure(series)));
+    let weakest = places.reduce(|a, b| if b.1.rate_below() > a.1.rate_below() { b } else { a });
+    match weakest {
+        Some((series, exposure)) => format!("{}: {}", place(series), exposure.statement(profile.limit_ns)),
+        None => "no cycle was measured, so nothing can be said".to_owned(),
+    }
+}
+
+/// Wake-ups later than the limit. The exact maximum decides whether there is any; buckets know 3 digits only.
+fn over_limit(series: &Series, profile: &Profile) -> u64 {
+    if within(series, profile) { 0 } else { series.raw.count_above(profile.limit_ns).max(1) }
+}
+
+fn within(series: &Series, profile: &Profile) -> bool {
+    max_of(series).is_none_or(|max_ns| max_ns <= profile.limit_ns)
+}
+
+fn place(series: &Series) -> String {
+    format!("{}, {}", series.place(), series.phase)
+}
+
+/// CPUs as the kernel writes a list: `0,2-3`.
+fn cpu_list(mut cpus: Vec<u32>) -> String {
+    cpus.sort_unstable();
+    cpus.dedup();
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b);
+    let runs = runs.map(|run| match run {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests;

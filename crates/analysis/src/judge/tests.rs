@@ -1,0 +1,277 @@
+use proptest::prelude::*;
+use record::{Histogram, LoadProof, Phase, Reason};
+
+use super::*;
+use crate::{builtin, ladder};
+
+/// A series that woke `counts` times at each lateness.
+fn series(phase: &str, cpu: u32, period_ns: u64, counts: &[(i64, u64)]) -> Series {
+    let mut raw = Histogram::default();
+    counts.iter().for_each(|&(lateness_ns, count)| raw.add(lateness_ns, count));
+    let late: Vec<i64> = counts.iter().map(|&(lateness_ns, _)| lateness_ns).collect();
+    let corrected = raw.corrected(&late, period_ns);
+    Series {
+        phase: phase.into(),
+        role: "timer".into(),
+        cpu: Some(cpu),
+        period_ns,
+        samples: raw.total(),
+        missed: corrected.total() - raw.total(),
+        max_ns: late.iter().max().copied(),
+        raw,
+        corrected,
+        ..Series::default()
+    }
+}
+
+/// A valid record of a phase at rest and one under load.
+fn record(series: Vec<Series>) -> Record {
+    let mut record = Record::default();
+    record.validity.valid = true;
+    let load = LoadProof { name: "cpu".into(), spec: "cpu".into(), ran: true, ..LoadProof::default() };
+    record.phases = vec![
+        Phase { name: "rest".into(), ..Phase::default() },
+        Phase { name: "load".into(), asked_loads: vec!["cpu".into()], loads: vec![load], ..Phase::default() },
+    ];
+    record.series = series;
+    record
+}
+
+fn profile(name: &str) -> &'static Profile {
+    builtin().iter().find(|profile| profile.name == name).unwrap()
+}
+
+/// A limit of 100 us at 1 ms, 10 000 wake-ups needed.
+fn control() -> &'static Profile {
+    profile("control-1khz")
+}
+
+fn judged(series: Vec<Series>) -> UseVerdict {
+    judge(&record(series), control())
+}
+
+#[test]
+fn enough_wake_ups_within_the_limit_pass() {
+    let verdict = judged(vec![
+        series("rest", 0, 1_000_000, &[(5_000, 9_999), (41_300, 1)]),
+        series("load", 0, 1_000_000, &[(5_000, 9_999), (100_000, 1)]),
+    ]);
+    assert_eq!(verdict.outcome, Outcome::Pass);
+    assert_eq!(verdict.reason, "at most 100 us late (CPU 0, load), within the limit of 100 us");
+    assert_eq!((verdict.worst_ns, verdict.samples, verdict.over_limit, verdict.missed), (Some(100_000), 20_000, 0, 0));
+}
+
+#[test]
+fn the_exact_maximum_decides_and_not_its_bucket() {
+    let bucket = |max_ns| judged(vec![series("rest", 0, 1_000_000, &[(5_000, 20_000), (max_ns, 1)])]);
+    assert_eq!((bucket(100_000).outcome, bucket(100_000).over_limit), (Outcome::Pass, 0));
+    assert_eq!((bucket(100_001).outcome, bucket(100_001).over_limit), (Outcome::Fail, 1));
+}
+
+#[test]
+fn one_late_wake_up_fails_and_names_the_cpus_that_held() {
+    let mut all: Vec<_> = (0..4).map(|cpu| series("rest", cpu, 1_000_000, &[(5_000, 20_000)])).collect();
+    all.push(series("load", 1, 1_000_000, &[(5_000, 20_000), (2_740_000, 1)]));
+    let verdict = judged(all);
+    assert_eq!(verdict.outcome, Outcome::Fail);
+    assert_eq!(verdict.reason, "2.74 ms late on CPU 1, load, above the limit of 100 us; CPU 0,2-3 stayed within it");
+    assert_eq!((verdict.over_limit, verdict.missed, verdict.worst_where.as_str()), (1, 2, "CPU 1, load"));
+    assert_eq!(
+        verdict.statement,
+        "CPU 1, load: 3 of 20003 cycles later than 100 us: rate < 7.8/20003 at 95 %, fewer than 1400 an hour"
+    );
+}
+
+#[test]
+fn a_failure_needs_no_minimum_of_wake_ups() {
+    assert_eq!(judged(vec![series("rest", 0, 1_000_000, &[(200_000, 1)])]).outcome, Outcome::Fail);
+}
+
+#[test]
+fn the_weakest_cpu_decides_whether_there_are_enough() {
+    let verdict = judged(vec![
+        series("load", 0, 1_000_000, &[(5_000, 1_000_000)]),
+        series("load", 1, 1_000_000, &[(5_000, 9_999)]),
+    ]);
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        verdict.reason,
+        "9999 of 10000 wake-ups needed on CPU 1, load: \
+         run `punctual measure timer --period 1ms --duration 11s --profile control-1khz --load cpu`"
+    );
+    assert!(verdict.statement.starts_with("CPU 1, load: none of 9999 cycles"), "{}", verdict.statement);
+}
+
+#[test]
+fn nothing_measured_is_inconclusive() {
+    let verdict = judged(vec![]);
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        verdict.reason,
+        "no wake-up was measured: run `punctual measure timer --period 1ms --duration 11s --profile control-1khz`"
+    );
+    assert_eq!((verdict.worst_ns, verdict.worst_where.as_str()), (None, ""));
+    assert_eq!(judged(vec![series("rest", 0, 1_000_000, &[])]).outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn a_far_longer_period_supports_fail_but_not_pass() {
+    let judge = |period_ns, lateness_ns| judged(vec![series("rest", 0, period_ns, &[(lateness_ns, 1_000_000)])]);
+    assert_eq!(judge(8_000_000, 5_000).outcome, Outcome::Pass);
+    assert_eq!(judge(8_000_001, 200_000).outcome, Outcome::Fail);
+    let coarse = judge(10_000_000, 5_000);
+    assert_eq!(coarse.outcome, Outcome::Inconclusive);
+    assert!(coarse.reason.starts_with("measured every 10 ms, too coarse for a use every 1 ms: run `punctual"));
+}
+
+#[test]
+fn a_far_shorter_period_passes_with_a_remark() {
+    let verdict = judged(vec![series("rest", 0, 100_000, &[(5_000, 1_000_000)])]);
+    assert_eq!(verdict.outcome, Outcome::Pass);
+    assert!(verdict.reason.ends_with("measured every 100 us, so CPUs slept less deeply than with a cycle of 1 ms"));
+    assert!(verdict.statement.starts_with("CPU 0, rest: none of 100000 cycles"), "{}", verdict.statement);
+}
+
+#[test]
+fn a_load_that_did_not_run_supports_no_pass() {
+    let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 20_000)])]);
+    assert_eq!(judge(&record, control()).outcome, Outcome::Pass);
+    record.phases[1].loads[0].ran = false;
+    let verdict = judge(&record, control());
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.reason.starts_with("the load cpu did not run to its end"), "{}", verdict.reason);
+}
+
+#[test]
+fn an_invalid_record_keeps_its_figures() {
+    let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 9), (200_000, 1)])]);
+    record.validity.valid = false;
+    record.validity.reasons = vec![Reason { id: "policy.refused".into(), ..Reason::default() }];
+    let verdict = judge(&record, control());
+    assert_eq!(verdict.outcome, Outcome::Invalid);
+    assert_eq!(
+        verdict.reason,
+        "what was asked for is not what ran (policy.refused), so this cannot tell whether 100 us holds; \
+         the worst seen was 200 us (CPU 0, load)"
+    );
+    assert_eq!((verdict.worst_ns, verdict.samples, verdict.over_limit), (Some(200_000), 10, 1));
+    assert!(verdict.statement.starts_with("of the threads as they ran: CPU 0, load"), "{}", verdict.statement);
+}
+
+#[test]
+fn excellent_is_said() {
+    let verdict = judge(&record(vec![series("rest", 0, 125_000, &[(7_323, 80_000)])]), profile("avb-class-a"));
+    assert_eq!(
+        verdict.reason,
+        "at most 7.32 us late (CPU 0, rest), within the limit of 50 us, excellent (under 10 us)"
+    );
+}
+
+#[test]
+fn early_wake_ups_are_not_late() {
+    let verdict = judged(vec![series("rest", 0, 1_000_000, &[(-500_000, 1), (5_000, 20_000)])]);
+    assert_eq!((verdict.outcome, verdict.worst_ns), (Outcome::Pass, Some(5_000)));
+}
+
+#[test]
+fn loads_are_quoted_for_the_shell() {
+    let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 1)])]);
+    record.phases[1].asked_loads = vec!["stress-ng:--vm 2 --x 'y'".into()];
+    assert!(judge(&record, control()).reason.ends_with(r"--load 'stress-ng:--vm 2 --x '\''y'\'''`"));
+}
+
+#[test]
+fn cpu_lists_are_written_as_the_kernel_does() {
+    assert_eq!(cpu_list(vec![5, 0, 2, 3, 3]), "0,2-3,5");
+    assert_eq!(cpu_list(vec![]), "");
+}
+
+/// The ladder as text: one line a use.
+fn text(record: &Record) -> String {
+    let line = |verdict: UseVerdict| {
+        let UseVerdict { profile, outcome, reason, statement, .. } = verdict;
+        format!("{profile}: {}\n  {reason}\n  {statement}\n", outcome.name())
+    };
+    ladder(record).into_iter().map(line).collect()
+}
+
+/// A tuned machine: 200 us period, 10 s at rest and 15 s under load, two CPUs.
+#[test]
+fn ladder_of_a_tuned_machine() {
+    let ladder = text(&record(vec![
+        series("rest", 0, 200_000, &[(2_000, 40_000), (4_000, 9_999), (7_300, 1)]),
+        series("rest", 1, 200_000, &[(2_000, 40_000), (4_000, 9_999), (6_900, 1)]),
+        series("load", 0, 200_000, &[(3_000, 60_000), (6_000, 14_990), (14_200, 10)]),
+        series("load", 1, 200_000, &[(3_000, 60_000), (6_000, 14_999), (18_700, 1)]),
+    ]));
+    insta::assert_snapshot!(ladder);
+}
+
+/// An untuned machine: 1 ms period, one stall of 12.4 ms on CPU 1 under load.
+#[test]
+fn ladder_of_an_untuned_machine() {
+    let ladder = text(&record(vec![
+        series("rest", 0, 1_000_000, &[(55_000, 9_990), (90_000, 10)]),
+        series("rest", 1, 1_000_000, &[(55_000, 9_990), (95_000, 10)]),
+        series("load", 0, 1_000_000, &[(60_000, 14_000), (310_000, 1_000)]),
+        series("load", 1, 1_000_000, &[(60_000, 14_000), (310_000, 987), (12_400_000, 1)]),
+    ]));
+    insta::assert_snapshot!(ladder);
+}
+
+fn some_series() -> impl Strategy<Value = Series> {
+    let phase = prop_oneof![Just("rest"), Just("load")];
+    let period_ns = prop_oneof![Just(200_000u64), Just(1_000_000), Just(20_000_000)];
+    let counts = prop::collection::vec((-50_000i64..300_000, 0u64..30_000), 0..5);
+    (phase, 0u32..4, period_ns, counts)
+        .prop_map(|(phase, cpu, period_ns, counts)| series(phase, cpu, period_ns, &counts))
+}
+
+fn rank(outcome: Outcome) -> usize {
+    [Outcome::Pass, Outcome::Inconclusive, Outcome::Fail, Outcome::Invalid].iter().position(|&o| o == outcome).unwrap()
+}
+
+proptest! {
+    /// More wake-ups in the series that were considered can add evidence, but not take a failure away.
+    #[test]
+    fn more_samples_never_turn_fail_to_pass(
+        all in prop::collection::vec(some_series(), 1..6),
+        more in prop::collection::vec((-50_000i64..300_000, 1u64..1_000_000), 1..4),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let before = judged(all.clone());
+        let mut longer = all;
+        let grown = at.get_mut(&mut longer);
+        for &(lateness_ns, count) in &more {
+            grown.raw.add(lateness_ns, count);
+            grown.corrected.add(lateness_ns, count);
+            grown.samples += count;
+            grown.max_ns = grown.max_ns.max(Some(lateness_ns));
+        }
+        let after = judged(longer);
+        prop_assert!(before.outcome != Outcome::Fail || after.outcome == Outcome::Fail);
+        prop_assert!(after.worst_ns >= before.worst_ns && after.over_limit >= before.over_limit);
+    }
+
+    /// A use that bears less lateness with all else equal does not fare better.
+    #[test]
+    fn a_tighter_limit_is_not_easier(all in prop::collection::vec(some_series(), 0..6), limit_ns in 1i64..300_000) {
+        let record = record(all);
+        let loose = Profile { limit_ns, ..control().clone() };
+        let tight = Profile { limit_ns: (limit_ns / 2).max(1), ..control().clone() };
+        prop_assert!(rank(judge(&record, &tight).outcome) >= rank(judge(&record, &loose).outcome));
+    }
+
+    #[test]
+    fn figures_and_outcome_agree(all in prop::collection::vec(some_series(), 0..6), valid in any::<bool>()) {
+        let mut record = record(all);
+        record.validity.valid = valid;
+        for verdict in ladder(&record) {
+            let over = verdict.worst_ns.is_some_and(|worst_ns| worst_ns > verdict.limit_ns);
+            prop_assert_eq!(verdict.over_limit > 0, over);
+            prop_assert_eq!(verdict.outcome == Outcome::Invalid, !valid);
+            prop_assert!(!valid || (verdict.outcome == Outcome::Fail) == over);
+            prop_assert!(verdict.reason.is_ascii() && !verdict.reason.contains("never"));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One series in a dozen figures.
+
+use record::Series;
+use serde::Serialize;
+
+/// The percentiles that a summary holds, with the names people know them by.
+pub const PERCENTILES: [(&str, f64); 6] =
+    [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99), ("p99.999", 99.999)];
+
+/// The figures of one series; times in ns, negative is early.
+///
+/// Percentiles are of the corrected histogram, so they count the deadlines that were run over; minimum, mean and
+/// maximum are of the wake-ups themselves. What the series cannot tell is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Summary {
+    /// Wake-ups counted.
+    pub samples: u64,
+    /// Deadlines that passed before the thread looked at the clock again.
+    pub missed: u64,
+    /// Wake-ups before their deadline.
+    pub early: u64,
+    /// Smallest lateness.
+    pub min_ns: Option<i64>,
+    /// Mean lateness.
+    pub mean_ns: Option<f64>,
+    /// Median lateness; a percentile is absent when too few were counted for it to differ from the maximum.
+    pub p50_ns: Option<i64>,
+    /// 90 % were no later.
+    pub p90_ns: Option<i64>,
+    /// 99 % were no later.
+    pub p99_ns: Option<i64>,
+    /// 99.9 % were no later.
+    pub p99_9_ns: Option<i64>,
+    /// 99.99 % were no later.
+    pub p99_99_ns: Option<i64>,
+    /// 99.999 % were no later.
+    pub p99_999_ns: Option<i64>,
+    /// Largest lateness, exactly.
+    pub max_ns: Option<i64>,
+    /// Machine-tool jitter: largest |interval - period|.
+    pub jitter_ns: u64,
+}
+
+impl Summary {
+    /// The figures of `series`.
+    #[must_use]
+    pub fn of(series: &Series) -> Self {
+        let max_ns = max_of(series);
+        let [p50_ns, p90_ns, p99_ns, p99_9_ns, p99_99_ns, p99_999_ns] =
+            PERCENTILES.map(|(_, percent)| percentile(series, percent, max_ns));
+        Self {
+            samples: series.samples,
+            missed: series.missed,
+            early: series.early,
+            min_ns: series.min_ns,
+            mean_ns: series.mean_ns,
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            p99_9_ns,
+            p99_99_ns,
+            p99_999_ns,
+            max_ns,
+            jitter_ns: series.jitter_ns,
+        }
+    }
+
+    /// The percentiles in rising order, each with its name: `("p99.9", Some(41_300))`.
+    #[must_use]
+    pub fn percentiles(&self) -> [(&'static str, Option<i64>); 6] {
+        let values =
+            [self.p50_ns, self.p90_ns, self.p99_ns, self.p99_9_ns, self.p99_99_ns, self.p99_999_ns].into_iter();
+        let mut named = PERCENTILES.map(|(name, _)| (name, None));
+        named.iter_mut().zip(values).for_each(|(entry, value)| entry.1 = value);
+        named
+    }
+}
+
+/// The largest lateness of a series: exact where the record has it, else the name of its highest bucket.
+pub(crate) fn max_of(series: &Series) -> Option<i64> {
+    series.max_ns.or_else(|| series.raw.iter().next_back().map(|(value_ns, _)| value_ns))
+}
+
+fn percentile(series: &Series, percent: f64, max_ns: Option<i64>) -> Option<i64> {
+    let total = series.corrected.total();
+    let differs_from_max = (percent / 100.0 * total as f64).ceil() < total as f64;
+    // A bucket is named by its highest value, which may lie above the exact maximum.
+    let value_ns = series.corrected.percentile(percent).filter(|_| differs_from_max)?;
+    Some(max_ns.map_or(value_ns, |max_ns| value_ns.min(max_ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use record::Histogram;
+
+    fn series(values: &[i64], period_ns: u64) -> Series {
+        let mut raw = Histogram::default();
+        values.iter().for_each(|&value| raw.record(value));
+        Series {
+            samples: values.len() as u64,
+            max_ns: values.iter().max().copied(),
+            corrected: raw.corrected(values, period_ns),
+            raw,
+            period_ns,
+            ..Series::default()
+        }
+    }
+
+    #[test]
+    fn percentiles_that_cannot_differ_from_the_maximum_are_absent() {
+        let summary = Summary::of(&series(&(1..=100).collect::<Vec<_>>(), 1_000_000));
+        assert_eq!((summary.p50_ns, summary.p90_ns, summary.p99_ns), (Some(50), Some(90), Some(99)));
+        assert_eq!((summary.p99_9_ns, summary.max_ns), (None, Some(100)));
+        assert_eq!(Summary::of(&Series::default()), Summary::default());
+    }
+
+    #[test]
+    fn percentiles_count_the_deadlines_that_were_run_over() {
+        let mut values = vec![5_000; 3000];
+        values.push(1_000_400_000);
+        let summary = Summary::of(&series(&values, 1_000_000));
+        assert!(summary.p90_ns > Some(500_000_000), "{summary:?}");
+        assert_eq!(summary.max_ns, Some(1_000_400_000));
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_rise_to_the_maximum(values in prop::collection::vec(-10_000_000i64..100_000_000, 1..400)) {
+            let summary = Summary::of(&series(&values, 1_000_000));
+            let known: Vec<_> = summary.percentiles().iter().filter_map(|(_, value)| *value).collect();
+            prop_assert!(known.is_sorted());
+            prop_assert!(known.last() <= summary.max_ns.as_ref());
+        }
+    }
+}
