@@ -63,6 +63,7 @@ mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
     use super::*;
+    use crate::format_ns;
 
     /// Also shows that the panic above cannot happen in a build that passed its tests.
     #[test]
@@ -100,5 +101,21 @@ mod tests {
         assert_eq!(figures("cnc-base-25us"), (25_000, 20_000, Some(15_000)));
         assert_eq!(figures("audio-48k-64"), (1_333_333, 666_666, Some(133_333)));
         assert_eq!(figures("audio-44k1-16"), (362_812, 181_406, Some(36_281)));
+    }
+
+    #[test]
+    fn the_table_in_the_docs_is_the_profiles() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/profiles.md");
+        let docs = fs::read_to_string(docs).unwrap();
+        let rows: Vec<_> =
+            docs.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 7).collect();
+        assert_eq!(rows.len(), builtin().len());
+        for (row, profile) in rows.into_iter().zip(builtin()) {
+            let Profile { name, period_ns, limit_ns, excellent_ns, samples_needed, .. } = profile;
+            let (period, limit) = (format_ns(*period_ns as i64), format_ns(*limit_ns));
+            let excellent = excellent_ns.map(format_ns).unwrap_or_default();
+            let expected = format!("| `{name}` | {period} | {limit} | {excellent} | {samples_needed} |");
+            assert!(row.starts_with(&expected), "docs/profiles.md has\n{row}\nand should have\n{expected}");
+        }
     }
 }
