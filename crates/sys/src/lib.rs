@@ -3,7 +3,10 @@
 //! One module a subject. What rustix already offers safely is used as it is.
 
 pub mod alloc_guard;
+pub mod child;
 pub mod clock;
+pub mod mapping;
 pub mod memory;
+pub mod packet;
 pub mod sched;
 pub mod signal;

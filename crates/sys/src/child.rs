@@ -1,0 +1,99 @@
+//! Child processes: bound to the life of their parent, and their CPU time as the kernel counted it.
+
+use std::{io, os::unix::process::CommandExt, process::Command, time::Duration};
+
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+
+/// How a child ended, and what it cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status, or the signal that ended it.
+    pub how: Result<i32, i32>,
+    /// CPU time of the child and of those of its descendants that were waited for.
+    pub cpu_time: Duration,
+}
+
+/// Lets the kernel send `signal` to the child when the thread that starts it ends, however that happens.
+pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) -> &mut Command {
+    let bind = move || Ok(set_parent_process_death_signal(Some(signal))?);
+    // SAFETY: between fork and exec the closure makes one system call; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(bind) }
+}
+
+/// Reaps the child `pid` if it has ended; `None` while it runs.
+///
+/// # Errors
+/// What the kernel answered: ECHILD when `pid` is not a child of this process or was reaped before.
+pub fn try_reap(pid: Pid) -> io::Result<Option<Ended>> {
+    reap_with(pid, libc::WNOHANG)
+}
+
+/// Waits for the child `pid` to end and reaps it.
+///
+/// # Errors
+/// As [`try_reap`].
+pub fn reap(pid: Pid) -> io::Result<Ended> {
+    loop {
+        match reap_with(pid, 0) {
+            Ok(Some(ended)) => return Ok(ended),
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn reap_with(pid: Pid, options: i32) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    // SAFETY: rusage is plain old data, for which all zeroes is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live, initialised values that the kernel may write.
+    let answer = unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, options, &raw mut usage) };
+    match answer {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => {
+            let how =
+                if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) };
+            Ok(Some(Ended { how, cpu_time: duration(usage.ru_utime) + duration(usage.ru_stime) }))
+        }
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pid(command: &mut Command) -> Pid {
+        Pid::from_child(&command.spawn().unwrap())
+    }
+
+    #[test]
+    fn a_reaped_child_tells_its_status_and_its_cpu_time() {
+        let mut busy = Command::new("sh");
+        let script =
+            "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; (while [ $i -gt 0 ]; do i=$((i-1)); done); exit 7";
+        let ended = reap(pid(busy.args(["-c", script]))).unwrap();
+        assert_eq!(ended.how, Ok(7));
+        assert!(ended.cpu_time > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_running_child_is_not_reaped_and_a_killed_one_tells_the_signal() {
+        let child = pid(Command::new("sleep").arg("60"));
+        assert_eq!(try_reap(child).unwrap(), None);
+        rustix::process::kill_process(child, Signal::KILL).unwrap();
+        assert_eq!(reap(child).unwrap().how, Err(libc::SIGKILL));
+        assert!(reap(child).is_err(), "it can be reaped only once");
+    }
+
+    #[test]
+    fn a_bound_child_dies_with_the_thread_that_started_it() {
+        let child = std::thread::spawn(|| pid(signal_when_parent_ends(Command::new("sleep").arg("60"), Signal::TERM)));
+        assert_eq!(reap(child.join().unwrap()).unwrap().how, Err(libc::SIGTERM));
+    }
+}
