@@ -1,0 +1,168 @@
+//! Packets: a UDP flood that never leaves the machine, or raw frames on an interface that the user named.
+
+use std::{
+    io,
+    net::{Ipv4Addr, UdpSocket},
+    time::{Duration, Instant},
+};
+
+use machine::{CpuList, Root};
+use rustix::io::Errno;
+use sys::packet::{FrameSender, MIN_PAYLOAD};
+
+use super::{Job, Plan};
+use crate::{LoadError, worker::Meter};
+
+/// Packets sent before they are taken out again; they fit into the smallest usual receive buffer.
+const BURST: usize = 32;
+const DATAGRAM: usize = 512;
+
+/// One thread a CPU that sends to itself over loopback, as fast as it can.
+pub(super) fn loopback(cpus: &CpuList) -> Result<Plan, LoadError> {
+    let jobs = cpus.iter().map(|cpu| {
+        let socket = own_socket().map_err(|error| failed(&loopback_reason(&error)))?;
+        Ok(Job::on(cpu, move |meter| flood(&socket, meter).map_err(|error| failed(&loopback_reason(&error)))))
+    });
+    Ok(Plan::new("packets received on loopback", jobs.collect::<Result<_, LoadError>>()?))
+}
+
+/// A socket connected to itself that a first packet has come through.
+fn own_socket() -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.connect(socket.local_addr()?)?;
+    socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+    socket.send(&[0; DATAGRAM])?;
+    socket.recv(&mut [0; DATAGRAM])?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn flood(socket: &UdpSocket, meter: &Meter) -> io::Result<()> {
+    let mut packet = [0; DATAGRAM];
+    while meter.running() {
+        for _ in 0..BURST {
+            unless_full(socket.send(&packet).map(|_| ()))?;
+        }
+        while unless_full(socket.recv(&mut packet).map(|_| ()))? {
+            meter.add(1);
+        }
+    }
+    Ok(())
+}
+
+/// Whether it was done; a full or an empty queue is no error.
+fn unless_full(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR)) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn loopback_reason(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::NETUNREACH | Errno::ADDRNOTAVAIL) => "loopback is down; `sudo ip link set lo up`".to_owned(),
+        Some(Errno::AGAIN) => "packets to 127.0.0.1 do not arrive; see `sudo nft list ruleset`".to_owned(),
+        _ => format!("127.0.0.1: {error}; see `ip address show lo`"),
+    }
+}
+
+/// IEEE 802 Local Experimental EtherType 1: no device takes it for anything of its own.
+const ETHERTYPE: u16 = 0x88b5;
+/// A locally administered unicast address, which belongs to no device.
+const DESTINATION: [u8; 6] = [0x02, b'P', b'U', b'N', b'C', b'T'];
+const DEFAULT_RATE: u64 = 10_000;
+/// How often frames are sent.
+const TICK: Duration = Duration::from_millis(1);
+
+/// One thread a CPU that sends frames of the smallest size at its share of `rate` frames a second.
+pub(super) fn frames(interface: &str, rate: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
+    let sysfs = |file: &str| Root::system().exists(&format!("sys/class/net/{interface}/{file}"));
+    if sysfs("wireless") || sysfs("phy80211") {
+        return Err(failed(&format!("{interface} is wireless; name a wired interface, see `ip link`")));
+    }
+    let rate = rate.unwrap_or(DEFAULT_RATE) as f64 / cpus.len() as f64;
+    let explain = |error: &io::Error, interface: &str| failed(&frame_reason(error, interface));
+    let jobs = cpus.iter().map(|cpu| {
+        let sender =
+            FrameSender::open(interface, ETHERTYPE, DESTINATION).map_err(|error| explain(&error, interface))?;
+        sender.send(&payload()).map_err(|error| explain(&error, interface))?;
+        let interface = interface.to_owned();
+        Ok(Job::on(cpu, move |meter| send_at(rate, &sender, meter).map_err(|error| explain(&error, &interface))))
+    });
+    Ok(Plan::new("frames sent", jobs.collect::<Result<_, LoadError>>()?))
+}
+
+/// What a colleague who sees the frames should read.
+fn payload() -> [u8; MIN_PAYLOAD] {
+    let mut payload = [0; MIN_PAYLOAD];
+    let text = b"punctual --load net";
+    payload[..text.len()].copy_from_slice(text);
+    payload
+}
+
+/// Sends `rate` frames a second. What the queue does not take is dropped; what was late is made up for within two ticks.
+fn send_at(rate: f64, sender: &FrameSender, meter: &Meter) -> io::Result<()> {
+    let (payload, began) = (payload(), Instant::now());
+    let most = (2.0 * rate * TICK.as_secs_f64()).ceil() as u64;
+    let mut passed = 0;
+    while meter.running() {
+        let due = (began.elapsed().as_secs_f64() * rate) as u64;
+        for _ in 0..(due - passed).min(most) {
+            if !unless_full(sender.send(&payload))? {
+                break;
+            }
+            meter.add(1);
+        }
+        passed = due;
+        meter.pause(TICK);
+    }
+    Ok(())
+}
+
+fn frame_reason(error: &io::Error, interface: &str) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            let program = std::env::current_exe().unwrap_or_else(|_| "punctual".into());
+            let program = program.display();
+            format!("raw frames need the right CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw+ep {program}`")
+        }
+        Some(Errno::NODEV | Errno::NXIO) => format!("there is no interface {interface}; see `ip link`"),
+        Some(Errno::NETDOWN) => format!("{interface} is down; `sudo ip link set {interface} up`"),
+        None if error.kind() == io::ErrorKind::InvalidInput => {
+            format!(
+                "{interface} is not Ethernet; name a wired interface (see `ip link`), or leave `if` out for loopback"
+            )
+        }
+        _ => format!("{interface}: {error}; see `ip link`"),
+    }
+}
+
+fn failed(reason: &str) -> LoadError {
+    LoadError::Net { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_unicast_and_locally_administered() {
+        assert_eq!(DESTINATION[0] & 0b11, 0b10);
+    }
+
+    #[test]
+    fn refusals_name_their_remedy() {
+        for (error, expected) in [
+            (Errno::PERM, "setcap cap_net_raw+ep"),
+            (Errno::NODEV, "there is no interface eth9"),
+            (Errno::NETDOWN, "ip link set eth9 up"),
+        ] {
+            let reason = frame_reason(&error.into(), "eth9");
+            assert!(reason.contains(expected), "{reason}");
+        }
+        assert!(loopback_reason(&Errno::NETUNREACH.into()).contains("ip link set lo up"));
+    }
+}

@@ -1,0 +1,52 @@
+//! What a worker writes to its standard output: one JSON document a line.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Line {
+    Ready(Ready),
+    Proof(Proof),
+    Failed { error: String },
+}
+
+/// All threads stand on their CPUs and work.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub ready: bool,
+    /// Threads or processes that do the work.
+    pub threads: u32,
+    /// What one operation is.
+    pub unit: String,
+    /// What keeps it from running fully.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The work so far; about once a second, and once at the end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Proof {
+    pub operations: u64,
+    /// CPU time of the worker's own threads, ns. The parent asks the kernel for the whole tree.
+    pub cpu_time_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_lines() {
+        let ready = Ready { ready: true, threads: 2, unit: "switches".into(), note: None };
+        let proof = Proof { operations: 7, cpu_time_ns: 9 };
+        for (line, text) in [
+            (Line::Ready(ready), r#"{"ready":true,"threads":2,"unit":"switches"}"#),
+            (Line::Proof(proof), r#"{"operations":7,"cpu_time_ns":9}"#),
+            (Line::Failed { error: "no".into() }, r#"{"error":"no"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&line).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Line>(text).unwrap(), line);
+        }
+    }
+}
