@@ -117,7 +117,7 @@ fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
         Some(excellent_ns) if worst_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
         _ => String::new(),
     };
-    let shallow = match groups.iter().map(|group| group.period_ns).min() {
+    let shallow = match groups.iter().map(|group| group.period_ns).max() {
         Some(measured) if measured.saturating_mul(FAR) < profile.period_ns => format!(
             "; measured every {}, so CPUs slept less deeply than with a cycle of {}",
             format_ns(measured as i64),
