@@ -7,14 +7,18 @@
 //! | module | holds |
 //! |---|---|
 //! | [`spec`] | a load as written: `switch:10us@0-1` |
+//! | `options` | the part after the colon |
 //! | [`kinds`] | the loads themselves, one file each, and the table that names them |
 //! | `protocol` | the lines that a worker writes |
 //! | `worker` | the child: threads, pinned and counted, until its standard input closes |
 //! | `running` | the parent: start, stop, proof |
+//! | `child` | one worker, seen from the parent |
 //! | `units` | `10us`, `64M` |
 
+mod child;
 mod error;
 pub mod kinds;
+mod options;
 mod protocol;
 mod running;
 pub mod spec;

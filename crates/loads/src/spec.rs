@@ -6,7 +6,8 @@ use machine::CpuList;
 
 use crate::{
     kinds::KINDS,
-    units::{parse_size, parse_time_ns, show_size, show_time_ns},
+    options::Options,
+    units::{show_size, show_time_ns},
 };
 
 /// A load with its options and the CPUs it may use.
@@ -147,7 +148,7 @@ impl FromStr for LoadSpec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let (text, cpus) = split_cpus(text)?;
+        let (text, cpus) = split_cpus(text.trim())?;
         let (name, options) = text.split_once(':').unwrap_or((text, ""));
         let kind = KINDS
             .iter()
@@ -175,87 +176,6 @@ fn split_cpus(text: &str) -> Result<(&str, Option<CpuList>), SpecError> {
         },
         Some((rest, list)) if !rest.contains(':') => Err(SpecError::Cpus(list.to_owned())),
         _ => Ok((text, None)),
-    }
-}
-
-/// The options of one load, not yet taken.
-struct Options<'a> {
-    load: &'static str,
-    left: Vec<&'a str>,
-}
-
-impl<'a> Options<'a> {
-    fn new(load: &'static str, text: &'a str) -> Self {
-        Self { load, left: text.split(',').filter(|option| !option.is_empty()).collect() }
-    }
-
-    fn load(mut self) -> Result<Load, SpecError> {
-        let size = |least, most| move |text: &str| parse_size(text).filter(|size| (least..=most).contains(size));
-        let time = |least, most| move |text: &str| parse_time_ns(text).filter(|ns| (least..=most).contains(ns));
-        let load = match self.load {
-            "idle" => Load::Idle,
-            "cpu" => Load::Cpu { shell: self.flag("shell") },
-            "cache" => Load::Cache { size: self.take("size", size(64 << 10, 64 << 30))? },
-            "memory" => Load::Memory { size: self.take("size", size(64 << 10, 64 << 30))? },
-            "switch" => Load::Switch { interval_ns: self.main(time(10_000, 1_000_000_000))? },
-            "timer" => {
-                let priority = |text: &str| text.parse().ok().filter(|prio| (1..=98).contains(prio));
-                let named = self.take("prio", priority)?;
-                let period_ns = self.take("period", time(50_000, 1_000_000_000))?;
-                let bare = self.main(priority)?;
-                if named.is_some() && bare.is_some() {
-                    return Err(SpecError::Twice { load: self.load, option: "prio" });
-                }
-                Load::Timer { priority: named.or(bare), period_ns }
-            }
-            "disk" => Load::Disk {
-                dir: self.take("dir", |text| (!text.is_empty()).then(|| PathBuf::from(text)))?,
-                size: self.take("size", size(1 << 20, 1 << 40))?,
-            },
-            "net" => {
-                let interface = self.take("if", |text| (!text.is_empty()).then(|| text.to_owned()))?;
-                let rate = self.take("rate", |text| text.parse().ok().filter(|rate| (1..=1_000_000).contains(rate)))?;
-                match (&interface, rate) {
-                    (None, Some(rate)) => return Err(SpecError::RateWithoutInterface(rate)),
-                    _ => Load::Net { interface, rate },
-                }
-            }
-            _ => Load::Irq,
-        };
-        match self.left.first() {
-            None => Ok(load),
-            Some(option) => Err(SpecError::UnknownOption { load: self.load, option: (*option).to_owned() }),
-        }
-    }
-
-    /// Takes the bare word `name`.
-    fn flag(&mut self, name: &str) -> bool {
-        let before = self.left.len();
-        self.left.retain(|option| *option != name);
-        self.left.len() < before
-    }
-
-    /// Takes `key=value`.
-    fn take<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
-        let value_of =
-            |option: &&'a str| option.split_once('=').filter(|(name, _)| *name == key).map(|(_, value)| value);
-        let values: Vec<&str> = self.left.iter().filter_map(value_of).collect();
-        self.left.retain(|option| value_of(option).is_none());
-        match values[..] {
-            [] => Ok(None),
-            [value] => match parse(value) {
-                Some(value) => Ok(Some(value)),
-                None => Err(SpecError::Value { load: self.load, value: format!("{key}={value}") }),
-            },
-            _ => Err(SpecError::Twice { load: self.load, option: key }),
-        }
-    }
-
-    /// Takes the one bare value.
-    fn main<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
-        let Some(at) = self.left.iter().position(|option| !option.contains('=')) else { return Ok(None) };
-        let value = self.left.remove(at);
-        parse(value).map(Some).ok_or_else(|| SpecError::Value { load: self.load, value: value.to_owned() })
     }
 }
 
@@ -302,12 +222,14 @@ fn names() -> Vec<&'static str> {
     KINDS.iter().map(|kind| kind.name).collect()
 }
 
-/// The words that may start an option: `size`, `prio`.
+/// The words that may start an option of a load: `size`, `prio`, `shell`.
 fn keys(load: &str) -> Vec<&'static str> {
     let options = KINDS.iter().filter(|kind| kind.name == load).flat_map(|kind| kind.options);
-    options
-        .filter_map(|(written, _)| written.split([' ', '=']).find(|word| word.chars().all(char::is_lowercase)))
-        .collect()
+    let word = |written: &'static str| match written.split_once('=') {
+        Some((before, _)) => before.rsplit(' ').next(),
+        None => written.chars().all(char::is_lowercase).then_some(written),
+    };
+    options.filter_map(|(written, _)| word(written)).collect()
 }
 
 fn usage(load: &str) -> String {
@@ -322,5 +244,125 @@ fn nearest(word: &str, known: &[&str]) -> String {
     match closest {
         Some((similarity, name)) if similarity > 0.7 => format!(", did you mean `{name}`?"),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, option, prelude::*};
+
+    use super::*;
+
+    fn spec(text: &str) -> LoadSpec {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn loads_read_as_they_are_written() {
+        for (text, load) in [
+            ("idle", Load::Idle),
+            ("cpu", Load::Cpu { shell: false }),
+            ("cpu:shell", Load::Cpu { shell: true }),
+            ("cache:size=64M", Load::Cache { size: Some(64 << 20) }),
+            ("memory", Load::Memory { size: None }),
+            ("switch:10us", Load::Switch { interval_ns: Some(10_000) }),
+            ("timer:98", Load::Timer { priority: Some(98), period_ns: None }),
+            ("timer:98,period=1ms", Load::Timer { priority: Some(98), period_ns: Some(1_000_000) }),
+            ("disk:dir=/tmp,size=64M", Load::Disk { dir: Some("/tmp".into()), size: Some(64 << 20) }),
+            ("disk:dir=/a@b", Load::Disk { dir: Some("/a@b".into()), size: None }),
+            ("net:if=veth0,rate=10000", Load::Net { interface: Some("veth0".into()), rate: Some(10_000) }),
+            ("irq", Load::Irq),
+            (
+                "stress-ng:--cpu 2 --vm 1",
+                Load::StressNg { arguments: ["--cpu", "2", "--vm", "1"].map(Into::into).into() },
+            ),
+        ] {
+            assert_eq!(spec(text), LoadSpec { load: load.clone(), cpus: None });
+            assert_eq!(spec(text).to_string(), text);
+            let placed = LoadSpec { load, cpus: Some([0, 2, 3].into_iter().collect()) };
+            assert_eq!(spec(&format!("{text}@0,2-3")), placed);
+        }
+        assert_eq!(spec("timer:period=1ms,prio=98"), spec("timer:98,period=1ms"));
+        assert_eq!(spec("disk:size=64M,dir=/tmp"), spec("disk:dir=/tmp,size=64M"));
+    }
+
+    #[test]
+    fn every_way_to_be_wrong_has_its_sentence() {
+        for (text, expected) in [
+            ("", "unknown load ``: the loads are idle, cpu, cache"),
+            ("swich", "unknown load `swich`, did you mean `switch`?: the loads are"),
+            ("qqq:1", "unknown load `qqq`: the loads are"),
+            ("cache:sise=1M", "has no option `sise=1M`, did you mean `size`?: it takes size=BYTES"),
+            ("irq:fast", "load `irq` has no option `fast`: it takes none"),
+            ("cpu:shel", "has no option `shel`, did you mean `shell`?"),
+            ("switch:10", "`10` does not fit load `switch`: it takes TIME"),
+            ("switch:9us", "`9us` does not fit"),
+            ("timer:99", "`99` does not fit load `timer`"),
+            ("timer:0", "`0` does not fit"),
+            ("timer:50,prio=51", "option `prio` of load `timer` is given twice"),
+            ("cache:size=1M,size=2M", "option `size` of load `cache` is given twice"),
+            ("cache:size=1", "`size=1` does not fit"),
+            ("disk:dir=", "`dir=` does not fit"),
+            ("net:rate=5", "use net:if=NAME,rate=5"),
+            ("stress-ng", "needs arguments"),
+            ("cpu@", "`` is not a list of CPUs"),
+            ("cpu@x", "`x` is not a list of CPUs"),
+            ("cpu@3-1", "`3-1` is not a list of CPUs"),
+        ] {
+            let error = text.parse::<LoadSpec>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_table_names_what_the_grammar_takes() {
+        for kind in KINDS.iter().filter(|kind| kind.name != "stress-ng") {
+            assert_eq!(spec(kind.name).load.name(), kind.name);
+            assert!(!kind.description.is_empty());
+        }
+        assert_eq!(keys("timer"), ["prio", "period"]);
+        assert_eq!(keys("cpu"), ["shell"]);
+    }
+
+    fn load() -> impl Strategy<Value = Load> {
+        let size = || option::of((64u64 << 10)..=(64 << 30));
+        let time = |least: u64| option::of(least..=1_000_000_000);
+        let disk_size = option::of((1u64 << 20)..=(1 << 40));
+        prop_oneof![
+            Just(Load::Idle),
+            Just(Load::Irq),
+            any::<bool>().prop_map(|shell| Load::Cpu { shell }),
+            size().prop_map(|size| Load::Cache { size }),
+            size().prop_map(|size| Load::Memory { size }),
+            time(10_000).prop_map(|interval_ns| Load::Switch { interval_ns }),
+            (option::of(1u8..=98), time(50_000)).prop_map(|(priority, period_ns)| Load::Timer { priority, period_ns }),
+            (option::of("/([a-z:= ]{0,11}[a-z])?"), disk_size)
+                .prop_map(|(dir, size)| Load::Disk { dir: dir.map(Into::into), size }),
+            ("[a-z0-9.@]{1,14}[a-z]", option::of(1u64..=1_000_000))
+                .prop_map(|(name, rate)| Load::Net { interface: Some(name), rate }),
+            vec("[-a-z0-9,=:/]{1,9}", 1..4).prop_map(|arguments| Load::StressNg { arguments }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(load in load(), cpus in option::of(vec(0u32..300, 1..6))) {
+            let written = LoadSpec { load, cpus: cpus.map(|cpus| cpus.into_iter().collect()) };
+            prop_assert_eq!(written.to_string().parse::<LoadSpec>(), Ok(written));
+        }
+
+        #[test]
+        fn what_reads_is_written_so_that_it_reads_back(
+            text in "(cpu|cache|switch|timer|disk|net|stress-ng):[-a-z0-9=,/@. ]{0,16}(@[0-9,-]{0,4})?"
+        ) {
+            if let Ok(read) = text.parse::<LoadSpec>() {
+                prop_assert_eq!(read.to_string().parse::<LoadSpec>(), Ok(read));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}") {
+            let _ = text.parse::<LoadSpec>();
+        }
     }
 }

@@ -116,7 +116,7 @@ impl Gate {
     /// Counts the times that this thread was woken.
     fn woken(&self, meter: &Meter) -> Result<(), LoadError> {
         // Whoever opens it may have stopped first.
-        let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let patience = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut seen = self.0.load(Ordering::Acquire);
         while meter.running() {
             match futex::wait(&self.0, Flags::PRIVATE, seen, Some(&patience)) {

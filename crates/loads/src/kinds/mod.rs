@@ -21,37 +21,37 @@ pub struct Kind {
     /// Name, as written before the colon.
     pub name: &'static str,
     /// What it does, in one line.
-    pub summary: &'static str,
+    pub description: &'static str,
     /// Its options as written, with what each means.
     pub options: &'static [(&'static str, &'static str)],
 }
 
 /// Every load, in the order of the help text.
 pub const KINDS: &[Kind] = &[
-    Kind { name: "idle", summary: "nothing, said explicitly", options: &[] },
+    Kind { name: "idle", description: "nothing, said explicitly", options: &[] },
     Kind {
         name: "cpu",
-        summary: "busy integer and floating-point arithmetic, one thread a CPU",
+        description: "busy integer and floating-point arithmetic, one thread a CPU",
         options: &[("shell", "the classic hog instead: a shell loop that echoes to /dev/null")],
     },
     Kind {
         name: "cache",
-        summary: "streams that wipe every cache level",
+        description: "streams that wipe every cache level",
         options: &[("size=BYTES", "buffer of each thread, 64K to 64G (default: twice the largest cache)")],
     },
     Kind {
         name: "memory",
-        summary: "map, touch and unmap memory",
+        description: "map, touch and unmap memory",
         options: &[("size=BYTES", "memory mapped at a time by each thread, 64K to 64G (default 16M)")],
     },
     Kind {
         name: "switch",
-        summary: "context switches between two busy threads on each CPU",
+        description: "context switches between two busy threads on each CPU",
         options: &[("TIME", "time between two switches, 10us to 1s (default 200us)")],
     },
     Kind {
         name: "timer",
-        summary: "a cyclic real-time thread on each CPU, below the priority of the probe",
+        description: "a cyclic real-time thread on each CPU, below the priority of the probe",
         options: &[
             ("PRIO or prio=PRIO", "SCHED_FIFO priority, 1 to 98 (default 49)"),
             ("period=TIME", "time between two wake-ups, 50us to 1s (default 1ms)"),
@@ -59,7 +59,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "disk",
-        summary: "writes with fsync into one unlinked file of bounded size a CPU",
+        description: "writes with fsync into one unlinked file of bounded size a CPU",
         options: &[
             ("dir=FOLDER", "where, on a disk (default /var/tmp)"),
             ("size=BYTES", "space used in all, 1M to 1T (default 64M)"),
@@ -67,16 +67,16 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "net",
-        summary: "UDP flood on loopback, or frames on a named Ethernet interface",
+        description: "UDP flood on loopback, or frames on a named Ethernet interface",
         options: &[
             ("if=NAME", "send raw frames (EtherType 0x88B5) on this interface instead of loopback"),
             ("rate=N", "frames a second in all, 1 to 1000000, with `if` (default 10000)"),
         ],
     },
-    Kind { name: "irq", summary: "timer interrupts and inter-processor interrupts", options: &[] },
+    Kind { name: "irq", description: "timer interrupts and inter-processor interrupts", options: &[] },
     Kind {
         name: "stress-ng",
-        summary: "stress-ng with your arguments, where it is installed",
+        description: "stress-ng with your arguments, where it is installed",
         options: &[("ARGUMENTS", "everything after the colon, split at spaces: `stress-ng:--cpu 2 --vm 1`")],
     },
 ];

@@ -1,0 +1,34 @@
+//! Loads by hand: `load run MILLISECONDS CPUS SPEC...` starts loads, prints one line when they are at work, stops them
+//! after the time given and prints their proof as JSON. The same program is their worker, as the real one is.
+//!
+//! `cargo run -p punctual-loads --example load -- run 1000 0-1 switch:10us timer:98`
+
+use std::{env, error::Error, process::ExitCode, thread, time::Duration};
+
+use loads::{LoadSpec, Running, WORKER_COMMAND, worker};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [command, spec, "--cpus", cpus] if *command == WORKER_COMMAND => Ok(worker(&spec.parse()?, &cpus.parse()?)?),
+        ["run", milliseconds, cpus, specs @ ..] if !specs.is_empty() => {
+            let specs: Vec<LoadSpec> = specs.iter().map(|spec| spec.parse()).collect::<Result<_, _>>()?;
+            let running = Running::start(&env::current_exe()?, &specs, &cpus.parse()?)?;
+            println!("at work");
+            thread::sleep(Duration::from_millis(milliseconds.parse()?));
+            println!("{}", serde_json::to_string(&running.stop())?);
+            Ok(())
+        }
+        _ => Err("usage: load run MILLISECONDS CPUS SPEC...".into()),
+    }
+}
