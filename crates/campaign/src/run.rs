@@ -88,6 +88,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             record.series.truncate(grown);
             for timer in &phase_run.timers {
                 let mut series = timer.series(&phase.name);
+                series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
                 series.granted.memory_locked = memory_locked;
                 series.granted.cpu_awake.clone_from(&how_awake);
                 record.series.push(series);

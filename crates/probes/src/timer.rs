@@ -167,6 +167,18 @@ impl Timer {
         self.shared.end()
     }
 
+    /// How often the guard made the thread rest.
+    #[must_use]
+    pub fn rests(&self) -> u64 {
+        self.shared.rests()
+    }
+
+    /// Where it measures, in words.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.settings.cpu.map_or_else(|| "an unpinned thread".to_owned(), |cpu| format!("CPU {cpu}"))
+    }
+
     /// Takes in what the thread reported since the last call. To be called a few times a second.
     pub fn collect(&mut self) {
         self.reader.collect(&self.shared);

@@ -94,7 +94,7 @@ pub fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::R
 /// Prints a page in the style and width of the terminal.
 pub fn print(talk: Talk, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
     let style = Style::for_stdout(talk.color.into());
-    let text = page(&style, report::terminal_width());
+    let text = page(&style, report::terminal::width());
     stdout(|out| out.write_all(text.as_bytes()))
 }
 

@@ -80,6 +80,10 @@ impl Shared {
         self.stop.load(Relaxed)
     }
 
+    pub fn rests(&self) -> u64 {
+        self.rests.load(Relaxed)
+    }
+
     pub fn set_end(&self, end: End) {
         let code = ENDS.iter().position(|&e| e == end).map_or(0, |index| index + 1);
         self.end.store(code as u8, Relaxed);

@@ -1,6 +1,6 @@
 //! `punctual generate`: man pages, completions and the schema, from the definitions that the program itself uses.
 
-use std::{fs, io::Write};
+use std::fs;
 
 use anyhow::Context;
 

@@ -1,7 +1,5 @@
 //! `punctual loads`, and the hidden command that is a load's child process.
 
-use std::io::Write;
-
 use crate::{cli::Load, output};
 
 pub fn list() -> anyhow::Result<u8> {

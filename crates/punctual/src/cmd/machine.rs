@@ -1,7 +1,5 @@
 //! `punctual machine`: what the machine is, how it is set, what to change.
 
-use std::io::Write;
-
 use ::machine::Root;
 use record::{Record, SCHEMA};
 

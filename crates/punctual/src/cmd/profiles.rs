@@ -1,7 +1,5 @@
 //! `punctual profiles`: uses, their limits, and where each limit comes from.
 
-use std::io::Write;
-
 use analysis::duration::format_ns;
 
 use crate::{cli::Profiles, exit::Usage, output};

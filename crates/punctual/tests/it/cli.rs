@@ -55,7 +55,7 @@ fn what_the_machine_cannot_do_ends_with_1() {
 fn the_lists_and_generators_print() {
     let scratch = Scratch::new();
     for (arguments, expected) in [
-        ("--help", "half a minute"),
+        ("--help", "Is this machine punctual enough"),
         ("--version", "punctual 0."),
         ("profiles", "avb-class-a"),
         ("profiles avb-class-a", "source"),
@@ -86,5 +86,9 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn the_schema_in_the_repository_is_that_of_the_code() {
     let committed = include_str!("../../../../docs/punctual.run-1.schema.json");
-    assert_eq!(Scratch::new().run("generate schema").stdout(), committed, "run: punctual generate schema > docs/punctual.run-1.schema.json");
+    assert_eq!(
+        Scratch::new().run("generate schema").stdout(),
+        committed,
+        "run: punctual generate schema > docs/punctual.run-1.schema.json"
+    );
 }

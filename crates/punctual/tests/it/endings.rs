@@ -16,7 +16,8 @@ const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other 
 fn under_way(scratch: &Scratch, arguments: &str) -> Child {
     let child = scratch.punctual(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the record holds samples", || {
-        record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))
+        record::file::read(&scratch.record_path())
+            .is_ok_and(|record| record.series.iter().any(|series| series.samples > 0))
     });
     child
 }

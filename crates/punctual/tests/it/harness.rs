@@ -92,3 +92,10 @@ pub fn signal(child: &std::process::Child, name: &str) {
 pub fn last_cpu() -> u32 {
     std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1)
 }
+
+/// Held by tests that take a CPU for themselves, or away.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    // A test that failed while it held the lock has nothing that could be in disorder.
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -23,7 +23,9 @@ fn a_run_gives_a_record_that_holds_to_its_schema() {
 
 #[test]
 fn every_way_to_wait_and_every_clock_counts_every_deadline() {
-    for options in ["--wait timerfd", "--clock realtime", "--clock tai", "--clock boottime --wait timerfd", "--offset 100us"] {
+    for options in
+        ["--wait timerfd", "--clock realtime", "--clock tai", "--clock boottime --wait timerfd", "--offset 100us"]
+    {
         let record = Scratch::new().measure(0, &format!("{ORDINARY} --duration 300ms {options}"));
         let series = &record.series[0];
         let overrun = series.max_ns.unwrap() as u64 / series.period_ns;
@@ -46,16 +48,16 @@ fn loads_prove_that_they_ran() {
 
 #[test]
 fn the_profile_decides_verdict_and_exit_status() {
-    // No ordinary thread wakes within 1 ns, and every one within an hour.
+    // No thread wakes within 1 ns, and every one within an hour.
     let scratch = Scratch::new();
-    let profile = |name: &str, limit: &str, samples: u64| {
-        let text = include_str!("../../../../profiles/control-1khz.toml");
-        let text: String = text.lines().filter(|line| !["limit", "samples", "excellent"].iter().any(|key| line.starts_with(key))).map(|line| format!("{line}\n")).collect();
-        std::fs::write(scratch.path().join(name), format!("limit = \"{limit}\"\nsamples_needed = {samples}\n{text}")).unwrap();
-    };
-    profile("strict.toml", "1ns", 10);
-    profile("lenient.toml", "1h", 10);
-    profile("patient.toml", "1h", 1_000_000);
+    for (name, limit, samples_needed) in [("strict", "1ns", 10), ("lenient", "50m", 10), ("patient", "50m", 1_000_000)]
+    {
+        let text = format!(
+            "title = \"{name}\"\ngroup = \"test\"\nperiod = \"1h\"\nlimit = \"{limit}\"\nsamples_needed = {samples_needed}\n\
+             meaning = \"for this test\"\n[[sources]]\nwhat = \"limit\"\nwhere = \"this test\"\n"
+        );
+        std::fs::write(scratch.path().join(format!("{name}.toml")), text).unwrap();
+    }
     for (name, status, outcome) in
         [("strict", 2, Outcome::Fail), ("lenient", 0, Outcome::Pass), ("patient", 3, Outcome::Inconclusive)]
     {
@@ -69,9 +71,16 @@ fn the_profile_decides_verdict_and_exit_status() {
 #[test]
 fn exports_agree_with_the_record() {
     let scratch = Scratch::new();
-    let record = scratch.measure(0, &format!("{ORDINARY} --samples 100 --export r.csv --export r.hgrm --export r.html --export r.json"));
+    let record = scratch.measure(
+        0,
+        &format!("{ORDINARY} --samples 100 --export r.csv --export r.hgrm --export r.html --export r.json"),
+    );
     let read = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
-    let counted: u64 = read("r.csv").lines().filter(|line| line.contains(",raw,")).map(|line| line.rsplit(',').next().unwrap().parse::<u64>().unwrap()).sum();
+    let counted: u64 = read("r.csv")
+        .lines()
+        .filter(|line| line.contains(",raw,"))
+        .map(|line| line.rsplit(',').next().unwrap().parse::<u64>().unwrap())
+        .sum();
     assert_eq!(counted, 100);
     assert!(read("r.hgrm").contains("TotalCount"));
     assert!(read("r.html").contains("</html>"));
@@ -94,8 +103,8 @@ fn the_half_minute_look_in_three_seconds() {
     assert!(record.phases[2].loads.iter().all(|load| load.ran), "{:?}", record.phases[2].loads);
     assert!(record.uses.len() >= 6);
     let text = run.stdout();
-    for told in record.uses.iter().map(|told| &told.title) {
-        assert!(text.contains(told.as_str()), "{told} is not in\n{text}");
+    for use_ in ["1 ms control loop", "AVB class A", "CNC step generation"] {
+        assert!(text.contains(use_), "{use_} is not in\n{text}");
     }
     assert!(scratch.path().join("a.punctual.html").exists());
     assert!(run.stderr().contains("a.punctual.json") && run.stderr().contains("a.punctual.html"));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, process::Command};
 
-use crate::harness::{Scratch, last_cpu};
+use crate::harness::{Scratch, alone, last_cpu};
 
 /// Median lateness by cyclictest, us, from its histogram.
 fn cyclictest_median_us(cpu: u32) -> f64 {
@@ -14,13 +14,18 @@ fn cyclictest_median_us(cpu: u32) -> f64 {
     let rows: BTreeMap<u64, u64> = text
         .lines()
         .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| Some((line.split_whitespace().next()?.parse().ok()?, line.split_whitespace().nth(1)?.parse().ok()?)))
+        .filter_map(|line| {
+            Some((line.split_whitespace().next()?.parse().ok()?, line.split_whitespace().nth(1)?.parse().ok()?))
+        })
         .collect();
     let total: u64 = rows.values().sum();
     assert!(total > 1000, "{text}");
     let mut seen = 0;
     // A row holds the values from its number up to the next.
-    let median = rows.iter().find(|(_, count)| { seen += **count; seen * 2 >= total });
+    let median = rows.iter().find(|(_, count)| {
+        seen += **count;
+        seen * 2 >= total
+    });
     median.map(|(us, _)| *us as f64 + 0.5).expect("a median")
 }
 
@@ -32,13 +37,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 #[test]
 fn medians_agree_with_cyclictest() {
+    let _alone = alone();
     let cpu = last_cpu();
     let mut ours_us = Vec::new();
     let mut theirs_us = Vec::new();
     for _ in 0..5 {
         // cyclictest holds the CPUs awake unless told otherwise, so punctual does here.
         let scratch = Scratch::new();
-        let options = format!("measure timer --quiet --record a --cpus {cpu} --policy fifo:90 --period 1ms --samples 1500 --hold-cpu-awake");
+        let options = format!(
+            "measure timer --quiet --record a --cpus {cpu} --policy fifo:90 --period 1ms --samples 1500 --hold-cpu-awake"
+        );
         scratch.run(&options).expect_status(0);
         ours_us.push(scratch.record().series[0].raw.percentile(50.0).unwrap() as f64 / 1e3);
         theirs_us.push(cyclictest_median_us(cpu));

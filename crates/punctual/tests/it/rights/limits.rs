@@ -9,12 +9,13 @@ use std::{
 
 use record::Outcome;
 
-use crate::harness::{PUNCTUAL, Scratch, last_cpu};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu};
 
 const NOBODY: u32 = 65_534;
 
 #[test]
 fn an_ordinary_user_measures_and_is_told_what_it_cannot_tell() {
+    let _alone = alone();
     let scratch = Scratch::new();
     let binary = scratch.path().join("punctual");
     fs::copy(PUNCTUAL, &binary).unwrap();
@@ -39,6 +40,7 @@ fn an_ordinary_user_measures_and_is_told_what_it_cannot_tell() {
 
 #[test]
 fn real_time_rights_are_read_back() {
+    let _alone = alone();
     let record = Scratch::new().measure(0, &format!("--cpus {} --policy rr:7 --samples 50", last_cpu()));
     let granted = &record.series[0].granted;
     assert_eq!((granted.policy.as_str(), granted.memory_locked, granted.timer_slack_ns), ("rr:7", true, 0));
@@ -47,6 +49,7 @@ fn real_time_rights_are_read_back() {
 
 #[test]
 fn a_deadline_thread_wanders_unless_it_is_pinned_which_the_kernel_refuses() {
+    let _alone = alone();
     let wandering = Scratch::new().measure(0, "--policy deadline:200us/1ms/1ms --samples 50");
     assert_eq!(wandering.series[0].granted.policy, "deadline:200000ns/1000000ns/1000000ns");
     assert_eq!(wandering.series[0].cpu, None);
@@ -58,6 +61,7 @@ fn a_deadline_thread_wanders_unless_it_is_pinned_which_the_kernel_refuses() {
 
 #[test]
 fn a_full_disk_loses_nothing() {
+    let _alone = alone();
     let scratch = Scratch::new();
     let small = TinyDisk::mount(&scratch.path().join("small"), 64);
     let fill = |kib: usize| fs::write(small.0.join("filler"), vec![1; kib * 1024]);
@@ -70,10 +74,17 @@ fn a_full_disk_loses_nothing() {
     fs::remove_file(small.0.join("filler")).unwrap();
     let elsewhere = scratch.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    let mut command = scratch.punctual("measure timer --quiet --cpus 0 --policy other --duration 1500ms --record small/a");
+    let mut command =
+        scratch.punctual("measure timer --quiet --cpus 0 --policy other --duration 1500ms --record small/a");
     let child = command.env("TMPDIR", &elsewhere).stderr(std::process::Stdio::piped()).spawn().unwrap();
     crate::harness::wait_until("the first write", || small.0.join("a.punctual.json").exists());
-    while fs::OpenOptions::new().append(true).create(true).open(small.0.join("filler")).and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 1024])).is_ok() {}
+    while fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(small.0.join("filler"))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 1024]))
+        .is_ok()
+    {}
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");

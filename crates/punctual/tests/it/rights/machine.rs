@@ -4,10 +4,11 @@ use std::{fs, process::Command, thread, time::Duration};
 
 use record::State;
 
-use crate::harness::{PUNCTUAL, Scratch, last_cpu, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, wait_until};
 
 #[test]
 fn the_loop_calls_nothing_but_its_sleep() {
+    let _alone = alone();
     let scratch = Scratch::new();
     let trace = scratch.path().join("trace");
     let status = Command::new("strace")
@@ -33,6 +34,7 @@ fn the_loop_calls_nothing_but_its_sleep() {
 
 #[test]
 fn a_period_too_short_for_the_machine_is_bounded_by_the_guard() {
+    let _alone = alone();
     let scratch = Scratch::new();
     let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
     let record = scratch.measure(4, &options);
@@ -43,6 +45,7 @@ fn a_period_too_short_for_the_machine_is_bounded_by_the_guard() {
 
 #[test]
 fn a_cpu_that_goes_offline_ends_its_series_with_a_note() {
+    let _alone = alone();
     let cpu = last_cpu();
     let switch = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     if cpu == 0 {
@@ -53,10 +56,10 @@ fn a_cpu_that_goes_offline_ends_its_series_with_a_note() {
     let child = scratch.punctual(&options).stdout(std::process::Stdio::null()).spawn().unwrap();
     wait_until("the record exists", || scratch.record_path().exists());
     thread::sleep(Duration::from_millis(1500));
-    let _online = BackOnline(switch.clone());
+    let online = BackOnline(switch.clone());
     fs::write(&switch, "0").expect("the right to take a CPU offline");
     let output = child.wait_with_output().unwrap();
-    drop(_online);
+    drop(online);
     assert_eq!(output.status.code(), Some(0));
     let record = scratch.record();
     let gone = record.series.iter().find(|series| series.cpu == Some(cpu)).unwrap();

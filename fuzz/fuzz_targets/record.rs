@@ -1,0 +1,15 @@
+//! A record from anywhere: read, judged, shown in every form, and written again without loss.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut record) = record::file::parse(bytes) else { return };
+    let again = record::file::parse(&record::file::to_json(&record)).expect("what was written can be read");
+    assert_eq!(again, record);
+    record.uses = analysis::ladder(&record);
+    record.verdict = analysis::verdict(&record, &record.uses);
+    let style = report::Style::plain();
+    let _ = (report::terminal::summary(&record, &style, 80), report::terminal::overview(&record, &style, 80));
+    let _ = (report::html::render(&record), record::export::csv(&record), record::export::hgrm(&record));
+});
