@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod html;
 pub mod live;
 pub mod style;
 pub mod terminal;

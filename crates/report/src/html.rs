@@ -1,0 +1,95 @@
+//! The HTML report: one self-contained document that opens from a file, reads on paper, and works without a script.
+//!
+//! It loads nothing: style, script and charts stand in it, and its content policy forbids the rest. All text of the
+//! record is escaped by the template, or by [`svg`] where it stands in a chart.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`verdict`] | headline, figures that stand out, ladder of uses |
+//! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
+//! | [`facts`] | the other tables: series, loads, machine, settings |
+//! | [`lines`] | colour, dash and name of each series |
+//! | [`figure`], [`svg`], [`text`] | what all of them are made of |
+
+mod facts;
+mod figure;
+mod histogram;
+mod lines;
+mod percentiles;
+mod svg;
+mod text;
+mod timeline;
+mod verdict;
+
+use askama::Template;
+use record::Record;
+
+use facts::{Fact, FindingView, PhaseView};
+use figure::{Figure, Table};
+use lines::Line;
+use verdict::{Headline, Key, Rung};
+
+/// Spikes in the table of the worst.
+const WORST: usize = 20;
+
+/// The document, as the template sees it.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    record: &'a Record,
+    style: &'static str,
+    script: &'static str,
+    title: String,
+    command: String,
+    headline: Headline,
+    ending: &'static str,
+    keys: Vec<Key>,
+    ladder: Vec<Rung<'a>>,
+    lines: &'a [Line<'a>],
+    summary: Table,
+    charts: [Figure; 3],
+    spikes: Figure,
+    phases: Vec<PhaseView<'a>>,
+    machine: Vec<Fact>,
+    scenario: Vec<Fact>,
+    granted: Vec<(String, String)>,
+    open: Vec<FindingView<'a>>,
+    others: Vec<FindingView<'a>>,
+}
+
+/// The report of a run as one HTML document, UTF-8.
+///
+/// Every record can be shown, an empty or odd one too. The same record always gives the same document.
+#[must_use]
+pub fn render(record: &Record) -> String {
+    let lines = lines::lines(record);
+    let headline = verdict::headline(record);
+    let (open, others) = facts::findings(record);
+    let host = record.machine.hostname.as_deref().unwrap_or("unnamed host");
+    let page = Page {
+        record,
+        style: include_str!("../templates/report.css"),
+        script: include_str!("../templates/report.js"),
+        title: format!("{}: {host}, {}", headline.word, record.started_at),
+        command: text::shell_command(&record.command),
+        ending: verdict::ending(record.state),
+        keys: verdict::keys(record),
+        ladder: verdict::ladder(&record.uses),
+        summary: facts::summary(&lines),
+        charts: [
+            histogram::figure(&lines),
+            percentiles::figure(&lines, &record.uses),
+            timeline::maxima(record, &lines),
+        ],
+        spikes: timeline::spikes(record, &lines, WORST),
+        phases: facts::phases(record),
+        machine: facts::machine(&record.machine),
+        scenario: facts::scenario(&record.scenario),
+        granted: facts::granted(&lines),
+        lines: &lines,
+        headline,
+        open,
+        others,
+    };
+    page.render().expect("writing to a string does not fail, and the template has no other way to fail")
+}

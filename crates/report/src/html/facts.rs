@@ -1,0 +1,263 @@
+//! The tables that stand behind the charts: figures of each series, loads, machine, settings, and what was asked.
+
+use analysis::{Summary, format_duration, format_ns};
+use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario};
+
+use super::{
+    figure::Table,
+    lines::Line,
+    text::{grouped, percent_of},
+};
+
+/// All figures of each series, a row a series.
+pub fn summary(lines: &[Line]) -> Table {
+    let head = [
+        "series", "policy", "period", "wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "at",
+        "jitter",
+    ];
+    let caption = "Lateness of each series. Percentiles are corrected, min, mean and max are raw; p is for percentile.";
+    Table::of_series(caption, &head, lines, |line| {
+        let (series, figures) = (line.series, Summary::of(line.series));
+        vec![
+            series.granted.policy.clone(),
+            unsigned(series.period_ns),
+            grouped(series.samples),
+            grouped(series.missed),
+            grouped(series.early),
+            time(figures.min_ns),
+            time(figures.mean_ns.map(|ns| ns.round() as i64)),
+            time(figures.p50_ns),
+            time(figures.p99_ns),
+            time(figures.p99_9_ns),
+            time(figures.max_ns),
+            series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns as f64 / 1e9)),
+            unsigned(series.jitter_ns),
+        ]
+    })
+}
+
+fn time(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), format_ns)
+}
+
+fn unsigned(ns: u64) -> String {
+    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// A phase with its loads.
+pub struct PhaseView<'a> {
+    /// The phase.
+    pub of: &'a Phase,
+    /// How long it took, of how long it was to take.
+    pub took: String,
+    /// Its loads.
+    pub loads: Vec<LoadView<'a>>,
+}
+
+/// A load with its proof.
+pub struct LoadView<'a> {
+    /// The load.
+    pub of: &'a LoadProof,
+    /// Operations done.
+    pub operations: String,
+    /// Operations a second.
+    pub rate: String,
+    /// CPU time used.
+    pub cpu_time: String,
+    /// CPU time as a share of the time it ran; above 100 % on several CPUs.
+    pub share: String,
+}
+
+/// The phases with their loads.
+pub fn phases(record: &Record) -> Vec<PhaseView<'_>> {
+    record
+        .phases
+        .iter()
+        .map(|of| PhaseView { of, took: took(of), loads: of.loads.iter().map(load).collect() })
+        .collect()
+}
+
+fn took(phase: &Phase) -> String {
+    let took = format_duration(phase.duration_ns);
+    match phase.planned_ns {
+        Some(planned) if planned.abs_diff(phase.duration_ns) > planned / 20 => {
+            format!("{took} of {} planned", format_duration(planned))
+        }
+        _ => took,
+    }
+}
+
+fn load(of: &LoadProof) -> LoadView<'_> {
+    let a_second = of.operations as f64 / (of.wall_ns as f64 / 1e9);
+    LoadView {
+        of,
+        operations: grouped(of.operations),
+        rate: if of.wall_ns == 0 { "-".to_owned() } else { grouped(a_second.round() as u64) },
+        cpu_time: format_duration(of.cpu_time_ns),
+        share: percent_of(of.cpu_time_ns, of.wall_ns),
+    }
+}
+
+/// A fact with its name.
+pub type Fact = (&'static str, String);
+
+/// What is known of the machine.
+pub fn machine(machine: &Machine) -> Vec<Fact> {
+    let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
+    let known = [
+        ("host", &machine.hostname),
+        ("model", &machine.model),
+        ("CPU", &machine.cpu_model),
+        ("architecture", &machine.arch),
+        ("microcode", &machine.microcode),
+        ("memory", &memory),
+        ("distribution", &machine.os),
+        ("kernel", &machine.kernel),
+        ("kernel build", &machine.kernel_build),
+        ("preemption", &machine.preempt),
+        ("kernel command line", &machine.cmdline),
+        ("kernel config digest", &machine.config_digest),
+        ("CPUs online", &machine.cpus_online),
+        ("CPUs isolated", &machine.cpus_isolated),
+        ("CPUs without a tick", &machine.cpus_nohz_full),
+        ("CPUs allowed", &machine.cpus_allowed),
+        ("multithreading (SMT)", &machine.smt),
+        ("clock source", &machine.clocksource),
+        ("frequency governor", &machine.governor),
+        ("idle states", &machine.idle_states),
+        ("real-time share (us)", &machine.rt_throttling),
+        ("EVL gravity", &machine.evl_gravity),
+        ("hypervisor", &machine.hypervisor),
+        ("container", &machine.container),
+        ("boot id", &machine.boot_id),
+    ];
+    let value = |(name, value): (&'static str, &Option<String>)| Some((name, value.clone()?));
+    known
+        .into_iter()
+        .filter_map(value)
+        .map(|(name, v)| (name, if v.is_empty() { "none".to_owned() } else { v }))
+        .collect()
+}
+
+/// What was asked for.
+pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
+    let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
+    let mut facts = vec![
+        ("probe", scenario.probe.clone()),
+        ("CPUs", scenario.cpus.clone().unwrap_or_else(|| "every online CPU".to_owned())),
+        ("policy", scenario.policy.clone()),
+        ("clock", scenario.clock.clone()),
+        ("wait", scenario.wait.clone()),
+        ("offset between CPUs", unsigned(scenario.offset_ns)),
+        ("spikes above", format_ns(scenario.threshold_ns)),
+        ("CPUs held awake", yes_no(scenario.hold_cpu_awake)),
+    ];
+    if !scenario.profiles.is_empty() {
+        facts.push(("profiles", scenario.profiles.join(", ")));
+    }
+    facts
+}
+
+/// What the kernel granted, each different grant once with the series that have it.
+pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
+    let mut grants: Vec<(String, Vec<&str>)> = Vec::new();
+    for line in lines {
+        let granted = &line.series.granted;
+        let grant = format!(
+            "policy {}, on CPUs {}, memory {}, timer slack {}, {}; the probe's own floor is {}",
+            granted.policy,
+            granted.cpus,
+            if granted.memory_locked { "locked" } else { "not locked" },
+            unsigned(granted.timer_slack_ns),
+            granted
+                .cpu_awake
+                .as_ref()
+                .map_or_else(|| "idle states as found".to_owned(), |by| format!("held awake by {by}")),
+            unsigned(line.series.floor_ns),
+        );
+        match grants.iter_mut().find(|(known, _)| *known == grant) {
+            Some((_, names)) => names.push(&line.name),
+            None => grants.push((grant, vec![&line.name])),
+        }
+    }
+    let names = |names: Vec<&str>| match names[..] {
+        [] | [_] | [_, _] | [_, _, _] => names.join("; "),
+        [first, .., last] => format!("{first} to {last} ({})", names.len()),
+    };
+    grants.into_iter().map(|(grant, of)| (names(of), grant)).collect()
+}
+
+/// A finding with its state in words.
+pub struct FindingView<'a> {
+    /// The finding.
+    pub of: &'a Finding,
+    /// Class for the style sheet, with its mark.
+    pub class: &'static str,
+    /// The state in words.
+    pub word: &'static str,
+}
+
+/// The findings that ask for something, and the others; each the worst first.
+pub fn findings(record: &Record) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>) {
+    let mut all: Vec<FindingView> = record
+        .findings
+        .iter()
+        .map(|of| {
+            let (class, word) = match of.state {
+                FindingState::Fail => ("fail", "costs punctuality"),
+                FindingState::Warn => ("warn", "may cost punctuality"),
+                FindingState::Unknown => ("unknown", "could not be read"),
+                FindingState::Ok => ("pass", "as it should be"),
+                FindingState::NotApplicable => ("absent", "not on this machine"),
+            };
+            FindingView { of, class, word }
+        })
+        .collect();
+    let rank = |class: &str| ["fail", "warn", "unknown", "pass", "absent"].iter().position(|c| *c == class);
+    all.sort_by_key(|finding| rank(finding.class));
+    all.into_iter().partition(|finding| matches!(finding.of.state, FindingState::Fail | FindingState::Warn))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::lines::lines;
+    use record::{Granted, Series};
+
+    #[test]
+    fn equal_grants_are_said_once() {
+        let series = |cpu, policy: &str| Series {
+            phase: "rest".into(),
+            cpu: Some(cpu),
+            granted: Granted { policy: policy.into(), ..Granted::default() },
+            ..Series::default()
+        };
+        let series = (0..5).map(|cpu| series(cpu, "fifo:90")).chain([series(5, "other")]).collect();
+        let record = Record { series, ..Record::default() };
+        let granted = granted(&lines(&record));
+        assert_eq!(
+            granted.iter().map(|g| g.0.as_str()).collect::<Vec<_>>(),
+            ["CPU 0, rest to CPU 4, rest (5)", "CPU 5, rest"]
+        );
+        assert!(granted[1].1.starts_with("policy other,"), "{}", granted[1].1);
+    }
+
+    #[test]
+    fn a_load_that_had_no_time_has_no_rate() {
+        let phase = Phase { loads: vec![LoadProof { operations: 5, ..LoadProof::default() }], ..Phase::default() };
+        let record = Record { phases: vec![phase], ..Record::default() };
+        let load = &phases(&record)[0].loads[0];
+        assert_eq!((load.rate.as_str(), load.share.as_str()), ("-", "-"));
+    }
+
+    #[test]
+    fn what_asks_for_something_comes_first() {
+        let finding = |state| Finding { state, ..Finding::default() };
+        use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
+        let record =
+            Record { findings: [Ok, Warn, NotApplicable, Fail, Unknown].map(finding).into(), ..Record::default() };
+        let (open, rest) = findings(&record);
+        assert_eq!(open.iter().map(|f| f.class).collect::<Vec<_>>(), ["fail", "warn"]);
+        assert_eq!(rest.iter().map(|f| f.class).collect::<Vec<_>>(), ["unknown", "pass", "absent"]);
+    }
+}

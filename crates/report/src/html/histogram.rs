@@ -1,0 +1,240 @@
+//! How often the machine was how late: counts over lateness, both logarithmic, every series in one chart.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use analysis::format_ns;
+
+use super::{
+    figure::{Figure, Table},
+    lines::Line,
+    svg::{self, Axis, Frame, Path, Tick, number},
+    text,
+};
+
+/// Bins a decade: 12 % wide each.
+const PER_DECADE: f64 = 20.0;
+const HEIGHT: f64 = 400.0;
+const BOTTOM: f64 = 346.0;
+/// Room for what has no place on a logarithmic axis.
+const GUTTER: f64 = 64.0;
+
+/// One series, as it is drawn.
+struct Binned<'a, 'b> {
+    line: &'b Line<'a>,
+    /// Count by bin; bin `b` holds `10^(b/20) ns` up to the next.
+    bins: BTreeMap<i32, u64>,
+    /// Wake-ups before their deadline.
+    early: u64,
+    /// On time or late, by less than the axis begins with.
+    under: u64,
+}
+
+/// The chart of all `lines`, from their raw histograms.
+pub fn figure(lines: &[Line]) -> Figure {
+    let smallest = lines.iter().filter_map(|l| l.series.raw.iter().map(|(v, _)| v).find(|&v| v > 0)).min();
+    let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
+    let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
+    let has_early = binned.iter().any(|b| b.early > 0);
+    let mut lead = "One entry a wake-up (raw). Both axes are logarithmic: a lone late wake-up stays visible beside \
+                    millions of good ones. A long, thin tail to the right is what makes deadlines fail."
+        .to_owned();
+    if has_early {
+        lead.push_str(" Wake-ups before their deadline stand apart, at the far left.");
+    }
+    let empty = binned.iter().all(|b| b.bins.is_empty() && b.early + b.under == 0);
+    let svg = if empty { String::new() } else { draw(&binned, floor_ns) };
+    Figure { id: "histogram", title: "How late, how often", lead, svg, table: table(lines) }
+}
+
+fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
+    let mut out = Binned { line, bins: BTreeMap::new(), early: 0, under: 0 };
+    for (value_ns, count) in line.series.raw.iter() {
+        let slot = match value_ns {
+            v if v < 0 => &mut out.early,
+            v if v < floor_ns => &mut out.under,
+            v => out.bins.entry(((v as f64).log10() * PER_DECADE + 1e-9).floor() as i32).or_default(),
+        };
+        *slot = slot.saturating_add(count);
+    }
+    out
+}
+
+fn draw(binned: &[Binned], floor_ns: i64) -> String {
+    let early = binned.iter().any(|b| b.early > 0);
+    let under = binned.iter().any(|b| b.under > 0);
+    let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
+    let lo = (floor_ns as f64).log10();
+    let last = binned.iter().filter_map(|b| b.bins.keys().last()).max().map_or(lo, |&b| f64::from(b + 1) / PER_DECADE);
+    let x = Axis { lo, hi: last.max(lo + 1.0), from: svg::LEFT + gutters, to: svg::RIGHT };
+    let most = binned.iter().flat_map(|b| b.bins.values().copied().chain([b.early, b.under])).max().unwrap_or(1);
+    let y = Axis { lo: -0.2, hi: svg::step_above(most as f64).max(1.0), from: BOTTOM, to: svg::TOP };
+
+    let mut body = String::new();
+    for b in binned {
+        outline(&mut body, b, x, y);
+    }
+    let mut at = svg::LEFT;
+    let under_label = format!("< {}", format_ns(floor_ns));
+    for (shown, label, count) in
+        [(early, "early", (|b| b.early) as fn(&Binned) -> u64), (under, under_label.as_str(), |b| b.under)]
+    {
+        if shown {
+            gutter(&mut body, binned, at, y, label, count);
+            at += GUTTER;
+        }
+    }
+    maxima(&mut body, binned, x);
+    Frame {
+        id: "histogram",
+        title: "Histogram of lateness",
+        summary: "Count of wake-ups by lateness, one line a series, both axes logarithmic. The table below holds the figures.",
+        height: HEIGHT,
+        x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), "lateness"),
+        y: (y, count_ticks(y.hi), "wake-ups"),
+        data: "data-bins=\"20\"",
+    }
+    .draw(&body)
+}
+
+fn count_ticks(hi: f64) -> Vec<Tick> {
+    svg::log_ticks(0.0, hi, |count| text::grouped(count.round() as u64))
+}
+
+/// The outline of a series' bins; where there is nothing it lies on the base line.
+fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
+    let mut path = Path::default();
+    let mut points = String::new();
+    let mut end = None;
+    for (&bin, &count) in &b.bins {
+        let (from, to) = (x.at(f64::from(bin) / PER_DECADE), x.at(f64::from(bin + 1) / PER_DECADE));
+        if end != Some(bin) {
+            if end.is_some() {
+                path.up_or_down(y.from);
+            }
+            path.move_to(from, y.from);
+        }
+        path.up_or_down(y.at((count as f64).log10())).across(to);
+        end = Some(bin + 1);
+        let _ = write!(points, "{bin}:{count} ");
+    }
+    if path.is_empty() {
+        return;
+    }
+    path.up_or_down(y.from);
+    let (index, class, name) = (b.line.index, b.line.class(), svg::escape(&b.line.name));
+    let _ = write!(
+        out,
+        "<path class=\"line area {class}\" data-s=\"{index}\" data-n=\"{name}\" data-p=\"{}\" d=\"{}\"/>",
+        points.trim_end(),
+        path.d()
+    );
+}
+
+/// Counts that have no place on the logarithmic axis, a bar a series.
+fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, count: impl Fn(&Binned) -> u64) {
+    let middle = number(from + GUTTER / 2.0 - 6.0);
+    let _ = write!(
+        out,
+        "<path class=\"axis\" d=\"M{} {}h{}\"/><text class=\"tick\" x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+        number(from),
+        number(y.from),
+        number(GUTTER - 12.0),
+        number(y.from + 20.0),
+        svg::escape(label)
+    );
+    let step = (GUTTER - 16.0) / binned.len() as f64;
+    for (i, b) in binned.iter().enumerate().filter(|(_, b)| count(b) > 0) {
+        let (x, top) = (from + 2.0 + step * (i as f64 + 0.5), y.at((count(b) as f64).log10()));
+        let _ = write!(
+            out,
+            "<path class=\"line {}\" data-s=\"{}\" d=\"M{} {}V{}\"><title>{}, {}: {}</title></path>",
+            b.line.class().replace(" d", " solid d"),
+            b.line.index,
+            number(x),
+            number(y.from),
+            number(top),
+            svg::escape(&b.line.name),
+            svg::escape(label),
+            text::grouped(count(b))
+        );
+    }
+}
+
+/// The largest lateness of the named series: a stem from the axis to its label, the labels below one another.
+fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
+    let mut named: Vec<(&Line, i64)> =
+        binned.iter().filter(|b| b.line.named).filter_map(|b| Some((b.line, b.line.series.max_ns?))).collect();
+    named.retain(|(_, max_ns)| *max_ns > 0);
+    named.sort_by_key(|(_, max_ns)| *max_ns);
+    for (row, (line, max_ns)) in named.iter().enumerate() {
+        let at = x.at((*max_ns as f64).log10());
+        let y = svg::TOP + 14.0 + 15.0 * row as f64;
+        let (anchor, side) = if at > (x.from + x.to) / 2.0 { ("end", -5.0) } else { ("start", 5.0) };
+        let _ = write!(
+            out,
+            "<g class=\"mark {}\" data-s=\"{}\"><path d=\"M{at:.1} {BOTTOM}V{}\"/>\
+             <text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}: max {}</text></g>",
+            line.class(),
+            line.index,
+            number(y - 4.0),
+            number(at + side),
+            number(y),
+            svg::escape(&line.name),
+            format_ns(*max_ns)
+        );
+    }
+}
+
+fn table(lines: &[Line]) -> Table {
+    const EDGES: [i64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let head = ["series", "early", "to 1 us", "to 10 us", "to 100 us", "to 1 ms", "to 10 ms", "to 100 ms", "above"];
+    Table::of_series("Wake-ups by lateness (raw)", &head, lines, |line| {
+        let mut counts = [0u64; 8];
+        for (value_ns, count) in line.series.raw.iter() {
+            let column = if value_ns < 0 { 0 } else { 1 + EDGES.iter().filter(|&&edge| value_ns > edge).count() };
+            counts[column] = counts[column].saturating_add(count);
+        }
+        counts.map(text::grouped).to_vec()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::lines::lines;
+    use record::{Record, Series};
+
+    fn record(values: &[(i64, u64)]) -> Record {
+        let mut series = Series { phase: "rest".into(), cpu: Some(0), ..Series::default() };
+        for &(value_ns, count) in values {
+            series.raw.add(value_ns, count);
+        }
+        series.max_ns = values.iter().map(|v| v.0).max();
+        Record { series: vec![series], ..Record::default() }
+    }
+
+    #[test]
+    fn every_wake_up_has_a_place() {
+        let record = record(&[(-400, 3), (0, 5), (99, 2), (100, 7), (1_000, 11), (9_000_000_000_000, 1)]);
+        let lines = lines(&record);
+        let b = bin(&lines[0], 100);
+        assert_eq!((b.early, b.under, b.bins.values().sum::<u64>()), (3, 7, 19));
+        assert_eq!(b.bins.keys().copied().collect::<Vec<_>>(), [40, 60, 259]);
+        let figure = figure(&lines);
+        assert!(figure.svg.contains("early: 3") && figure.svg.contains("CPU 0, rest: max 9000 s"), "{}", figure.svg);
+        assert_eq!(figure.table.rows[0].cells[1..], ["3", "25", "0", "0", "0", "0", "0", "1"].map(str::to_owned)[..]);
+    }
+
+    #[test]
+    fn one_bucket_is_one_tower() {
+        let record = record(&[(5_000, 1)]);
+        let figure = figure(&lines(&record));
+        assert_eq!(figure.svg.matches("data-p=\"73:1\"").count(), 1, "{}", figure.svg);
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        assert!(figure(&lines(&record(&[]))).svg.is_empty());
+        assert!(figure(&[]).svg.is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! How each series is drawn: the same colour, dash and name in every chart, in the key and in the tables.
+
+use record::{Record, Series};
+
+/// Colours in the style sheet.
+const HUES: usize = 7;
+/// Dash patterns in the style sheet.
+const DASHES: usize = 4;
+/// Up to here lines differ by dash as well; beyond, they are thin and the script tells them apart.
+const FEW: usize = 12;
+/// Up to here every line is named in the chart; beyond, the worst of each phase.
+const NAMED: usize = 6;
+
+/// A series with its looks.
+pub struct Line<'a> {
+    /// What it shows.
+    pub series: &'a Series,
+    /// Its number in the record; the script knows it by this.
+    pub index: usize,
+    /// `CPU 1, load`.
+    pub name: String,
+    /// Whether its name stands in the charts.
+    pub named: bool,
+    /// When its phase began, s after the run began.
+    pub start_s: f64,
+    hue: usize,
+    dash: usize,
+    thin: bool,
+}
+
+impl Line<'_> {
+    /// Classes for the style sheet.
+    pub fn class(&self) -> String {
+        format!("h{} d{}{}", self.hue, self.dash, if self.thin { " thin" } else { "" })
+    }
+
+    /// The mark of its spikes, around the point where the pen is.
+    pub fn marker(&self) -> &'static str {
+        ["m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z", "m-2.7-2.7h5.4v5.4h-5.4z", "m0-3.6l3.6 6.3h-7.2z", "m0-4l4 4l-4 4l-4-4z"]
+            [self.dash % DASHES]
+    }
+
+    /// A sample of the line for the key and the tables.
+    pub fn swatch(&self) -> String {
+        format!(
+            "<svg class=\"swatch\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line {}\" d=\"M1 5H25\"/></svg>",
+            self.class()
+        )
+    }
+}
+
+/// All series of a record with their looks.
+///
+/// With several phases the colour tells the phase and the dash the CPU; with one phase both tell the CPU.
+pub fn lines(record: &Record) -> Vec<Line<'_>> {
+    let mut phases: Vec<&str> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
+    let mut roles: Vec<&str> = Vec::new();
+    for series in &record.series {
+        note(&mut phases, &series.phase);
+        note(&mut roles, &series.role);
+    }
+    phases.retain(|phase| record.series.iter().any(|series| series.phase == *phase));
+    let worst = |phase: &str| {
+        let of_phase = record.series.iter().enumerate().filter(|(_, s)| s.phase == phase && s.max_ns.is_some());
+        of_phase.max_by_key(|(_, s)| s.max_ns).map(|(i, _)| i)
+    };
+    let named: Vec<usize> = if record.series.len() <= NAMED {
+        (0..record.series.len()).collect()
+    } else {
+        phases.iter().filter_map(|phase| worst(phase)).take(NAMED).collect()
+    };
+
+    let mut ranks = vec![0; phases.len()];
+    let mut out = Vec::with_capacity(record.series.len());
+    for (index, series) in record.series.iter().enumerate() {
+        let phase = phases.iter().position(|p| *p == series.phase).unwrap_or_default();
+        let rank = ranks[phase];
+        ranks[phase] += 1;
+        let role = if roles.len() > 1 { format!(", {}", series.role) } else { String::new() };
+        out.push(Line {
+            series,
+            index,
+            name: format!("{}, {}{role}", series.place(), series.phase),
+            named: named.contains(&index),
+            start_s: record.phase(&series.phase).map_or(0.0, |phase| phase.start_ns as f64 / 1e9),
+            hue: if phases.len() > 1 { phase } else { rank } % HUES,
+            dash: if record.series.len() <= FEW { rank % DASHES } else { 0 },
+            thin: record.series.len() > FEW && !named.contains(&index),
+        });
+    }
+    out
+}
+
+fn note<'a>(seen: &mut Vec<&'a str>, name: &'a str) {
+    if !seen.contains(&name) {
+        seen.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(cpus: u32, phases: &[&str]) -> Record {
+        let mut record = Record::default();
+        for phase in phases {
+            for cpu in 0..cpus {
+                let max_ns = Some(i64::from(cpu));
+                record.series.push(Series { phase: (*phase).into(), cpu: Some(cpu), max_ns, ..Series::default() });
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn colour_is_the_phase_and_dash_the_cpu() {
+        let record = record(2, &["rest", "load"]);
+        let classes: Vec<_> = lines(&record).iter().map(Line::class).collect();
+        assert_eq!(classes, ["h0 d0", "h0 d1", "h1 d0", "h1 d1"]);
+    }
+
+    #[test]
+    fn with_one_phase_colour_is_the_cpu() {
+        let classes: Vec<_> = lines(&record(3, &["rest"])).iter().map(Line::class).collect();
+        assert_eq!(classes, ["h0 d0", "h1 d1", "h2 d2"]);
+    }
+
+    #[test]
+    fn of_many_the_worst_of_each_phase_is_named() {
+        let record = record(128, &["rest", "load"]);
+        let lines = lines(&record);
+        let named: Vec<_> = lines.iter().filter(|line| line.named).map(|line| line.name.as_str()).collect();
+        assert_eq!(named, ["CPU 127, rest", "CPU 127, load"]);
+        assert_eq!(lines.iter().filter(|line| line.thin).count(), 254);
+    }
+}

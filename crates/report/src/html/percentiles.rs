@@ -1,0 +1,219 @@
+//! How late at most, for all but one wake-up in ten, a hundred, a thousand …: the percentile curve.
+
+use std::fmt::Write;
+
+use analysis::{Summary, format_ns};
+use record::{Histogram, UseVerdict};
+
+use super::{
+    figure::{Figure, Table},
+    lines::Line,
+    svg::{self, Axis, Frame, Path, Tick, number},
+    text,
+};
+
+const HEIGHT: f64 = 400.0;
+const BOTTOM: f64 = 346.0;
+
+/// The chart of all `lines`, from their corrected histograms, with the limits of `uses`.
+pub fn figure(lines: &[Line], uses: &[UseVerdict]) -> Figure {
+    let mut lead =
+        "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A \
+                    flat line is a punctual machine. Deadlines that a late wake-up ran over are counted (corrected). \
+                    A curve ends at one in all deadlines seen; beyond that these samples say nothing."
+            .to_owned();
+    let below = lines.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| v <= 0));
+    if below {
+        lead.push_str(" Where deadlines were met early or to the nanosecond, the curve lies on the base line.");
+    }
+    let some: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
+    let svg = if some.is_empty() { String::new() } else { draw(&some, uses) };
+    Figure { id: "percentiles", title: "Lateness by percentile", lead, svg, table: table(lines) }
+}
+
+fn draw(lines: &[&Line], uses: &[UseVerdict]) -> String {
+    let most = lines.iter().map(|l| l.series.corrected.total()).max().unwrap_or(1);
+    let x = Axis { lo: 0.0, hi: (most as f64).log10().max(1.0), from: svg::LEFT, to: svg::RIGHT };
+    let values = lines.iter().flat_map(|l| l.series.corrected.iter().map(|(v, _)| v));
+    let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
+
+    let mut body = limits(uses, x, y);
+    let step_px = if lines.len() > 32 { 5.0 } else { 2.0 };
+    for line in lines {
+        let steps = steps(&line.series.corrected, (x.hi - x.lo) / (x.to - x.from) * step_px);
+        curve(&mut body, line, &steps, x, y);
+    }
+    names(&mut body, lines, x, y);
+    Frame {
+        id: "percentiles",
+        title: "Lateness by percentile",
+        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line a series. The table below \
+                  holds the figures.",
+        height: HEIGHT,
+        x: (x, percent_ticks(x.hi), "share of deadlines met with this lateness or less"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
+        data: "data-nines",
+    }
+    .draw(&body)
+}
+
+fn percent_ticks(hi: f64) -> Vec<Tick> {
+    let nines = (1..=hi.floor() as u32).map(f64::from);
+    [0.0, 2f64.log10()].into_iter().chain(nines).map(|at| Tick { at, label: text::percent(at) }).collect()
+}
+
+/// Where the curve rises: nines (`-log10(1 - p)`), and the lateness from there on, ns. Read every `step` nines and at
+/// the end, so the largest value is always among them.
+fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
+    let total = corrected.total();
+    let end = (total as f64).log10();
+    let mut out: Vec<(f64, i64)> = Vec::new();
+    let mut buckets = corrected.iter();
+    let (mut value_ns, mut seen) = (0, 0u64);
+    let mut nines = 0.0;
+    loop {
+        // How many of the counts lie at or below the percentile: all but one in 10^nines.
+        let rank = total.saturating_sub((total as f64 / 10f64.powf(nines)).floor() as u64).max(1);
+        while seen < rank {
+            let Some((value, count)) = buckets.next() else { break };
+            (value_ns, seen) = (value, seen.saturating_add(count));
+        }
+        if out.last().is_none_or(|&(_, last)| last != value_ns) {
+            out.push((nines, value_ns));
+        }
+        if nines >= end {
+            break;
+        }
+        nines = (nines + step).min(end);
+    }
+    if let Some((largest, _)) = corrected.iter().next_back().filter(|(v, _)| *v > value_ns) {
+        out.push((end, largest));
+    }
+    out
+}
+
+fn curve(out: &mut String, line: &Line, steps: &[(f64, i64)], x: Axis, y: Axis) {
+    let mut path = Path::default();
+    let mut points = String::new();
+    for (i, &(nines, value_ns)) in steps.iter().enumerate() {
+        let (px, py) = (x.at(nines), y.at(svg::decades(value_ns as f64, y.lo)));
+        if i == 0 {
+            path.move_to(px, py);
+        } else {
+            path.across(px).up_or_down(py);
+        }
+        let _ = write!(points, "{nines:.3}:{value_ns} ");
+    }
+    let end = (line.series.corrected.total() as f64).log10();
+    path.across(x.at(end));
+    let _ = write!(
+        out,
+        "<path class=\"line {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" data-end=\"{end:.3}\" d=\"{}\"/>",
+        line.class(),
+        line.index,
+        svg::escape(&line.name),
+        points.trim_end(),
+        path.d()
+    );
+}
+
+/// The names of the lines, at their right ends.
+fn names(out: &mut String, lines: &[&Line], x: Axis, y: Axis) {
+    let named: Vec<_> = lines
+        .iter()
+        .filter(|line| line.named)
+        .filter_map(|line| Some((line, line.series.corrected.iter().next_back()?.0)))
+        .collect();
+    let wanted: Vec<f64> = named.iter().map(|(_, max)| y.at(svg::decades(*max as f64, y.lo)) + 4.0).collect();
+    for ((line, _), at) in named.iter().zip(svg::spread(&wanted, 15.0, y.to + 4.0, y.from)) {
+        let _ = write!(
+            out,
+            "<g class=\"mark {}\" data-s=\"{}\"><text x=\"{}\" y=\"{}\">{}</text></g>",
+            line.class(),
+            line.index,
+            number(x.to + 10.0),
+            number(at),
+            svg::escape(&line.name)
+        );
+    }
+}
+
+/// The limits of the uses as lines across the chart. Those too near to be told apart share a name.
+fn limits(uses: &[UseVerdict], x: Axis, y: Axis) -> String {
+    let height = |limit_ns: i64| y.at(svg::decades(limit_ns as f64, y.lo));
+    let mut shown: Vec<&UseVerdict> =
+        uses.iter().filter(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10())).collect();
+    shown.sort_by_key(|u| u.limit_ns);
+    let mut out = String::new();
+    for group in shown.chunk_by(|a, b| (height(a.limit_ns) - height(b.limit_ns)).abs() < 14.0) {
+        let [first, others @ ..] = group else { continue };
+        for one in group {
+            let at = number(height(one.limit_ns));
+            let _ = write!(out, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
+        }
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        let highest = height(group.last().map_or(0, |u| u.limit_ns));
+        let _ = write!(
+            out,
+            "<text class=\"limit\" x=\"{}\" y=\"{}\">{} limit: {}{more}</text>",
+            number(x.from + 6.0),
+            number(highest - 4.0),
+            format_ns(first.limit_ns),
+            svg::escape(&first.title)
+        );
+    }
+    out
+}
+
+fn table(lines: &[Line]) -> Table {
+    let mut head = vec!["series"];
+    head.extend(Summary::default().percentiles().map(|(name, _)| name));
+    head.extend(["max", "deadlines"]);
+    let caption =
+        "Lateness that a share of the deadlines did not exceed (corrected); a dash where there are too few of them";
+    Table::of_series(caption, &head, lines, |line| {
+        let figures = Summary::of(line.series);
+        let times = figures.percentiles().into_iter().map(|(_, value_ns)| value_ns).chain([figures.max_ns]);
+        let mut cells: Vec<String> = times.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)).collect();
+        cells.push(text::grouped(line.series.corrected.total()));
+        cells
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_reads_as_the_percentiles_do() {
+        let mut h = Histogram::default();
+        (1..=1000).for_each(|v| h.record(v));
+        let steps = steps(&h, 0.01);
+        for percent in [50.0, 90.0, 99.0, 99.8] {
+            let nines = -(1.0f64 - percent / 100.0).log10();
+            let read = steps.iter().take_while(|(at, _)| *at <= nines + 1e-9).last().unwrap().1;
+            assert!((h.percentile(percent).unwrap() - read).abs() <= 12, "{percent}: {read}");
+        }
+        assert_eq!(steps.last(), Some(&(3.0, 1000)));
+    }
+
+    #[test]
+    fn the_largest_value_is_the_end_of_the_curve() {
+        for values in [vec![7], vec![-3, -3, 9], vec![1; 50]] {
+            let mut h = Histogram::default();
+            values.iter().for_each(|&v| h.record(v));
+            assert_eq!(steps(&h, 0.02).last().map(|s| s.1), values.iter().copied().max());
+        }
+    }
+
+    #[test]
+    fn limits_too_near_share_a_name() {
+        let y = Axis { lo: 3.0, hi: 7.0, from: 346.0, to: 24.0 };
+        let uses: Vec<UseVerdict> = [(50_000, "A"), (51_000, "B"), (1_000_000, "C"), (1, "off the axis"), (-4, "none")]
+            .map(|(limit_ns, title)| UseVerdict { limit_ns, title: title.into(), ..UseVerdict::default() })
+            .into();
+        let drawn = limits(&uses, y, y);
+        assert_eq!(drawn.matches("<path").count(), 3);
+        assert!(drawn.contains("50 us limit: A and 1 more<") && drawn.contains("1 ms limit: C<"), "{drawn}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Figures and commands as text.
+
+/// Marks of a lateness axis: whole numbers with their unit.
+pub fn tick_ns(ns: f64) -> String {
+    let (size, unit) =
+        [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(s, _)| ns >= *s).unwrap_or((1.0, "ns"));
+    format!("{} {unit}", grouped((ns / size).round() as u64))
+}
+
+/// Marks of a time axis, from seconds: `0`, `200 ms`, `30 s`, `5 min`, `6 h`, `2 d`.
+pub fn clock(seconds: f64) -> String {
+    let sizes = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")];
+    match sizes.into_iter().find(|(size, _)| seconds >= size * 0.999_999) {
+        Some((size, unit)) => format!("{} {unit}", (seconds / size * 100.0).round() / 100.0),
+        None => "0".to_owned(),
+    }
+}
+
+/// A count with its thousands apart: `1,234,567`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count with its noun: `1 use`, `2,000 uses`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// A percentile by how many nines it has, from `-log10(1 - p)`: `50 %`, `99.9 %`.
+pub fn percent(nines: f64) -> String {
+    let digits = (nines.ceil() as usize).saturating_sub(2);
+    let mut out = format!("{:.*}", digits.min(16), 100.0 - 100.0 * 10f64.powf(-nines));
+    out.push_str(" %");
+    out
+}
+
+/// The text with a capital in front and a full stop behind.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let Some(first) = letters.next() else { return String::new() };
+    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
+}
+
+/// One quantity as a share of another: `187 %`; a dash where the whole is 0.
+pub fn percent_of(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
+}
+
+/// A command line that a POSIX shell reads back as exactly these words.
+pub fn shell_command(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_whole() {
+        let texts = [100.0, 2e3, 5e5, 1e6, 1e9, 1e13].map(tick_ns);
+        assert_eq!(texts, ["100 ns", "2 us", "500 us", "1 ms", "1 s", "10,000 s"]);
+        assert_eq!(
+            [0.0, 0.2, 30.0, 90.0, 21600.0, 172_800.0].map(clock),
+            ["0", "200 ms", "30 s", "1.5 min", "6 h", "2 d"]
+        );
+    }
+
+    #[test]
+    fn percentiles_show_their_nines() {
+        let texts = [0.0, 2f64.log10(), 1.0, 2.0, 3.0, 5.0].map(percent);
+        assert_eq!(texts, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.999 %"]);
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([counted(1, "use"), counted(2000, "use")], ["1 use", "2,000 uses"]);
+    }
+
+    #[test]
+    fn sentences_begin_and_end() {
+        assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
+    }
+
+    #[test]
+    fn the_shell_reads_the_words_back() {
+        let words = ["punctual", "a b", "it's", "", "$(id)", "~", "x\ny", "--period=1ms"].map(str::to_owned);
+        let script = format!("printf '%s\\0' {}", shell_command(&words));
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), words.clone().map(|word| word + "\0").concat());
+        assert_eq!(shell_command(&words[..1]), "punctual");
+    }
+}

@@ -1,0 +1,305 @@
+//! When the machine was late: the largest lateness of each moment of the run, and the spikes.
+
+use std::{collections::HashSet, fmt::Write};
+
+use analysis::{format_duration, format_ns};
+use record::{Maxima, Record};
+
+use super::{
+    figure::{Figure, Table},
+    lines::Line,
+    svg::{self, Axis, Frame, Path, number},
+    text,
+};
+
+const HEIGHT: f64 = 330.0;
+const BOTTOM: f64 = 276.0;
+/// Dots drawn at most; the smallest are left out first.
+const DOTS: usize = 4000;
+
+/// The chart of the largest lateness of each window.
+pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
+    let columns = if lines.len() > 32 { 100 } else { 370 };
+    let longest = lines.iter().map(|l| l.series.maxima.max_ns.len()).max().unwrap_or(0);
+    let together = longest.div_ceil(columns).max(1);
+    let window_ns = lines.iter().map(|l| l.series.maxima.window_ns).max().unwrap_or(0);
+    let step_ns = window_ns.saturating_mul(together as u64);
+    let lead = format!(
+        "Each step is the largest lateness within {} (raw). A level that rises with the load is the load's doing; lone \
+         peaks at a steady distance hint at something periodic in the machine.",
+        format_duration(step_ns)
+    );
+    let values = || lines.iter().flat_map(|l| l.series.maxima.max_ns.iter().copied().flatten());
+    let svg = if values().next().is_none() {
+        String::new()
+    } else {
+        let (x, y) = (run_axis(record, lines), svg::lateness_axis(values(), 10.0, BOTTOM, svg::TOP));
+        let mut body = phases(record, lines, x);
+        for line in lines {
+            steps(&mut body, line, together, x, y);
+        }
+        frame("maxima", "Largest lateness over time", "data-time", x, y).draw(&body)
+    };
+    Figure { id: "maxima", title: "Largest lateness over time", lead, svg, table: maxima_table(lines) }
+}
+
+/// The chart of all spikes that the record kept, with the worst `worst` of them as a table.
+pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
+    let threshold_ns = record.scenario.threshold_ns;
+    let total = lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.series.spikes_total));
+    let kept: usize = lines.iter().map(|l| l.series.spikes.len()).sum();
+    let x = run_axis(record, lines);
+    let values = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| s.lateness_ns)).chain([threshold_ns]);
+    let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
+    let (dots, drawn) = dots(lines, x, y);
+
+    let mut lead = format!("{} above the threshold of {}.", text::counted(total, "wake-up"), format_ns(threshold_ns));
+    if (kept as u64) < total {
+        let _ = write!(lead, " The record keeps the worst of each series: {}.", text::grouped(kept as u64));
+    }
+    if drawn < kept {
+        let _ =
+            write!(lead, " Those that would hide one another are drawn once: {} dots.", text::grouped(drawn as u64));
+    }
+    let svg = if kept == 0 {
+        String::new()
+    } else {
+        let at = number(y.at(svg::decades(threshold_ns as f64, y.lo)));
+        let mut body = phases(record, lines, x);
+        let _ = write!(body, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
+        body.push_str(&dots);
+        frame("spikes", "Spikes over time", "data-time data-dots", x, y).draw(&body)
+    };
+    Figure { id: "spikes", title: "Spikes", lead, svg, table: worst_table(lines, worst) }
+}
+
+fn frame<'a>(id: &'a str, title: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {
+    Frame {
+        id,
+        title,
+        summary: "Lateness on a logarithmic axis over the time of the run, one line or mark a series. The table below \
+                  holds the figures.",
+        height: HEIGHT,
+        x: (x, svg::time_ticks(x.hi), "time since the run began"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
+        data,
+    }
+}
+
+/// The whole run, in seconds.
+fn run_axis(record: &Record, lines: &[Line]) -> Axis {
+    let of_phases = record.phases.iter().map(|p| (p.start_ns as f64 + p.duration_ns as f64) / 1e9);
+    let of_maxima = lines.iter().map(|l| l.start_s + l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima));
+    let of_spikes = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| l.start_s + s.at_ns as f64 / 1e9));
+    let end = of_phases.chain(of_maxima).chain(of_spikes).fold(0.0, f64::max);
+    Axis { lo: 0.0, hi: if end > 0.0 { end } else { 1.0 }, from: svg::LEFT, to: svg::RIGHT }
+}
+
+fn window_s(maxima: &Maxima) -> f64 {
+    maxima.window_ns as f64 / 1e9
+}
+
+/// Where each phase begins, with its name.
+fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
+    let mut out = String::new();
+    let mut free_from = 0.0;
+    for phase in &record.phases {
+        if !lines.iter().any(|line| line.series.phase == phase.name) {
+            continue;
+        }
+        let at = x.at(phase.start_ns as f64 / 1e9);
+        let _ = write!(out, "<path class=\"phase\" d=\"M{} {}V{BOTTOM}\"/>", number(at), number(svg::TOP - 4.0));
+        let loads =
+            if phase.asked_loads.is_empty() { String::new() } else { format!(": {}", phase.asked_loads.join(", ")) };
+        let mut label = format!("{}{loads}", phase.name);
+        let room = ((x.to - at) / 6.2) as usize;
+        if label.chars().count() > room.max(8) {
+            label = label.chars().take(room.max(8) - 1).chain(['…']).collect();
+        }
+        if at >= free_from {
+            let (left, top) = (number(at + 5.0), number(svg::TOP + 4.0));
+            let _ = write!(out, "<text class=\"phase\" x=\"{left}\" y=\"{top}\">{}</text>", svg::escape(&label));
+            free_from = at + label.chars().count() as f64 * 6.2 + 8.0;
+        }
+    }
+    out
+}
+
+/// The largest of each `together` windows, as a stepped line with gaps where nothing was measured.
+fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
+    let width_s = window_s(&line.series.maxima) * together as f64;
+    let mut path = Path::default();
+    let mut points = String::new();
+    let mut drawing = false;
+    let mut end_s = line.start_s;
+    for (i, windows) in line.series.maxima.max_ns.chunks(together).enumerate() {
+        let from_s = line.start_s + i as f64 * width_s;
+        end_s = from_s + windows.len() as f64 * window_s(&line.series.maxima);
+        let Some(max_ns) = windows.iter().copied().flatten().max() else {
+            if drawing {
+                let _ = write!(points, "{from_s:.1}: ");
+            }
+            drawing = false;
+            continue;
+        };
+        let (from, to, at) = (x.at(from_s), x.at(end_s), y.at(svg::decades(max_ns as f64, y.lo)));
+        if drawing {
+            path.up_or_down(at).across(to);
+        } else {
+            path.move_to(from, at).across(to);
+        }
+        drawing = true;
+        let _ = write!(points, "{from_s:.1}:{max_ns} ");
+    }
+    if path.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<path class=\"line {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" data-end=\"{end_s:.1}\" d=\"{}\"/>",
+        line.class(),
+        line.index,
+        svg::escape(&line.name),
+        points.trim_end(),
+        path.d()
+    );
+}
+
+/// A dot a spike, those of a series that would hide one another drawn once; and how many were drawn.
+fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize) {
+    let all = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |spike| (line, spike)));
+    let mut worst_first: Vec<_> = all.collect();
+    worst_first.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
+    let mut taken = HashSet::new();
+    let mut by_line = vec![(Path::default(), String::new()); lines.len()];
+    for (line, spike) in worst_first {
+        let at_s = line.start_s + spike.at_ns as f64 / 1e9;
+        let (px, py) = (x.at(at_s), y.at(svg::decades(spike.lateness_ns as f64, y.lo)));
+        if taken.len() == DOTS || !taken.insert((line.index, (px / 2.0) as i32, (py / 2.0) as i32)) {
+            continue;
+        }
+        let Some((path, points)) = lines.iter().position(|l| l.index == line.index).and_then(|i| by_line.get_mut(i))
+        else {
+            continue;
+        };
+        path.move_to(px, py).raw(line.marker());
+        let _ = write!(points, "{at_s:.3}:{} ", spike.lateness_ns);
+    }
+    let mut out = String::new();
+    for (line, (path, points)) in lines.iter().zip(&by_line).filter(|(_, (path, _))| !path.is_empty()) {
+        let _ = write!(
+            out,
+            "<path class=\"dots {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" d=\"{}\"/>",
+            line.class(),
+            line.index,
+            svg::escape(&line.name),
+            points.trim_end(),
+            path.d()
+        );
+    }
+    (out, taken.len())
+}
+
+fn maxima_table(lines: &[Line]) -> Table {
+    let head = ["series", "windows", "of", "smallest", "median", "largest"];
+    Table::of_series("Largest lateness of each window (raw)", &head, lines, |line| {
+        let maxima = &line.series.maxima;
+        let mut seen: Vec<i64> = maxima.max_ns.iter().copied().flatten().collect();
+        seen.sort_unstable();
+        let show = |value: Option<&i64>| value.map_or_else(|| "-".to_owned(), |&ns| format_ns(ns));
+        vec![
+            text::grouped(seen.len() as u64),
+            format_duration(maxima.window_ns),
+            show(seen.first()),
+            show(seen.get(seen.len().saturating_sub(1) / 2)),
+            show(seen.last()),
+        ]
+    })
+}
+
+fn worst_table(lines: &[Line], worst: usize) -> Table {
+    let mut all: Vec<_> = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |s| (line, s))).collect();
+    all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
+    all.truncate(worst);
+    let row = |(line, spike): &(&Line, &record::Spike)| super::figure::Row {
+        swatch: line.swatch(),
+        cells: vec![
+            line.name.clone(),
+            format_ns(spike.lateness_ns),
+            format!("{:.3} s", spike.at_ns as f64 / 1e9),
+            format!("{:.3} s", line.start_s + spike.at_ns as f64 / 1e9),
+            spike.culprits.iter().map(culprit).collect::<Vec<_>>().join("; "),
+        ],
+    };
+    let head = ["series", "lateness", "in its phase at", "in the run at", "what ran instead"];
+    Table {
+        caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),
+        head: head.map(str::to_owned).into(),
+        rows: all.iter().map(row).collect(),
+    }
+}
+
+/// A culprit in words: its name where it has one, else all that is known of it.
+fn culprit(value: &serde_json::Value) -> String {
+    let name = ["name", "what", "comm", "text"].iter().find_map(|key| value.get(key).and_then(|v| v.as_str()));
+    name.or(value.as_str()).map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::lines::lines;
+    use record::{Series, Spike};
+
+    fn record(maxima: Vec<Option<i64>>, spikes: Vec<Spike>) -> Record {
+        let maxima = Maxima { window_ns: 1_000_000_000, max_ns: maxima };
+        let spikes_total = spikes.len() as u64;
+        let series = Series { phase: "rest".into(), cpu: Some(0), maxima, spikes, spikes_total, ..Series::default() };
+        Record { series: vec![series], ..Record::default() }
+    }
+
+    #[test]
+    fn a_long_run_keeps_its_maxima() {
+        let mut windows = vec![Some(5_000); 600_000];
+        windows[123_456] = Some(77_000_000);
+        windows[599_999] = Some(9_000_000);
+        let record = record(windows, vec![]);
+        let figure = maxima(&record, &lines(&record));
+        assert!(figure.svg.contains(":77000000 ") && figure.svg.contains(":9000000\""));
+        assert!(figure.svg.len() < 30_000, "{}", figure.svg.len());
+        assert!(figure.lead.contains("within 27 min 02 s"), "{}", figure.lead);
+    }
+
+    #[test]
+    fn a_gap_stays_a_gap() {
+        let record = record(vec![Some(1000), None, Some(-5)], vec![]);
+        let svg = maxima(&record, &lines(&record)).svg;
+        assert!(svg.contains("data-p=\"0.0:1000 1.0: 2.0:-5\""), "{svg}");
+    }
+
+    #[test]
+    fn dots_that_hide_one_another_are_drawn_once_and_the_worst_always() {
+        let spike = |at_ns| Spike { lateness_ns: 1_000_000 + at_ns as i64, at_ns, culprits: vec![] };
+        let record = record(vec![], (0..100_000).map(|i| spike(i * 1_000)).collect());
+        let figure = spikes(&record, &lines(&record), 20);
+        assert!(figure.svg.contains(":100999000 "), "the worst is drawn");
+        assert!(figure.svg.len() < 200_000, "{}", figure.svg.len());
+        assert_eq!(figure.table.rows.len(), 20);
+        assert!(figure.lead.contains("drawn once"), "{}", figure.lead);
+    }
+
+    #[test]
+    fn a_culprit_has_words() {
+        let words = |json: &str| culprit(&serde_json::from_str(json).unwrap());
+        assert_eq!(words(r#""irq/24-nvme""#), "irq/24-nvme");
+        assert_eq!(words(r#"{"comm": "kworker/1:0", "pid": 7}"#), "kworker/1:0");
+        assert_eq!(words(r#"{"irq": 24}"#), r#"{"irq":24}"#);
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        let record = record(vec![None, None], vec![]);
+        assert!(maxima(&record, &lines(&record)).svg.is_empty());
+        assert!(spikes(&record, &lines(&record), 20).svg.is_empty());
+    }
+}

@@ -1,0 +1,228 @@
+//! What the run means: the headline and the ladder of uses.
+
+use std::fmt::Write;
+
+use analysis::{Summary, format_duration, format_ns};
+use record::{Outcome, Record, State, UseVerdict};
+
+use super::{svg, text};
+
+/// The answer at the head of the report.
+pub struct Headline {
+    /// `PASS`, …, or `MEASURED` when nothing was to be judged.
+    pub word: &'static str,
+    /// Class for the style sheet, with its mark.
+    pub class: &'static str,
+    /// The answer in one short sentence.
+    pub sentence: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A figure that stands out.
+pub struct Key {
+    /// What it is.
+    pub label: &'static str,
+    /// The figure.
+    pub value: String,
+    /// Where and when.
+    pub detail: String,
+}
+
+/// A use on the ladder.
+pub struct Rung<'a> {
+    /// What the record says of it.
+    pub of: &'a UseVerdict,
+    /// Class for the style sheet, with its mark.
+    pub class: &'static str,
+    /// `yes`, `no`, …
+    pub answer: &'static str,
+    /// Period, as text.
+    pub period: String,
+    /// Limit, as text.
+    pub limit: String,
+    /// Worst case, as text.
+    pub worst: String,
+    /// Why, as a sentence.
+    pub reason: String,
+    /// What the samples allow to be said, as a sentence.
+    pub statement: String,
+    /// Wake-ups considered, as text.
+    pub samples: String,
+    /// Those over the limit, as text.
+    pub over: String,
+    /// Missed deadlines, as text.
+    pub missed: String,
+    /// The worst case against the limit: trusted SVG.
+    pub bar: String,
+}
+
+fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail => "fail",
+        Outcome::Inconclusive => "inconclusive",
+        Outcome::Invalid => "invalid",
+    }
+}
+
+/// The answer at the head of the report.
+pub fn headline(record: &Record) -> Headline {
+    let judged = record.verdict.as_ref();
+    let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };
+    let reason = judged.map(|v| text::sentence(&v.reason)).unwrap_or_default();
+    let asked = asked_for(record);
+    let Some(outcome) = outcome else {
+        return Headline { word: "MEASURED", class: "measured", sentence: ladder_sentence(&record.uses), reason };
+    };
+    let sentence = match outcome {
+        Outcome::Pass => format!("On time for {asked}."),
+        Outcome::Fail => format!("Not on time for {asked}."),
+        Outcome::Inconclusive => format!("Too early to tell for {asked}."),
+        Outcome::Invalid => "What was asked for is not what ran.".to_owned(),
+    };
+    Headline { word: outcome.name(), class: class(outcome), sentence, reason }
+}
+
+/// The uses that decide the verdict, in words.
+fn asked_for(record: &Record) -> String {
+    let title = |name: &String| {
+        record.uses.iter().find(|u| u.profile == *name).map_or_else(|| name.clone(), |u| u.title.clone())
+    };
+    let titles: Vec<String> = record.scenario.profiles.iter().map(title).collect();
+    if titles.is_empty() { "what was asked for".to_owned() } else { titles.join(", ") }
+}
+
+fn ladder_sentence(uses: &[UseVerdict]) -> String {
+    let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
+    match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
+        (0, ..) => "This is how late the machine was.".to_owned(),
+        (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
+        (all, 0, _) => format!("Too early to say yes to any of {}.", text::counted(all, "use")),
+        (all, yes, _) => format!("On time for {yes} of {}.", text::counted(all, "use")),
+    }
+}
+
+/// What must be known about how the run ended; empty for a complete one.
+pub fn ending(state: State) -> &'static str {
+    match state {
+        State::Complete => "",
+        State::Partial => {
+            "This record is partial: the run was still under way when it was written, or was cut off. It lacks at most \
+             the last 5 s."
+        }
+        State::Interrupted => "The run was ended early. All samples up to then are in this record.",
+    }
+}
+
+/// The figures that stand out.
+pub fn keys(record: &Record) -> Vec<Key> {
+    let series = &record.series;
+    let sum = |of: fn(&record::Series) -> u64| series.iter().fold(0u64, |sum, s| sum.saturating_add(of(s)));
+    let mut keys = Vec::new();
+    if let Some((worst, max_ns)) = series.iter().filter_map(|s| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
+        let mut detail = format!("{}, {}", worst.place(), worst.phase);
+        if let Some(at_ns) = worst.max_at_ns {
+            let _ = write!(detail, ", at {:.1} s", at_ns as f64 / 1e9);
+        }
+        keys.push(Key { label: "largest lateness", value: format_ns(max_ns), detail });
+    }
+    let p99_9 = series.iter().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
+    if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
+        let detail = format!("99.9 % are no later on {}, {}", worst.place(), worst.phase);
+        keys.push(Key { label: "p99.9 of the worst series", value: format_ns(value_ns), detail });
+    }
+    let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
+    let detail = format!("of {}", text::grouped(samples.saturating_add(missed)));
+    keys.push(Key { label: "missed deadlines", value: text::grouped(missed), detail });
+    let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
+    let detail = format!("{} in {} series", text::counted(samples, "wake-up"), series.len());
+    keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
+    keys
+}
+
+/// The uses, in the record's order, from the least to the most demanding.
+pub fn ladder(uses: &[UseVerdict]) -> Vec<Rung<'_>> {
+    let values = uses.iter().flat_map(|u| [Some(u.limit_ns), u.worst_ns]).flatten();
+    let axis = svg::lateness_axis(values, 100.0, 2.0, 198.0);
+    uses.iter()
+        .map(|of| Rung {
+            of,
+            class: class(of.outcome),
+            answer: match of.outcome {
+                Outcome::Pass => "yes",
+                Outcome::Fail => "no",
+                Outcome::Inconclusive => "not enough samples yet",
+                Outcome::Invalid => "invalid",
+            },
+            period: format_ns(i64::try_from(of.period_ns).unwrap_or(i64::MAX)),
+            limit: format_ns(of.limit_ns),
+            worst: of.worst_ns.map_or_else(|| "-".to_owned(), format_ns),
+            reason: text::sentence(&of.reason),
+            statement: text::sentence(&of.statement),
+            samples: text::grouped(of.samples),
+            over: text::grouped(of.over_limit),
+            missed: text::grouped(of.missed),
+            bar: bar(of, axis),
+        })
+        .collect()
+}
+
+/// A bar to the worst case, and a line where the limit is; the same logarithmic axis for all uses.
+fn bar(of: &UseVerdict, axis: svg::Axis) -> String {
+    let at = |ns: i64| svg::number(axis.at(svg::decades(ns as f64, axis.lo)));
+    let mut decades = svg::Path::default();
+    for tick in svg::log_ticks(axis.lo, axis.hi, text::tick_ns).iter().filter(|t| (t.at - t.at.round()).abs() < 1e-9) {
+        decades.move_to(axis.at(tick.at), 15.0).up_or_down(19.0);
+    }
+    let worst = of
+        .worst_ns
+        .map_or_else(String::new, |ns| format!("<path class=\"worst\" d=\"M{} 10H{}\"/>", axis.from, at(ns)));
+    format!(
+        "<svg class=\"bar {}\" viewBox=\"0 0 200 20\" role=\"img\" aria-label=\"worst {} against a limit of {}\">\
+         <path class=\"track\" d=\"M{} 10H{}\"/><path class=\"axis\" d=\"{}\"/>{worst}<path class=\"at\" d=\"M{} 2V18\"/></svg>",
+        class(of.outcome),
+        of.worst_ns.map_or_else(|| "unknown".to_owned(), format_ns),
+        format_ns(of.limit_ns),
+        axis.from,
+        axis.to,
+        decades.d(),
+        at(of.limit_ns),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::{Validity, Verdict};
+
+    fn one(outcome: Outcome) -> UseVerdict {
+        UseVerdict { profile: "p".into(), title: "a use".into(), outcome, ..UseVerdict::default() }
+    }
+
+    #[test]
+    fn the_headline_follows_the_verdict() {
+        let mut record = Record { validity: Validity { valid: true, reasons: vec![] }, ..Record::default() };
+        assert_eq!(headline(&record).word, "MEASURED");
+        record.scenario.profiles = vec!["p".into()];
+        record.uses = vec![one(Outcome::Fail)];
+        record.verdict = Some(Verdict { outcome: Outcome::Fail, reason: "because".into() });
+        let head = headline(&record);
+        assert_eq!(
+            (head.word, head.sentence.as_str(), head.reason.as_str()),
+            ("FAIL", "Not on time for a use.", "Because.")
+        );
+        record.validity.valid = false;
+        assert_eq!(headline(&record).word, "INVALID");
+    }
+
+    #[test]
+    fn without_a_profile_the_ladder_speaks() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        let sentence = |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>());
+        assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
+        assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
+        assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");
+        assert_eq!(sentence(&[Inconclusive]), "Too early to say yes to any of 1 use.");
+    }
+}
