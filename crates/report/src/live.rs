@@ -14,7 +14,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use record::{Record, Series};
 
-use crate::style::{ColorChoice, Style, clean};
+use crate::style::{ColorChoice, Style};
+use crate::terminal;
 use screen::Screen;
 
 /// What is shown while a run is under way.
@@ -49,6 +50,8 @@ pub struct Progress {
 pub struct Live {
     style: Style,
     way: Way,
+    /// How many reasons of the record were said.
+    said: usize,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,7 @@ impl Live {
             LiveMode::Auto if able() => Way::InPlace(Screen::new(io::stderr()), line::Pace::default()),
             LiveMode::Auto | LiveMode::Lines => Way::Lines(line::Pace::default()),
         };
-        Self { style: Style::for_stderr(ColorChoice::Auto), way }
+        Self { style: Style::for_stderr(ColorChoice::Auto), way, said: 0 }
     }
 
     /// The same view in another style.
@@ -83,30 +86,41 @@ impl Live {
     ///
     /// A terminal that cannot be written to is left alone from then on.
     pub fn update(&mut self, record: &Record, progress: &Progress) {
-        let style = self.style;
-        let shown = match &mut self.way {
+        if !matches!(self.way, Way::Off)
+            && self.say_refusals(record).and_then(|()| self.show(record, progress)).is_err()
+        {
+            self.way = Way::Off;
+        }
+    }
+
+    fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
+        match &mut self.way {
             Way::Off => Ok(()),
             Way::Lines(pace) => pace.print(&mut io::stderr(), record, progress),
             Way::InPlace(screen, pace) => match view::fit(terminal_size(), running(record, progress).len()) {
                 Some((width, height)) => {
                     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-                    view::draw(&mut buffer, record, progress, style.unicode);
-                    screen.show(&buffer, style.color)
+                    view::draw(&mut buffer, record, progress, self.style.unicode);
+                    screen.show(&buffer, self.style.color)
                 }
                 None => screen.erase().and_then(|()| pace.print(&mut io::stderr(), record, progress)),
             },
-        };
-        if shown.is_err() {
-            self.way = Way::Off;
         }
     }
 
-    /// Says something above the view, or between the lines. In [`LiveMode::Off`] it is said all the same.
-    pub fn say(&mut self, text: &str) {
-        if let Way::InPlace(screen, _) = &mut self.way {
-            let _ = screen.erase();
+    /// Says above the view, or between the lines, what the kernel refused: at once, and once.
+    fn say_refusals(&mut self, record: &Record) -> io::Result<()> {
+        let new = record.validity.reasons.get(self.said..).unwrap_or_default();
+        if new.is_empty() {
+            return Ok(());
         }
-        let _ = writeln!(io::stderr(), "{}", text.lines().map(clean).collect::<Vec<_>>().join("\n"));
+        self.said += new.len();
+        if let Way::InPlace(screen, _) = &mut self.way {
+            screen.erase()?;
+        }
+        let columns = terminal_size().0;
+        let width = if columns == 0 { 100 } else { usize::from(columns) };
+        io::stderr().write_all(terminal::reasons(new, &self.style, width).as_bytes())
     }
 
     /// Ends the view and erases it; nothing is shown from then on.

@@ -8,7 +8,7 @@ pub(crate) mod table;
 mod verdict;
 
 use analysis::format_ns;
-use record::{Record, State};
+use record::{Reason, Record, State};
 
 use crate::style::{Ink, Style};
 use page::Page;
@@ -26,10 +26,10 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     for phase in &record.phases {
         series::brief(&mut page, record, phase);
     }
-    if record.series.is_empty() {
+    if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
-    verdict::ladder(&mut page, &record.uses);
+    verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
 }
@@ -45,13 +45,39 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     for phase in &record.phases {
         series::full(&mut page, record, phase);
     }
-    if record.series.is_empty() {
+    if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
     series::spikes(&mut page, record);
-    verdict::ladder(&mut page, &record.uses);
+    verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
+}
+
+/// What `punctual machine` answers: the facts about a machine and everything that was found, with its remedy.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn machine(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    machine::facts(&mut page, record);
+    machine::more_facts(&mut page, &record.machine);
+    machine::all_findings(&mut page, &record.findings);
+    page.finish()
+}
+
+/// Reasons why a run is invalid, for those who watch it.
+pub(crate) fn reasons(reasons: &[Reason], style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    verdict::reasons(&mut page, reasons);
+    page.finish()
+}
+
+/// The columns of the terminal that results go to, 160 at most; 100 where they go elsewhere.
+#[must_use]
+pub fn width() -> usize {
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    if columns == 0 { 100 } else { usize::from(columns).min(160) }
 }
 
 /// What stands nearest to the prompt: caveats, the verdict, and why a run is not to be trusted.

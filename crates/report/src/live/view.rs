@@ -11,7 +11,7 @@ use record::{Record, Series};
 
 use super::{Progress, running, time_left};
 use crate::style::{Ink, Spans, clean};
-use crate::terminal::histogram::{Bars, short_count};
+use crate::terminal::histogram::{Bars, Scale, short_count};
 use crate::terminal::table::Table;
 use crate::terminal::{cell, count_cell, time};
 
@@ -127,8 +127,9 @@ fn recent(series: &Series) -> Option<i64> {
 
 /// The lateness of all wake-ups of the phase so far.
 fn histogram(buffer: &mut Buffer, area: Rect, all: &[&Series], unicode: bool) {
-    let raw: Vec<_> = all.iter().map(|series| &series.raw).collect();
-    let Some(bars) = Bars::of(&raw, area.width.saturating_sub(GUTTER).max(1).into()) else { return };
+    let raw = || all.iter().map(|series| &series.raw);
+    let Some(scale) = Scale::of(raw()) else { return };
+    let bars = Bars::of(raw(), scale, area.width.saturating_sub(GUTTER).into());
     let height = area.height.saturating_sub(1);
     let edge = if unicode { "▕" } else { "|" };
     for (n, cells) in (0..height).zip(bars.rows(height.into(), unicode)) {

@@ -10,31 +10,47 @@ const ASCII: [&str; 9] = [" ", ".", ".", ".", ":", ":", ":", "#", "#"];
 /// What lies below is drawn into the first column.
 const SMALLEST_NS: i64 = 10;
 
+/// The decades that a drawing spans: 10^first to 10^last ns. Drawings to be compared share one scale.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    first: u32,
+    last: u32,
+}
+
+impl Scale {
+    /// The whole decades, two at least, that hold everything on time or late; `None` where there is no such value.
+    ///
+    /// Whole decades stay where they are while a run goes on.
+    pub(crate) fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Self> {
+        let ends = histograms.into_iter().filter_map(|h| {
+            let smallest = h.iter().map(|(value_ns, _)| value_ns).find(|&value_ns| value_ns >= 0)?;
+            Some((smallest, h.iter().next_back()?.0))
+        });
+        let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+        let first = low.max(SMALLEST_NS).ilog10();
+        Some(Self { first, last: (high.max(SMALLEST_NS).ilog10() + 1).max(first + 2) })
+    }
+
+    /// Where each of `width` columns ends, ns.
+    fn edges(self, width: usize) -> Vec<i64> {
+        let (first, span) = (f64::from(self.first), f64::from(self.last - self.first));
+        (1..=width).map(|n| 10f64.powf(first + span * n as f64 / width as f64).round() as i64).collect()
+    }
+}
+
 /// Counts by column of a drawing.
 pub(crate) struct Bars {
     counts: Vec<u64>,
-    /// The decades that the columns span: 10^first to 10^last ns.
-    decades: (u32, u32),
+    scale: Scale,
     /// Wake-ups before their deadline; they have no place on a logarithmic scale.
     pub(crate) early: u64,
 }
 
 impl Bars {
-    /// The sum of `histograms` in `width` columns; `None` when nothing was counted on time or late.
-    ///
-    /// The scale spans whole decades, two at least, so that it stays where it is while a run goes on.
-    pub(crate) fn of(histograms: &[&Histogram], width: usize) -> Option<Self> {
-        let on_scale = |h: &Histogram| {
-            let smallest = h.iter().map(|(value_ns, _)| value_ns).find(|&value_ns| value_ns >= 0)?;
-            Some((smallest, h.iter().next_back()?.0))
-        };
-        let ends = histograms.iter().filter_map(|h| on_scale(h));
-        let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
-        let first = low.max(SMALLEST_NS).ilog10();
-        let last = (high.max(SMALLEST_NS).ilog10() + 1).max(first + 2);
-
-        let edges = edges(first, last, width.max(1));
-        let mut bars = Self { counts: vec![0; edges.len()], decades: (first, last), early: 0 };
+    /// The sum of `histograms` in `width` columns, 1 at least.
+    pub(crate) fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>, scale: Scale, width: usize) -> Self {
+        let edges = scale.edges(width.max(1));
+        let mut bars = Self { counts: vec![0; edges.len()], scale, early: 0 };
         for histogram in histograms {
             let mut column = 0;
             for (value_ns, count) in histogram.iter() {
@@ -48,7 +64,7 @@ impl Bars {
                 bars.counts[column] += count;
             }
         }
-        Some(bars)
+        bars
     }
 
     /// The largest count of a column: what the highest bar stands for.
@@ -66,14 +82,17 @@ impl Bars {
             _ => (1.0 + (full - 1.0) * (count as f64).ln() / scale).round() as usize,
         };
         let levels: Vec<usize> = self.counts.iter().map(|&count| eighths(count)).collect();
-        let row = |above: usize| levels.iter().map(|&level| cells[level.saturating_sub(above * 8).min(8)]).collect();
+        let row = |above: usize| {
+            let cells: String = levels.iter().map(|&level| cells[level.saturating_sub(above * 8).min(8)]).collect();
+            cells.trim_end().to_owned()
+        };
         (0..height).rev().map(row).collect()
     }
 
     /// The line below the drawing: a tick and the time at each decade that has room for them.
     pub(crate) fn axis(&self, unicode: bool) -> String {
         let tick = if unicode { "╵" } else { "|" };
-        let (first, last) = self.decades;
+        let Scale { first, last } = self.scale;
         let width = self.counts.len();
         let (mut line, mut used) = (String::new(), 0);
         for decade in first..last {
@@ -87,12 +106,6 @@ impl Bars {
         }
         line
     }
-}
-
-/// Where each column ends, ns.
-fn edges(first: u32, last: u32, width: usize) -> Vec<i64> {
-    let span = f64::from(last - first);
-    (1..=width).map(|n| 10f64.powf(f64::from(first) + span * n as f64 / width as f64).round() as i64).collect()
 }
 
 /// A count in at most 5 characters: `999`, `12.3k`, `4.56M`.
@@ -114,6 +127,11 @@ pub(crate) fn short_count(count: u64) -> String {
 mod tests {
     use super::*;
 
+    fn bars(histograms: &[&Histogram], width: usize) -> Option<Bars> {
+        let all = || histograms.iter().copied();
+        Some(Bars::of(all(), Scale::of(all())?, width))
+    }
+
     fn example() -> Histogram {
         let mut h = Histogram::default();
         for (value_ns, count) in [(-700, 3), (1_100, 40), (2_000, 9_000), (4_000, 700), (15_000, 12), (870_000, 1)] {
@@ -125,13 +143,13 @@ mod tests {
     #[test]
     fn every_wake_up_has_its_column_and_one_alone_is_seen() {
         let h = example();
-        let bars = Bars::of(&[&h, &h], 30).unwrap();
-        assert_eq!(bars.counts.iter().sum::<u64>() + bars.early, 2 * h.total());
-        assert_eq!(bars.early, 6);
-        let alone = Bars::of(&[&h], 30).unwrap();
+        let twice = bars(&[&h, &h], 30).unwrap();
+        assert_eq!(twice.counts.iter().sum::<u64>() + twice.early, 2 * h.total());
+        assert_eq!(twice.early, 6);
+        let alone = bars(&[&h], 30).unwrap();
         let draw = |height, unicode| {
             let lines = alone.rows(height, unicode).into_iter().chain([alone.axis(unicode)]);
-            lines.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+            lines.collect::<Vec<_>>().join("\n")
         };
         insta::assert_snapshot!(draw(4, true), @"
            █
@@ -151,8 +169,8 @@ mod tests {
     fn nothing_on_the_scale_draws_nothing() {
         let mut early = Histogram::default();
         early.record(-5);
-        assert!(Bars::of(&[], 10).is_none());
-        assert!(Bars::of(&[&Histogram::default(), &early], 10).is_none());
+        assert!(bars(&[], 10).is_none());
+        assert!(bars(&[&Histogram::default(), &early], 10).is_none());
     }
 
     #[test]
@@ -160,7 +178,7 @@ mod tests {
         let mut h = Histogram::default();
         [0, 1, i64::MAX].into_iter().for_each(|value_ns| h.record(value_ns));
         for width in 0..40 {
-            let bars = Bars::of(&[&h], width).unwrap();
+            let bars = bars(&[&h], width).unwrap();
             assert!(textwrap::core::display_width(&bars.axis(true)) <= width.max(1));
             assert_eq!(bars.counts.iter().sum::<u64>(), 3);
         }

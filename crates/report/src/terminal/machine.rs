@@ -1,12 +1,14 @@
 //! The machine in a few lines, and what was noticed about it.
 
-use record::{Finding, FindingState, Record};
+use record::{Finding, FindingState, Machine, Record};
 
 use super::page::Page;
 use crate::style::Ink;
 
 /// Findings that are shown before the rest is left to `punctual machine`.
 const FINDINGS_SHOWN: usize = 5;
+/// Columns of the facts' names.
+const NAMES: usize = 7;
 
 /// The facts that say most about a machine's punctuality.
 pub(super) fn facts(page: &mut Page, record: &Record) {
@@ -25,28 +27,82 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
         ),
         ("rights", rights(record)),
     ];
+    if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
+        return;
+    }
     page.heading(&format!("Machine {}", machine.hostname.as_deref().unwrap_or("without a name")));
+    list(page, &facts);
+}
+
+/// The other facts, for those who want all of them.
+pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
+    let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
+    let facts = [
+        ("memory", memory.unwrap_or_default()),
+        ("clock", join([&machine.clocksource])),
+        ("idle", join([&machine.idle_states])),
+        ("SMT", join([&machine.smt])),
+        ("no tick", join([&prefixed("CPUs ", &machine.cpus_nohz_full)])),
+        ("allowed", join([&prefixed("CPUs ", &machine.cpus_allowed)])),
+        ("rt time", join([&machine.rt_throttling])),
+        ("gravity", join([&machine.evl_gravity])),
+        ("build", join([&machine.kernel_build])),
+        ("config", join([&machine.config_digest])),
+        ("command", join([&machine.cmdline])),
+        ("ucode", join([&machine.microcode])),
+        ("flaws", machine.mitigations.join("; ")),
+    ];
+    list(page, &facts);
+}
+
+fn list(page: &mut Page, facts: &[(&str, String)]) {
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
-        page.fact(name, 6, text);
+        page.fact(name, NAMES, text);
     }
 }
 
 /// What may cost punctuality, worst first, each with its remedy.
 pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
-    let of = |state| findings.iter().filter(move |finding| finding.state == state);
-    let worst: Vec<&Finding> = of(FindingState::Fail).chain(of(FindingState::Warn)).collect();
+    let worst: Vec<&Finding> = [FindingState::Fail, FindingState::Warn].iter().flat_map(of(findings)).collect();
     if worst.is_empty() {
         return;
     }
     page.heading("What may cost punctuality");
     for finding in worst.iter().take(FINDINGS_SHOWN) {
-        let (ink, word) = if finding.state == FindingState::Fail { (Ink::Bad, "fail") } else { (Ink::Alarm, "warn") };
-        let column = page.item(ink, word, 4, &finding.title);
-        page.command(column, &finding.remedy);
+        let column = title(page, finding, 4);
+        page.remedy(column, &finding.remedy);
     }
     if worst.len() > FINDINGS_SHOWN {
         page.text(Ink::Quiet, &format!("{} more: punctual machine shows all", worst.len() - FINDINGS_SHOWN));
     }
+}
+
+/// Everything that was looked at, worst first, each with where it was read and why it matters.
+pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
+    use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
+    page.heading("What was looked at");
+    for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(findings)) {
+        let column = title(page, finding, 7);
+        page.below(column, Ink::Quiet, &finding.evidence);
+        page.below(column, Ink::Plain, &finding.why);
+        page.remedy(column, &finding.remedy);
+    }
+}
+
+fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding> {
+    |state| findings.iter().filter(|finding| finding.state == *state).collect()
+}
+
+/// The finding's title behind its state, states taking `states` columns; returns the column where it begins.
+fn title(page: &mut Page, finding: &Finding, states: usize) -> usize {
+    let (ink, word) = match finding.state {
+        FindingState::Ok => (Ink::Good, "ok"),
+        FindingState::Warn => (Ink::Alarm, "warn"),
+        FindingState::Fail => (Ink::Bad, "fail"),
+        FindingState::Unknown => (Ink::Doubt, "unknown"),
+        FindingState::NotApplicable => (Ink::Quiet, "none"),
+    };
+    page.item(ink, word, states, &finding.title)
 }
 
 fn join<const N: usize>(parts: [&Option<String>; N]) -> String {

@@ -17,6 +17,12 @@ pub(crate) struct Page {
     width: usize,
 }
 
+/// What is said about a row of a table; either part may be empty.
+pub(crate) struct Note {
+    pub(crate) text: String,
+    pub(crate) remedy: String,
+}
+
 impl Page {
     pub(crate) fn new(style: Style, width: usize) -> Self {
         Self { out: String::new(), style, width: width.max(NARROWEST) }
@@ -78,19 +84,26 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// A paragraph that begins at `column`.
+    /// A paragraph that begins at `column`; nothing where there is no text.
     pub(crate) fn below(&mut self, column: usize, ink: Ink, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let indent = " ".repeat(column.min(self.width / 2));
         self.wrapped(ink, &indent, &indent, text);
     }
 
-    /// Commands to paste, one a line of `text`. A long one goes on behind a backslash, so that the shell still reads one
-    /// command.
-    pub(crate) fn command(&mut self, column: usize, text: &str) {
-        let indent = " ".repeat(column.min(self.width / 2));
-        for command in text.lines().filter(|line| !line.trim().is_empty()) {
-            for line in continued(&clean(command), self.width - indent.len()) {
-                self.push(&format!("{indent}{}", self.style.paint(Ink::Accent, &line)));
+    /// What to do, one remedy a line of `text`. A command too long for its line goes on behind a backslash, so that what
+    /// is pasted is still one command; advice in words is wrapped as words are.
+    pub(crate) fn remedy(&mut self, column: usize, text: &str) {
+        let column = column.min(self.width / 2);
+        for remedy in text.lines().filter(|line| !line.trim().is_empty()) {
+            if !is_command(remedy) {
+                self.below(column, Ink::Accent, remedy);
+                continue;
+            }
+            for line in continued(&clean(remedy), self.width - column) {
+                self.push(&format!("{:column$}{}", "", self.style.paint(Ink::Accent, &line)));
             }
         }
     }
@@ -102,8 +115,8 @@ impl Page {
         }
     }
 
-    /// A table with a note on each row: below the row, or below the table where that is stacked. Empty notes are left out.
-    pub(crate) fn table_with_notes(&mut self, table: &Table, notes: &[String]) {
+    /// A table with a note on each row: below the row, or below the table where that is stacked.
+    pub(crate) fn table_with_notes(&mut self, table: &Table, notes: &[Note]) {
         let lines = table.lines(self.room());
         let beside = lines.len() == notes.len() + 1;
         for (n, line) in lines.iter().enumerate() {
@@ -117,10 +130,10 @@ impl Page {
         }
     }
 
-    fn note(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.below(2 * INDENT.len(), Ink::Quiet, text);
-        }
+    fn note(&mut self, note: &Note) {
+        let column = 2 * INDENT.len();
+        self.below(column, Ink::Quiet, &note.text);
+        self.remedy(column, &note.remedy);
     }
 
     /// One line below a heading, of pieces that are known to fit.
@@ -137,14 +150,40 @@ impl Page {
     }
 
     fn wrap(&self, first: &str, rest: &str, text: &str, width: usize) -> Vec<String> {
-        let options = textwrap::Options::new(width.max(NARROWEST / 2)).initial_indent(first).subsequent_indent(rest);
-        textwrap::wrap(&clean(text), options).into_iter().map(std::borrow::Cow::into_owned).collect()
+        let options = textwrap::Options::new(width.max(NARROWEST / 2))
+            .initial_indent(first)
+            .subsequent_indent(rest)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let text = glued(&clean(text));
+        textwrap::wrap(&text, options).into_iter().map(|line| line.replace(GLUE, " ")).collect()
     }
 
     fn push(&mut self, line: &str) {
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
+}
+
+/// A blank at which no line is broken.
+const GLUE: char = '\u{a0}';
+
+/// `text` with every number glued to the unit behind it.
+fn glued(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
+        let is_unit = ["%", "ns", "us", "ms", "s", "min", "h", "d", "years"].contains(&unit);
+        let after_number = out.ends_with(|c: char| c.is_ascii_digit());
+        out.push(if is_unit && after_number { GLUE } else { ' ' });
+        out += word;
+    }
+    out.remove(0);
+    out
+}
+
+/// Whether a remedy is for the shell, told by its first word, or advice in words.
+fn is_command(remedy: &str) -> bool {
+    ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&remedy.split(' ').next().unwrap_or_default())
 }
 
 /// Breaks a shell command at blanks outside quotes, each line but the last ending in ` \`.
@@ -194,10 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_stays_with_its_unit() {
+        let page = Page::new(Style::plain(), 80);
+        assert_eq!(
+            page.wrap("", "", "worst of the run 12 us, seen once", 19),
+            ["worst of the run", "12 us, seen once"]
+        );
+        assert_eq!(page.wrap("", "", "", 19), [""]);
+    }
+
+    #[test]
     fn a_record_cannot_drive_the_terminal() {
         let mut page = Page::new(Style { color: false, unicode: true }, 80);
         page.text(Ink::Plain, "host\x1b[2Jname\u{9b}0m");
-        page.command(2, "ls\x07");
+        page.remedy(2, "sudo ls\x07");
         assert!(!page.finish().chars().any(|c| c.is_control() && c != '\n'));
     }
 }

@@ -1,10 +1,10 @@
 //! What was asked for, and what each thread saw.
 
-use analysis::{format_duration, format_ns};
-use record::{Histogram, Phase, Record, Series, Spike};
+use analysis::{Summary, format_duration, format_ns};
+use record::{Phase, Record, Series, Spike};
 
-use super::histogram::{Bars, short_count};
-use super::page::Page;
+use super::histogram::{Bars, Scale, short_count};
+use super::page::{Note, Page};
 use super::table::Table;
 use super::{cell, count_cell, time};
 use crate::style::{Ink, Spans};
@@ -15,6 +15,7 @@ const BRIEF_WORST: usize = 8;
 /// Up to this many series of a phase have a histogram each; more share one.
 const HISTOGRAMS: usize = 8;
 const HISTOGRAM_HEIGHT: usize = 5;
+const HISTOGRAM_WIDTH: usize = 100;
 /// Columns left of a histogram: count, blank, axis.
 const GUTTER: usize = 7;
 const SPIKES_SHOWN: usize = 10;
@@ -28,22 +29,43 @@ pub(super) fn run(page: &mut Page, record: &Record) {
         0 => String::new(),
         ns => format!(", {} between neighbouring CPUs", format_ns(ns as i64)),
     };
-    page.heading(&format!("{} of {}", asked.probe, record.started_at));
+    page.heading(&format!("Run of {}", or(&record.started_at, "unknown date")));
     page.fact(
         "asked",
         7,
         &format!(
-            "{} on {cpus}, clock {}, wait {}{offset}{awake}, spikes above {}",
-            asked.policy,
-            asked.clock,
-            asked.wait,
+            "{} probe, {} on {cpus}, clock {}, wait {}{offset}{awake}, spikes above {}",
+            or(&asked.probe, "no"),
+            or(&asked.policy, "no policy"),
+            or(&asked.clock, "unknown"),
+            or(&asked.wait, "unknown"),
             format_ns(asked.threshold_ns)
         ),
     );
     for (places, granted) in granted(record) {
         page.fact("granted", 7, &format!("{granted} ({places})"));
     }
-    page.fact("again", 7, &record.command.join(" "));
+    if let Some(floor_ns) = record.series.iter().map(|series| series.floor_ns).max() {
+        page.fact("floor", 7, &format!("{}: what reading the clock costs the probe", format_ns(floor_ns as i64)));
+    }
+    if !record.command.is_empty() {
+        page.text(Ink::Plain, "again");
+        page.remedy(4, &shell_command(&record.command));
+    }
+}
+
+/// The words as one command that a shell reads back as these words.
+fn shell_command(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let quoted = words.iter().map(|word| match word.as_str() {
+        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
+        word => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
 }
 
 /// The wordings of what was granted, each with the places that it holds for.
@@ -69,14 +91,18 @@ fn granted(record: &Record) -> Vec<(String, String)> {
 }
 
 fn places(all: &[&Series]) -> String {
-    let mut names: Vec<String> = all.iter().map(|series| series.place()).collect();
-    names.dedup();
+    let mut names: Vec<String> = Vec::new();
+    for name in all.iter().map(|series| series.place()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     names.join(", ")
 }
 
 /// A phase in one small table.
 pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
-    heading(page, phase);
+    heading(page, record, phase);
     let mut all = of(record, phase);
     let mut rest = Vec::new();
     if all.len() > BRIEF_ROWS {
@@ -85,32 +111,48 @@ pub(super) fn brief(page: &mut Page, record: &Record, phase: &Phase) {
     }
     let mut table = Table::new(&["CPU", "samples", "missed", "p50", "p99", "max"]);
     for series in &all {
-        table.row(brief_row(name(series), &[series]));
+        table.row(brief_row(name(series), &Summary::of(series)));
     }
     if !rest.is_empty() {
-        table.row(brief_row(format!("{} others", rest.len()), &rest));
+        table.row(brief_row(format!("{} others", rest.len()), &together(&rest)));
     }
     page.table(&table);
+    for load in phase.loads.iter().filter(|load| !load.ran) {
+        page.remark(&format!(
+            "load {} did not run to the end: {}",
+            load.spec,
+            load.note.as_deref().unwrap_or("no reason known")
+        ));
+    }
     remarks(page, record, phase);
 }
 
-fn brief_row(name: String, all: &[&Series]) -> Spans {
-    let mut corrected = Histogram::default();
-    all.iter().for_each(|series| corrected.merge(&series.corrected));
-    let missed = all.iter().map(|series| series.missed).sum::<u64>();
+fn brief_row(name: String, figures: &Summary) -> Spans {
     vec![
         cell(name),
-        cell(all.iter().map(|series| series.samples).sum::<u64>().to_string()),
-        count_cell(missed, missed.to_string()),
-        cell(time(corrected.percentile(50.0))),
-        cell(time(corrected.percentile(99.0))),
-        cell(time(all.iter().filter_map(|series| series.max_ns).max())),
+        cell(figures.samples.to_string()),
+        count_cell(figures.missed, figures.missed.to_string()),
+        cell(time(figures.p50_ns)),
+        cell(time(figures.p99_ns)),
+        cell(time(figures.max_ns)),
     ]
+}
+
+/// What several threads saw, taken together.
+fn together(all: &[&Series]) -> Summary {
+    let mut sum = Series::default();
+    for series in all {
+        sum.samples += series.samples;
+        sum.missed += series.missed;
+        sum.max_ns = sum.max_ns.max(series.max_ns);
+        sum.corrected.merge(&series.corrected);
+    }
+    Summary::of(&sum)
 }
 
 /// A phase with all its figures, loads and histograms.
 pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
-    heading(page, phase);
+    heading(page, record, phase);
     let all = of(record, phase);
     let mut table = Table::new(&[
         "CPU", "policy", "period", "samples", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "max at",
@@ -123,17 +165,17 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     page.table(&table);
     remarks(page, record, phase);
     proofs(page, phase);
+    // One scale for the whole run, so that its drawings can be compared.
+    let Some(scale) = Scale::of(record.series.iter().map(|series| &series.raw)) else { return };
     if all.len() <= HISTOGRAMS {
-        for series in all {
-            histogram(page, &series.place(), &[series]);
-        }
+        all.iter().for_each(|series| histogram(page, &series.place(), &[series], scale));
     } else {
-        histogram(page, &format!("all {} threads", all.len()), &all);
+        histogram(page, &format!("all {} threads", all.len()), &all, scale);
     }
 }
 
 fn full_row(series: &Series) -> Spans {
-    let percentile = |percent| cell(time(series.corrected.percentile(percent)));
+    let figures = Summary::of(series);
     vec![
         cell(name(series)),
         cell(&series.granted.policy),
@@ -143,19 +185,19 @@ fn full_row(series: &Series) -> Spans {
         cell(series.early.to_string()),
         cell(time(series.min_ns)),
         cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
-        percentile(50.0),
-        percentile(99.0),
-        percentile(99.9),
-        cell(time(series.max_ns)),
+        cell(time(figures.p50_ns)),
+        cell(time(figures.p99_ns)),
+        cell(time(figures.p99_9_ns)),
+        cell(time(figures.max_ns)),
         cell(series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format_ns(ns as i64))),
         cell(format_ns(series.jitter_ns as i64)),
     ]
 }
 
-/// The lateness of `all`, drawn; nothing where nothing was on the scale.
-fn histogram(page: &mut Page, title: &str, all: &[&Series]) {
-    let raw: Vec<&Histogram> = all.iter().map(|series| &series.raw).collect();
-    let Some(bars) = Bars::of(&raw, page.room().saturating_sub(GUTTER).clamp(1, 100)) else { return };
+/// The lateness of `all`, drawn.
+fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
+    let width = page.room().saturating_sub(GUTTER).min(HISTOGRAM_WIDTH);
+    let bars = Bars::of(all.iter().map(|series| &series.raw), scale, width);
     let early = if bars.early > 0 { format!(", {} early not drawn", bars.early) } else { String::new() };
     page.gap();
     page.text(Ink::Quiet, &format!("{title}: lateness of wake-ups, both scales logarithmic{early}"));
@@ -175,7 +217,7 @@ fn histogram(page: &mut Page, title: &str, all: &[&Series]) {
 /// What ran beside the probe, with proof.
 fn proofs(page: &mut Page, phase: &Phase) {
     for load in &phase.loads {
-        let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "did not run") };
+        let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "fail") };
         let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
         let text = format!(
             "load {} on CPUs {}: {} {}, {} of CPU time in {} by {} threads{note}",
@@ -187,7 +229,7 @@ fn proofs(page: &mut Page, phase: &Phase) {
             format_duration(load.wall_ns),
             load.threads
         );
-        page.item(ink, word, 3, &text);
+        page.item(ink, word, 4, &text);
     }
 }
 
@@ -211,7 +253,8 @@ pub(super) fn spikes(page: &mut Page, record: &Record) {
             cell(format_ns(spike.at_ns as i64)),
         ]);
     }
-    page.table_with_notes(&table, &all.iter().map(|(_, spike)| culprits(spike)).collect::<Vec<_>>());
+    let notes = all.iter().map(|(_, spike)| Note { text: culprits(spike), remedy: String::new() });
+    page.table_with_notes(&table, &notes.collect::<Vec<_>>());
 }
 
 /// What ran, or kept the CPU from us; empty where it was not traced.
@@ -224,16 +267,16 @@ fn culprits(spike: &Spike) -> String {
     names.join(", ")
 }
 
-fn heading(page: &mut Page, phase: &Phase) {
-    let name = match phase.name.as_str() {
-        "rest" => "At rest",
-        "load" => "Under load",
-        name => name,
+fn heading(page: &mut Page, record: &Record, phase: &Phase) {
+    let beside = match phase.asked_loads.join(", ") {
+        loads if loads.is_empty() => "At rest".to_owned(),
+        loads => format!("Under load ({loads})"),
     };
-    let loads =
-        if phase.asked_loads.is_empty() { String::new() } else { format!(" ({})", phase.asked_loads.join(", ")) };
     let period = format_ns(phase.period_ns as i64);
-    page.heading(&format!("{name}{loads}: {}, every {period}", format_duration(phase.duration_ns)));
+    page.heading(&format!("{beside}: {}, every {period}", format_duration(phase.duration_ns)));
+    if of(record, phase).is_empty() {
+        page.text(Ink::Plain, "Nothing was measured.");
+    }
 }
 
 /// What the threads and loads of a phase had to remark.

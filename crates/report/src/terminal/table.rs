@@ -33,11 +33,11 @@ impl Table {
     }
 
     /// The lines. Where the columns do not fit side by side, the table is stacked: the rest of the columns follow below,
-    /// each part again under the rows' names.
+    /// each part again under the rows' names. A table without rows has no lines.
     pub(crate) fn lines(&self, width: usize) -> Vec<Spans> {
         let widths: Vec<usize> = (0..self.headings.len()).map(|column| self.width_of(column)).collect();
         let mut lines = Vec::new();
-        let mut next = 1;
+        let mut next = if self.rows.is_empty() { widths.len() } else { 1 };
         while next < widths.len() {
             let mut used = widths[0];
             let mut part = vec![0];

@@ -1,21 +1,28 @@
 //! What the figures mean: the ladder of uses, the verdict, and what stands against them.
 
-use analysis::format_ns;
-use record::{Caveat, Outcome, UseVerdict, Validity, Verdict};
+use std::path::Path;
 
-use super::page::Page;
+use analysis::{format_ns, on_short_ladder};
+use record::{Caveat, Outcome, Reason, Record, UseVerdict, Validity, Verdict};
+
+use super::page::{Note, Page};
 use super::table::Table;
 use super::{cell, count_cell, time};
 use crate::style::Ink;
 
-/// Which uses the machine can hold, from the least to the most demanding.
-pub(super) fn ladder(page: &mut Page, uses: &[UseVerdict]) {
-    if uses.is_empty() {
-        return;
-    }
+/// Which uses the machine can hold, from the least to the most demanding: those that were asked for, else the short
+/// ladder, else all that the record judges.
+pub(super) fn ladder(page: &mut Page, record: &Record) {
+    let asked = |a_use: &&UseVerdict| record.scenario.profiles.iter().any(|name| is_profile(name, &a_use.profile));
+    let choices: [Vec<&UseVerdict>; 3] = [
+        record.uses.iter().filter(asked).collect(),
+        record.uses.iter().filter(|a_use| on_short_ladder(a_use)).collect(),
+        record.uses.iter().collect(),
+    ];
+    let Some(uses) = choices.into_iter().find(|uses| !uses.is_empty()) else { return };
     page.heading("Which uses can this machine hold?");
     let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1);
-    for a_use in uses {
+    for a_use in &uses {
         let (ink, word) = answer(a_use.outcome);
         table.row(vec![
             (ink, format!("{} {word}", page.style.mark(ink))),
@@ -25,12 +32,12 @@ pub(super) fn ladder(page: &mut Page, uses: &[UseVerdict]) {
             count_cell(a_use.missed, a_use.missed.to_string()),
         ]);
     }
-    page.table_with_notes(&table, &uses.iter().map(explanation).collect::<Vec<_>>());
+    page.table_with_notes(&table, &uses.into_iter().map(explanation).collect::<Vec<_>>());
 }
 
-/// The verdict on the profiles that were asked for.
+/// The verdict on the profiles that were asked for. That a run is invalid is left to [`validity`].
 pub(super) fn verdict(page: &mut Page, verdict: Option<&Verdict>) {
-    if let Some(verdict) = verdict {
+    if let Some(verdict) = verdict.filter(|verdict| verdict.outcome != Outcome::Invalid) {
         page.heading("Verdict");
         page.item(answer(verdict.outcome).0, verdict.outcome.name(), 0, &verdict.reason);
     }
@@ -42,9 +49,14 @@ pub(super) fn validity(page: &mut Page, validity: &Validity) {
         return;
     }
     page.heading("This run is INVALID for a real-time verdict: what was asked for is not what ran");
-    for reason in &validity.reasons {
+    reasons(page, &validity.reasons);
+}
+
+/// Each reason with its remedy.
+pub(super) fn reasons(page: &mut Page, reasons: &[Reason]) {
+    for reason in reasons {
         let column = page.item(Ink::Alarm, "INVALID", 0, &reason.text);
-        page.command(column, &reason.remedy);
+        page.remedy(column, &reason.remedy);
     }
 }
 
@@ -70,8 +82,37 @@ fn answer(outcome: Outcome) -> (Ink, &'static str) {
     }
 }
 
-fn explanation(a_use: &UseVerdict) -> String {
-    let place = if a_use.worst_where.is_empty() { String::new() } else { format!("Worst on {}. ", a_use.worst_where) };
-    let lead = if a_use.outcome == Outcome::Inconclusive { "Not enough samples yet. " } else { "" };
-    format!("{lead}{place}{} {}", a_use.reason, a_use.statement)
+/// Whether `asked`, a name or the path of a file, is the profile `name`.
+fn is_profile(asked: &str, name: &str) -> bool {
+    Path::new(asked).file_stem().is_some_and(|stem| stem == name)
+}
+
+/// In whole sentences: whether samples lack, the reason, and what the samples allow to be said; then the command that
+/// the reason ends with, on a line of its own.
+fn explanation(a_use: &UseVerdict) -> Note {
+    let (reason, command) = match a_use.outcome {
+        // What all of them have in common stands below, once.
+        Outcome::Invalid => ("", ""),
+        _ => split_command(&a_use.reason),
+    };
+    let lacking = if a_use.outcome == Outcome::Inconclusive { "not enough samples yet" } else { "" };
+    let parts = [lacking, reason, &a_use.statement];
+    let text = parts.into_iter().filter(|part| !part.is_empty()).map(sentence).collect::<Vec<_>>().join(" ");
+    Note { text, remedy: command.to_owned() }
+}
+
+/// Divides ``too few: run `this` `` into `too few` and `this`.
+fn split_command(reason: &str) -> (&str, &str) {
+    let Some((before, command)) = reason.strip_suffix('`').and_then(|rest| rest.rsplit_once('`')) else {
+        return (reason, "");
+    };
+    (before.rsplit_once(": ").map_or(before, |(why, _)| why), command)
+}
+
+/// The text with a capital in front and a full stop behind.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
 }
