@@ -147,3 +147,19 @@ impl Load {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::KINDS;
+
+    #[test]
+    fn the_documentation_names_every_load_and_option() {
+        let page = include_str!("../../../../docs/loads.md");
+        for kind in KINDS {
+            assert!(page.contains(&format!("\n| `{}` |", kind.name)), "{}", kind.name);
+            for (option, _) in kind.options {
+                assert!(page.contains(&format!("`{option}`")), "{} {option}", kind.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `irq` seen in the kernel's table of interrupts. Apart from the other tests, because it compares with a machine at
+//! rest.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod common;
+
+use std::fs;
+
+use common::{online, pause, start};
+use record::LoadProof;
+
+fn proof(spec: &str) -> LoadProof {
+    let running = start(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    pause(300);
+    let proof = running.stop().remove(0);
+    assert!(proof.ran, "{proof:?}");
+    proof
+}
+
+/// The count of an interrupt in /proc/interrupts, summed over the CPUs, by words of its description.
+fn interrupts(descriptions: &[&str]) -> u64 {
+    let table = fs::read_to_string("/proc/interrupts").unwrap();
+    let lines = table.lines().filter(|line| descriptions.iter().any(|words| line.contains(words)));
+    lines.flat_map(|line| line.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok())).sum()
+}
+
+#[test]
+fn irq_causes_timer_and_inter_processor_interrupts() {
+    let timer = || interrupts(&["Local timer interrupts", "arch_timer"]);
+    let between = || interrupts(&["Function call interrupts", "Rescheduling interrupts"]);
+    let first = online().first().unwrap();
+
+    let before = timer();
+    let alone = proof(&format!("irq@{first}"));
+    let caused = timer() - before;
+    assert!(caused >= alone.operations / 4, "{caused} timer interrupts for {alone:?}");
+    assert!(alone.note.unwrap().contains("need two CPUs"), "one CPU has no other to interrupt");
+
+    assert!(online().len() > 1, "this test needs two CPUs");
+    let before = between();
+    proof("idle");
+    let (at_rest, before) = (between() - before, between());
+    let both = proof("irq");
+    let caused = between() - before;
+    assert!(both.note.is_none());
+    assert!(caused > 300 && caused > 3 * at_rest, "{caused} between CPUs, {at_rest} at rest");
+}
