@@ -139,3 +139,54 @@ impl PhasePlan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(period_ns: u64, length: Length) -> PhasePlan {
+        PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new() }
+    }
+
+    fn plan(phases: Vec<PhasePlan>) -> Plan {
+        Plan {
+            command: Vec::new(),
+            cpus: None,
+            load_cpus: None,
+            policy: Policy::Other,
+            clock: Clock::Monotonic,
+            wait: Wait::Nanosleep,
+            offset_ns: 0,
+            threshold_ns: None,
+            hold_cpu_awake: false,
+            phases,
+            profiles: Vec::new(),
+            record_path: None,
+            executable: PathBuf::new(),
+            watch_every: None,
+        }
+    }
+
+    #[test]
+    fn periods_and_lengths_out_of_range_are_refused() {
+        let check = |period_ns, length| plan(vec![phase(period_ns, length)]).check();
+        assert_eq!(check(0, Length::UntilStopped), Err(PlanError::Period));
+        assert_eq!(check(PERIOD_MAX_NS + 1, Length::UntilStopped), Err(PlanError::Period));
+        assert_eq!(check(1, Length::Samples(0)), Err(PlanError::Length));
+        assert_eq!(check(PERIOD_MAX_NS, Length::Duration(1)), Ok(()));
+    }
+
+    #[test]
+    fn the_whole_time_is_known_unless_the_user_ends_it() {
+        let two = [phase(1000, Length::Duration(5_000)), phase(1000, Length::Samples(7))];
+        assert_eq!(plan(two.to_vec()).total_ns(), Some(12_000));
+        assert_eq!(plan(vec![two[0].clone(), phase(1, Length::UntilStopped)]).total_ns(), None);
+    }
+
+    #[test]
+    fn a_spike_is_above_100_us_or_a_period() {
+        assert_eq!(plan(vec![]).threshold_at(1_000_000), 100_000);
+        assert_eq!(plan(vec![]).threshold_at(25_000), 25_000);
+        assert_eq!(Plan { threshold_ns: Some(7), ..plan(vec![]) }.threshold_at(25_000), 7);
+    }
+}

@@ -89,14 +89,23 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
 
 /// Adds to the record what changed about the machine while it was measured.
 pub fn judge_changes(record: &mut Record, changes: &[Change]) {
+    let stolen: Vec<String> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Steal { cpu, ms } => Some(format!("{ms} ms of CPU {cpu}")),
+            _ => None,
+        })
+        .collect();
+    if !stolen.is_empty() {
+        let text = format!(
+            "the hypervisor gave {} to others during the run: some of the lateness is the host's",
+            stolen.join(", ")
+        );
+        record.caveats.push(Caveat { kind: "virtual".to_owned(), text });
+    }
     for change in changes {
         match change {
-            Change::Steal { cpu, ms } => record.caveats.push(Caveat {
-                kind: "virtual".to_owned(),
-                text: format!(
-                    "the hypervisor gave {ms} ms of CPU {cpu} to others during the run: some lateness is the host's"
-                ),
-            }),
+            Change::Steal { .. } => {}
             Change::Throttled { .. } | Change::Cooled { .. } => {
                 add(
                     record,
@@ -134,4 +143,35 @@ fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
         || "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"".to_owned(),
         |finding| finding.remedy.clone(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heat_and_a_changed_clock_make_a_run_invalid_and_a_stolen_cpu_does_not() {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() };
+        judge_changes(&mut record, &[Change::Steal { cpu: 0, ms: 10 }, Change::Steal { cpu: 1, ms: 20 }]);
+        assert!(record.validity.valid);
+        let told: Vec<_> = record.caveats.iter().map(|caveat| caveat.text.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                "the hypervisor gave 10 ms of CPU 0, 20 ms of CPU 1 to others during the run: some of the lateness is the host's"
+            ]
+        );
+        let clock = Change::Clocksource { before: "tsc".to_owned(), after: "hpet".to_owned() };
+        judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);
+        let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
+        assert_eq!((record.validity.valid, ids), (false, vec!["cpu.throttled", "clock.changed"]));
+    }
+
+    #[test]
+    fn the_remedy_is_that_of_the_finding_that_explains_the_refusal() {
+        let finding = |id: &str, remedy: &str| Finding { id: id.into(), remedy: remedy.into(), ..Finding::default() };
+        let findings = [finding("rights.realtime", "grant it"), finding("rights.rt_budget", "")];
+        assert_eq!(remedy_of(&findings, &["rights.rt_budget", "rights.realtime"]), "grant it");
+        assert!(remedy_of(&[], &["rights.realtime"]).contains("setcap"));
+    }
 }

@@ -30,7 +30,7 @@ fn settings() -> Settings {
 /// Runs a probe to its end and gives its series.
 fn measure(settings: &Settings, duration_ns: i64) -> (record::Series, Option<End>) {
     let heartbeat = Arc::new(Heartbeat::default());
-    let mut timer = Timer::prepare(settings, heartbeat.clone()).unwrap();
+    let mut timer = Timer::prepare(settings, heartbeat.clone()).expect("a thread on this clock");
     let first_ns = settings.clock.now_ns() + 1_000_000;
     timer.start(first_ns, first_ns + duration_ns);
     while !timer.has_ended() {

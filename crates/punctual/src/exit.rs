@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use campaign::RunError;
+use loads::LoadError;
 
 /// A command line that cannot be followed.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref() {
         Some(RunError::Discarded) => 130,
-        Some(RunError::Plan(_)) => 64,
+        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleBesideOthers)) => 64,
         _ => 1,
     }
 }

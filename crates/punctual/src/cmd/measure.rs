@@ -14,10 +14,12 @@ const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 pub fn run(options: &Timer) -> anyhow::Result<u8> {
     let exports = Export::all(&options.exports)?;
     let profiles = output::find_profiles(&options.profiles)?;
-    let loads: Vec<_> = options.loads.iter().filter(|spec| spec.load != Load::Idle).cloned().collect();
+    // `--load idle` says explicitly what leaving it out says, too.
+    let idle = options.loads.iter().all(|spec| spec.load == Load::Idle);
+    let loads = if idle { Vec::new() } else { options.loads.clone() };
     let shortest = profiles.iter().map(|profile| profile.period_ns).min();
     let phase = PhasePlan {
-        name: if loads.is_empty() { "rest" } else { "load" }.to_owned(),
+        name: if idle { "rest" } else { "load" }.to_owned(),
         period_ns: options.period.or(shortest).unwrap_or(DEFAULT_PERIOD_NS),
         length: match (options.duration, options.samples) {
             _ if options.endless => Length::UntilStopped,

@@ -34,6 +34,7 @@ fn usage_errors_name_the_remedy_and_end_with_64() {
         ("measure timer --export result.xls", "must end in .json, .csv, .hgrm or .html"),
         ("measure timer --cpus 1-", "1-"),
         ("measure timer --samples 5 --endless", "--endless"),
+        ("measure timer --no-record --load cpu --load idle", "idle"),
         ("profiles avb-klass-a", "avb-class-a"),
     ] {
         refused(64, arguments, sentence);

@@ -2,6 +2,8 @@
 //!
 //! Tests below `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; `tools/test` leaves them out loudly elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod cli;
 mod endings;
 mod harness;
