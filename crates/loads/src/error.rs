@@ -64,7 +64,7 @@ pub enum LoadError {
     },
     /// A priority was refused.
     #[error(
-        "load `timer` may not run at SCHED_FIFO priority {priority} ({reason}): start as root, or `sudo setcap cap_sys_nice+ep {}`", program.display()
+        "load `timer` may not run at SCHED_FIFO priority {priority} ({reason}): start as root, or `sudo setcap cap_sys_nice,cap_ipc_lock+ep {}`", program.display()
     )]
     Priority {
         /// The priority asked for.

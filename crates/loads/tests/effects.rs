@@ -224,7 +224,7 @@ fn timer_threads_have_the_priority_asked_for_or_none_at_all() {
     let refused = run(without_right.args(["run", "100", &online().to_string(), spec]));
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success(), "a refused right is an error");
-    assert!(said.contains("SCHED_FIFO priority 42") && said.contains("setcap cap_sys_nice+ep"), "{said}");
+    assert!(said.contains("SCHED_FIFO priority 42") && said.contains("setcap cap_sys_nice,cap_ipc_lock+ep"), "{said}");
 }
 
 #[test]

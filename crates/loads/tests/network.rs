@@ -141,7 +141,7 @@ fn what_cannot_be_sent_on_is_explained() {
     let words = ["setpriv", "--bounding-set", "-net_raw", exe.to_str().unwrap(), "run", "100", "0", "net:if=a0"];
     let refused = namespace.exec(&words);
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("setcap cap_net_raw+ep"), "{said}");
+    assert!(!refused.status.success() && said.contains("setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"), "{said}");
 }
 
 #[test]

@@ -127,7 +127,9 @@ fn frame_reason(error: &io::Error, interface: &str) -> String {
         Some(Errno::PERM | Errno::ACCESS) => {
             let program = std::env::current_exe().unwrap_or_else(|_| "punctual".into());
             let program = program.display();
-            format!("raw frames need the right CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw+ep {program}`")
+            format!(
+                "raw frames need the right CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {program}`"
+            )
         }
         Some(Errno::NODEV | Errno::NXIO) => format!("there is no interface {interface}; see `ip link`"),
         Some(Errno::NETDOWN) => format!("{interface} is down; `sudo ip link set {interface} up`"),
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn refusals_name_their_remedy() {
         for (error, expected) in [
-            (Errno::PERM, "setcap cap_net_raw+ep"),
+            (Errno::PERM, "setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"),
             (Errno::NODEV, "there is no interface eth9"),
             (Errno::NETDOWN, "ip link set eth9 up"),
         ] {

@@ -45,6 +45,10 @@ impl StressNg {
     fn start(arguments: &[String]) -> Result<Self, LoadError> {
         let mut command = Command::new("stress-ng");
         command.args(arguments).arg("--metrics").process_group(0);
+        // Its own choice is the current folder, which may not be writable.
+        if !arguments.iter().any(|argument| argument.starts_with("--temp-path")) {
+            command.arg("--temp-path").arg(std::env::temp_dir());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // TERM, not KILL: it takes its stressors and its files with it.
         let child = signal_when_parent_ends(&mut command, Signal::TERM).spawn();
