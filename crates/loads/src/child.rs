@@ -21,6 +21,8 @@ use crate::{
 
 /// How long a worker may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
+/// How long a worker that has closed its output may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A worker process. It stays a child until it is reaped here, so that its number cannot come to name another process.
 /// Dropped, it is killed.
@@ -100,7 +102,7 @@ impl Child {
                 Err(LoadError::NotReady { load: spec.to_string(), seconds: READY_WITHIN.as_secs() })
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let failure = self.end(Instant::now()).failure;
+                let failure = self.end(Instant::now() + GONE_WITHIN).failure;
                 Err(LoadError::Worker(failure.unwrap_or_else(|| format!("load `{spec}` ended at once"))))
             }
         }

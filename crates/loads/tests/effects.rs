@@ -6,21 +6,13 @@ mod common;
 
 use std::{fs, process::Command};
 
-use common::{as_root, below, eventually, exe, number, online, pause, run, start, worker_of};
+use common::{as_root, below, eventually, exe, let_it_work, number, online, pause, proof, run, start, worker_of};
 use record::LoadProof;
-
-/// Runs one load for a third of a second.
-fn proof(spec: &str) -> LoadProof {
-    let running = start(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
-    pause(300);
-    running.stop().remove(0)
-}
 
 #[track_caller]
 fn assert_ran(proof: &LoadProof) {
     assert!(proof.ran, "{proof:?}");
     assert!(proof.operations > 0 && proof.cpu_time_ns > 0 && proof.threads > 0, "{proof:?}");
-    assert!(proof.wall_ns >= 300_000_000, "{proof:?}");
     assert!(!proof.unit.is_empty());
 }
 
@@ -41,6 +33,7 @@ fn every_load_runs_and_proves_it() {
     ] {
         let proof = proof(spec);
         assert_ran(&proof);
+        assert!(proof.wall_ns >= 300_000_000, "{proof:?}");
         assert_eq!((proof.spec.as_str(), proof.cpus), (spec, online().to_string()));
         assert_eq!(proof.name, spec.split(':').next().unwrap());
     }
@@ -55,8 +48,9 @@ fn idle_is_nothing_and_says_so() {
 #[test]
 fn a_busy_load_uses_cpu_time_only_on_its_cpus() {
     let first = online().first().unwrap();
-    let running = start(&format!("cpu@{first}")).unwrap();
-    pause(300);
+    let spec = format!("cpu@{first}");
+    let running = start(&spec).unwrap();
+    let_it_work(&worker_of(&spec));
     let proof = running.stop().remove(0);
     assert_ran(&proof);
     assert_eq!((proof.cpus, proof.threads), (first.to_string(), 1));
@@ -106,6 +100,7 @@ fn a_load_is_ordinary_even_when_a_realtime_thread_starts_it() {
     // The starter is gone, the load is not.
     pause(100);
     let worker = worker_of(spec);
+    let_it_work(&worker);
     assert!(worker.threads().into_iter().all(|thread| worker.scheduling(thread) == (0, 0)));
     assert!(running.stop()[0].ran);
 }
@@ -118,6 +113,7 @@ fn switch_switches_as_often_as_it_says_and_leaves_no_cpu_idle() {
     let idle_before = idle_ticks();
     pause(500);
     let idle = idle_ticks() - idle_before;
+    let_it_work(&worker);
     let voluntary = |thread| worker.status(thread, "voluntary_ctxt_switches").parse::<u64>().unwrap();
     let seen: u64 = worker.threads().into_iter().map(voluntary).sum();
     let proof = running.stop().remove(0);
@@ -156,7 +152,7 @@ fn memory_faults_its_pages_in() {
     let spec = "memory:size=512K";
     let running = start(spec).unwrap();
     let worker = worker_of(spec);
-    pause(300);
+    let_it_work(&worker);
     let seen = faults(&worker);
     let proof = running.stop().remove(0);
     assert_ran(&proof);
@@ -171,9 +167,13 @@ fn disk_writes_to_the_disk_and_leaves_nothing_behind() {
     let running = start(&spec).unwrap();
     let worker = worker_of(&spec);
     assert!(empty(), "the file has no name");
+    let written = || {
+        let io = fs::read_to_string(format!("/proc/{}/io", worker.pid)).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse::<u64>().unwrap()
+    };
+    eventually("the disk is written", || written() > 8 << 20);
     pause(300);
-    let io = fs::read_to_string(format!("/proc/{}/io", worker.pid)).unwrap();
-    let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse::<u64>().unwrap();
+    let written = written();
     let proof = running.stop().remove(0);
     assert_ran(&proof);
     assert!(written >= proof.operations / 2 * (256 << 10), "{written} bytes for {proof:?}");
@@ -207,9 +207,8 @@ fn timer_threads_have_the_priority_asked_for_or_none_at_all() {
     let spec = "timer:42,period=500us";
     let running = start(spec).expect("real-time priority needs CAP_SYS_NICE");
     let worker = worker_of(spec);
-    let scheduling = worker.threads().into_iter().map(|thread| worker.scheduling(thread));
-    let realtime = scheduling.filter(|found| *found == (42, 1)).count();
-    assert_eq!(realtime, online().len(), "one thread a CPU");
+    let realtime = || worker.threads().into_iter().filter(|thread| worker.scheduling(*thread) == (42, 1)).count();
+    eventually("one real-time thread a CPU", || realtime() == online().len());
     let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).unwrap();
     let guard = limits.lines().find(|line| line.starts_with("Max realtime timeout")).unwrap();
     assert!(guard.contains("200000"), "the kernel holds it to 0.2 s on end: {guard}");

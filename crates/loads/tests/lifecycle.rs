@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use common::{Process, below, eventually, exe, online, pause, run, start, worker_of};
+use common::{Process, below, eventually, exe, let_it_work, online, pause, run, start, worker_of};
 use loads::{LoadSpec, Running};
 
 #[test]
@@ -37,7 +37,7 @@ fn dropped_loads_are_gone_at_once_and_others_are_left_alone() {
     let gone = worker_of("memory:size=5M");
     drop(dropped);
     assert!(!gone.runs());
-    assert!(worker_of("memory:size=4M").runs());
+    let_it_work(&worker_of("memory:size=4M"));
     assert!(kept.stop()[0].ran);
 }
 
@@ -45,7 +45,7 @@ fn dropped_loads_are_gone_at_once_and_others_are_left_alone() {
 fn a_load_that_dies_did_not_run() {
     let specs: Vec<LoadSpec> = ["cpu", "cache:size=3M"].iter().map(|spec| spec.parse().unwrap()).collect();
     let running = Running::start(&exe(), &specs, &online()).unwrap();
-    pause(100);
+    specs.iter().for_each(|spec| let_it_work(&worker_of(&spec.to_string())));
     run(Command::new("kill").args(["-9", &worker_of("cache:size=3M").pid.to_string()]));
     pause(100);
     let proofs = running.stop();
@@ -61,6 +61,7 @@ fn the_terminal_cannot_interrupt_a_load() {
     let running = start(spec).unwrap();
     let group = run(Command::new("ps").args(["-o", "pgid=", "-p", &worker_of(spec).pid.to_string()]));
     assert_eq!(String::from_utf8_lossy(&group.stdout).trim(), worker_of(spec).pid.to_string());
+    let_it_work(&worker_of(spec));
     assert!(running.stop()[0].ran);
 }
 

@@ -85,7 +85,7 @@ fn armed(position: u32) -> Result<OwnedFd, Errno> {
 /// Keeps this CPU busy and interrupts the others.
 fn interrupt_others(barriers: bool, next: &Gate, meter: &Meter) -> Result<(), LoadError> {
     // Below the timers' thread, which is to run when its interrupt comes, and not shut out beside other loads.
-    let _ = setpriority_process(Some(gettid()), 10);
+    let _ = setpriority_process(Some(gettid()), 5);
     for round in 0u64.. {
         let until = Instant::now() + BARRIER_EVERY;
         if barriers {

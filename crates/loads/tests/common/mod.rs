@@ -13,6 +13,7 @@ use std::{
 
 use loads::{LoadSpec, Running};
 use machine::CpuList;
+use record::LoadProof;
 
 /// The example `load`, which cargo builds before it runs the tests.
 pub fn exe() -> PathBuf {
@@ -36,6 +37,23 @@ pub fn start(spec: &str) -> Result<Running, loads::LoadError> {
     Running::start(&exe(), &[spec], &online())
 }
 
+/// Runs one load for a third of a second; longer, where a crowded machine left it no CPU time.
+pub fn proof(spec: &str) -> LoadProof {
+    for milliseconds in [300, 1000] {
+        let proof = proof_of(spec, milliseconds);
+        if proof.ran {
+            return proof;
+        }
+    }
+    proof_of(spec, 4000)
+}
+
+fn proof_of(spec: &str, milliseconds: u64) -> LoadProof {
+    let running = start(spec).unwrap_or_else(|error| panic!("{spec}: {error}"));
+    pause(milliseconds);
+    running.stop().remove(0)
+}
+
 pub fn pause(milliseconds: u64) {
     thread::sleep(Duration::from_millis(milliseconds));
 }
@@ -47,6 +65,11 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(20), "{what}");
         pause(10);
     }
+}
+
+/// Waits until a load has used so much CPU time, 0.1 s, that it must have done something, however crowded the machine.
+pub fn let_it_work(worker: &Process) {
+    eventually("the load gets CPU time", || worker.cpu_ticks() >= 10);
 }
 
 pub fn run(command: &mut Command) -> Output {
@@ -93,6 +116,13 @@ impl Process {
     /// Whether this very process, not a later one of its number, still runs.
     pub fn runs(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start_time == self.start_time && !now.zombie)
+    }
+
+    /// CPU time that it has used, in ticks of 1/100 s.
+    fn cpu_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
     /// The numbers of its threads.
