@@ -161,8 +161,11 @@ impl Bound {
     }
 }
 
-/// Reads a profile called `name`; the error is the line, from 1, and what is wrong with it.
-pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, (usize, String)> {
+/// Reads a profile called `name` from its TOML text.
+///
+/// # Errors
+/// The line, from 1, and what is wrong with it.
+pub fn parse(name: &str, text: &str) -> Result<Profile, (usize, String)> {
     let wire: Wire = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
