@@ -26,8 +26,8 @@ use record::Record;
 
 use facts::{Fact, FindingView, PhaseView};
 use figure::{Figure, Table};
-use lines::Line;
-use verdict::{Headline, Key, Rung};
+use lines::{Group, Line};
+use verdict::{Answer, Headline, Key, Rung};
 
 /// Spikes in the table of the worst.
 const WORST: usize = 20;
@@ -43,9 +43,12 @@ struct Page<'a> {
     command: String,
     headline: Headline,
     ending: &'static str,
+    answers: Vec<Answer>,
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
+    more_uses: Vec<Rung<'a>>,
     lines: &'a [Line<'a>],
+    groups: Vec<Group<'a>>,
     summary: Table,
     charts: [Figure; 3],
     spikes: Figure,
@@ -64,6 +67,8 @@ struct Page<'a> {
 pub fn render(record: &Record) -> String {
     let lines = lines::lines(record);
     let headline = verdict::headline(record);
+    let (ladder, more_uses) = verdict::ladder(record);
+    let limits: Vec<_> = ladder.iter().map(|rung| rung.of).collect();
     let (open, others) = facts::findings(record);
     let host = record.machine.hostname.as_deref().unwrap_or("unnamed host");
     let page = Page {
@@ -73,19 +78,18 @@ pub fn render(record: &Record) -> String {
         title: format!("{}: {host}, {}", headline.word, record.started_at),
         command: text::shell_command(&record.command),
         ending: verdict::ending(record.state),
+        answers: verdict::answers(&ladder),
         keys: verdict::keys(record),
-        ladder: verdict::ladder(&record.uses),
+        ladder,
+        more_uses,
         summary: facts::summary(&lines),
-        charts: [
-            histogram::figure(&lines),
-            percentiles::figure(&lines, &record.uses),
-            timeline::maxima(record, &lines),
-        ],
+        charts: [histogram::figure(&lines), percentiles::figure(&lines, &limits), timeline::maxima(record, &lines)],
         spikes: timeline::spikes(record, &lines, WORST),
         phases: facts::phases(record),
         machine: facts::machine(&record.machine),
         scenario: facts::scenario(&record.scenario),
         granted: facts::granted(&lines),
+        groups: lines::groups(&lines),
         lines: &lines,
         headline,
         open,

@@ -27,9 +27,12 @@
 
   // Switching series: the key decides for all charts at once.
   const key = document.getElementById("key");
-  const show = (s, on) => {
-    all(`.chart [data-s="${s}"]`).forEach((element) => element.classList.toggle("off", !on));
-    key.querySelector(`li[data-s="${s}"] button`).setAttribute("aria-pressed", String(on));
+  const show = (item, on) => {
+    for (const s of item.dataset.s.split(" ")) {
+      all(`.chart [data-s="${s}"]`).forEach((element) => element.classList.toggle("off", !on));
+      key.querySelector(`.each [data-s="${s}"] button`).setAttribute("aria-pressed", String(on));
+    }
+    item.querySelector("button").setAttribute("aria-pressed", String(on));
   };
   if (key) {
     const items = all("li", key);
@@ -38,14 +41,14 @@
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
       button.append(...item.childNodes);
-      button.addEventListener("click", () => show(item.dataset.s, button.getAttribute("aria-pressed") !== "true"));
+      button.addEventListener("click", () => show(item, button.getAttribute("aria-pressed") !== "true"));
       item.append(button);
     }
     const both = make("div");
     for (const [label, on] of [["show all", true], ["hide all", false]]) {
       const button = make("button", "all", label);
       button.type = "button";
-      button.addEventListener("click", () => items.forEach((item) => show(item.dataset.s, on)));
+      button.addEventListener("click", () => items.forEach((item) => show(item, on)));
       both.append(button);
     }
     if (items.length > 1) key.append(both);
@@ -81,7 +84,11 @@
     const rows = series.map((one) => [one, x > one.end ? null : (before(one.points, x) || [0, null])[1]]);
     return [heading(x), rows.filter((row) => row[1] !== null), time];
   };
-  const nines = (x) => x < 0.02 ? "the earliest" : `all but 1 in ${10 ** x < 100 ? (10 ** x).toFixed(1) : count(Math.round(10 ** x))}`;
+  const nines = (x) => {
+    const among = 10 ** x;
+    if (among < 10) return `the best ${(100 - 100 / among).toFixed(1)} %`;
+    return `all but 1 in ${among < 100 ? among.toFixed(1) : count(Math.round(among))}`;
+  };
   const dots = (series, x, y, scale) => {
     let best = null, nearest = 14 ** 2;
     for (const one of series) {
@@ -117,7 +124,7 @@
       const table = make("table");
       for (const [one, value] of rows.slice(0, 10)) {
         const row = table.insertRow();
-        const swatch = key && key.querySelector(`li[data-s="${one.path.dataset.s}"] .swatch`);
+        const swatch = key && key.querySelector(`.each [data-s="${one.path.dataset.s}"] .swatch`);
         const name = row.insertCell();
         if (swatch) name.append(swatch.cloneNode(true));
         name.append(one.name);

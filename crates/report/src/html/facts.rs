@@ -19,7 +19,7 @@ pub fn summary(lines: &[Line]) -> Table {
     Table::of_series(caption, &head, lines, |line| {
         let (series, figures) = (line.series, Summary::of(line.series));
         vec![
-            series.granted.policy.clone(),
+            known(&series.granted.policy).to_owned(),
             unsigned(series.period_ns),
             grouped(series.samples),
             grouped(series.missed),
@@ -155,6 +155,7 @@ pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
     if !scenario.profiles.is_empty() {
         facts.push(("profiles", scenario.profiles.join(", ")));
     }
+    facts.retain(|(_, value)| !value.is_empty());
     facts
 }
 
@@ -165,8 +166,8 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
         let granted = &line.series.granted;
         let grant = format!(
             "policy {}, on CPUs {}, memory {}, timer slack {}, {}; the probe's own floor is {}",
-            granted.policy,
-            granted.cpus,
+            known(&granted.policy),
+            known(&granted.cpus),
             if granted.memory_locked { "locked" } else { "not locked" },
             unsigned(granted.timer_slack_ns),
             granted
@@ -185,6 +186,10 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
         [first, .., last] => format!("{first} to {last} ({})", names.len()),
     };
     grants.into_iter().map(|(grant, of)| (names(of), grant)).collect()
+}
+
+fn known(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
 }
 
 /// A finding with its state in words.

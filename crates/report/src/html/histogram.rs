@@ -16,7 +16,7 @@ const PER_DECADE: f64 = 20.0;
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
 /// Room for what has no place on a logarithmic axis.
-const GUTTER: f64 = 64.0;
+const GUTTER: f64 = 84.0;
 
 /// One series, as it is drawn.
 struct Binned<'a, 'b> {
@@ -65,7 +65,7 @@ fn draw(binned: &[Binned], floor_ns: i64) -> String {
     let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
     let lo = (floor_ns as f64).log10();
     let last = binned.iter().filter_map(|b| b.bins.keys().last()).max().map_or(lo, |&b| f64::from(b + 1) / PER_DECADE);
-    let x = Axis { lo, hi: last.max(lo + 1.0), from: svg::LEFT + gutters, to: svg::RIGHT };
+    let x = Axis { lo, hi: last.max(lo + 1.0), from: svg::LEFT + gutters, to: svg::FAR_RIGHT };
     let most = binned.iter().flat_map(|b| b.bins.values().copied().chain([b.early, b.under])).max().unwrap_or(1);
     let y = Axis { lo: -0.2, hi: svg::step_above(most as f64).max(1.0), from: BOTTOM, to: svg::TOP };
 
@@ -97,7 +97,7 @@ fn draw(binned: &[Binned], floor_ns: i64) -> String {
 }
 
 fn count_ticks(hi: f64) -> Vec<Tick> {
-    svg::log_ticks(0.0, hi, |count| text::grouped(count.round() as u64))
+    svg::log_ticks(0.0, hi, text::tick_count)
 }
 
 /// The outline of a series' bins; where there is nothing it lies on the base line.
@@ -107,20 +107,28 @@ fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
     let mut end = None;
     for (&bin, &count) in &b.bins {
         let (from, to) = (x.at(f64::from(bin) / PER_DECADE), x.at(f64::from(bin + 1) / PER_DECADE));
-        if end != Some(bin) {
+        if end != Some(bin) && !b.line.thin {
             if end.is_some() {
                 path.up_or_down(y.from);
             }
             path.move_to(from, y.from);
         }
-        path.up_or_down(y.at((count as f64).log10())).across(to);
+        let top = y.at((count as f64).log10());
+        if b.line.thin {
+            // Of many series the tops alone: their uprights would hide one another.
+            path.move_to(from, top).across(to);
+        } else {
+            path.up_or_down(top).across(to);
+        }
         end = Some(bin + 1);
         let _ = write!(points, "{bin}:{count} ");
     }
     if path.is_empty() {
         return;
     }
-    path.up_or_down(y.from);
+    if !b.line.thin {
+        path.up_or_down(y.from);
+    }
     let (index, class, name) = (b.line.index, b.line.class(), svg::escape(&b.line.name));
     let _ = write!(
         out,
@@ -132,17 +140,17 @@ fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
 
 /// Counts that have no place on the logarithmic axis, a bar a series.
 fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, count: impl Fn(&Binned) -> u64) {
-    let middle = number(from + GUTTER / 2.0 - 6.0);
+    let middle = number(from + (GUTTER - 32.0) / 2.0);
     let _ = write!(
         out,
         "<path class=\"axis\" d=\"M{} {}h{}\"/><text class=\"tick\" x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
         number(from),
         number(y.from),
-        number(GUTTER - 12.0),
+        number(GUTTER - 32.0),
         number(y.from + 20.0),
         svg::escape(label)
     );
-    let step = (GUTTER - 16.0) / binned.len() as f64;
+    let step = (GUTTER - 36.0) / binned.len() as f64;
     for (i, b) in binned.iter().enumerate().filter(|(_, b)| count(b) > 0) {
         let (x, top) = (from + 2.0 + step * (i as f64 + 0.5), y.at((count(b) as f64).log10()));
         let _ = write!(
@@ -165,11 +173,12 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     let mut named: Vec<(&Line, i64)> =
         binned.iter().filter(|b| b.line.named).filter_map(|b| Some((b.line, b.line.series.max_ns?))).collect();
     named.retain(|(_, max_ns)| *max_ns > 0);
-    named.sort_by_key(|(_, max_ns)| *max_ns);
+    // The farthest on top, so that no stem runs through a label.
+    named.sort_by_key(|(_, max_ns)| std::cmp::Reverse(*max_ns));
     for (row, (line, max_ns)) in named.iter().enumerate() {
         let at = x.at((*max_ns as f64).log10());
         let y = svg::TOP + 14.0 + 15.0 * row as f64;
-        let (anchor, side) = if at > (x.from + x.to) / 2.0 { ("end", -5.0) } else { ("start", 5.0) };
+        let (anchor, side) = if at > svg::LEFT + 220.0 { ("end", -5.0) } else { ("start", 5.0) };
         let _ = write!(
             out,
             "<g class=\"mark {}\" data-s=\"{}\"><path d=\"M{at:.1} {BOTTOM}V{}\"/>\

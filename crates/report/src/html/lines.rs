@@ -1,5 +1,7 @@
 //! How each series is drawn: the same colour, dash and name in every chart, in the key and in the tables.
 
+use std::fmt::Write;
+
 use record::{Record, Series};
 
 /// Colours in the style sheet.
@@ -25,7 +27,8 @@ pub struct Line<'a> {
     pub start_s: f64,
     hue: usize,
     dash: usize,
-    thin: bool,
+    /// Whether it is one of too many to be drawn in full.
+    pub thin: bool,
 }
 
 impl Line<'_> {
@@ -47,6 +50,38 @@ impl Line<'_> {
             self.class()
         )
     }
+}
+
+/// The series of one phase, for the key of a record with too many to list.
+pub struct Group<'a> {
+    /// The phase.
+    pub name: &'a str,
+    /// A sample of a line of it.
+    pub swatch: String,
+    /// The numbers of its series, apart by spaces.
+    pub members: String,
+    /// How many they are.
+    pub size: usize,
+}
+
+/// One group a phase when the lines are many; none when they are few.
+pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for line in lines.iter().filter(|_| lines.len() > FEW) {
+        match groups.iter_mut().find(|group| group.name == line.series.phase) {
+            Some(group) => {
+                let _ = write!(group.members, " {}", line.index);
+                group.size += 1;
+            }
+            None => groups.push(Group {
+                name: &line.series.phase,
+                swatch: line.swatch(),
+                members: line.index.to_string(),
+                size: 1,
+            }),
+        }
+    }
+    groups
 }
 
 /// All series of a record with their looks.
@@ -132,5 +167,7 @@ mod tests {
         let named: Vec<_> = lines.iter().filter(|line| line.named).map(|line| line.name.as_str()).collect();
         assert_eq!(named, ["CPU 127, rest", "CPU 127, load"]);
         assert_eq!(lines.iter().filter(|line| line.thin).count(), 254);
+        let groups: Vec<_> = groups(&lines).into_iter().map(|group| (group.name, group.size)).collect();
+        assert_eq!(groups, [("rest", 128), ("load", 128)]);
     }
 }

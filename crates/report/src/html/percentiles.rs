@@ -10,17 +10,21 @@ use super::{
     lines::Line,
     svg::{self, Axis, Frame, Path, Tick, number},
     text,
+    verdict::short,
 };
 
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
+/// How far a curve goes on at its largest value, in nines: the last deadline stands for this much.
+const LEDGE: f64 = 0.15;
 
 /// The chart of all `lines`, from their corrected histograms, with the limits of `uses`.
-pub fn figure(lines: &[Line], uses: &[UseVerdict]) -> Figure {
+pub fn figure(lines: &[Line], uses: &[&UseVerdict]) -> Figure {
     let mut lead =
         "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A \
                     flat line is a punctual machine. Deadlines that a late wake-up ran over are counted (corrected). \
-                    A curve ends at one in all deadlines seen; beyond that these samples say nothing."
+                    A curve ends in a ledge at its largest value, one in all deadlines seen; beyond that these samples \
+                    say nothing."
             .to_owned();
     let below = lines.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| v <= 0));
     if below {
@@ -31,18 +35,20 @@ pub fn figure(lines: &[Line], uses: &[UseVerdict]) -> Figure {
     Figure { id: "percentiles", title: "Lateness by percentile", lead, svg, table: table(lines) }
 }
 
-fn draw(lines: &[&Line], uses: &[UseVerdict]) -> String {
+fn draw(lines: &[&Line], uses: &[&UseVerdict]) -> String {
     let most = lines.iter().map(|l| l.series.corrected.total()).max().unwrap_or(1);
-    let x = Axis { lo: 0.0, hi: (most as f64).log10().max(1.0), from: svg::LEFT, to: svg::RIGHT };
+    let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
     let values = lines.iter().flat_map(|l| l.series.corrected.iter().map(|(v, _)| v));
     let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
 
-    let mut body = limits(uses, x, y);
-    let step_px = if lines.len() > 32 { 5.0 } else { 2.0 };
+    let limits = limits(uses, x, y);
+    let mut body = limits.0;
+    let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
     for line in lines {
         let steps = steps(&line.series.corrected, (x.hi - x.lo) / (x.to - x.from) * step_px);
         curve(&mut body, line, &steps, x, y);
     }
+    body.push_str(&limits.1);
     names(&mut body, lines, x, y);
     Frame {
         id: "percentiles",
@@ -50,16 +56,28 @@ fn draw(lines: &[&Line], uses: &[UseVerdict]) -> String {
         summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line a series. The table below \
                   holds the figures.",
         height: HEIGHT,
-        x: (x, percent_ticks(x.hi), "share of deadlines met with this lateness or less"),
+        x: (x, percent_ticks(x), "share of deadlines met with this lateness or less"),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
         data: "data-nines",
     }
     .draw(&body)
 }
 
-fn percent_ticks(hi: f64) -> Vec<Tick> {
-    let nines = (1..=hi.floor() as u32).map(f64::from);
-    [0.0, 2f64.log10()].into_iter().chain(nines).map(|at| Tick { at, label: text::percent(at) }).collect()
+/// Marks at each nine. Only those with room for it have a label.
+fn percent_ticks(axis: Axis) -> Vec<Tick> {
+    let nines = (1..=axis.hi.floor() as u32).map(f64::from);
+    let mut taken = f64::MIN;
+    let tick = |at: f64| {
+        let mut label = text::percent(at);
+        let half = label.len() as f64 * 3.4;
+        if axis.at(at) - half < taken {
+            label.clear();
+        } else {
+            taken = axis.at(at) + half + 8.0;
+        }
+        Tick { at, label }
+    };
+    [0.0, 2f64.log10()].into_iter().chain(nines).map(tick).collect()
 }
 
 /// Where the curve rises: nines (`-log10(1 - p)`), and the lateness from there on, ns. Read every `step` nines and at
@@ -104,7 +122,7 @@ fn curve(out: &mut String, line: &Line, steps: &[(f64, i64)], x: Axis, y: Axis) 
         }
         let _ = write!(points, "{nines:.3}:{value_ns} ");
     }
-    let end = (line.series.corrected.total() as f64).log10();
+    let end = (line.series.corrected.total() as f64).log10() + LEDGE;
     path.across(x.at(end));
     let _ = write!(
         out,
@@ -138,31 +156,30 @@ fn names(out: &mut String, lines: &[&Line], x: Axis, y: Axis) {
     }
 }
 
-/// The limits of the uses as lines across the chart. Those too near to be told apart share a name.
-fn limits(uses: &[UseVerdict], x: Axis, y: Axis) -> String {
+/// The limits of the uses as lines across the chart, and their names. Those too near to be told apart share a name.
+fn limits(uses: &[&UseVerdict], x: Axis, y: Axis) -> (String, String) {
     let height = |limit_ns: i64| y.at(svg::decades(limit_ns as f64, y.lo));
-    let mut shown: Vec<&UseVerdict> =
-        uses.iter().filter(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10())).collect();
+    let mut shown: Vec<&UseVerdict> = uses.to_vec();
+    shown.retain(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10()));
     shown.sort_by_key(|u| u.limit_ns);
-    let mut out = String::new();
+    let (mut rules, mut names) = (String::new(), String::new());
     for group in shown.chunk_by(|a, b| (height(a.limit_ns) - height(b.limit_ns)).abs() < 14.0) {
-        let [first, others @ ..] = group else { continue };
+        let [others @ .., highest] = group else { continue };
         for one in group {
             let at = number(height(one.limit_ns));
-            let _ = write!(out, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
+            let _ = write!(rules, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
         }
-        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-        let highest = height(group.last().map_or(0, |u| u.limit_ns));
+        let more = if others.is_empty() { String::new() } else { format!(" and {} below", others.len()) };
         let _ = write!(
-            out,
-            "<text class=\"limit\" x=\"{}\" y=\"{}\">{} limit: {}{more}</text>",
+            names,
+            "<text class=\"limit\" x=\"{}\" y=\"{}\">limit {}: {}{more}</text>",
             number(x.from + 6.0),
-            number(highest - 4.0),
-            format_ns(first.limit_ns),
-            svg::escape(&first.title)
+            number(height(highest.limit_ns) - 4.0),
+            format_ns(highest.limit_ns),
+            svg::escape(short(&highest.title))
         );
     }
-    out
+    (rules, names)
 }
 
 fn table(lines: &[Line]) -> Table {
@@ -207,13 +224,26 @@ mod tests {
     }
 
     #[test]
+    fn labels_of_many_nines_have_room() {
+        let axis = Axis { lo: 0.0, hi: 12.0, from: svg::LEFT, to: svg::RIGHT };
+        let ticks = percent_ticks(axis);
+        assert_eq!(ticks.len(), 14);
+        let named: Vec<_> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
+        assert!(named.len() > 5);
+        for pair in named.windows(2) {
+            let room = axis.at(pair[1].at) - axis.at(pair[0].at);
+            assert!(room > 3.4 * (pair[0].label.len() + pair[1].label.len()) as f64, "{pair:?}");
+        }
+    }
+
+    #[test]
     fn limits_too_near_share_a_name() {
         let y = Axis { lo: 3.0, hi: 7.0, from: 346.0, to: 24.0 };
         let uses: Vec<UseVerdict> = [(50_000, "A"), (51_000, "B"), (1_000_000, "C"), (1, "off the axis"), (-4, "none")]
             .map(|(limit_ns, title)| UseVerdict { limit_ns, title: title.into(), ..UseVerdict::default() })
             .into();
-        let drawn = limits(&uses, y, y);
-        assert_eq!(drawn.matches("<path").count(), 3);
-        assert!(drawn.contains("50 us limit: A and 1 more<") && drawn.contains("1 ms limit: C<"), "{drawn}");
+        let (rules, names) = limits(&uses.iter().collect::<Vec<_>>(), y, y);
+        assert_eq!(rules.matches("<path").count(), 3);
+        assert!(names.contains("limit 51 us: B and 1 below<") && names.contains("limit 1 ms: C<"), "{names}");
     }
 }

@@ -10,7 +10,9 @@ use super::text;
 pub const WIDTH: f64 = 960.0;
 /// Left end of the plotting area.
 pub const LEFT: f64 = 76.0;
-/// Right end of the plotting area; direct labels stand beyond it.
+/// Right end of the plotting area.
+pub const FAR_RIGHT: f64 = 948.0;
+/// Right end of the plotting area where names of lines stand beyond it.
 pub const RIGHT: f64 = 822.0;
 /// Upper end of the plotting area.
 pub const TOP: f64 = 24.0;
@@ -214,12 +216,12 @@ impl Frame<'_> {
 
     fn horizontal_lines(&self, out: &mut String) {
         let (axis, ticks, title) = &self.y;
-        let (x0, x1) = (number(self.x.0.from), number(self.x.0.to));
+        let (x0, x1) = (number(LEFT), number(self.x.0.to));
         let mut minor = Path::default();
         for tick in ticks {
             let y = axis.at(tick.at);
             if tick.label.is_empty() {
-                minor.move_to(self.x.0.from - 3.0, y).across(self.x.0.from);
+                minor.move_to(LEFT - 3.0, y).across(LEFT);
                 continue;
             }
             let (line, base) = (number(y), number(y + 4.0));
@@ -227,7 +229,7 @@ impl Frame<'_> {
             let _ = write!(
                 out,
                 "<text class=\"tick\" x=\"{}\" y=\"{base}\" text-anchor=\"end\">{}</text>",
-                number(LEFT.min(self.x.0.from) - 8.0),
+                number(LEFT - 8.0),
                 escape(&tick.label)
             );
         }

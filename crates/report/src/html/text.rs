@@ -1,10 +1,19 @@
 //! Figures and commands as text.
 
+use super::svg::escape;
+
 /// Marks of a lateness axis: whole numbers with their unit.
 pub fn tick_ns(ns: f64) -> String {
     let (size, unit) =
         [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(s, _)| ns >= *s).unwrap_or((1.0, "ns"));
     format!("{} {unit}", grouped((ns / size).round() as u64))
+}
+
+/// Marks of a count axis: `1,000`, `100 M`.
+pub fn tick_count(count: f64) -> String {
+    let (size, unit) =
+        [(1e12, " T"), (1e9, " G"), (1e6, " M")].into_iter().find(|(s, _)| count >= *s).unwrap_or((1.0, ""));
+    format!("{}{unit}", grouped((count / size).round() as u64))
 }
 
 /// Marks of a time axis, from seconds: `0`, `200 ms`, `30 s`, `5 min`, `6 h`, `2 d`.
@@ -50,6 +59,18 @@ pub fn sentence(text: &str) -> String {
     format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
 }
 
+/// A text that names commands between backticks, as HTML with the commands as code.
+pub fn with_code(text: &str) -> String {
+    let mut pieces: Vec<&str> = text.split('`').collect();
+    // A backtick without its partner is a character like others.
+    let lone = if pieces.len().is_multiple_of(2) { pieces.pop() } else { None };
+    let marked = pieces.iter().enumerate().map(|(i, piece)| match i % 2 {
+        0 => escape(piece),
+        _ => format!("<code>{}</code>", escape(piece)),
+    });
+    marked.chain(lone.map(|piece| format!("`{}", escape(piece)))).collect()
+}
+
 /// One quantity as a share of another: `187 %`; a dash where the whole is 0.
 pub fn percent_of(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
@@ -84,6 +105,12 @@ mod tests {
     }
 
     #[test]
+    fn count_ticks_are_short() {
+        let texts = [1.0, 2e4, 1e6, 5e8, 1e10, 1e19].map(tick_count);
+        assert_eq!(texts, ["1", "20,000", "1 M", "500 M", "10 G", "10,000,000 T"]);
+    }
+
+    #[test]
     fn percentiles_show_their_nines() {
         let texts = [0.0, 2f64.log10(), 1.0, 2.0, 3.0, 5.0].map(percent);
         assert_eq!(texts, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.999 %"]);
@@ -98,6 +125,13 @@ mod tests {
     #[test]
     fn sentences_begin_and_end() {
         assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
+    }
+
+    #[test]
+    fn commands_stand_out() {
+        assert_eq!(with_code("run `a <b>` & wait"), "run <code>a &#60;b&#62;</code> &#38; wait");
+        assert_eq!(with_code("a ` alone `b` c"), "a <code> alone </code>b` c");
+        assert_eq!(with_code(""), "");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     if (kept as u64) < total {
         let _ = write!(lead, " The record keeps the worst of each series: {}.", text::grouped(kept as u64));
     }
-    if drawn < kept {
+    if drawn < kept - kept / 10 {
         let _ =
             write!(lead, " Those that would hide one another are drawn once: {} dots.", text::grouped(drawn as u64));
     }
@@ -92,7 +92,7 @@ fn run_axis(record: &Record, lines: &[Line]) -> Axis {
     let of_maxima = lines.iter().map(|l| l.start_s + l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima));
     let of_spikes = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| l.start_s + s.at_ns as f64 / 1e9));
     let end = of_phases.chain(of_maxima).chain(of_spikes).fold(0.0, f64::max);
-    Axis { lo: 0.0, hi: if end > 0.0 { end } else { 1.0 }, from: svg::LEFT, to: svg::RIGHT }
+    Axis { lo: 0.0, hi: if end > 0.0 { end } else { 1.0 }, from: svg::LEFT, to: svg::FAR_RIGHT }
 }
 
 fn window_s(maxima: &Maxima) -> f64 {
@@ -178,10 +178,7 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize) {
         if taken.len() == DOTS || !taken.insert((line.index, (px / 2.0) as i32, (py / 2.0) as i32)) {
             continue;
         }
-        let Some((path, points)) = lines.iter().position(|l| l.index == line.index).and_then(|i| by_line.get_mut(i))
-        else {
-            continue;
-        };
+        let (path, points) = &mut by_line[line.index];
         path.move_to(px, py).raw(line.marker());
         let _ = write!(points, "{at_s:.3}:{} ", spike.lateness_ns);
     }
@@ -231,7 +228,7 @@ fn worst_table(lines: &[Line], worst: usize) -> Table {
             spike.culprits.iter().map(culprit).collect::<Vec<_>>().join("; "),
         ],
     };
-    let head = ["series", "lateness", "in its phase at", "in the run at", "what ran instead"];
+    let head = ["series", "lateness", "in its phase", "in the run", "what ran instead"];
     Table {
         caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),
         head: head.map(str::to_owned).into(),

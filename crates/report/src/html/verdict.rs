@@ -1,6 +1,6 @@
 //! What the run means: the headline and the ladder of uses.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, State, UseVerdict};
@@ -15,7 +15,7 @@ pub struct Headline {
     pub class: &'static str,
     /// The answer in one short sentence.
     pub sentence: String,
-    /// Why.
+    /// Why: trusted HTML.
     pub reason: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Rung<'a> {
     pub limit: String,
     /// Worst case, as text.
     pub worst: String,
-    /// Why, as a sentence.
+    /// Why, as a sentence: trusted HTML.
     pub reason: String,
     /// What the samples allow to be said, as a sentence.
     pub statement: String,
@@ -70,7 +70,9 @@ fn class(outcome: Outcome) -> &'static str {
 pub fn headline(record: &Record) -> Headline {
     let judged = record.verdict.as_ref();
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };
-    let reason = judged.map(|v| text::sentence(&v.reason)).unwrap_or_default();
+    // Of an invalid run the reasons follow in full, each with its remedy.
+    let told = !record.validity.valid && !record.validity.reasons.is_empty();
+    let reason = judged.filter(|_| !told).map(|v| text::with_code(&text::sentence(&v.reason))).unwrap_or_default();
     let asked = asked_for(record);
     let Some(outcome) = outcome else {
         return Headline { word: "MEASURED", class: "measured", sentence: ladder_sentence(&record.uses), reason };
@@ -84,10 +86,15 @@ pub fn headline(record: &Record) -> Headline {
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
 }
 
+/// Whether `asked`, a profile's name or its file, means `verdict`.
+fn means(asked: &str, verdict: &UseVerdict) -> bool {
+    asked == verdict.profile || Path::new(asked).file_stem().is_some_and(|stem| stem == verdict.profile.as_str())
+}
+
 /// The uses that decide the verdict, in words.
 fn asked_for(record: &Record) -> String {
-    let title = |name: &String| {
-        record.uses.iter().find(|u| u.profile == *name).map_or_else(|| name.clone(), |u| u.title.clone())
+    let title = |asked: &String| {
+        record.uses.iter().find(|u| means(asked, u)).map_or_else(|| asked.clone(), |u| u.title.clone())
     };
     let titles: Vec<String> = record.scenario.profiles.iter().map(title).collect();
     if titles.is_empty() { "what was asked for".to_owned() } else { titles.join(", ") }
@@ -141,31 +148,72 @@ pub fn keys(record: &Record) -> Vec<Key> {
     keys
 }
 
-/// The uses, in the record's order, from the least to the most demanding.
-pub fn ladder(uses: &[UseVerdict]) -> Vec<Rung<'_>> {
-    let values = uses.iter().flat_map(|u| [Some(u.limit_ns), u.worst_ns]).flatten();
+/// The uses in the record's order, from the least to the most demanding: those that are explained, and the others.
+///
+/// Explained are those that were asked for and those of the short ladder; all of them when they are few.
+pub fn ladder(record: &Record) -> (Vec<Rung<'_>>, Vec<Rung<'_>>) {
+    let values = record.uses.iter().flat_map(|u| [Some(u.limit_ns), u.worst_ns]).flatten();
     let axis = svg::lateness_axis(values, 100.0, 2.0, 198.0);
-    uses.iter()
-        .map(|of| Rung {
-            of,
-            class: class(of.outcome),
-            answer: match of.outcome {
-                Outcome::Pass => "yes",
-                Outcome::Fail => "no",
-                Outcome::Inconclusive => "not enough samples yet",
-                Outcome::Invalid => "invalid",
-            },
-            period: format_ns(i64::try_from(of.period_ns).unwrap_or(i64::MAX)),
-            limit: format_ns(of.limit_ns),
-            worst: of.worst_ns.map_or_else(|| "-".to_owned(), format_ns),
-            reason: text::sentence(&of.reason),
-            statement: text::sentence(&of.statement),
-            samples: text::grouped(of.samples),
-            over: text::grouped(of.over_limit),
-            missed: text::grouped(of.missed),
-            bar: bar(of, axis),
-        })
-        .collect()
+    let asked = |of: &UseVerdict| record.scenario.profiles.iter().any(|asked| means(asked, of));
+    let few = record.uses.len() <= 12;
+    let rungs = record.uses.iter().map(|of| rung(of, axis));
+    rungs.partition(|rung| few || asked(rung.of) || analysis::on_short_ladder(rung.of))
+}
+
+/// The uses with the same answer.
+pub struct Answer {
+    /// Class for the style sheet, with its mark.
+    pub class: &'static str,
+    /// `yes`, `no`, …
+    pub word: &'static str,
+    /// Their titles.
+    pub uses: String,
+}
+
+/// The explained rungs in one line an answer.
+pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = Vec::new();
+    for rung in ladder {
+        match answers.iter_mut().find(|answer| answer.class == rung.class) {
+            Some(answer) => {
+                answer.uses.push_str("; ");
+                answer.uses.push_str(short(&rung.of.title));
+            }
+            None => {
+                let uses = short(&rung.of.title).to_owned();
+                answers.push(Answer { class: rung.class, word: rung.answer, uses });
+            }
+        }
+    }
+    answers.sort_by_key(|answer| ["pass", "inconclusive", "fail"].iter().position(|class| *class == answer.class));
+    answers
+}
+
+/// A title without what it explains in brackets.
+pub fn short(title: &str) -> &str {
+    title.split(" (").next().unwrap_or_default()
+}
+
+fn rung(of: &UseVerdict, axis: svg::Axis) -> Rung<'_> {
+    Rung {
+        of,
+        class: class(of.outcome),
+        answer: match of.outcome {
+            Outcome::Pass => "yes",
+            Outcome::Fail => "no",
+            Outcome::Inconclusive => "not enough samples yet",
+            Outcome::Invalid => "invalid",
+        },
+        reason: text::with_code(&text::sentence(&of.reason)),
+        statement: text::sentence(&of.statement),
+        period: format_ns(i64::try_from(of.period_ns).unwrap_or(i64::MAX)),
+        limit: format_ns(of.limit_ns),
+        worst: of.worst_ns.map_or_else(|| "-".to_owned(), format_ns),
+        samples: text::grouped(of.samples),
+        over: text::grouped(of.over_limit),
+        missed: text::grouped(of.missed),
+        bar: bar(of, axis),
+    }
 }
 
 /// A bar to the worst case, and a line where the limit is; the same logarithmic axis for all uses.
