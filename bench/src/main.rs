@@ -1,2 +1,94 @@
-//! Placeholder.
-fn main() {}
+//! punctual beside cyclictest in one run, in turn, many rounds: a table of ratios with their spread.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `comparison` | what is compared, and how much |
+//! | `scenario` | what both programs are asked to do |
+//! | `punctual`, `cyclictest` | one run of each |
+//! | `instructions` | instructions, counted by callgrind |
+//! | `run` | any program run to its end, with its cost |
+//! | `rounds` | the two in turn |
+//! | `statistics` | medians and their spread |
+//! | `row`, `table` | what is printed |
+
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod cyclictest;
+mod instructions;
+mod punctual;
+mod rounds;
+mod row;
+mod run;
+mod scenario;
+mod statistics;
+mod table;
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use crate::{
+    cyclictest::Buckets,
+    punctual::Punctual,
+    scenario::{Length, Scenario},
+};
+
+/// Compares punctual with cyclictest: both in one run, in turn, many rounds.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The punctual to be measured.
+    punctual: PathBuf,
+    /// Few rounds: less than a minute instead of about five.
+    #[arg(long)]
+    quick: bool,
+    /// Write the rows there as JSON too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let effort = if options.quick { &comparison::QUICK } else { &comparison::FULL };
+    let punctual = Punctual::new(&options.punctual);
+    let scenario = scenario()?;
+    let scene = scene(&punctual, &scenario)?;
+    println!("{scene}\n");
+    let rows =
+        comparison::measure(&punctual, &scenario, effort, |what, seconds| eprintln!("{what}: about {seconds} s"))?;
+    print!("{}", table::text(&rows));
+    if let Some(path) = options.json {
+        fs::write(&path, format!("{:#}\n", table::json(&scene, &rows)))
+            .with_context(|| format!("cannot write {}; choose another place with --json FILE", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The last CPU is measured, since the first is where most of the machine's own work happens.
+fn scenario() -> Result<Scenario> {
+    let mut others = sys::sched::affinity().context("cannot read which CPUs may be used")?;
+    let cpu = others.pop().context("no CPU may be used")?;
+    Ok(Scenario { cpu, others, period_us: 1000, length: Length::Cycles(10), real_time: true })
+}
+
+/// What runs where; a short run of each shows it, and warms both up.
+fn scene(punctual: &Punctual, scenario: &Scenario) -> Result<String> {
+    let ours = punctual.measure(scenario)?;
+    let theirs = cyclictest::measure(scenario, Buckets::None)?;
+    let unknown = || "unknown".to_owned();
+    let machine = ours.machine;
+    Ok(format!(
+        "punctual {} beside cyclictest {}: CPU {}, fifo:90, memory locked, CPU held awake\n\
+         Linux {} ({}), {}, {} CPUs, hypervisor {}\n\
+         ratio = punctual / cyclictest, of each pair of runs",
+        ours.version,
+        theirs.version,
+        scenario.cpu,
+        machine.kernel.unwrap_or_else(unknown),
+        machine.preempt.unwrap_or_else(unknown),
+        machine.cpu_model.unwrap_or_else(unknown),
+        scenario.others.len() + 1,
+        machine.hypervisor.unwrap_or_else(unknown),
+    ))
+}

@@ -10,3 +10,4 @@ pub mod memory;
 pub mod packet;
 pub mod sched;
 pub mod signal;
+pub mod usage;

@@ -1,0 +1,195 @@
+//! What is compared: one function a kind of run, each giving the rows that come out of it.
+
+use std::process::Command;
+
+use anyhow::Result;
+use record::Histogram;
+
+use crate::{
+    cyclictest::{self, Buckets},
+    instructions,
+    punctual::Punctual,
+    rounds::{Pair, alternate},
+    row::{Row, Unit},
+    scenario::{Length, Scenario},
+};
+
+/// Real-time figures are taken at this period.
+const PERIOD_US: u64 = 1000;
+/// A period that is short for most machines.
+const SHORT_PERIOD_US: u64 = 20;
+/// Start to first sample at most this long.
+const START_LIMIT_NS: f64 = 30e6;
+/// Peak memory at most this much.
+const MEMORY_LIMIT_BYTES: f64 = 16.0 * MIB;
+/// Binary at most this large.
+const SIZE_LIMIT_BYTES: f64 = 10.0 * MIB;
+const MIB: f64 = 1_048_576.0;
+
+/// How much is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Pairs of runs for lateness, and wake-ups in each.
+    lateness: (usize, u64),
+    /// Pairs for CPU time, and wake-ups of a short and a long run.
+    cpu_time: (usize, [u64; 2]),
+    /// Pairs for missed deadlines, 1 s each.
+    missed: usize,
+    /// Starts.
+    starts: usize,
+    /// Runs for peak memory.
+    memory: usize,
+    /// Pairs for instructions.
+    instructions: usize,
+}
+
+/// About five minutes.
+pub const FULL: Effort =
+    Effort { lateness: (20, 2000), cpu_time: (10, [500, 5000]), missed: 14, starts: 30, memory: 5, instructions: 3 };
+/// Less than a minute.
+pub const QUICK: Effort =
+    Effort { lateness: (5, 1000), cpu_time: (3, [300, 2000]), missed: 5, starts: 10, memory: 1, instructions: 1 };
+
+/// Wake-ups of a short and a long run under callgrind.
+const COUNTED_CYCLES: [u64; 2] = [200, 900];
+
+/// Takes every figure. `say` is told what comes next and how long it takes, s.
+pub fn measure(
+    punctual: &Punctual,
+    scenario: &Scenario,
+    effort: &Effort,
+    mut say: impl FnMut(&str, u64),
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    say("lateness", effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000);
+    rows.extend(lateness(punctual, scenario, effort)?);
+    let cycles: u64 = effort.cpu_time.1.iter().sum();
+    say("CPU time", effort.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1));
+    rows.extend(cpu_time(punctual, scenario, effort)?);
+    say("missed deadlines", effort.missed as u64 * 11 / 5);
+    rows.push(missed(punctual, scenario, effort)?);
+    say("start, memory, size", (effort.starts / 12 + effort.memory * 11 / 10) as u64);
+    rows.push(start(punctual, effort)?);
+    rows.push(memory(punctual, effort)?);
+    rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
+    say("instructions", effort.instructions as u64 * 11);
+    rows.push(instructions(punctual, scenario, effort)?);
+    Ok(rows)
+}
+
+fn lateness(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<[Row; 2]> {
+    let (rounds, cycles) = effort.lateness;
+    let scenario = Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) };
+    let pairs = alternate(
+        rounds,
+        || Ok(punctual.measure(&scenario)?.lateness),
+        || Ok(cyclictest::measure(&scenario, Buckets::Nanoseconds)?.lateness),
+    )?;
+    let row = |name, percent| {
+        let figure = |lateness: &Histogram| lateness.percentile(percent).map_or(f64::NAN, |late_ns| late_ns as f64);
+        let pairs = pairs.iter().map(|pair| Pair { ours: figure(&pair.ours), theirs: figure(&pair.theirs) });
+        Row::compared(name, Unit::Time, pairs).with_target(1.0)
+    };
+    Ok([row("median lateness, 1 ms period", 50.0), row("p99 lateness, 1 ms period", 99.0)])
+}
+
+/// The whole of a run shared out over its cycles, and what one more cycle costs: the difference between a long and a
+/// short run, which start and end do not touch.
+fn cpu_time(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<[Row; 2]> {
+    let (rounds, lengths) = effort.cpu_time;
+    let lengths = lengths.map(|cycles| Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) });
+    let pairs = alternate(
+        rounds,
+        || costs(&lengths, |scenario| punctual.measure(scenario).map(|seen| (seen.usage, seen.cycles))),
+        || {
+            costs(&lengths, |scenario| {
+                cyclictest::measure(scenario, Buckets::None).map(|seen| (seen.usage, seen.cycles))
+            })
+        },
+    )?;
+    let row = |name, figure: fn(&Costs) -> f64| {
+        let pairs = pairs.iter().map(|pair| Pair { ours: figure(&pair.ours), theirs: figure(&pair.theirs) });
+        Row::compared(name, Unit::Time, pairs).with_target(1.0)
+    };
+    Ok([
+        row("CPU time a cycle, whole run", |costs| costs.long_ns / costs.long_cycles),
+        row("CPU time a cycle, without start", |costs| {
+            (costs.long_ns - costs.short_ns) / (costs.long_cycles - costs.short_cycles)
+        }),
+    ])
+}
+
+/// CPU time of a short and a long run.
+struct Costs {
+    short_ns: f64,
+    short_cycles: f64,
+    long_ns: f64,
+    long_cycles: f64,
+}
+
+fn costs(lengths: &[Scenario; 2], run: impl Fn(&Scenario) -> Result<(sys::usage::Usage, u64)>) -> Result<Costs> {
+    let [short, long] = lengths;
+    let ((short, short_cycles), (long, long_cycles)) = (run(short)?, run(long)?);
+    Ok(Costs {
+        short_ns: short.cpu_time.as_nanos() as f64,
+        short_cycles: short_cycles as f64,
+        long_ns: long.cpu_time.as_nanos() as f64,
+        long_cycles: long_cycles as f64,
+    })
+}
+
+fn missed(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<Row> {
+    let scenario = Scenario { period_us: SHORT_PERIOD_US, ..scenario.lasting(Length::Seconds(1)) };
+    // As a share of the deadlines, since no two runs are of quite the same length.
+    let share = |missed: u64, cycles: u64| missed as f64 / (missed + cycles) as f64;
+    let pairs = alternate(
+        effort.missed,
+        || punctual.measure(&scenario).map(|seen| share(seen.missed, seen.cycles)),
+        || {
+            let seen = cyclictest::measure(&scenario, Buckets::Microseconds)?;
+            Ok(share(seen.skipped, seen.cycles))
+        },
+    )?;
+    Ok(Row::compared("deadlines missed, 20 us period", Unit::Share, pairs).with_target(1.0))
+}
+
+fn start(punctual: &Punctual, effort: &Effort) -> Result<Row> {
+    let start = |_| Ok(punctual.measure_every_cpu(PERIOD_US, Length::Cycles(1))?.to_first_sample_ns as f64);
+    let figures = (0..effort.starts).map(start).collect::<Result<Vec<_>>>()?;
+    Ok(Row::alone("start to first sample, every CPU", Unit::Time, figures, START_LIMIT_NS))
+}
+
+fn memory(punctual: &Punctual, effort: &Effort) -> Result<Row> {
+    let peak = |_| {
+        let seen = punctual.measure_every_cpu(PERIOD_US, Length::Seconds(1))?;
+        Ok(seen.usage.peak_memory_bytes as f64)
+    };
+    let figures = (0..effort.memory).map(peak).collect::<Result<Vec<_>>>()?;
+    Ok(Row::alone("peak memory, every CPU", Unit::Bytes, figures, MEMORY_LIMIT_BYTES))
+}
+
+/// Instructions of the measuring thread in user space, as the difference between a long and a short run. As an ordinary
+/// program without locked memory, because callgrind gives no other rights.
+fn instructions(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<Row> {
+    let [short, long] = COUNTED_CYCLES.map(|cycles| Scenario {
+        period_us: PERIOD_US,
+        real_time: false,
+        ..scenario.lasting(Length::Cycles(cycles))
+    });
+    let a_cycle = |command: &dyn Fn(&Scenario) -> Command| {
+        let count = |scenario| Ok::<_, anyhow::Error>(instructions::of_measuring_thread(&command(scenario))? as f64);
+        Ok((count(&long)? - count(&short)?) / (COUNTED_CYCLES[1] - COUNTED_CYCLES[0]) as f64)
+    };
+    let pairs = alternate(
+        effort.instructions,
+        || a_cycle(&|scenario| without_spikes(punctual.command(scenario))),
+        || a_cycle(&|scenario| cyclictest::command(scenario, Buckets::None)),
+    )?;
+    Ok(Row::compared("instructions a cycle, user space", Unit::Count, pairs))
+}
+
+/// Callgrind makes wake-ups so late that many are spikes, which real ones hardly ever are.
+fn without_spikes(mut command: Command) -> Command {
+    command.args(["--threshold", "1ms"]);
+    command
+}

@@ -1,0 +1,122 @@
+//! One run of punctual.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use record::{Histogram, Machine, Record};
+use sys::usage::Usage;
+
+use crate::{
+    run::run,
+    scenario::{Length, Scenario},
+};
+
+/// Pass, limit exceeded, inconclusive, invalid: in each case the record is there, and says what ran.
+const ACCEPTED: [i32; 4] = [0, 2, 3, 4];
+const REMEDY: &str = "build it with: make bench";
+
+/// The program under test.
+#[derive(Debug)]
+pub struct Punctual {
+    binary: PathBuf,
+}
+
+/// What one run saw, and what it cost.
+#[derive(Debug)]
+pub struct Seen {
+    /// One entry a wake-up, ns.
+    pub lateness: Histogram,
+    /// Wake-ups.
+    pub cycles: u64,
+    /// Deadlines that passed meanwhile.
+    pub missed: u64,
+    /// From just before the start of the program to the first sample of the CPU that came last, ns.
+    pub to_first_sample_ns: i64,
+    /// The cost of the whole program.
+    pub usage: Usage,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Its version.
+    pub version: String,
+}
+
+impl Punctual {
+    /// The program at `binary`.
+    pub fn new(binary: &Path) -> Self {
+        Self { binary: binary.to_owned() }
+    }
+
+    /// Size of its file, bytes.
+    pub fn size(&self) -> Result<u64> {
+        Ok(self.binary.metadata().with_context(|| format!("cannot read {}; {REMEDY}", self.binary.display()))?.len())
+    }
+
+    /// The command of a scenario.
+    pub fn command(&self, scenario: &Scenario) -> Command {
+        let mut command = self.every_cpu(scenario.period_us, scenario.length);
+        command.args(["--cpus", &scenario.cpu.to_string()]);
+        command.args(if scenario.real_time { &REAL_TIME[..] } else { &["--policy", "other"] });
+        command
+    }
+
+    /// Measures `scenario`.
+    pub fn measure(&self, scenario: &Scenario) -> Result<Seen> {
+        seen(&mut self.command(scenario), scenario.real_time)
+    }
+
+    /// Measures every CPU with real-time rights.
+    pub fn measure_every_cpu(&self, period_us: u64, length: Length) -> Result<Seen> {
+        seen(self.every_cpu(period_us, length).args(REAL_TIME), true)
+    }
+
+    fn every_cpu(&self, period_us: u64, length: Length) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(["measure", "timer", "--quiet", "--no-record", "--json", "--period", &format!("{period_us}us")]);
+        match length {
+            Length::Cycles(cycles) => command.args(["--samples", &cycles.to_string()]),
+            Length::Seconds(seconds) => command.args(["--duration", &format!("{seconds}s")]),
+        };
+        command
+    }
+}
+
+/// What cyclictest does without being asked, `--hold-cpu-awake` included.
+const REAL_TIME: [&str; 3] = ["--policy", "fifo:90", "--hold-cpu-awake"];
+
+fn seen(command: &mut Command, real_time: bool) -> Result<Seen> {
+    let run = run(command, &ACCEPTED, REMEDY)?;
+    let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
+    if real_time {
+        refuse_other_than_asked(&record)?;
+    }
+    let first_samples = record.series.iter().map(|series| series.first_deadline_ns + series.max_ns.unwrap_or_default());
+    let last_first_ns = first_samples.max().context("punctual measured no CPU")?;
+    let mut lateness = Histogram::default();
+    record.series.iter().for_each(|series| lateness.merge(&series.raw));
+    Ok(Seen {
+        cycles: record.series.iter().map(|series| series.samples).sum(),
+        missed: record.series.iter().map(|series| series.missed).sum(),
+        to_first_sample_ns: last_first_ns - run.started_ns,
+        usage: run.usage,
+        machine: record.machine,
+        version: record.tool.version,
+        lateness,
+    })
+}
+
+/// Two programs compare only if both ran as they were asked to; cyclictest ends with an error when it may not.
+fn refuse_other_than_asked(record: &Record) -> Result<()> {
+    for series in &record.series {
+        let granted = &series.granted;
+        if granted.policy != "fifo:90" || !granted.memory_locked || granted.cpu_awake.is_none() {
+            bail!(
+                "{} was measured without the rights that were asked for; run as root: sudo make bench",
+                series.place()
+            );
+        }
+    }
+    Ok(())
+}
