@@ -140,10 +140,7 @@ fn measure(profile: &Profile, group: Option<&Group>) -> String {
         seconds.max(1)
     );
     for load in group.map_or(&[][..], |group| &group.loads) {
-        let plain = load.chars().all(|c| c.is_ascii_alphanumeric() || "-_:=,.%/".contains(c));
-        let quoted = if plain { load.clone() } else { format!("'{}'", load.replace('\'', r"'\''")) };
-        command.push_str(" --load ");
-        command.push_str(&quoted);
+        command.push_str(&format!(" --load {}", record::shell::command(&[load])));
     }
     command
 }

@@ -90,22 +90,6 @@ fn threads_stand_on_the_cpus_asked_for_at_ordinary_priority() {
 }
 
 #[test]
-fn a_load_is_ordinary_even_when_a_realtime_thread_starts_it() {
-    let spec = "memory:size=3M";
-    let starter = std::thread::spawn(move || {
-        sys::sched::set_policy(sys::sched::Policy::Fifo(3)).expect("real-time priority needs CAP_SYS_NICE");
-        start(spec).unwrap()
-    });
-    let running = starter.join().unwrap();
-    // The starter is gone, the load is not.
-    pause(100);
-    let worker = worker_of(spec);
-    let_it_work(&worker);
-    assert!(worker.threads().into_iter().all(|thread| worker.scheduling(thread) == (0, 0)));
-    assert!(running.stop()[0].ran);
-}
-
-#[test]
 fn switch_switches_as_often_as_it_says_and_leaves_no_cpu_idle() {
     let spec = "switch:100us";
     let running = start(spec).unwrap();
@@ -187,46 +171,6 @@ fn disk_writes_to_the_disk_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn disk_refuses_full_and_read_only_folders() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display();
-    for (options, spec, expected) in [
-        ("size=1M", "size=8M", "it is full, or smaller than the size asked for"),
-        ("size=64M", "size=1M", "held in memory (tmpfs)"),
-        ("ro", "size=1M", "it is mounted read-only"),
-    ] {
-        as_root(&format!("mount -t tmpfs -o {options} punctual-test {path}"));
-        let error = start(&format!("disk:dir={path},{spec}")).map(|_| ()).unwrap_err().to_string();
-        as_root(&format!("umount {path}"));
-        assert!(error.contains(expected) && error.contains("disk:dir="), "{error}");
-    }
-}
-
-#[test]
-fn timer_threads_have_the_priority_asked_for_or_none_at_all() {
-    let spec = "timer:42,period=500us";
-    let running = start(spec).expect("real-time priority needs CAP_SYS_NICE");
-    let worker = worker_of(spec);
-    let realtime = || worker.threads().into_iter().filter(|thread| worker.scheduling(*thread) == (42, 1)).count();
-    eventually("one real-time thread a CPU", || realtime() == online().len());
-    let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).unwrap();
-    let guard = limits.lines().find(|line| line.starts_with("Max realtime timeout")).unwrap();
-    assert!(guard.contains("200000"), "the kernel holds it to 0.2 s on end: {guard}");
-    pause(300);
-    let proof = running.stop().remove(0);
-    assert_ran(&proof);
-    let most = proof.wall_ns / 500_000 * online().len() as u64;
-    assert!(proof.operations <= most + most / 10, "each cycle sleeps: {proof:?}");
-
-    let mut without_right = Command::new("setpriv");
-    without_right.args(["--bounding-set", "-sys_nice"]).arg(exe());
-    let refused = run(without_right.args(["run", "100", &online().to_string(), spec]));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success(), "a refused right is an error");
-    assert!(said.contains("SCHED_FIFO priority 42") && said.contains("setcap cap_sys_nice,cap_ipc_lock+ep"), "{said}");
-}
-
-#[test]
 fn stress_ng_says_what_is_wrong_with_its_arguments() {
     let error = start("stress-ng:--no-such-option").map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("no-such-option") && error.contains("man stress-ng"), "{error}");
@@ -238,4 +182,68 @@ fn stress_ng_says_what_is_wrong_with_its_arguments() {
     pause(1600);
     let proof = running.stop().remove(0);
     assert!(!proof.ran && proof.note.as_ref().unwrap().contains("ended before"), "{proof:?}");
+}
+
+/// Tests that need root; `tools/test` leaves them out loudly elsewhere.
+mod rights {
+    use super::*;
+
+    #[test]
+    fn disk_refuses_full_and_read_only_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        for (options, spec, expected) in [
+            ("size=1M", "size=8M", "it is full, or smaller than the size asked for"),
+            ("size=64M", "size=1M", "held in memory (tmpfs)"),
+            ("ro", "size=1M", "it is mounted read-only"),
+        ] {
+            as_root(&format!("mount -t tmpfs -o {options} punctual-test {path}"));
+            let error = start(&format!("disk:dir={path},{spec}")).map(|_| ()).unwrap_err().to_string();
+            as_root(&format!("umount {path}"));
+            assert!(error.contains(expected) && error.contains("disk:dir="), "{error}");
+        }
+    }
+
+    #[test]
+    fn timer_threads_have_the_priority_asked_for_or_none_at_all() {
+        let spec = "timer:42,period=500us";
+        let running = start(spec).expect("real-time priority needs CAP_SYS_NICE");
+        let worker = worker_of(spec);
+        let realtime = || worker.threads().into_iter().filter(|thread| worker.scheduling(*thread) == (42, 1)).count();
+        eventually("one real-time thread a CPU", || realtime() == online().len());
+        let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).unwrap();
+        let guard = limits.lines().find(|line| line.starts_with("Max realtime timeout")).unwrap();
+        assert!(guard.contains("200000"), "the kernel holds it to 0.2 s on end: {guard}");
+        pause(300);
+        let proof = running.stop().remove(0);
+        assert_ran(&proof);
+        let most = proof.wall_ns / 500_000 * online().len() as u64;
+        assert!(proof.operations <= most + most / 10, "each cycle sleeps: {proof:?}");
+
+        let mut without_right = Command::new("setpriv");
+        without_right.args(["--bounding-set", "-sys_nice"]).arg(exe());
+        let refused = run(without_right.args(["run", "100", &online().to_string(), spec]));
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success(), "a refused right is an error");
+        assert!(
+            said.contains("SCHED_FIFO priority 42") && said.contains("setcap cap_sys_nice,cap_ipc_lock+ep"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_load_is_ordinary_even_when_a_realtime_thread_starts_it() {
+        let spec = "memory:size=3M";
+        let starter = std::thread::spawn(move || {
+            sys::sched::set_policy(sys::sched::Policy::Fifo(3)).expect("real-time priority needs CAP_SYS_NICE");
+            start(spec).unwrap()
+        });
+        let running = starter.join().unwrap();
+        // The starter is gone, the load is not.
+        pause(100);
+        let worker = worker_of(spec);
+        let_it_work(&worker);
+        assert!(worker.threads().into_iter().all(|thread| worker.scheduling(thread) == (0, 0)));
+        assert!(running.stop()[0].ran);
+    }
 }

@@ -95,68 +95,76 @@ impl Drop for Namespace {
     }
 }
 
-#[test]
-fn frames_go_out_on_the_named_interface_at_the_rate_asked_for() {
-    let namespace = Namespace::new("rate");
-    let frame = namespace.first_frame(0x88b5);
-    let before = namespace.received("b0");
-    let proof = namespace.proof("net:if=a0,rate=2000");
-    assert!(proof.ran && proof.cpu_time_ns > 0, "{proof:?}");
-    assert!(namespace.received("b0") - before >= proof.operations, "{proof:?}");
-    let asked = proof.wall_ns as f64 / 1e9 * 2000.0;
-    assert!((proof.operations as f64) <= asked * 1.1 + 20.0, "no faster than asked: {proof:?}");
-    assert!(proof.operations as f64 >= asked * 0.1, "{proof:?}");
+/// Tests that need root; `tools/test` leaves them out loudly elsewhere.
+mod rights {
+    use super::*;
 
-    let frame = frame.recv_timeout(Duration::from_secs(30)).expect("a frame of EtherType 0x88B5");
-    let destination = &frame[..6];
-    assert_eq!(destination[0] & 0b11, 0b10, "unicast, locally administered: {frame:02x?}");
-    let own = namespace.exec(&["cat", "/sys/class/net/a0/address"]);
-    let source = frame[6..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
-    assert_eq!(source, String::from_utf8_lossy(&own.stdout).trim());
-    assert_eq!(frame.len(), 60, "the smallest frame, without its checksum");
-}
+    #[test]
+    fn frames_go_out_on_the_named_interface_at_the_rate_asked_for() {
+        let namespace = Namespace::new("rate");
+        let frame = namespace.first_frame(0x88b5);
+        let before = namespace.received("b0");
+        let proof = namespace.proof("net:if=a0,rate=2000");
+        assert!(proof.ran && proof.cpu_time_ns > 0, "{proof:?}");
+        assert!(namespace.received("b0") - before >= proof.operations, "{proof:?}");
+        let asked = proof.wall_ns as f64 / 1e9 * 2000.0;
+        assert!((proof.operations as f64) <= asked * 1.1 + 20.0, "no faster than asked: {proof:?}");
+        assert!(proof.operations as f64 >= asked * 0.1, "{proof:?}");
 
-#[test]
-fn the_default_rate_is_bounded() {
-    let namespace = Namespace::new("default");
-    let proof = namespace.proof("net:if=a0");
-    let asked = proof.wall_ns as f64 / 1e9 * 10_000.0;
-    assert!(proof.ran && proof.operations as f64 <= asked * 1.1 + 20.0, "{proof:?}");
-}
-
-#[test]
-fn what_cannot_be_sent_on_is_explained() {
-    let namespace = Namespace::new("wrong");
-    namespace.ip("link add down0 type veth peer name down1");
-    for (spec, expected) in [
-        ("net:if=eth99", "there is no interface eth99; see `ip link`"),
-        ("net:if=lo", "lo is not Ethernet"),
-        ("net:if=down0", "down0 is down; `sudo ip link set down0 up`"),
-        ("net", "loopback is down; `sudo ip link set lo up`"),
-    ] {
-        let error = namespace.error(spec);
-        assert!(error.contains(expected), "{spec}: {error}");
+        let frame = frame.recv_timeout(Duration::from_secs(30)).expect("a frame of EtherType 0x88B5");
+        let destination = &frame[..6];
+        assert_eq!(destination[0] & 0b11, 0b10, "unicast, locally administered: {frame:02x?}");
+        let own = namespace.exec(&["cat", "/sys/class/net/a0/address"]);
+        let source = frame[6..12].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+        assert_eq!(source, String::from_utf8_lossy(&own.stdout).trim());
+        assert_eq!(frame.len(), 60, "the smallest frame, without its checksum");
     }
-    let exe = exe();
-    let words = ["setpriv", "--bounding-set", "-net_raw", exe.to_str().unwrap(), "run", "100", "0", "net:if=a0"];
-    let refused = namespace.exec(&words);
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"), "{said}");
-}
 
-#[test]
-fn an_interface_that_goes_away_ends_the_load_with_its_reason() {
-    let namespace = Namespace::new("gone");
-    let name = namespace.0.clone();
-    let remover = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(250));
-        as_root(&format!("ip -n {name} link set a0 down"));
-    });
-    let exe = exe();
-    let output = namespace.exec(&[exe.to_str().unwrap(), "run", "2500", "0", "net:if=a0"]);
-    remover.join().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let proof = serde_json::from_str::<Vec<LoadProof>>(said.lines().nth(1).unwrap()).unwrap().remove(0);
-    assert!(!proof.ran && proof.operations > 0, "{proof:?}");
-    assert!(proof.note.unwrap().contains("a0 is down"));
+    #[test]
+    fn the_default_rate_is_bounded() {
+        let namespace = Namespace::new("default");
+        let proof = namespace.proof("net:if=a0");
+        let asked = proof.wall_ns as f64 / 1e9 * 10_000.0;
+        assert!(proof.ran && proof.operations as f64 <= asked * 1.1 + 20.0, "{proof:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_on_is_explained() {
+        let namespace = Namespace::new("wrong");
+        namespace.ip("link add down0 type veth peer name down1");
+        for (spec, expected) in [
+            ("net:if=eth99", "there is no interface eth99; see `ip link`"),
+            ("net:if=lo", "lo is not Ethernet"),
+            ("net:if=down0", "down0 is down; `sudo ip link set down0 up`"),
+            ("net", "loopback is down; `sudo ip link set lo up`"),
+        ] {
+            let error = namespace.error(spec);
+            assert!(error.contains(expected), "{spec}: {error}");
+        }
+        let exe = exe();
+        let words = ["setpriv", "--bounding-set", "-net_raw", exe.to_str().unwrap(), "run", "100", "0", "net:if=a0"];
+        let refused = namespace.exec(&words);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            !refused.status.success() && said.contains("setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn an_interface_that_goes_away_ends_the_load_with_its_reason() {
+        let namespace = Namespace::new("gone");
+        let name = namespace.0.clone();
+        let remover = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(250));
+            as_root(&format!("ip -n {name} link set a0 down"));
+        });
+        let exe = exe();
+        let output = namespace.exec(&[exe.to_str().unwrap(), "run", "2500", "0", "net:if=a0"]);
+        remover.join().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let proof = serde_json::from_str::<Vec<LoadProof>>(said.lines().nth(1).unwrap()).unwrap().remove(0);
+        assert!(!proof.ran && proof.operations > 0, "{proof:?}");
+        assert!(proof.note.unwrap().contains("a0 is down"));
+    }
 }

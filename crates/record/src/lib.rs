@@ -10,6 +10,7 @@
 //! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`model`] | the document itself |
 //! | [`file`] | reading it, writing it atomically |
+//! | [`shell`] | commands to paste |
 //! | [`export`] | the same figures in other tools' formats |
 
 pub mod export;
@@ -18,6 +19,7 @@ pub mod histogram;
 pub mod layout;
 pub mod maxima;
 pub mod model;
+pub mod shell;
 
 pub use histogram::{Correction, Histogram};
 pub use maxima::Maxima;

@@ -76,7 +76,7 @@ pub fn render(record: &Record) -> String {
         style: include_str!("../templates/report.css"),
         script: include_str!("../templates/report.js"),
         title: format!("{}: {host}, {}", headline.word, record.started_at),
-        command: text::shell_command(&record.command),
+        command: record::shell::command(&record.command),
         ending: verdict::ending(record.state),
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),

@@ -7,7 +7,7 @@ pub fn list() -> anyhow::Result<u8> {
         for kind in loads::KINDS {
             writeln!(out, "{:<10} {}", kind.name, kind.description)?;
             for (option, meaning) in kind.options {
-                writeln!(out, "{:<10}   {option:<14} {meaning}", "")?;
+                writeln!(out, "{:<10}   {option:<20} {meaning}", "")?;
             }
         }
         writeln!(out, "\nAny load takes CPUs at its end: --load switch:10us@0-1. Full text: docs/loads.md")

@@ -76,20 +76,6 @@ pub fn percent_of(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
 }
 
-/// A command line that a POSIX shell reads back as exactly these words.
-pub fn shell_command(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
-}
-
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,14 +118,5 @@ mod tests {
         assert_eq!(with_code("run `a <b>` & wait"), "run <code>a &#60;b&#62;</code> &#38; wait");
         assert_eq!(with_code("a ` alone `b` c"), "a <code> alone </code>b` c");
         assert_eq!(with_code(""), "");
-    }
-
-    #[test]
-    fn the_shell_reads_the_words_back() {
-        let words = ["punctual", "a b", "it's", "", "$(id)", "~", "x\ny", "--period=1ms"].map(str::to_owned);
-        let script = format!("printf '%s\\0' {}", shell_command(&words));
-        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), words.clone().map(|word| word + "\0").concat());
-        assert_eq!(shell_command(&words[..1]), "punctual");
     }
 }

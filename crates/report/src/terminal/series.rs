@@ -50,18 +50,8 @@ pub(super) fn run(page: &mut Page, record: &Record) {
     }
     if !record.command.is_empty() {
         page.text(Ink::Plain, "again");
-        page.remedy(4, &shell_command(&record.command));
+        page.remedy(4, &record::shell::command(&record.command));
     }
-}
-
-/// The words as one command that a shell reads back as these words.
-fn shell_command(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    let quoted = words.iter().map(|word| match word.as_str() {
-        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        word => format!("'{}'", word.replace('\'', r"'\''")),
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
