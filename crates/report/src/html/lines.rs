@@ -25,6 +25,8 @@ pub struct Line<'a> {
     pub named: bool,
     /// When its phase began, s after the run began.
     pub start_s: f64,
+    /// When its phase ended, s after the run began; infinite when the record does not say.
+    pub end_s: f64,
     hue: usize,
     dash: usize,
     /// Whether it is one of too many to be drawn in full.
@@ -117,6 +119,10 @@ pub fn lines(record: &Record) -> Vec<Line<'_>> {
             index,
             name: format!("{}, {}{role}", series.place(), series.phase),
             named: named.contains(&index),
+            end_s: record
+                .phase(&series.phase)
+                .filter(|phase| phase.duration_ns > 0)
+                .map_or(f64::INFINITY, |phase| (phase.start_ns as f64 + phase.duration_ns as f64) / 1e9),
             start_s: record.phase(&series.phase).map_or(0.0, |phase| phase.start_ns as f64 / 1e9),
             hue: if phases.len() > 1 { phase } else { rank } % HUES,
             dash: if record.series.len() <= FEW { rank % DASHES } else { 0 },

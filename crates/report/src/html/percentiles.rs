@@ -26,29 +26,36 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict]) -> Figure {
                     A curve ends in a ledge at its largest value, one in all deadlines seen; beyond that these samples \
                     say nothing."
             .to_owned();
-    let below = lines.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| v <= 0));
-    if below {
-        lead.push_str(" Where deadlines were met early or to the nanosecond, the curve lies on the base line.");
-    }
     let some: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
-    let svg = if some.is_empty() { String::new() } else { draw(&some, uses) };
+    let y = lateness(&some);
+    if some.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
+        lead.push_str(" What was earlier than the axis begins lies on its base line.");
+    }
+    let svg = if some.is_empty() { String::new() } else { draw(&some, uses, y) };
     Figure { id: "percentiles", title: "Lateness by percentile", lead, svg, table: table(lines) }
 }
 
-fn draw(lines: &[&Line], uses: &[&UseVerdict]) -> String {
+/// From what nearly all were later than, since the few below are the chance remains of long stalls, to the largest.
+fn lateness(lines: &[&Line]) -> Axis {
+    let ends = |line: &&Line| [line.series.corrected.percentile(5.0), line.series.corrected.percentile(100.0)];
+    svg::lateness_axis(lines.iter().flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP)
+}
+
+fn draw(lines: &[&Line], uses: &[&UseVerdict], y: Axis) -> String {
     let most = lines.iter().map(|l| l.series.corrected.total()).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
-    let values = lines.iter().flat_map(|l| l.series.corrected.iter().map(|(v, _)| v));
-    let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
 
-    let limits = limits(uses, x, y);
-    let mut body = limits.0;
+    // Names of limits take up to two fifths of the width: at the left where the curves are below them there.
+    let reach = 100.0 - 100.0 / 10f64.powf(0.4 * x.hi);
+    let left_above_ns = lines.iter().filter_map(|l| l.series.corrected.percentile(reach)).max().unwrap_or(0);
+    let limits = limits(uses, left_above_ns, x, y);
+    // Under the curves: a name must not hide a figure.
+    let mut body = limits.0 + &limits.1;
     let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
     for line in lines {
         let steps = steps(&line.series.corrected, (x.hi - x.lo) / (x.to - x.from) * step_px);
         curve(&mut body, line, &steps, x, y);
     }
-    body.push_str(&limits.1);
     names(&mut body, lines, x, y);
     Frame {
         id: "percentiles",
@@ -157,7 +164,9 @@ fn names(out: &mut String, lines: &[&Line], x: Axis, y: Axis) {
 }
 
 /// The limits of the uses as lines across the chart, and their names. Those too near to be told apart share a name.
-fn limits(uses: &[&UseVerdict], x: Axis, y: Axis) -> (String, String) {
+///
+/// Names stand at the left above `left_above_ns`, at the right below.
+fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String, String) {
     let height = |limit_ns: i64| y.at(svg::decades(limit_ns as f64, y.lo));
     let mut shown: Vec<&UseVerdict> = uses.to_vec();
     shown.retain(|u| u.limit_ns > 0 && (y.lo..=y.hi).contains(&(u.limit_ns as f64).log10()));
@@ -170,10 +179,12 @@ fn limits(uses: &[&UseVerdict], x: Axis, y: Axis) -> (String, String) {
             let _ = write!(rules, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
         }
         let more = if others.is_empty() { String::new() } else { format!(" and {} below", others.len()) };
+        let at_left = highest.limit_ns > left_above_ns;
+        let (anchor, at) = if at_left { ("start", x.from + 6.0) } else { ("end", x.to - 6.0) };
         let _ = write!(
             names,
-            "<text class=\"limit\" x=\"{}\" y=\"{}\">limit {}: {}{more}</text>",
-            number(x.from + 6.0),
+            "<text class=\"limit\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">limit {}: {}{more}</text>",
+            number(at),
             number(height(highest.limit_ns) - 4.0),
             format_ns(highest.limit_ns),
             svg::escape(short(&highest.title))
@@ -242,8 +253,9 @@ mod tests {
         let uses: Vec<UseVerdict> = [(50_000, "A"), (51_000, "B"), (1_000_000, "C"), (1, "off the axis"), (-4, "none")]
             .map(|(limit_ns, title)| UseVerdict { limit_ns, title: title.into(), ..UseVerdict::default() })
             .into();
-        let (rules, names) = limits(&uses.iter().collect::<Vec<_>>(), y, y);
+        let (rules, names) = limits(&uses.iter().collect::<Vec<_>>(), 60_000, y, y);
         assert_eq!(rules.matches("<path").count(), 3);
         assert!(names.contains("limit 51 us: B and 1 below<") && names.contains("limit 1 ms: C<"), "{names}");
+        assert_eq!(names.matches("\"end\">limit 51 us").count() + names.matches("\"start\">limit 1 ms").count(), 2);
     }
 }

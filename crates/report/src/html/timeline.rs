@@ -3,10 +3,10 @@
 use std::{collections::HashSet, fmt::Write};
 
 use analysis::{format_duration, format_ns};
-use record::{Maxima, Record};
+use record::{Maxima, Record, Spike};
 
 use super::{
-    figure::{Figure, Table},
+    figure::{Figure, Row, Table},
     lines::Line,
     svg::{self, Axis, Frame, Path, number},
     text,
@@ -89,7 +89,8 @@ fn frame<'a>(id: &'a str, title: &'a str, data: &'a str, x: Axis, y: Axis) -> Fr
 /// The whole run, in seconds.
 fn run_axis(record: &Record, lines: &[Line]) -> Axis {
     let of_phases = record.phases.iter().map(|p| (p.start_ns as f64 + p.duration_ns as f64) / 1e9);
-    let of_maxima = lines.iter().map(|l| l.start_s + l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima));
+    let windows_s = |l: &Line| l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima);
+    let of_maxima = lines.iter().map(|l| (l.start_s + windows_s(l)).min(l.end_s));
     let of_spikes = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| l.start_s + s.at_ns as f64 / 1e9));
     let end = of_phases.chain(of_maxima).chain(of_spikes).fold(0.0, f64::max);
     Axis { lo: 0.0, hi: if end > 0.0 { end } else { 1.0 }, from: svg::LEFT, to: svg::FAR_RIGHT }
@@ -142,6 +143,8 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
             drawing = false;
             continue;
         };
+        // The last window may reach beyond the phase.
+        end_s = end_s.min(line.end_s).max(from_s);
         let (from, to, at) = (x.at(from_s), x.at(end_s), y.at(svg::decades(max_ns as f64, y.lo)));
         if drawing {
             path.up_or_down(at).across(to);
@@ -218,20 +221,27 @@ fn worst_table(lines: &[Line], worst: usize) -> Table {
     let mut all: Vec<_> = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |s| (line, s))).collect();
     all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
     all.truncate(worst);
-    let row = |(line, spike): &(&Line, &record::Spike)| super::figure::Row {
-        swatch: line.swatch(),
-        cells: vec![
+    let blamed = all.iter().any(|(_, spike)| !spike.culprits.is_empty());
+    let row = |(line, spike): &(&Line, &Spike)| {
+        let at_s = spike.at_ns as f64 / 1e9;
+        let mut cells = vec![
             line.name.clone(),
             format_ns(spike.lateness_ns),
-            format!("{:.3} s", spike.at_ns as f64 / 1e9),
-            format!("{:.3} s", line.start_s + spike.at_ns as f64 / 1e9),
-            spike.culprits.iter().map(culprit).collect::<Vec<_>>().join("; "),
-        ],
+            format!("{at_s:.3} s"),
+            format!("{:.3} s", line.start_s + at_s),
+        ];
+        if blamed {
+            cells.push(spike.culprits.iter().map(culprit).collect::<Vec<_>>().join("; "));
+        }
+        Row { swatch: line.swatch(), cells }
     };
-    let head = ["series", "lateness", "in its phase", "in the run", "what ran instead"];
+    let mut head = vec!["series", "lateness", "in its phase", "in the run"];
+    if blamed {
+        head.push("what ran instead");
+    }
     Table {
         caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),
-        head: head.map(str::to_owned).into(),
+        head: head.into_iter().map(str::to_owned).collect(),
         rows: all.iter().map(row).collect(),
     }
 }
@@ -246,7 +256,7 @@ fn culprit(value: &serde_json::Value) -> String {
 mod tests {
     use super::*;
     use crate::html::lines::lines;
-    use record::{Series, Spike};
+    use record::{Phase, Series};
 
     fn record(maxima: Vec<Option<i64>>, spikes: Vec<Spike>) -> Record {
         let maxima = Maxima { window_ns: 1_000_000_000, max_ns: maxima };
@@ -283,6 +293,16 @@ mod tests {
         assert!(figure.svg.len() < 200_000, "{}", figure.svg.len());
         assert_eq!(figure.table.rows.len(), 20);
         assert!(figure.lead.contains("drawn once"), "{}", figure.lead);
+    }
+
+    #[test]
+    fn the_last_window_ends_with_its_phase() {
+        let mut record = record(vec![Some(1000), Some(2000)], vec![]);
+        record.phases = vec![Phase { name: "rest".into(), duration_ns: 1_250_000_000, ..Phase::default() }];
+        let lines = lines(&record);
+        let figure = maxima(&record, &lines);
+        assert_eq!(run_axis(&record, &lines).hi, 1.25);
+        assert!(figure.svg.contains("data-end=\"1.2\""), "{}", figure.svg);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn chromium(dir: &Path, html: &str, args: &[&str]) -> (String, String) {
     ];
     all.extend(args);
     all.push(&url);
-    let (out, err) = run("/usr/bin/chromium", "chromium", &all);
+    let (out, err) = run("chromium", "chromium", &all);
     let complaints: Vec<_> = err.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "the console says: {complaints:#?}");
     (out, err)
