@@ -1,6 +1,6 @@
 //! The verdict on one use: a record and a profile in, PASS, FAIL, INCONCLUSIVE or INVALID out, with its reason.
 
-use record::{Outcome, Record, Series, UseVerdict};
+use record::{Outcome, Record, Series, UseVerdict, layout};
 
 use crate::{
     consider::{Group, groups},
@@ -43,10 +43,16 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         worst_where: worst.filter(|series| max_of(series).is_some()).map(place).unwrap_or_default(),
         samples: all.iter().map(|series| series.samples).sum(),
         over_limit: all.iter().map(|series| over_limit(series, profile)).sum(),
-        missed: all.iter().map(|series| series.missed).sum(),
+        missed: all.iter().map(|series| missed(series, profile.period_ns)).sum(),
         statement: if record.validity.valid { statement } else { format!("of the threads as they ran: {statement}") },
         ..UseVerdict::default()
     }
+}
+
+/// Deadlines of the use that the wake-ups of `series` would have run over. A bucket counts with its lowest value.
+fn missed(series: &Series, period_ns: u64) -> u64 {
+    let run_over = |late_ns: i64| layout::lowest_in(layout::index_of(late_ns.max(0) as u64)) / period_ns.max(1);
+    series.raw.iter().map(|(late_ns, count)| run_over(late_ns).saturating_mul(count)).fold(0, u64::saturating_add)
 }
 
 fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&Series>) -> (Outcome, String) {

@@ -434,7 +434,7 @@ pub struct UseVerdict {
     pub samples: u64,
     /// Those later than the limit.
     pub over_limit: u64,
-    /// Deadlines missed in the series that were considered.
+    /// Deadlines of the use that the considered wake-ups would have run over, at the use's own period.
     pub missed: u64,
     /// What this many samples allow to be said, with how long to run for more.
     pub statement: String,

@@ -69,6 +69,13 @@ fn the_exact_maximum_decides_and_not_its_bucket() {
 }
 
 #[test]
+fn missed_are_the_deadlines_of_the_use_not_those_of_the_probe() {
+    let missed =
+        |period_ns| judged(vec![series("rest", 0, period_ns, &[(5_000, 20_000), (2_740_000, 1), (900_000, 3)])]).missed;
+    assert_eq!([missed(125_000), missed(1_000_000), missed(4_000_000)], [2, 2, 2]);
+}
+
+#[test]
 fn one_late_wake_up_fails_and_names_the_cpus_that_held() {
     let mut all: Vec<_> = (0..4).map(|cpu| series("rest", cpu, 1_000_000, &[(5_000, 20_000)])).collect();
     all.push(series("load", 1, 1_000_000, &[(5_000, 20_000), (2_740_000, 1)]));
