@@ -2,8 +2,8 @@
 
 use record::{Phase, Record, Series};
 
-/// The phases that ran under the same loads, and their series whose period is nearest to a use's.
-#[derive(Debug)]
+/// What ran under the same loads: the series whose period is nearest to a use's, and the faster ones.
+#[derive(Debug, Default)]
 pub(crate) struct Group<'a> {
     /// The loads as asked for, in a fixed order; empty at rest.
     pub loads: Vec<String>,
@@ -13,6 +13,16 @@ pub(crate) struct Group<'a> {
     pub period_ns: u64,
     /// The series of all CPUs with that period; at least one.
     pub series: Vec<&'a Series>,
+    /// Series under the same loads with a shorter period. CPUs slept less deeply there than the use will let them, so
+    /// such a series cannot show that a limit holds; that it does not hold it can show.
+    pub faster: Vec<&'a Series>,
+}
+
+impl<'a> Group<'a> {
+    /// All series that count against a limit.
+    pub fn considered(&self) -> impl Iterator<Item = &'a Series> {
+        self.series.iter().chain(&self.faster).copied()
+    }
 }
 
 /// One group for each set of loads in `record`, in the order in which they ran.
@@ -23,11 +33,10 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for series in record.series.iter().filter(|series| series.period_ns > 0) {
         let phase = record.phase(&series.phase);
-        let mut loads = phase.map(|phase| phase.asked_loads.clone()).unwrap_or_default();
-        loads.sort();
+        let loads = loads_of(record, series);
         let found = groups.iter().position(|group| group.loads == loads);
         let index = found.unwrap_or_else(|| {
-            groups.push(Group { loads, phases: Vec::new(), period_ns: series.period_ns, series: Vec::new() });
+            groups.push(Group { loads, period_ns: series.period_ns, ..Group::default() });
             groups.len() - 1
         });
         let group = &mut groups[index];
@@ -41,7 +50,22 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
             group.phases.extend(phase.filter(|phase| !group.phases.iter().any(|known| known.name == phase.name)));
         }
     }
+    for group in &mut groups {
+        group.faster = record.series.iter().filter(|series| counts_against(record, group, series, period_ns)).collect();
+    }
     groups
+}
+
+/// Whether `series` is of the group's loads and faster than both the group's nearest and the use.
+fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u64) -> bool {
+    (1..group.period_ns.min(period_ns)).contains(&series.period_ns) && loads_of(record, series) == group.loads
+}
+
+/// The loads beside a series, in a fixed order.
+fn loads_of(record: &Record, series: &Series) -> Vec<String> {
+    let mut loads = record.phase(&series.phase).map(|phase| phase.asked_loads.clone()).unwrap_or_default();
+    loads.sort();
+    loads
 }
 
 /// Whether `a` is nearer to `target` than `b`, by ratio; the longer of two that are equally near.
@@ -99,6 +123,19 @@ mod tests {
             [(2, 1_000_000, vec!["rest-slow"]), (2, 1_000, vec!["load", "load-again"])]
         );
         assert_eq!(found(&record, 2_000)[0], (2, 1_000, vec!["rest"]));
+    }
+
+    #[test]
+    fn faster_series_count_against_a_limit() {
+        let record = record(&[
+            ("rest", &[], &[(0, 1_000_000)]),
+            ("rest-fast", &[], &[(0, 125_000), (1, 125_000)]),
+            ("load", &["cpu"], &[(0, 125_000)]),
+        ]);
+        let faster = |period_ns| groups(&record, period_ns).iter().map(|group| group.faster.len()).collect::<Vec<_>>();
+        assert_eq!(faster(10_000_000), [2, 0]);
+        assert_eq!(faster(125_000), [0, 0]);
+        assert_eq!(groups(&record, 10_000_000)[0].considered().count(), 3);
     }
 
     #[test]

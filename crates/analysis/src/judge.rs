@@ -24,11 +24,12 @@ const FAR: u64 = 8;
 ///    has fewer wake-ups than the profile needs.
 /// 5. PASS.
 ///
-/// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio.
+/// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
+/// faster ones. Only the nearest must have wake-ups enough.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let groups = groups(record, profile.period_ns);
-    let all: Vec<&Series> = groups.iter().flat_map(|group| group.series.iter().copied()).collect();
+    let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));
     let (outcome, reason) = decide(record, profile, &groups, worst);
     let statement = statement(&all, profile);
@@ -86,7 +87,7 @@ fn invalid(record: &Record, limit: &str, worst: Option<(&Series, i64)>) -> Strin
 fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
     let mut failing = Vec::new();
     let mut measured = Vec::new();
-    for series in groups.iter().flat_map(|group| group.series.iter()) {
+    for series in groups.iter().flat_map(Group::considered) {
         measured.extend(series.cpu);
         if max_of(series) > Some(profile.limit_ns) {
             failing.extend(series.cpu);
