@@ -1,15 +1,12 @@
 //! One phase: measuring threads and the loads beside them.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use loads::Running;
 use machine::CpuList;
 use probes::{
     guard::Heartbeat,
-    timer::{End, Settings, Timer},
+    timer::{End, Settings, Timer, TimerError},
 };
 use record::Phase;
 use sys::{sched::Policy, signal::termination_requests};
@@ -28,7 +25,6 @@ pub struct PhaseRun {
     pub timers: Vec<Timer>,
     pub began: Instant,
     loads: Option<Running>,
-    heartbeat: Arc<Heartbeat>,
 }
 
 /// Why the loop of a phase ended.
@@ -47,12 +43,12 @@ impl PhaseRun {
             [] => None,
             specs => Some(Running::start(&plan.executable, specs, load_cpus)?),
         };
-        let heartbeat = Arc::new(Heartbeat::default());
+        let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let timers = places(plan, cpus)
             .into_iter()
             .map(|cpu| Timer::prepare(&settings(plan, phase, cpu), heartbeat.clone()))
             .collect::<Result<_, _>>()?;
-        Ok(Self { timers, began: Instant::now(), loads, heartbeat })
+        Ok(Self { timers, began: Instant::now(), loads })
     }
 
     /// Measures until the phase is over. `tick` is called some twenty times a second.
@@ -68,7 +64,6 @@ impl PhaseRun {
         }
         loop {
             std::thread::sleep(TICK);
-            self.heartbeat.beat();
             self.timers.iter_mut().for_each(Timer::collect);
             if termination_requests() > 0 {
                 return self.stop(Ended::BySignal);

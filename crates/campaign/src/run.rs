@@ -70,9 +70,6 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
     make_room(root, &cpus);
 
-    // A refusal is seen when it is read back.
-    let _ = memory::lock_all();
-    let memory_locked = validity::memory_is_locked(root);
     let awake = hold_awake(&mut record, plan, root, &cpus);
     let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
     let before = Conditions::read(root, &cpus);
@@ -81,6 +78,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut planned_before_ns = 0;
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut phase_run = PhaseRun::prepare(plan, phase, &cpus)?;
+        // The threads have all they will need by now, since they do not allocate.
+        let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
         record.phases.push(told(phase, run_began.elapsed()));
         let grown = record.series.len();

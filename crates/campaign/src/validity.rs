@@ -6,7 +6,7 @@ use record::{Caveat, Finding, Reason, Record};
 
 use crate::Plan;
 
-/// What of the measuring process's memory is locked.
+/// Whether the kernel counts memory of this process as locked.
 pub fn memory_is_locked(root: &Root) -> bool {
     let status = root.read("proc/self/status").unwrap_or_default();
     let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));

@@ -1,25 +1,51 @@
 //! Keeps a measuring thread from starving the machine that it measures.
 //!
 //! A real-time thread whose period is too short for the machine never sleeps. On a small board that is the end of the
-//! session. Two things are looked at once a second: did the thread use (almost) all of its CPU, then it rests; has the
-//! rest of the program stopped making progress, then the run ends.
+//! session. Two things are looked at once a second: did the thread use (almost) all of its CPU, then it rests; do ordinary
+//! threads not get to run any more, then the run ends.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
 
 /// How much CPU time a thread may use before it rests, per cent of each second.
 pub const BUSY_LIMIT_PERCENT: u64 = 90;
 /// How long it rests then, ns: what the kernel's fair server takes from a real-time thread that never sleeps.
 pub const REST_NS: i64 = 50_000_000;
-/// How many seconds the rest of the program may stand still before the run ends.
+/// How many seconds ordinary threads may stand still before the run ends.
 pub const STARVED_LIMIT_S: u32 = 5;
 
-/// A count that the program's other threads keep moving while they get to run.
+/// A count that an ordinary thread keeps moving while it gets to run.
 #[derive(Debug, Default)]
 pub struct Heartbeat(AtomicU64);
 
 impl Heartbeat {
+    /// Starts a thread that does nothing else, and ends when nobody holds the heartbeat any more. The program's other
+    /// threads may wait for a disk or a terminal, which is no starvation.
+    ///
+    /// # Errors
+    /// When the system has no room for a thread.
+    pub fn start() -> io::Result<Arc<Self>> {
+        let heartbeat = Arc::new(Self::default());
+        let watched = Arc::downgrade(&heartbeat);
+        thread::Builder::new().name("heartbeat".to_owned()).stack_size(32 * 1024).spawn(move || {
+            while let Some(heartbeat) = watched.upgrade() {
+                heartbeat.beat();
+                drop(heartbeat);
+                thread::sleep(Duration::from_millis(400));
+            }
+        })?;
+        Ok(heartbeat)
+    }
+
     /// Says that ordinary threads still get to run.
-    pub fn beat(&self) {
+    fn beat(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! The probes as a whole. Every allocation in a measuring loop aborts this test binary.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use probes::{
     guard::Heartbeat,
@@ -29,13 +29,12 @@ fn settings() -> Settings {
 
 /// Runs a probe to its end and gives its series.
 fn measure(settings: &Settings, duration_ns: i64) -> (record::Series, Option<End>) {
-    let heartbeat = Arc::new(Heartbeat::default());
-    let mut timer = Timer::prepare(settings, heartbeat.clone()).expect("a thread on this clock");
+    let heartbeat = Heartbeat::start().expect("a thread");
+    let mut timer = Timer::prepare(settings, heartbeat).expect("a thread on this clock");
     let first_ns = settings.clock.now_ns() + 1_000_000;
     timer.start(first_ns, first_ns + duration_ns);
     while !timer.has_ended() {
         std::thread::sleep(Duration::from_millis(5));
-        heartbeat.beat();
         timer.collect();
     }
     timer.collect();
@@ -74,6 +73,6 @@ fn the_number_of_samples_ends_the_run() {
 #[test]
 fn clocks_that_cannot_be_waited_for_are_refused() {
     let settings = Settings { clock: Clock::Tai, wait: Wait::Timerfd, ..settings() };
-    let error = Timer::prepare(&settings, Arc::default()).unwrap_err().to_string();
+    let error = Timer::prepare(&settings, Heartbeat::start().expect("a thread")).unwrap_err().to_string();
     assert_eq!(error, "cannot wait on the tai clock with timerfd: use --wait nanosleep");
 }

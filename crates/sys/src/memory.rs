@@ -4,12 +4,14 @@ use std::{hint::black_box, io};
 
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// Locks all memory of the process, that which is still to come included.
+/// Brings all memory that the process has at this moment into place, and locks it there.
+///
+/// Memory that comes later is not locked: a limit that suffices for what is there would make its allocation fail.
 ///
 /// # Errors
 /// ENOMEM or EPERM where the right (`RLIMIT_MEMLOCK`, `CAP_IPC_LOCK`) does not suffice.
-pub fn lock_all() -> io::Result<()> {
-    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
+pub fn lock_what_is_there() -> io::Result<()> {
+    Ok(mlockall(MlockAllFlags::CURRENT)?)
 }
 
 /// Touches `BYTES` of the calling thread's stack, so that no page of it is missing later.
