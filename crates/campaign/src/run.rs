@@ -142,7 +142,11 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
 /// The record before anything was measured.
 fn begin(plan: &Plan, root: &Root) -> Record {
     let machine = machine::facts(root);
-    let findings = machine::findings(root, &machine);
+    let mut findings = machine::findings(root, &machine);
+    let this_binary = record::shell::command(&[plan.executable.to_string_lossy()]);
+    for finding in &mut findings {
+        finding.remedy = finding.remedy.replace(machine::PUNCTUAL, &this_binary);
+    }
     Record {
         schema: SCHEMA.to_owned(),
         tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },

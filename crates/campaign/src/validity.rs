@@ -139,10 +139,7 @@ pub fn add(record: &mut Record, id: &str, text: String, remedy: impl Into<String
 /// The remedy of the first of these findings that has one; a grant of both rights where none has.
 fn remedy_of(findings: &[Finding], ids: &[&str]) -> String {
     let found = ids.iter().find_map(|id| findings.iter().find(|f| f.id == *id && !f.remedy.is_empty()));
-    found.map_or_else(
-        || "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"".to_owned(),
-        |finding| finding.remedy.clone(),
-    )
+    found.map_or(machine::SETCAP, |finding| finding.remedy.as_str()).to_owned()
 }
 
 #[cfg(test)]

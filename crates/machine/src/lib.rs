@@ -30,3 +30,9 @@ pub use facts::facts;
 pub use findings::findings;
 pub use hold::{AwakeHold, HoldError};
 pub use root::{Root, Unreadable};
+
+/// How remedies name the punctual binary; who knows its path puts that in its place.
+pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";
+
+/// Grants the rights to real-time policies and locked memory to the binary, whoever runs it.
+pub const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";

@@ -3,7 +3,7 @@
 use record::Finding;
 
 use super::{Explain, Look, evidence, fail, not_applicable, ok, unknown, warn, without};
-use crate::{cgroup, virt};
+use crate::{SETCAP, cgroup, virt};
 
 /// Bits of `CapEff` (`capability.h`).
 const CAP_IPC_LOCK: u32 = 14;
@@ -15,9 +15,6 @@ const GROUPS: &str = "proc/self/cgroup";
 
 /// What locking everything takes with a hundred threads, whose whole stacks count, bytes.
 const MEMLOCK_BYTES_NEEDED: u64 = 256 << 20;
-
-/// Grants both rights to the binary, whoever runs it.
-const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";
 
 pub(super) fn realtime(look: &Look) -> Finding {
     const ID: &str = "rights.realtime";
