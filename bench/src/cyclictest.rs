@@ -42,15 +42,14 @@ pub struct Seen {
 /// The command of a scenario.
 pub fn command(scenario: &Scenario, buckets: Buckets) -> Command {
     let mut command = Command::new("cyclictest");
-    command.args(["--quiet", "--threads=1", &format!("--affinity={}", scenario.cpu)]);
+    // It holds the CPUs awake without being asked.
+    command.args(["--quiet", "--threads=1", "--priority=90", "--mlockall"]);
+    command.arg(format!("--affinity={}", scenario.cpu));
     command.arg(format!("--interval={}", scenario.period_us));
     if !scenario.others.is_empty() {
         // Else its main thread shares the measured CPU, which punctual's does not.
         let others: Vec<String> = scenario.others.iter().map(u32::to_string).collect();
         command.arg(format!("--mainaffinity={}", others.join(",")));
-    }
-    if scenario.real_time {
-        command.args(["--priority=90", "--mlockall"]);
     }
     match scenario.length {
         Length::Cycles(cycles) => command.arg(format!("--loops={cycles}")),

@@ -69,7 +69,7 @@ fn main() -> Result<()> {
 fn scenario() -> Result<Scenario> {
     let mut others = sys::sched::affinity().context("cannot read which CPUs may be used")?;
     let cpu = others.pop().context("no CPU may be used")?;
-    Ok(Scenario { cpu, others, period_us: 1000, length: Length::Cycles(10), real_time: true })
+    Ok(Scenario { cpu, others, period_us: 1000, length: Length::Cycles(10) })
 }
 
 /// What runs where; a short run of each shows it, and warms both up.
@@ -80,7 +80,7 @@ fn scene(punctual: &Punctual, scenario: &Scenario) -> Result<String> {
     let machine = ours.machine;
     Ok(format!(
         "punctual {} beside cyclictest {}: CPU {}, fifo:90, memory locked, CPU held awake\n\
-         Linux {} ({}), {}, {} CPUs, hypervisor {}\n\
+         Linux {} (preemption: {}), {}, {} CPUs, hypervisor {}, load average {:.1} before\n\
          ratio = punctual / cyclictest, of each pair of runs",
         ours.version,
         theirs.version,
@@ -90,5 +90,7 @@ fn scene(punctual: &Punctual, scenario: &Scenario) -> Result<String> {
         machine.cpu_model.unwrap_or_else(unknown),
         scenario.others.len() + 1,
         machine.hypervisor.unwrap_or_else(unknown),
+        // The kernel counts in parts of 2^16.
+        rustix::system::sysinfo().loads[0] as f64 / 65536.0,
     ))
 }

@@ -33,8 +33,10 @@ pub struct Seen {
     pub cycles: u64,
     /// Deadlines that passed meanwhile.
     pub missed: u64,
-    /// From just before the start of the program to the first sample of the CPU that came last, ns.
+    /// Of a run of one wake-up a CPU: from just before the start of the program to the last of these samples, ns.
     pub to_first_sample_ns: i64,
+    /// What the record remarks on: a guard that stepped in.
+    pub notes: Vec<String>,
     /// The cost of the whole program.
     pub usage: Usage,
     /// Where it ran.
@@ -58,23 +60,24 @@ impl Punctual {
     pub fn command(&self, scenario: &Scenario) -> Command {
         let mut command = self.every_cpu(scenario.period_us, scenario.length);
         command.args(["--cpus", &scenario.cpu.to_string()]);
-        command.args(if scenario.real_time { &REAL_TIME[..] } else { &["--policy", "other"] });
         command
     }
 
     /// Measures `scenario`.
     pub fn measure(&self, scenario: &Scenario) -> Result<Seen> {
-        seen(&mut self.command(scenario), scenario.real_time)
+        seen(&mut self.command(scenario))
     }
 
-    /// Measures every CPU with real-time rights.
+    /// Measures every CPU.
     pub fn measure_every_cpu(&self, period_us: u64, length: Length) -> Result<Seen> {
-        seen(self.every_cpu(period_us, length).args(REAL_TIME), true)
+        seen(&mut self.every_cpu(period_us, length))
     }
 
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(["measure", "timer", "--quiet", "--no-record", "--json", "--period", &format!("{period_us}us")]);
+        command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);
+        // Memory it locks without being asked.
+        command.args(["--policy", "fifo:90", "--hold-cpu-awake", "--period", &format!("{period_us}us")]);
         match length {
             Length::Cycles(cycles) => command.args(["--samples", &cycles.to_string()]),
             Length::Seconds(seconds) => command.args(["--duration", &format!("{seconds}s")]),
@@ -83,15 +86,10 @@ impl Punctual {
     }
 }
 
-/// What cyclictest does without being asked, `--hold-cpu-awake` included.
-const REAL_TIME: [&str; 3] = ["--policy", "fifo:90", "--hold-cpu-awake"];
-
-fn seen(command: &mut Command, real_time: bool) -> Result<Seen> {
+fn seen(command: &mut Command) -> Result<Seen> {
     let run = run(command, &ACCEPTED, REMEDY)?;
     let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
-    if real_time {
-        refuse_other_than_asked(&record)?;
-    }
+    refuse_other_than_asked(&record)?;
     let first_samples = record.series.iter().map(|series| series.first_deadline_ns + series.max_ns.unwrap_or_default());
     let last_first_ns = first_samples.max().context("punctual measured no CPU")?;
     let mut lateness = Histogram::default();
@@ -100,6 +98,7 @@ fn seen(command: &mut Command, real_time: bool) -> Result<Seen> {
         cycles: record.series.iter().map(|series| series.samples).sum(),
         missed: record.series.iter().map(|series| series.missed).sum(),
         to_first_sample_ns: last_first_ns - run.started_ns,
+        notes: record.series.iter().flat_map(|series| series.notes.clone()).collect(),
         usage: run.usage,
         machine: record.machine,
         version: record.tool.version,
@@ -112,10 +111,7 @@ fn refuse_other_than_asked(record: &Record) -> Result<()> {
     for series in &record.series {
         let granted = &series.granted;
         if granted.policy != "fifo:90" || !granted.memory_locked || granted.cpu_awake.is_none() {
-            bail!(
-                "{} was measured without the rights that were asked for; run as root: sudo make bench",
-                series.place()
-            );
+            bail!("{} was measured without the rights that were asked for; run as root: make bench", series.place());
         }
     }
     Ok(())

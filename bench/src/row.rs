@@ -22,6 +22,9 @@ pub struct Row {
     pub ratio: Option<Spread>,
     /// What the median of the ratio, or of punctual's figure where there is no ratio, may be at most.
     pub target: Option<f64>,
+    /// What happened besides, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
 }
 
 /// What a figure is.
@@ -58,17 +61,31 @@ impl Row {
             cyclictest: Spread::of(pairs.iter().map(|pair| pair.theirs)),
             ratio: Spread::of(pairs.iter().map(|pair| ratio(pair.ours, pair.theirs))),
             target: None,
+            remark: None,
         }
     }
 
     /// A figure of punctual's own with its limit.
     pub fn alone(name: &'static str, unit: Unit, figures: impl IntoIterator<Item = f64>, limit: f64) -> Self {
-        Self { name, unit, punctual: Spread::of(figures), cyclictest: None, ratio: None, target: Some(limit) }
+        Self {
+            name,
+            unit,
+            punctual: Spread::of(figures),
+            cyclictest: None,
+            ratio: None,
+            target: Some(limit),
+            remark: None,
+        }
     }
 
     /// The same row with a limit for its ratio.
     pub fn with_target(self, limit: f64) -> Self {
         Self { target: Some(limit), ..self }
+    }
+
+    /// The same row with a remark.
+    pub fn with_remark(self, remark: String) -> Self {
+        Self { remark: Some(remark), ..self }
     }
 
     /// What the target applies to.

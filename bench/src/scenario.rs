@@ -9,7 +9,7 @@ pub enum Length {
     Seconds(u64),
 }
 
-/// One run, the same for both sides.
+/// One run, the same for both sides: `fifo:90`, memory locked, the CPU held awake.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The CPU that is measured.
@@ -20,8 +20,6 @@ pub struct Scenario {
     pub period_us: u64,
     /// How long.
     pub length: Length,
-    /// `fifo:90` with locked memory; without it as an ordinary program.
-    pub real_time: bool,
 }
 
 impl Scenario {

@@ -6,7 +6,7 @@ use crate::row::{Met, Row};
 
 const HEADINGS: [&str; 8] = ["", "punctual", "cyclictest", "ratio", "quartiles", "rounds", "target", "met"];
 
-/// The table, one line a row, columns aligned.
+/// The table, one line a row, columns aligned, with the remarks below.
 pub fn text(rows: &[Row]) -> String {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
@@ -19,7 +19,8 @@ pub fn text(rows: &[Row]) -> String {
         });
         aligned.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
-    lines.iter().map(line).collect()
+    let remarks = rows.iter().filter_map(|row| Some(format!("{}: {}\n", row.name, row.remark.as_ref()?)));
+    lines.iter().map(line).chain(remarks).collect()
 }
 
 fn cells(row: &Row) -> [String; 8] {
@@ -75,7 +76,8 @@ mod tests {
         let pairs = pairs.map(|(ours, theirs)| Pair { ours, theirs });
         vec![
             Row::compared("median lateness", Unit::Time, pairs).with_target(1.0),
-            Row::compared("instructions", Unit::Count, [Pair { ours: 170.0, theirs: 200.0 }]),
+            Row::compared("instructions", Unit::Count, [Pair { ours: 170.0, theirs: 200.0 }])
+                .with_remark("counted twice".to_owned()),
             Row::alone("size", Unit::Bytes, [3.0 * 1_048_576.0], 10.0 * 1_048_576.0),
         ]
     }
@@ -87,6 +89,7 @@ mod tests {
 median lateness   9.90 us    10.00 us  0.990  0.945 .. 1.095       3      <= 1.000  yes, within noise
 instructions        170.0       200.0  0.850               -       1             -  -
 size             3.00 MiB           -      -               -       1  <= 10.00 MiB  yes
+instructions: counted twice
 ";
         assert_eq!(text(&rows()), expected.trim_start_matches('\n'));
     }
