@@ -1,7 +1,7 @@
 //! Keeps a measuring thread from starving the machine that it measures.
 //!
 //! A real-time thread whose period is too short for the machine never sleeps. On a small board that is the end of the
-//! session. Two things are looked at once a second: did the thread use (almost) all of its CPU, then it rests; do ordinary
+//! session. Two things are looked at once a second: did the thread hold its CPU without sleeping, then it rests; do ordinary
 //! threads not get to run any more, then the run ends.
 
 use std::{
@@ -14,8 +14,12 @@ use std::{
     time::Duration,
 };
 
-/// How much CPU time a thread may use before it rests, per cent of each second.
-pub const BUSY_LIMIT_PERCENT: u64 = 90;
+use sys::usage::ThreadUsage;
+
+/// A thread that used more than this share of a second, per cent, ...
+pub const BUSY_PERCENT: u64 = 90;
+/// ... and slept fewer times than this in it, never really sleeps. A thread that only has much to do sleeps often.
+pub const SLEEPS_AT_LEAST: u64 = 100;
 /// How long it rests then, ns: what the kernel's fair server takes from a real-time thread that never sleeps.
 pub const REST_NS: i64 = 50_000_000;
 /// How many seconds ordinary threads may stand still before the run ends.
@@ -64,16 +68,17 @@ pub enum Advice {
 /// The memory of the guard, one a measuring thread.
 #[derive(Debug, Default)]
 pub struct Guard {
-    cpu_time_ns: i64,
+    usage: ThreadUsage,
     beat: u64,
     seconds_without_beat: u32,
 }
 
 impl Guard {
-    /// Judges the second that has just passed, given the thread's CPU time so far.
-    pub fn judge(&mut self, wall_ns: i64, cpu_time_ns: i64, heartbeat: &Heartbeat) -> Advice {
-        let used_ns = cpu_time_ns - self.cpu_time_ns;
-        self.cpu_time_ns = cpu_time_ns;
+    /// Judges the second that has just passed, given what the thread has used so far.
+    pub fn judge(&mut self, wall_ns: u64, usage: ThreadUsage, heartbeat: &Heartbeat) -> Advice {
+        let used_ns = usage.cpu_time_ns - self.usage.cpu_time_ns;
+        let sleeps = usage.sleeps - self.usage.sleeps;
+        self.usage = usage;
         let beat = heartbeat.0.load(Relaxed);
         if beat == self.beat {
             self.seconds_without_beat += 1;
@@ -83,7 +88,7 @@ impl Guard {
         }
         if self.seconds_without_beat >= STARVED_LIMIT_S {
             Advice::Stop
-        } else if used_ns * 100 > wall_ns * BUSY_LIMIT_PERCENT as i64 {
+        } else if used_ns * 100 > wall_ns * BUSY_PERCENT && sleeps < SLEEPS_AT_LEAST {
             Advice::Rest
         } else {
             Advice::Continue
@@ -95,28 +100,35 @@ impl Guard {
 mod tests {
     use super::*;
 
-    const SECOND: i64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn usage(cpu_time_ns: u64, sleeps: u64) -> ThreadUsage {
+        ThreadUsage { cpu_time_ns, sleeps }
+    }
 
     #[test]
-    fn a_thread_that_never_sleeps_rests() {
+    fn a_thread_that_never_sleeps_rests_and_one_with_much_to_do_does_not() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
-        heartbeat.beat();
-        assert_eq!(guard.judge(SECOND, SECOND / 100, &heartbeat), Advice::Continue);
-        heartbeat.beat();
-        assert_eq!(guard.judge(SECOND, SECOND / 100 + SECOND, &heartbeat), Advice::Rest);
+        let mut judge = |cpu_time_ns, sleeps| {
+            heartbeat.beat();
+            guard.judge(SECOND, usage(cpu_time_ns, sleeps), &heartbeat)
+        };
+        assert_eq!(judge(SECOND / 100, 1), Advice::Continue);
+        assert_eq!(judge(SECOND / 100 + SECOND, 50_001), Advice::Continue);
+        assert_eq!(judge(SECOND / 100 + 2 * SECOND, 50_002), Advice::Rest);
     }
 
     #[test]
     fn a_machine_that_starves_ends_the_run() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
         heartbeat.beat();
-        let advice: Vec<_> = (0..=STARVED_LIMIT_S).map(|_| guard.judge(SECOND, 0, &heartbeat)).collect();
+        let advice: Vec<_> = (0..=STARVED_LIMIT_S).map(|_| guard.judge(SECOND, usage(0, 0), &heartbeat)).collect();
         assert_eq!(advice.iter().position(|&a| a == Advice::Stop), Some(STARVED_LIMIT_S as usize));
     }
 
     #[test]
     fn one_long_stop_is_no_starvation() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
-        assert_eq!(guard.judge(20 * SECOND, 0, &heartbeat), Advice::Continue);
+        assert_eq!(guard.judge(20 * SECOND, usage(0, 0), &heartbeat), Advice::Continue);
     }
 }

@@ -78,13 +78,6 @@ impl Clock {
     }
 }
 
-/// CPU time that the calling thread has used, ns.
-#[must_use]
-pub fn thread_cpu_time_ns() -> i64 {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    used.tv_sec * 1_000_000_000 + used.tv_nsec
-}
-
 /// How a thread waits for its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {

@@ -1,4 +1,4 @@
-//! What a child process cost, as the kernel counted it.
+//! What a child process or a thread cost, as the kernel counted it.
 
 use std::{
     io,
@@ -6,6 +6,28 @@ use std::{
     process::{Child, ExitStatus},
     time::Duration,
 };
+
+/// What a thread has used since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// CPU time, user and system, ns.
+    pub cpu_time_ns: u64,
+    /// How often it gave up its CPU of its own accord.
+    pub sleeps: u64,
+}
+
+impl ThreadUsage {
+    /// What the calling thread has used.
+    #[must_use]
+    pub fn so_far() -> Self {
+        // SAFETY: rusage is plain old data, for which all zeroes is a valid value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes into a live rusage; it cannot fail for the calling thread.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        let cpu_time = duration(usage.ru_utime) + duration(usage.ru_stime);
+        Self { cpu_time_ns: cpu_time.as_nanos() as u64, sleeps: usage.ru_nvcsw as u64 }
+    }
+}
 
 /// The cost of a child and of those of its descendants that were waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -127,10 +127,9 @@ impl Reader {
         let rests = shared.rests.load(Relaxed);
         if rests > 0 {
             notes.push(format!(
-                "the guard made the thread rest {rests} times for {} ms, because it used more than {} % of its CPU; \
-                 the deadlines within are counted as missed",
-                guard::REST_NS / 1_000_000,
-                guard::BUSY_LIMIT_PERCENT
+                "the guard made the thread rest {rests} times for {} ms, because it held its CPU without sleeping; the deadlines \
+                 within are counted as missed",
+                guard::REST_NS / 1_000_000
             ));
         }
         let lost = shared.lost.load(Relaxed);

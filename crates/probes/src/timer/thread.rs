@@ -9,6 +9,7 @@ use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper},
     memory, sched, signal,
+    usage::ThreadUsage,
 };
 
 use super::{
@@ -201,7 +202,7 @@ impl Measuring {
         if self.pinned_to.is_some_and(|cpu| cpu != sched::current_cpu()) {
             return Err(End::CpuGone);
         }
-        match self.guard.judge(seconds * SECOND_NS, sys::clock::thread_cpu_time_ns(), heartbeat) {
+        match self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat) {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
             Advice::Rest => {
