@@ -55,26 +55,36 @@ const COUNTED_PERIOD_US: u64 = 100;
 /// Wake-ups of a short and a long run there.
 const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
-/// Takes every figure. `say` is told what comes next and how long it takes, s.
-pub fn measure(
-    punctual: &Punctual,
-    scenario: &Scenario,
-    effort: &Effort,
-    mut say: impl FnMut(&str, u64),
-) -> Result<Vec<Row>> {
+impl Effort {
+    /// The parts in their order, and about how long each takes, s.
+    fn parts(&self) -> [(&'static str, u64); 5] {
+        let cycles: u64 = self.cpu_time.1.iter().sum();
+        [
+            ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
+            ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
+            ("missed deadlines", self.missed as u64 * 11 / 5),
+            ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
+            ("instructions", self.instructions as u64 * 10),
+        ]
+    }
+}
+
+/// Takes every figure. `say` is told what comes next, and the time left, s.
+pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: impl Fn(&str, u64)) -> Result<Vec<Row>> {
+    let parts = effort.parts();
+    let say = |part: usize| say(parts[part].0, parts[part..].iter().map(|&(_, seconds)| seconds).sum());
     let mut rows = Vec::new();
-    say("lateness", effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000);
+    say(0);
     rows.extend(lateness(punctual, scenario, effort)?);
-    let cycles: u64 = effort.cpu_time.1.iter().sum();
-    say("CPU time", effort.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1));
+    say(1);
     rows.extend(cpu_time(punctual, scenario, effort)?);
-    say("missed deadlines", effort.missed as u64 * 11 / 5);
+    say(2);
     rows.push(missed(punctual, scenario, effort)?);
-    say("start, memory, size", (effort.starts / 12 + effort.memory * 11 / 10) as u64);
+    say(3);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say("instructions", effort.instructions as u64 * 10);
+    say(4);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.

@@ -24,7 +24,7 @@ mod scenario;
 mod statistics;
 mod table;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -48,18 +48,27 @@ struct Options {
     json: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match compare(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(options: &Options) -> Result<()> {
     let effort = if options.quick { &comparison::QUICK } else { &comparison::FULL };
     let punctual = Punctual::new(&options.punctual);
     let scenario = scenario()?;
     let scene = scene(&punctual, &scenario)?;
     println!("{scene}\n");
-    let rows =
-        comparison::measure(&punctual, &scenario, effort, |what, seconds| eprintln!("{what}: about {seconds} s"))?;
+    let say = |what: &str, seconds| eprintln!("{what}; about {seconds} s left");
+    let rows = comparison::measure(&punctual, &scenario, effort, say)?;
     print!("{}", table::text(&rows));
-    if let Some(path) = options.json {
-        fs::write(&path, format!("{:#}\n", table::json(&scene, &rows)))
+    if let Some(path) = &options.json {
+        fs::write(path, format!("{:#}\n", table::json(&scene, &rows)))
             .with_context(|| format!("cannot write {}; choose another place with --json FILE", path.display()))?;
     }
     Ok(())
