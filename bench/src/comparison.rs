@@ -143,7 +143,7 @@ struct Costs {
     long_cycles: f64,
 }
 
-fn costs(lengths: &[Scenario; 2], run: impl Fn(&Scenario) -> Result<(sys::usage::Usage, u64)>) -> Result<Costs> {
+fn costs(lengths: &[Scenario; 2], run: impl Fn(&Scenario) -> Result<(sys::child::Ended, u64)>) -> Result<Costs> {
     let [short, long] = lengths;
     let ((short, short_cycles), (long, long_cycles)) = (run(short)?, run(long)?);
     Ok(Costs {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 use record::Histogram;
 use serde::Deserialize;
-use sys::usage::Usage;
+use sys::child::Ended;
 
 use crate::{
     run::run,
@@ -34,7 +34,7 @@ pub struct Seen {
     /// Deadlines that it went over without a word.
     pub skipped: u64,
     /// The cost of the whole program.
-    pub usage: Usage,
+    pub usage: Ended,
     /// Its version.
     pub version: String,
 }

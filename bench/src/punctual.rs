@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use record::{Histogram, Machine, Record};
-use sys::usage::Usage;
+use sys::child::Ended;
 
 use crate::{
     run::run,
@@ -38,7 +38,7 @@ pub struct Seen {
     /// What the record remarks on: a guard that stepped in.
     pub notes: Vec<String>,
     /// The cost of the whole program.
-    pub usage: Usage,
+    pub usage: Ended,
     /// Where it ran.
     pub machine: Machine,
     /// Its version.

@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::Pid;
 use sys::{
+    child::{Ended, reap},
     clock::Clock,
-    usage::{self, Usage},
 };
 
 /// A run that came to its end.
@@ -18,7 +19,7 @@ pub struct Run {
     /// What it printed.
     pub stdout: String,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: Ended,
     /// Just before it was started, ns on the monotonic clock.
     pub started_ns: i64,
 }
@@ -33,9 +34,11 @@ pub fn run(command: &mut Command, accepted: &[i32], remedy: &str) -> Result<Run>
     // These programs say little on standard error, so that reading one after the other blocks none.
     let stdout = read(child.stdout.take())?;
     let complaint = read(child.stderr.take())?;
-    let (status, usage) = usage::wait(child)?;
-    if !status.code().is_some_and(|code| accepted.contains(&code)) {
-        bail!("{} ended with {status}: {}", shown(&name), complaint.trim());
+    let usage = reap(Pid::from_child(&child))?;
+    match usage.how {
+        Ok(code) if accepted.contains(&code) => {}
+        Ok(code) => bail!("{} ended with exit status {code}: {}", shown(&name), complaint.trim()),
+        Err(signal) => bail!("{} was ended by signal {signal}", shown(&name)),
     }
     Ok(Run { stdout, usage, started_ns })
 }
@@ -64,7 +67,7 @@ mod tests {
     fn what_is_printed_and_refused() {
         assert_eq!(shell("echo seen; exit 3").unwrap().stdout, "seen\n");
         let refused = shell("echo no rights >&2; exit 1").unwrap_err().to_string();
-        assert_eq!(refused, "sh ended with exit status: 1: no rights");
+        assert_eq!(refused, "sh ended with exit status 1: no rights");
     }
 
     #[test]

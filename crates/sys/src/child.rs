@@ -1,16 +1,21 @@
-//! Child processes: bound to the life of their parent, and their CPU time as the kernel counted it.
+//! Child processes: bound to the life of their parent, and what they cost as the kernel counted it.
 
 use std::{io, os::unix::process::CommandExt, process::Command, time::Duration};
 
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+
+use crate::usage::cpu_time;
 
 /// How a child ended, and what it cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Its exit status, or the signal that ended it.
     pub how: Result<i32, i32>,
-    /// CPU time of the child and of those of its descendants that were waited for.
+    /// CPU time, user and system, of the child and of those of its descendants that were waited for.
     pub cpu_time: Duration,
+    /// Largest resident memory of any of them, bytes. Never too small, but it takes in what the parent had resident when
+    /// the child was started.
+    pub peak_memory_bytes: u64,
 }
 
 /// Lets the kernel send `signal` to the child when the thread that starts it ends, however that happens.
@@ -55,13 +60,11 @@ fn reap_with(pid: Pid, options: i32) -> io::Result<Option<Ended>> {
         _ => {
             let how =
                 if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) };
-            Ok(Some(Ended { how, cpu_time: duration(usage.ru_utime) + duration(usage.ru_stime) }))
+            // Linux counts in KiB.
+            let peak_memory_bytes = usage.ru_maxrss.unsigned_abs() * 1024;
+            Ok(Some(Ended { how, cpu_time: cpu_time(&usage), peak_memory_bytes }))
         }
     }
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
 }
 
 #[cfg(test)]
@@ -95,5 +98,13 @@ mod tests {
     fn a_bound_child_dies_with_the_thread_that_started_it() {
         let child = std::thread::spawn(|| pid(signal_when_parent_ends(Command::new("sleep").arg("60"), Signal::TERM)));
         assert_eq!(reap(child.join().unwrap()).unwrap().how, Err(libc::SIGTERM));
+    }
+
+    #[test]
+    fn memory_that_is_filled_counts() {
+        let peak = |script| reap(pid(Command::new("sh").args(["-c", script]))).unwrap().peak_memory_bytes;
+        let small = peak("true");
+        let large = peak("x=$(head -c 40000000 /dev/zero | tr '\\0' x); exit 0");
+        assert!(large > small + 30_000_000, "{large:?} {small:?}");
     }
 }
