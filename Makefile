@@ -4,6 +4,13 @@
 
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+ifdef SUDO_USER
+  # Under sudo the caller's Rust serves, and what was built stays the caller's.
+  caller := $(shell getent passwd $(SUDO_USER) | cut -d: -f6)
+  export PATH := $(caller)/.cargo/bin:$(PATH)
+  export RUSTUP_HOME ?= $(caller)/.rustup
+  give_back = @chown -R $(SUDO_UID):$(SUDO_GID) target dist 2>/dev/null || true
+endif
 TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 # rustc brings this linker along, so that no cross compiler is needed.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
@@ -16,10 +23,12 @@ run: build
 build:
 	@tools/setup build
 	@$(CARGO) build --release --quiet
+	$(give_back)
 
 test:
 	@tools/setup test
 	@tools/test
+	$(give_back)
 
 test-all: test
 	@tools/test slow
