@@ -9,10 +9,12 @@
 //! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
 //! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`model`] | the document itself |
+//! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
 //! | [`export`] | the same figures in other tools' formats |
 
+pub mod blame;
 pub mod export;
 pub mod file;
 pub mod histogram;
@@ -21,6 +23,7 @@ pub mod maxima;
 pub mod model;
 pub mod shell;
 
+pub use blame::*;
 pub use histogram::{Correction, Histogram};
 pub use maxima::Maxima;
 pub use model::*;

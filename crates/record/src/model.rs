@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Histogram, Maxima};
+use crate::{Blame, Culprit, Evidence, Histogram, Maxima, Stretch};
 
 /// Fields that a newer version wrote.
 pub type Extra = Map<String, Value>;
@@ -42,6 +42,9 @@ pub struct Record {
     /// What was seen: one entry a phase, CPU and thread.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// Who made the spikes; absent when the run did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blame: Option<Blame>,
     /// Whether what was asked for is what ran.
     pub validity: Validity,
     /// The verdict on the profiles that were asked for; absent when none was and the run is valid.
@@ -248,9 +251,15 @@ pub struct Spike {
     pub lateness_ns: i64,
     /// Which deadline was missed, ns after the first.
     pub at_ns: u64,
-    /// What ran, or kept the CPU from us.
+    /// What ran, or kept the CPU from us, the largest share first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub culprits: Vec<Value>,
+    pub culprits: Vec<Culprit>,
+    /// What the culprits were found from.
+    #[serde(default, skip_serializing_if = "Evidence::is_none")]
+    pub evidence: Evidence,
+    /// What had the CPU, in order of time, from a little before the deadline to the wake-up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Stretch>,
 }
 
 /// The machine a run was made on. What could not be read is absent, never guessed.

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use record::{
-    Caveat, Finding, FindingState, Granted, Histogram, LoadProof, Machine, Outcome, Phase, Reason, Record, Scenario,
-    Series, Spike, State, Tool, UseVerdict, Validity, Verdict,
+    Cause, CauseKind, Caveat, Culprit, Finding, FindingState, Granted, Histogram, LoadProof, Machine, Outcome, Phase,
+    Reason, Record, Scenario, Series, Spike, State, Tool, UseVerdict, Validity, Verdict,
 };
 use report::Style;
 use report::terminal::{machine, overview, summary};
@@ -19,7 +19,9 @@ fn series(phase: &str, cpu: u32, policy: &str, typical_ns: i64, max_ns: i64) -> 
     raw.record(max_ns);
     let period_ns = 1_000_000;
     let corrected = raw.corrected(&[max_ns], period_ns);
-    let spike = Spike { lateness_ns: max_ns, at_ns: 7_312_000_000, culprits: vec!["kworker/1:2-events".into()] };
+    let cause = Cause::new(CauseKind::Thread, "kworker/1:2-events");
+    let culprits = vec![Culprit { cause, ns: max_ns as u64 }];
+    let spike = Spike { lateness_ns: max_ns, at_ns: 7_312_000_000, culprits, ..Spike::default() };
     Series {
         phase: phase.into(),
         role: "timer".into(),

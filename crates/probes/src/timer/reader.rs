@@ -104,7 +104,7 @@ impl Reader {
         let mut spikes: Vec<_> = self
             .worst
             .iter()
-            .map(|&Reverse((lateness_ns, at_ns))| Spike { lateness_ns, at_ns, culprits: Vec::new() })
+            .map(|&Reverse((lateness_ns, at_ns))| Spike { lateness_ns, at_ns, ..Spike::default() })
             .collect();
         spikes.sort_unstable_by_key(|spike| spike.at_ns);
         spikes

@@ -231,7 +231,7 @@ fn worst_table(lines: &[Line], worst: usize) -> Table {
             format!("{:.3} s", line.start_s + at_s),
         ];
         if blamed {
-            cells.push(spike.culprits.iter().map(culprit).collect::<Vec<_>>().join("; "));
+            cells.push(spike.culprits.iter().map(|culprit| culprit.cause.title()).collect::<Vec<_>>().join("; "));
         }
         Row { swatch: line.swatch(), cells }
     };
@@ -244,12 +244,6 @@ fn worst_table(lines: &[Line], worst: usize) -> Table {
         head: head.into_iter().map(str::to_owned).collect(),
         rows: all.iter().map(row).collect(),
     }
-}
-
-/// A culprit in words: its name where it has one, else all that is known of it.
-fn culprit(value: &serde_json::Value) -> String {
-    let name = ["name", "what", "comm", "text"].iter().find_map(|key| value.get(key).and_then(|v| v.as_str()));
-    name.or(value.as_str()).map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -286,7 +280,7 @@ mod tests {
 
     #[test]
     fn dots_that_hide_one_another_are_drawn_once_and_the_worst_always() {
-        let spike = |at_ns| Spike { lateness_ns: 1_000_000 + at_ns as i64, at_ns, culprits: vec![] };
+        let spike = |at_ns| Spike { lateness_ns: 1_000_000 + at_ns as i64, at_ns, ..Spike::default() };
         let record = record(vec![], (0..100_000).map(|i| spike(i * 1_000)).collect());
         let figure = spikes(&record, &lines(&record), 20);
         assert!(figure.svg.contains(":100999000 "), "the worst is drawn");
@@ -303,14 +297,6 @@ mod tests {
         let figure = maxima(&record, &lines);
         assert_eq!(run_axis(&record, &lines).hi, 1.25);
         assert!(figure.svg.contains("data-end=\"1.2\""), "{}", figure.svg);
-    }
-
-    #[test]
-    fn a_culprit_has_words() {
-        let words = |json: &str| culprit(&serde_json::from_str(json).unwrap());
-        assert_eq!(words(r#""irq/24-nvme""#), "irq/24-nvme");
-        assert_eq!(words(r#"{"comm": "kworker/1:0", "pid": 7}"#), "kworker/1:0");
-        assert_eq!(words(r#"{"irq": 24}"#), r#"{"irq":24}"#);
     }
 
     #[test]

@@ -249,11 +249,7 @@ pub(super) fn spikes(page: &mut Page, record: &Record) {
 
 /// What ran, or kept the CPU from us; empty where it was not traced.
 fn culprits(spike: &Spike) -> String {
-    let names: Vec<String> = spike
-        .culprits
-        .iter()
-        .map(|culprit| culprit.as_str().map_or_else(|| culprit.to_string(), str::to_owned))
-        .collect();
+    let names: Vec<String> = spike.culprits.iter().map(|culprit| culprit.cause.title()).collect();
     names.join(", ")
 }
 

@@ -3,9 +3,11 @@
 mod browser;
 mod sample;
 
-use record::{Maxima, Outcome, Phase, Reason, Record, Series, Spike, State, Validity, Verdict};
+use record::{
+    Cause, CauseKind, Culprit, Maxima, Outcome, Phase, Reason, Record, Series, Spike, State, Validity, Verdict,
+};
 use report::html::render;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const CHARTS: [&str; 4] = ["histogram", "percentiles", "maxima", "spikes"];
 
@@ -108,7 +110,7 @@ fn hostile() -> Record {
             Value::String(text) => *text = INJECTION.to_owned(),
             Value::Array(items) => items.iter_mut().for_each(replace),
             Value::Object(fields) => {
-                let ours = |key: &str| ["state", "outcome"].contains(&key);
+                let ours = |key: &str| ["state", "outcome", "kind", "why", "evidence", "mode"].contains(&key);
                 fields.iter_mut().filter(|(key, _)| !ours(key)).for_each(|(_, value)| replace(value));
             }
             _ => {}
@@ -122,7 +124,8 @@ fn hostile() -> Record {
     record.series[0].spikes.push(Spike {
         lateness_ns: 1,
         at_ns: 1,
-        culprits: vec![json!({"name": ""}), json!({"a": "b"})],
+        culprits: vec![Culprit { cause: Cause::new(CauseKind::Thread, "x"), ns: 1 }],
+        ..Spike::default()
     });
     let mut value = serde_json::to_value(&record).expect("a record is JSON");
     replace(&mut value);
@@ -173,8 +176,11 @@ fn attributes(markup: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn every_odd_record_renders() {
-    let spikes =
-        (0..1000).map(|i| Spike { lateness_ns: i * 7919 % 90_000_000, at_ns: i as u64 * 1_000_000, culprits: vec![] });
+    let spikes = (0..1000).map(|i| Spike {
+        lateness_ns: i * 7919 % 90_000_000,
+        at_ns: i as u64 * 1_000_000,
+        ..Spike::default()
+    });
     let spiky = Series { spikes: spikes.collect(), spikes_total: u64::MAX, ..sample::of_values(&[(3, 1)]) };
     let no_windows =
         Series { maxima: Maxima { window_ns: 0, max_ns: vec![Some(1); 5] }, ..sample::of_values(&[(3, 1)]) };

@@ -1,8 +1,8 @@
 //! Records as a run would write them, made of a few known causes instead of a machine.
 
 use record::{
-    Caveat, Finding, FindingState, Granted, LoadProof, Machine, Maxima, Phase, Record, SCHEMA, Scenario, Series,
-    Setting, Spike, State, Tool, Validity,
+    Cause, CauseKind, Caveat, Culprit, Finding, FindingState, Granted, LoadProof, Machine, Maxima, Phase, Record,
+    SCHEMA, Scenario, Series, Setting, Spike, State, Tool, Validity,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -51,9 +51,9 @@ pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seco
         out.samples += 1;
         out.missed += lateness_ns as u64 / PERIOD_NS;
         if lateness_ns > THRESHOLD_NS {
-            let culprits =
-                vec![["kworker/1:2-events", "irq/24-nvme0q1", "ksoftirqd/1"][at_ns as usize / 7_000_000 % 3].into()];
-            out.spikes.push(Spike { lateness_ns, at_ns, culprits });
+            let name = ["kworker/1:2-events", "irq/24-nvme0q1", "ksoftirqd/1"][at_ns as usize / 7_000_000 % 3];
+            let culprits = vec![Culprit { cause: Cause::new(CauseKind::Thread, name), ns: lateness_ns as u64 }];
+            out.spikes.push(Spike { lateness_ns, at_ns, culprits, ..Spike::default() });
         }
         if lateness_ns as u64 >= PERIOD_NS {
             late.push(lateness_ns);
