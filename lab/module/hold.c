@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hold: makes delays of known length and cause, for tests. README.md has the commands.
+ *
+ * The kernel interfaces used here are open to GPL modules alone, so this file is under the GPL, version 2. It is loaded
+ * into test kernels and linked with nothing else: the rest of the project is MIT OR Apache-2.0.
+ */
+#include <linux/capability.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/kfifo.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/swait.h>
+#include <linux/uaccess.h>
+
+#define MOST_NS (50 * NSEC_PER_MSEC)	/* longest hold */
+#define LATEST_NS (60 * NSEC_PER_SEC)	/* longest `after` */
+#define WAITING 256			/* holds that may wait at a time */
+#define LOGGED 4096			/* holds that the log keeps */
+
+static unsigned int irq = 7;
+module_param(irq, uint, 0444);
+MODULE_PARM_DESC(irq, "interrupt line to borrow for hold-source; one without a device (default 7)");
+
+enum kind { IRQS, PREEMPT, HARDIRQ, THREAD, SOFTIRQ, KINDS };
+
+static const char *const names[KINDS] = { "irqs", "preempt", "hardirq", "thread", "softirq" };
+
+/* A hold that is to come: it waits for its timer, and then in the list of its kind. */
+struct hold {
+	struct list_head at;
+	struct hrtimer timer;
+	enum kind kind;
+	u64 ns;
+};
+
+/* A hold that was. */
+struct done {
+	u64 begin_ns, end_ns;
+	enum kind kind;
+	unsigned int cpu;
+};
+
+static DEFINE_RAW_SPINLOCK(lock);	/* for the lists, the log and `lost` */
+static struct hold pool[WAITING];
+static LIST_HEAD(unused);
+static struct list_head waiting[KINDS];
+static DEFINE_KFIFO(log, struct done, LOGGED);
+static unsigned long lost;
+static DEFINE_MUTEX(reading);
+static DECLARE_SWAIT_QUEUE_HEAD(wake);
+static struct task_struct *worker;
+
+static struct hold *pop(struct list_head *from)
+{
+	struct hold *hold;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	hold = list_first_entry_or_null(from, struct hold, at);
+	if (hold)
+		list_del(&hold->at);
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return hold;
+}
+
+static void push(struct list_head *to, struct hold *hold)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	list_add_tail(&hold->at, to);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static void note(const struct done *done)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	if (!kfifo_put(&log, *done))
+		lost++;
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+/* Holds the CPU that it runs on. The begin is stamped inside the section, the end just before it is left. */
+static void spin(enum kind kind, u64 ns)
+{
+	struct done done = { .kind = kind };
+	unsigned long flags = 0;
+
+	if (kind == IRQS)
+		local_irq_save(flags);
+	else if (kind == PREEMPT)
+		preempt_disable();
+
+	done.cpu = raw_smp_processor_id();
+	done.begin_ns = ktime_get_ns();
+	do {
+		cpu_relax();
+		done.end_ns = ktime_get_ns();
+	} while (done.end_ns - done.begin_ns < ns);
+
+	if (kind == IRQS)
+		local_irq_restore(flags);
+	else if (kind == PREEMPT)
+		preempt_enable();
+	note(&done);
+}
+
+/* Does the next hold of this kind, in the caller's context; false when none waits. */
+static bool next(enum kind kind)
+{
+	struct hold *hold = pop(&waiting[kind]);
+
+	if (!hold)
+		return false;
+	spin(kind, hold->ns);
+	push(&unused, hold);
+	return true;
+}
+
+static irqreturn_t on_interrupt(int line, void *module)
+{
+	while (next(HARDIRQ))
+		;
+	return list_empty(&waiting[THREAD]) ? IRQ_HANDLED : IRQ_WAKE_THREAD;
+}
+
+static irqreturn_t on_interrupt_thread(int line, void *module)
+{
+	while (next(THREAD))
+		;
+	return IRQ_HANDLED;
+}
+
+static void on_softirq(struct tasklet_struct *unused_here)
+{
+	while (next(SOFTIRQ))
+		;
+}
+static DECLARE_TASKLET(tasklet, on_softirq);
+
+static bool worker_has_work(void)
+{
+	return !list_empty(&waiting[IRQS]) || !list_empty(&waiting[PREEMPT]) || kthread_should_stop();
+}
+
+static int work(void *unused_here)
+{
+	while (!kthread_should_stop()) {
+		swait_event_idle_exclusive(wake, worker_has_work());
+		while (next(IRQS) || next(PREEMPT))
+			;
+	}
+	return 0;
+}
+
+/*
+ * Raises the line as its device would: the kernel sends the CPU the line's own vector. While one is under way already
+ * (EBUSY), that one's handler finds what waits.
+ */
+static int raise_line(void)
+{
+	int error = irq_inject_interrupt(irq);
+
+	return error == -EBUSY ? 0 : error;
+}
+
+/* Brings a hold to the context that is to do it. Any context may call this. */
+static void hand_over(struct hold *hold)
+{
+	enum kind kind = hold->kind;
+
+	push(&waiting[kind], hold);
+	switch (kind) {
+	case HARDIRQ:
+	case THREAD:
+		WARN_ON_ONCE(raise_line());
+		break;
+	case SOFTIRQ:
+		tasklet_schedule(&tasklet);
+		break;
+	default:
+		swake_up_one(&wake);
+	}
+}
+
+static enum hrtimer_restart on_time(struct hrtimer *timer)
+{
+	hand_over(container_of(timer, struct hold, timer));
+	return HRTIMER_NORESTART;
+}
+
+/* [after DELAY_NS] KIND NS */
+static int obey(const char *text)
+{
+	u64 after_ns, ns;
+	bool later = false;
+	int kind, used = 0;
+	char word[12];
+	struct hold *hold;
+
+	if (sscanf(text, "after %llu %n", &after_ns, &used) == 1) {
+		later = true;
+		text += used;
+	}
+	used = 0;
+	if (sscanf(text, "%11s %llu %n", word, &ns, &used) != 2 || text[used])
+		return -EINVAL;
+	kind = match_string(names, KINDS, word);
+	if (kind < 0)
+		return -EINVAL;
+	if (ns > MOST_NS || (later && after_ns > LATEST_NS))
+		return -ERANGE;
+
+	if (!later && (kind == IRQS || kind == PREEMPT)) {
+		spin(kind, ns);
+		return 0;
+	}
+	hold = pop(&unused);
+	if (!hold)
+		return -EBUSY;
+	hold->kind = kind;
+	hold->ns = ns;
+	if (later)	/* hard: its callback runs in the timer's interrupt on PREEMPT_RT too */
+		hrtimer_start(&hold->timer, ns_to_ktime(after_ns), HRTIMER_MODE_REL_PINNED_HARD);
+	else
+		hand_over(hold);
+	return 0;
+}
+
+static ssize_t hold_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char text[80];
+	int error;
+
+	if (size >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, size))
+		return -EFAULT;
+	text[size] = '\0';
+	error = obey(text);
+	return error ?: size;
+}
+
+/* Writes the oldest line of the log; 0 when there is none. It stays in the log. */
+static int oldest_line(char *line, size_t size)
+{
+	struct done done;
+	unsigned long flags, lost_now;
+	bool any;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	any = kfifo_peek(&log, &done);
+	lost_now = lost;
+	raw_spin_unlock_irqrestore(&lock, flags);
+	if (any)
+		return scnprintf(line, size, "%s %llu %llu %u\n", names[done.kind], done.begin_ns, done.end_ns, done.cpu);
+	return lost_now ? scnprintf(line, size, "lost %lu\n", lost_now) : 0;
+}
+
+/* Removes the line that was read last. */
+static void drop_oldest(void)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	if (kfifo_is_empty(&log))
+		lost = 0;
+	else
+		kfifo_skip(&log);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static ssize_t hold_read(struct file *file, char __user *to, size_t room, loff_t *at)
+{
+	ssize_t sent = 0;
+	char line[80];
+	int size;
+
+	mutex_lock(&reading);
+	while ((size = oldest_line(line, sizeof(line))) > 0) {
+		if (size > room - sent || copy_to_user(to + sent, line, size)) {
+			sent = sent ?: size > room ? -EINVAL : -EFAULT;
+			break;
+		}
+		sent += size;
+		drop_oldest();
+	}
+	mutex_unlock(&reading);
+	return sent;
+}
+
+static int hold_open(struct inode *inode, struct file *file)
+{
+	return capable(CAP_SYS_ADMIN) ? stream_open(inode, file) : -EPERM;
+}
+
+static const struct file_operations operations = {
+	.owner = THIS_MODULE,
+	.open = hold_open,
+	.read = hold_read,
+	.write = hold_write,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "hold",
+	.fops = &operations,
+	.mode = 0600,
+};
+
+static int __init hold_init(void)
+{
+	int error, i;
+
+	for (i = 0; i < KINDS; i++)
+		INIT_LIST_HEAD(&waiting[i]);
+	for (i = 0; i < WAITING; i++) {
+		hrtimer_init(&pool[i].timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+		pool[i].timer.function = on_time;
+		list_add_tail(&pool[i].at, &unused);
+	}
+	worker = kthread_run(work, NULL, "hold");
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	/* NO_THREAD: the handler stays in the interrupt on PREEMPT_RT; what it hands on goes to the thread everywhere. */
+	error = request_threaded_irq(irq, on_interrupt, on_interrupt_thread, IRQF_NO_THREAD, "hold-source", pool);
+	if (error) {
+		pr_err("hold: line %u is not to be had: load with irq=N, a line without a device\n", irq);
+		goto no_line;
+	}
+	error = raise_line();
+	if (error) {
+		pr_err("hold: line %u cannot be raised: load with irq=N, an edge-triggered line\n", irq);
+		goto no_device;
+	}
+	error = misc_register(&device);
+	if (error)
+		goto no_device;
+	return 0;
+
+no_device:
+	free_irq(irq, pool);
+no_line:
+	kthread_stop(worker);
+	return error;
+}
+
+static void __exit hold_exit(void)
+{
+	int i;
+
+	misc_deregister(&device);
+	for (i = 0; i < WAITING; i++)
+		hrtimer_cancel(&pool[i].timer);
+	free_irq(irq, pool);
+	tasklet_kill(&tasklet);
+	kthread_stop(worker);
+}
+
+module_init(hold_init);
+module_exit(hold_exit);
+MODULE_DESCRIPTION("Delays of known length and cause, for tests");
+MODULE_LICENSE("GPL");
