@@ -116,5 +116,6 @@ fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>) -> Settings {
             Length::Duration(_) | Length::UntilStopped => None,
         },
         threshold_ns: plan.threshold_at(phase.period_ns),
+        stop_on: None,
     }
 }

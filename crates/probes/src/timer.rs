@@ -14,6 +14,7 @@ mod shared;
 mod thread;
 
 use std::{
+    fs::File,
     io,
     sync::{Arc, mpsc},
     thread::JoinHandle,
@@ -46,11 +47,24 @@ pub struct Settings {
     pub samples: Option<u64>,
     /// Lateness above which a wake-up is a spike, ns.
     pub threshold_ns: i64,
+    /// End with the first wake-up that is later.
+    pub stop_on: Option<StopOn>,
+}
+
+/// When to end early, and what to freeze then.
+#[derive(Debug, Clone)]
+pub struct StopOn {
+    /// Lateness above which the thread ends, ns.
+    pub lateness_ns: i64,
+    /// Where the thread writes `0` at once, to freeze the kernel's trace: a `tracing_on`.
+    pub freeze: Arc<File>,
 }
 
 /// What the kernel granted a thread, and what it refused.
 #[derive(Debug, Clone)]
 pub struct Grant {
+    /// The thread, as the kernel numbers it.
+    pub thread_id: u32,
     /// Policy in force, read back.
     pub policy: Policy,
     /// CPUs the thread may run on, read back.
@@ -87,6 +101,8 @@ pub enum End {
     Starved,
     /// The kernel could not wait on the clock any more.
     ClockFailed,
+    /// A wake-up was later than the run was to stop on.
+    StoppedOn,
 }
 
 /// A timer probe on one CPU, with the thread that does the measuring.
@@ -182,6 +198,24 @@ impl Timer {
     /// Takes in what the thread reported since the last call. To be called a few times a second.
     pub fn collect(&mut self) {
         self.reader.collect(&self.shared);
+    }
+
+    /// Spikes that the last [`collect`](Self::collect) brought, in order of time. What is written into them stays
+    /// with those that are kept.
+    pub fn fresh_spikes(&mut self) -> &mut [record::Spike] {
+        &mut self.reader.fresh
+    }
+
+    /// The CPU it measures; `None` for a thread that may wander.
+    #[must_use]
+    pub fn cpu(&self) -> Option<u32> {
+        self.settings.cpu.filter(|_| self.grant.pin_refused.is_none())
+    }
+
+    /// The first deadline, ns on the settings' clock.
+    #[must_use]
+    pub fn first_deadline_ns(&self) -> i64 {
+        self.reader.first_deadline_ns
     }
 
     /// What the thread has seen so far.

@@ -24,6 +24,7 @@ fn settings() -> Settings {
         period_ns: 200_000,
         samples: None,
         threshold_ns: 1_000,
+        stop_on: None,
     }
 }
 

@@ -34,6 +34,10 @@ pub enum CauseKind {
     Throttled,
     /// Every CPU stood still at once: firmware or a hypervisor.
     AllCpus,
+    /// The hypervisor gave the CPU to another guest: its clock of stolen time says so.
+    Stolen,
+    /// Firmware took the CPU: its counter of system management interrupts says so.
+    Firmware,
     /// The kernel's own way from the timer's interrupt to the measuring thread's next instruction.
     WakeUp,
     /// Nothing that was traced.
@@ -234,6 +238,8 @@ impl Cause {
             CauseKind::Blocked => "the probe waited for something else".to_owned(),
             CauseKind::Throttled => "real-time throttling".to_owned(),
             CauseKind::AllCpus => "all CPUs at once: firmware or hypervisor".to_owned(),
+            CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
+            CauseKind::Firmware => "firmware: system management interrupt".to_owned(),
             CauseKind::WakeUp => "the kernel's own way to the probe".to_owned(),
             CauseKind::Unexplained => "unexplained".to_owned(),
         }

@@ -197,6 +197,12 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
+/// The calling thread, as the kernel numbers it in the process's own pid namespace.
+#[must_use]
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// The CPU that the calling thread runs on at this moment.
 #[must_use]
 pub fn current_cpu() -> u32 {

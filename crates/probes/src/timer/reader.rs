@@ -1,6 +1,10 @@
 //! Turns what the measuring thread wrote into the series of a record. Runs on an ordinary thread.
 
-use std::{cmp::Reverse, collections::BinaryHeap, sync::atomic::Ordering::Relaxed};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+    sync::atomic::Ordering::Relaxed,
+};
 
 use record::{Correction, Granted, Histogram, Maxima, SPIKES_KEPT, Series, Spike};
 
@@ -10,6 +14,22 @@ use super::{
 };
 use crate::guard;
 
+/// A spike, ordered by lateness and then by time.
+#[derive(Debug, PartialEq, Eq)]
+struct ByLateness(Spike);
+
+impl Ord for ByLateness {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.lateness_ns, self.0.at_ns).cmp(&(other.0.lateness_ns, other.0.at_ns))
+    }
+}
+
+impl PartialOrd for ByLateness {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// What has been read so far.
 #[derive(Debug)]
 pub struct Reader {
@@ -17,8 +37,10 @@ pub struct Reader {
     queue: rtrb::Consumer<Event>,
     period_ns: i64,
     threshold_ns: i64,
-    /// The worst spikes so far, the least of them on top: lateness, when.
-    worst: BinaryHeap<Reverse<(i64, u64)>>,
+    /// The worst spikes so far, the least of them on top.
+    worst: BinaryHeap<Reverse<ByLateness>>,
+    /// Spikes since the last collection, in order of time, for others to explain.
+    pub fresh: Vec<Spike>,
     correction: Correction,
     /// Wake-ups that lie outside the shared histogram.
     outside: Histogram,
@@ -33,14 +55,21 @@ impl Reader {
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
             worst: BinaryHeap::new(),
+            fresh: Vec::new(),
             correction: Correction::new(settings.period_ns),
             outside: Histogram::default(),
             maxima: Maxima::default(),
         }
     }
 
-    /// Takes in the events that wait.
+    /// Takes in the events that wait. What was fresh is fresh no more.
     pub fn collect(&mut self, shared: &Shared) {
+        for spike in self.fresh.drain(..) {
+            self.worst.push(Reverse(ByLateness(spike)));
+            if self.worst.len() > SPIKES_KEPT {
+                self.worst.pop();
+            }
+        }
         while let Ok(event) = self.queue.pop() {
             match event {
                 Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns - 1, max_ns),
@@ -57,10 +86,7 @@ impl Reader {
             self.correction.late(lateness_ns);
         }
         if lateness_ns > self.threshold_ns {
-            self.worst.push(Reverse((lateness_ns, at_ns)));
-            if self.worst.len() > SPIKES_KEPT {
-                self.worst.pop();
-            }
+            self.fresh.push(Spike { lateness_ns, at_ns, ..Spike::default() });
         }
     }
 
@@ -101,13 +127,11 @@ impl Reader {
     }
 
     fn spikes(&self) -> Vec<Spike> {
-        let mut spikes: Vec<_> = self
-            .worst
-            .iter()
-            .map(|&Reverse((lateness_ns, at_ns))| Spike { lateness_ns, at_ns, ..Spike::default() })
-            .collect();
+        let mut spikes: Vec<_> = self.worst.iter().map(|Reverse(ByLateness(spike))| spike).chain(&self.fresh).collect();
+        spikes.sort_unstable_by_key(|spike| Reverse(spike.lateness_ns));
+        spikes.truncate(SPIKES_KEPT);
         spikes.sort_unstable_by_key(|spike| spike.at_ns);
-        spikes
+        spikes.into_iter().cloned().collect()
     }
 
     fn notes(&self, settings: &Settings, shared: &Shared) -> Vec<String> {
@@ -122,6 +146,7 @@ impl Reader {
                 "the guard ended the run: ordinary threads had not run for {} s",
                 guard::STARVED_LIMIT_S
             )),
+            Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
             Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
         }
         let rests = shared.rests.load(Relaxed);

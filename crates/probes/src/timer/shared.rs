@@ -68,7 +68,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
     (Writer { shared: shared.clone(), events }, shared, Reader::new(queue, settings))
 }
 
-const ENDS: [End; 4] = [End::Planned, End::CpuGone, End::Starved, End::ClockFailed];
+const ENDS: [End; 5] = [End::Planned, End::CpuGone, End::Starved, End::ClockFailed, End::StoppedOn];
 
 impl Shared {
     pub fn stop(&self) {

@@ -1,7 +1,7 @@
 //! The measuring thread. Its loop neither allocates, locks, prints nor calls anything it does not need.
 
 use std::{
-    io,
+    io::{self, Write},
     sync::{atomic::Ordering::Relaxed, mpsc},
 };
 
@@ -13,7 +13,7 @@ use sys::{
 };
 
 use super::{
-    End, Grant, Settings,
+    End, Grant, Settings, StopOn,
     shared::{Event, Shared, Writer, add},
 };
 use crate::guard::{Advice, Guard, Heartbeat, REST_NS};
@@ -61,6 +61,7 @@ fn set_up(settings: &Settings) -> io::Result<Grant> {
     }
     memory::touch_stack::<STACK_TOUCHED>();
     Ok(Grant {
+        thread_id: sched::thread_id(),
         policy: sched::policy()?,
         cpus: sched::affinity()?,
         timer_slack_ns: sched::timer_slack_ns(),
@@ -86,6 +87,7 @@ struct Measuring {
     pinned_to: Option<u32>,
     period_ns: i64,
     threshold_ns: i64,
+    stop_on: Option<StopOn>,
     first_ns: i64,
     end_ns: i64,
     samples_left: u64,
@@ -103,6 +105,7 @@ impl Measuring {
             pinned_to,
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
+            stop_on: settings.stop_on.clone(),
             first_ns,
             end_ns,
             samples_left: settings.samples.unwrap_or(u64::MAX),
@@ -136,6 +139,9 @@ impl Measuring {
             }
             let missed = self.note(deadline_ns, now_ns);
             self.samples_left -= 1;
+            if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
+                return self.freeze();
+            }
             deadline_ns += (missed + 1) * self.period_ns;
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, heartbeat) {
@@ -187,6 +193,16 @@ impl Measuring {
             add(&shared.lost, 1);
         }
         missed
+    }
+
+    /// Freezes the kernel's trace, so that what led here is still in it.
+    #[cold]
+    fn freeze(&self) -> End {
+        if let Some(stop_on) = &self.stop_on {
+            // Should it fail, the trace goes on for some ms, and is long enough for that.
+            let _ = (&*stop_on.freeze).write(b"0");
+        }
+        End::StoppedOn
     }
 
     /// Reports the second that ended, and asks the guard; answers how long to rest.
