@@ -71,7 +71,7 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
                 kind: "offline".to_owned(),
                 text: format!("{} went offline during the run; its series ends there", timer.place()),
             }),
-            Some(End::Planned) | None => {}
+            Some(End::Planned | End::StoppedOn) | None => {}
         }
         if timer.rests() > 0 {
             add(
