@@ -250,52 +250,48 @@ static ssize_t hold_write(struct file *file, const char __user *from, size_t siz
 	return error ?: size;
 }
 
-/* Writes the oldest line of the log; 0 when there is none. It stays in the log. */
-static int oldest_line(char *line, size_t size)
+/* Takes the oldest hold from the log, as a line; returns its length, 0 when there is none. */
+static int take_line(char *text, size_t size)
 {
 	struct done done;
-	unsigned long flags, lost_now;
+	unsigned long flags, lost_now = 0;
 	bool any;
 
 	raw_spin_lock_irqsave(&lock, flags);
-	any = kfifo_peek(&log, &done);
-	lost_now = lost;
+	any = kfifo_get(&log, &done);
+	if (!any)
+		swap(lost, lost_now);
 	raw_spin_unlock_irqrestore(&lock, flags);
 	if (any)
-		return scnprintf(line, size, "%s %llu %llu %u\n", names[done.kind], done.begin_ns, done.end_ns, done.cpu);
-	return lost_now ? scnprintf(line, size, "lost %lu\n", lost_now) : 0;
+		return scnprintf(text, size, "%s %llu %llu %u\n", names[done.kind], done.begin_ns, done.end_ns, done.cpu);
+	return lost_now ? scnprintf(text, size, "lost %lu\n", lost_now) : 0;
 }
 
-/* Removes the line that was read last. */
-static void drop_oldest(void)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&lock, flags);
-	if (kfifo_is_empty(&log))
-		lost = 0;
-	else
-		kfifo_skip(&log);
-	raw_spin_unlock_irqrestore(&lock, flags);
-}
-
+/* A read with less room than a line leaves the rest of it to the next one. */
 static ssize_t hold_read(struct file *file, char __user *to, size_t room, loff_t *at)
 {
-	ssize_t sent = 0;
-	char line[80];
-	int size;
+	static char line[80];
+	static size_t line_size, line_sent;	/* under `reading`, as the line */
+	size_t part, sent = 0;
+	bool fault = false;
 
 	mutex_lock(&reading);
-	while ((size = oldest_line(line, sizeof(line))) > 0) {
-		if (size > room - sent || copy_to_user(to + sent, line, size)) {
-			sent = sent ?: size > room ? -EINVAL : -EFAULT;
-			break;
+	while (sent < room && !fault) {
+		if (line_sent == line_size) {
+			line_size = take_line(line, sizeof(line));
+			line_sent = 0;
+			if (!line_size)
+				break;
 		}
-		sent += size;
-		drop_oldest();
+		part = min(room - sent, line_size - line_sent);
+		fault = copy_to_user(to + sent, line + line_sent, part);
+		if (!fault) {
+			sent += part;
+			line_sent += part;
+		}
 	}
 	mutex_unlock(&reading);
-	return sent;
+	return fault && !sent ? -EFAULT : sent;
 }
 
 static int hold_open(struct inode *inode, struct file *file)
