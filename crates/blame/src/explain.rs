@@ -1,0 +1,79 @@
+//! From the events of a CPU to the culprits of one spike.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `shares` | stretches of time with their causes: merged, bounded, added up |
+
+mod shares;
+
+use record::{Cause, Culprit, Evidence, Stretch};
+
+use crate::{Event, Names};
+
+pub use shares::STRETCHES;
+
+/// How long before the deadline a time line begins, ns.
+pub const BEFORE_NS: u64 = 100_000;
+
+/// The measuring thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiter {
+    /// Its process id (that of the thread).
+    pub pid: u32,
+    /// Its priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary.
+    pub priority: i32,
+    /// The CPU on which it woke.
+    pub cpu: u32,
+}
+
+/// One wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// When it was to be, ns on CLOCK_MONOTONIC.
+    pub deadline_ns: u64,
+    /// When the measuring thread looked at the clock, ns on CLOCK_MONOTONIC.
+    pub woke_ns: u64,
+}
+
+/// Who made a spike.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Explanation {
+    /// The main cause, then the others, the largest share first. The shares add up to the lateness.
+    pub culprits: Vec<Culprit>,
+    /// What had the CPU, in order of time, from a little before the deadline to the wake-up. At most [`STRETCHES`].
+    pub timeline: Vec<Stretch>,
+    /// What it was found from.
+    pub evidence: Evidence,
+}
+
+impl Explanation {
+    /// The main cause of the spike; `None` when it was not late.
+    #[must_use]
+    pub fn main(&self) -> Option<&Cause> {
+        self.culprits.first().map(|culprit| &culprit.cause)
+    }
+}
+
+/// Finds who kept the CPU from the measuring thread between its deadline and its wake-up.
+///
+/// `events` are in order of time and reach from well before the deadline to the wake-up; those of other CPUs may be
+/// among them. `symbol` names the kernel function at an address. The trace is complete from `complete_since_ns` on;
+/// `None` when that is not known of any time.
+#[must_use]
+pub fn explain(
+    events: &[Event],
+    names: &Names,
+    symbol: &dyn Fn(u64) -> Option<String>,
+    waiter: &Waiter,
+    wake: Wake,
+    complete_since_ns: Option<u64>,
+) -> Explanation {
+    let _ = (events, names, symbol, waiter, complete_since_ns);
+    let late = shares::Piece { from_ns: wake.deadline_ns, to_ns: wake.woke_ns, cause: Cause::default() };
+    let pieces = if wake.woke_ns > wake.deadline_ns { vec![late] } else { Vec::new() };
+    Explanation {
+        culprits: shares::culprits(&pieces),
+        timeline: shares::timeline(&pieces, wake.deadline_ns),
+        evidence: Evidence::Incomplete,
+    }
+}

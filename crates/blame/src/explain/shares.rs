@@ -1,0 +1,212 @@
+//! Pieces of time with their causes: merged to a time line, bounded in number, added up to shares.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use record::{Cause, CauseKind, Culprit, Stretch, Why};
+
+/// How many stretches a time line has at most.
+pub const STRETCHES: usize = 64;
+/// How many of them lie before the deadline at most.
+const BEFORE: usize = 8;
+/// The part of the lateness, one in so many, that makes another cause the main one where the kernel's own way took
+/// longer.
+const CONSIDERABLE: u64 = 5;
+
+/// A piece of time, and what had the CPU in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub cause: Cause,
+}
+
+impl Piece {
+    fn ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// What makes two causes the same.
+type Key<'a> = (CauseKind, &'a str, Option<u32>, Option<Why>);
+
+fn key(cause: &Cause) -> Key<'_> {
+    (cause.kind, &cause.name, cause.number, cause.why)
+}
+
+/// The pieces of one cause.
+struct Share<'a> {
+    ns: u64,
+    times: u32,
+    longest: &'a Piece,
+}
+
+/// What each cause took: the main cause first, then the largest share. The shares add up to the pieces.
+pub(super) fn culprits(pieces: &[Piece]) -> Vec<Culprit> {
+    let mut shares: Vec<Share<'_>> = Vec::new();
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut last = None;
+    for piece in pieces {
+        let place = *places.entry(key(&piece.cause)).or_insert(shares.len());
+        if place == shares.len() {
+            shares.push(Share { ns: 0, times: 0, longest: piece });
+        }
+        let share = &mut shares[place];
+        share.ns += piece.ns();
+        share.times += u32::from(last.replace(place) != Some(place));
+        if piece.ns() > share.longest.ns() {
+            share.longest = piece;
+        }
+    }
+    shares.sort_by_key(|share| Reverse(share.ns));
+    let mut culprits: Vec<Culprit> = shares.iter().map(Share::culprit).collect();
+    if let Some(main) = main(&culprits) {
+        culprits[..=main].rotate_right(1);
+    }
+    culprits
+}
+
+impl Share<'_> {
+    fn culprit(&self) -> Culprit {
+        let mut cause = self.longest.cause.clone();
+        let comes_and_goes = matches!(
+            cause.kind,
+            CauseKind::Interrupt | CauseKind::Softirq | CauseKind::Nmi | CauseKind::Timer | CauseKind::Thread
+        );
+        if self.times > 1 && comes_and_goes && cause.detail.is_empty() {
+            cause.detail = format!("ran {} times", self.times);
+        }
+        Culprit { cause, ns: self.ns }
+    }
+}
+
+/// Which of the culprits, the largest share first, is the main one.
+///
+/// It is the first. But where that is the kernel's own way, every wake-up has it, and another named cause with a fifth
+/// of the lateness says more.
+fn main(culprits: &[Culprit]) -> Option<usize> {
+    let first = culprits.first()?;
+    if first.cause.kind != CauseKind::WakeUp {
+        return Some(0);
+    }
+    let lateness_ns: u64 = culprits.iter().map(|culprit| culprit.ns).sum();
+    let says_more =
+        |culprit: &Culprit| culprit.cause.kind != CauseKind::Unexplained && culprit.ns >= lateness_ns / CONSIDERABLE;
+    Some(culprits.iter().skip(1).position(says_more).map_or(0, |place| place + 1))
+}
+
+/// The pieces as a time line of at most [`STRETCHES`] stretches, neighbours of one cause joined. No stretch reaches
+/// across the deadline.
+pub(super) fn timeline(pieces: &[Piece], deadline_ns: u64) -> Vec<Stretch> {
+    let first_late = pieces.partition_point(|piece| piece.from_ns < deadline_ns);
+    let (before, late) = pieces.split_at(first_late);
+    let bounded = [bounded(before, BEFORE), bounded(late, STRETCHES - BEFORE)].concat();
+    let stretch = |piece: Piece| Stretch {
+        start_ns: piece.from_ns as i64 - deadline_ns as i64,
+        ns: piece.ns(),
+        cause: piece.cause,
+    };
+    bounded.into_iter().map(stretch).collect()
+}
+
+/// The pieces, neighbours of one cause joined; where more than `most` remain, the shortest are given to the neighbour
+/// before them (the first one to that after it).
+fn bounded(pieces: &[Piece], most: usize) -> Vec<Piece> {
+    let joined = join(pieces.iter().cloned());
+    if joined.len() <= most {
+        return joined;
+    }
+    let mut by_length: Vec<usize> = (0..joined.len()).collect();
+    by_length.sort_by_key(|&place| Reverse(joined[place].ns()));
+    let mut kept = vec![false; joined.len()];
+    for &place in &by_length[..most] {
+        kept[place] = true;
+    }
+    let first_kept = kept.iter().position(|&kept| kept).unwrap_or(0);
+    let mut cause = joined[first_kept].cause.clone();
+    join(joined.into_iter().zip(kept).map(|(piece, kept)| {
+        if kept {
+            cause.clone_from(&piece.cause);
+        }
+        Piece { cause: cause.clone(), ..piece }
+    }))
+}
+
+fn join(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
+    let mut joined: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match joined.last_mut() {
+            Some(last) if key(&last.cause) == key(&piece.cause) => {
+                if piece.ns() > last.ns() {
+                    last.cause = piece.cause;
+                }
+                last.to_ns = piece.to_ns;
+            }
+            _ => joined.push(piece),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(of: &[(CauseKind, &str, u64)]) -> Vec<Piece> {
+        let mut at_ns = 1000;
+        let piece = |&(kind, name, ns): &(CauseKind, &str, u64)| {
+            at_ns += ns;
+            Piece { from_ns: at_ns - ns, to_ns: at_ns, cause: Cause::new(kind, name) }
+        };
+        of.iter().map(piece).collect()
+    }
+
+    fn names(culprits: &[Culprit]) -> Vec<(&str, u64)> {
+        culprits.iter().map(|culprit| (culprit.cause.name.as_str(), culprit.ns)).collect()
+    }
+
+    #[test]
+    fn the_largest_share_comes_first_and_says_how_often_it_came() {
+        let pieces = pieces(&[
+            (CauseKind::Interrupt, "eth0", 30),
+            (CauseKind::Thread, "a", 50),
+            (CauseKind::Interrupt, "eth0", 40),
+            (CauseKind::WakeUp, "", 5),
+        ]);
+        let culprits = culprits(&pieces);
+        assert_eq!(names(&culprits), [("eth0", 70), ("a", 50), ("", 5)]);
+        assert_eq!(culprits[0].cause.detail, "ran 2 times");
+    }
+
+    #[test]
+    fn the_kernels_own_way_gives_way_to_a_cause_with_a_fifth_of_the_lateness() {
+        let shares = |other: u64, kind| {
+            let culprits = culprits(&pieces(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]));
+            names(&culprits)[0].0.to_owned()
+        };
+        assert_eq!(shares(20, CauseKind::Thread), "other");
+        assert_eq!(shares(19, CauseKind::Thread), "");
+        assert_eq!(shares(49, CauseKind::Unexplained), "", "nothing unknown is put before what is known");
+        assert_eq!(shares(51, CauseKind::Unexplained), "other", "nor is the unknown hidden");
+        assert_eq!(culprits(&[]), []);
+    }
+
+    #[test]
+    fn a_long_time_line_keeps_its_longest_stretches_and_its_length() {
+        let mut of = vec![(CauseKind::Thread, "before", 40)];
+        for at in 0..300 {
+            of.push((CauseKind::Interrupt, if at % 2 == 0 { "a" } else { "b" }, 3 + at % 7));
+        }
+        of.insert(150, (CauseKind::Softirq, "long", 5000));
+        let pieces = pieces(&of);
+        let timeline = timeline(&pieces, 1040);
+        assert!((10..=STRETCHES).contains(&timeline.len()));
+        assert!(timeline.iter().any(|stretch| stretch.cause.name == "long" && stretch.ns >= 5000));
+        assert_eq!((timeline[0].start_ns, timeline[0].ns), (-40, 40));
+        assert_eq!(timeline[1].start_ns, 0);
+        for pair in timeline.windows(2) {
+            assert_eq!(pair[0].start_ns + pair[0].ns as i64, pair[1].start_ns);
+        }
+        let total: u64 = timeline[1..].iter().map(|stretch| stretch.ns).sum();
+        assert_eq!(total, of[1..].iter().map(|&(_, _, ns)| ns).sum::<u64>());
+    }
+}
