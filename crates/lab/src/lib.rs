@@ -1,1 +1,31 @@
 //! Kernels in small guests: build an initramfs, boot it, bring files and the exit status back.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`image`] | kernel images: told by their magic, unpacked where that boots faster |
+//! | [`initramfs`] | what a guest finds when it wakes: programs, modules, its job |
+//! | [`cpio`] | the archive that the kernel unpacks; files come back in one, too |
+//! | [`guest`] | the first process inside |
+//! | [`frame`] | what goes over the serial console |
+//! | [`qemu`] | the machine, and the command line that makes it |
+//! | [`run`](mod@run) | boots it, listens, ends it |
+//! | [`debian`] | Debian's kernels, fetched and kept |
+//! | [`error`] | what can go wrong, with the remedy |
+
+pub mod cpio;
+pub mod debian;
+pub mod elf;
+pub mod error;
+pub mod frame;
+pub mod guest;
+pub mod image;
+pub mod initramfs;
+pub mod qemu;
+pub mod run;
+
+pub use cpio::Tree;
+pub use error::LabError;
+pub use image::{Arch, Image};
+pub use initramfs::Initramfs;
+pub use qemu::{Guest, Time};
+pub use run::{Outcome, Said, run};

@@ -1,0 +1,319 @@
+//! Debian's kernels: names resolved, fetched, unpacked, and kept outside the tree.
+//!
+//! Everything goes through an apt folder of our own, so that the package lists and the state of this machine stay as they
+//! are, other architectures work, and no rights are needed. The package sources are those of this machine.
+
+use std::{
+    env, fs,
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::{
+    Arch, Image, Initramfs, LabError,
+    error::At,
+    image::{decompress, vmlinux_in},
+    initramfs::find_program,
+};
+
+/// A kernel that Debian keeps current under one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flavour {
+    /// What we call it.
+    pub name: &'static str,
+    /// The package that always depends on the current one.
+    package: &'static str,
+    /// What it runs on.
+    pub arch: Arch,
+}
+
+/// Linux 6.12 with PREEMPT_RT.
+pub const RT_6_12: Flavour = Flavour { name: "6.12-rt", package: "linux-image-6.12-rt-amd64", arch: Arch::X86_64 };
+/// Linux 6.1 with PREEMPT_RT.
+pub const RT_6_1: Flavour = Flavour { name: "6.1-rt", package: "linux-image-rt-amd64", arch: Arch::X86_64 };
+/// Linux 6.12 without it: the one for virtual machines, which is small.
+pub const ORDINARY_6_12: Flavour =
+    Flavour { name: "6.12", package: "linux-image-6.12-cloud-amd64", arch: Arch::X86_64 };
+/// Linux 6.1 with PREEMPT_RT for arm64.
+pub const RT_6_1_ARM64: Flavour = Flavour { name: "6.1-rt-arm64", package: "linux-image-rt-arm64", arch: Arch::Arm64 };
+
+/// Package lists older than this are fetched anew before a name is resolved.
+const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// A kernel that was fetched.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Which one.
+    pub flavour: Flavour,
+    /// Its release, as `uname -r`.
+    pub release: String,
+    folder: PathBuf,
+}
+
+/// The folder for what is fetched: `$PUNCTUAL_LAB_CACHE`, else `punctual/lab` in the user's cache.
+#[must_use]
+pub fn cache() -> PathBuf {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("PUNCTUAL_LAB_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("punctual/lab")))
+        .or_else(|| set("HOME").map(|folder| folder.join(".cache/punctual/lab")))
+        .unwrap_or_else(|| env::temp_dir().join("punctual-lab"))
+}
+
+impl Flavour {
+    /// The kernel, if it has been fetched.
+    #[must_use]
+    pub fn cached(self) -> Option<Kernel> {
+        let folder = cache().join(self.name);
+        let release = fs::read_to_string(folder.join("release")).ok()?;
+        Some(Kernel { flavour: self, release: release.trim().to_owned(), folder })
+    }
+
+    /// The kernel, fetched now if it has not been. `say` is told what takes time.
+    ///
+    /// # Errors
+    /// When there is no network, no apt, or no such package.
+    pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+        let _alone = lock()?;
+        if let Some(kernel) = self.cached() {
+            return Ok(kernel);
+        }
+        let apt = Apt::new(self.arch, say)?;
+        let package = apt.dependency(self.package, "linux-image-")?;
+        let folder = cache().join(self.name);
+        at_once(&folder, |new| {
+            apt.unpack(&package, new, say)?;
+            let release = package.trim_start_matches("linux-image-");
+            depmod(new, release)?;
+            let packed = new.join("boot").join(format!("vmlinuz-{release}"));
+            let image = fs::read(&packed).reading(&packed)?;
+            // Without xz the whole image boots as well, only slower.
+            let kernel = vmlinux_in(&image).unwrap_or(image);
+            let path = new.join("kernel");
+            fs::write(&path, kernel).writing(&path)?;
+            let path = new.join("release");
+            fs::write(&path, release).writing(&path)
+        })?;
+        self.cached().ok_or(LabError::NoPackage { package })
+    }
+}
+
+impl Kernel {
+    /// Its image.
+    ///
+    /// # Errors
+    /// When the cache is damaged.
+    pub fn image(&self) -> Result<Image, LabError> {
+        Image::open(&self.folder.join("kernel"))
+    }
+
+    /// Puts a module, and before it those that it needs, into a guest.
+    ///
+    /// # Errors
+    /// When this kernel has no such module, or it cannot be unpacked.
+    pub fn add_module(&self, name: &str, initramfs: &mut Initramfs) -> Result<(), LabError> {
+        let folder = self.folder.join("lib/modules").join(&self.release);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).reading(&folder.join(file));
+        let missing = || LabError::NoModule { release: self.release.clone(), module: name.to_owned() };
+        let Some(files) = load_order(&read("modules.dep")?, name) else {
+            let built_in = read("modules.builtin")?.lines().any(|path| module_name(path) == name);
+            return if built_in { Ok(()) } else { Err(missing()) };
+        };
+        for file in files {
+            let path = folder.join(&file);
+            let bytes = fs::read(&path).reading(&path)?;
+            let unpacked = match path.extension().unwrap_or_default().to_str() {
+                Some("xz") => decompress("xz", &bytes).reading(&path)?,
+                Some("zst") => decompress("zstd", &bytes).reading(&path)?,
+                _ => bytes,
+            };
+            initramfs.module(&module_name(&file), unpacked);
+        }
+        Ok(())
+    }
+
+    /// A folder with the unpacked header packages of this kernel, for building modules; fetched now if need be.
+    ///
+    /// # Errors
+    /// As [`Flavour::fetch`].
+    pub fn headers(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, LabError> {
+        let _alone = lock()?;
+        let folder = cache().join(format!("{}-headers-{}", self.flavour.name, self.release));
+        if !folder.exists() {
+            let apt = Apt::new(self.flavour.arch, say)?;
+            let headers = format!("linux-headers-{}", self.release);
+            let packages = [
+                headers.clone(),
+                apt.dependency(&headers, "linux-headers-")?,
+                apt.dependency(&headers, "linux-kbuild-")?,
+            ];
+            at_once(&folder, |new| packages.iter().try_for_each(|package| apt.unpack(package, new, say)))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// The files to load for a module, in their order; `None` where the list does not have it.
+fn load_order(dependencies: &str, name: &str) -> Option<Vec<String>> {
+    let lines = dependencies.lines().filter_map(|line| line.split_once(':'));
+    let (file, needs) = lines.into_iter().find(|(file, _)| module_name(file) == name.replace('-', "_"))?;
+    // depmod writes what is needed first last.
+    Some(needs.split_whitespace().rev().chain([file]).map(str::to_owned).collect())
+}
+
+/// `kernel/drivers/parport/parport_pc.ko.xz` to `parport_pc`; the kernel takes `-` in a file's name for `_`.
+fn module_name(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.split(".ko").next().unwrap_or(file).replace('-', "_")
+}
+
+/// One fetch at a time; the lock is gone with the file.
+fn lock() -> Result<File, LabError> {
+    let path = cache().join("lock");
+    fs::create_dir_all(cache()).writing(&cache())?;
+    let file = File::create(&path).writing(&path)?;
+    flock(&file, FlockOperation::LockExclusive).map_err(Into::into).writing(&path)?;
+    Ok(file)
+}
+
+/// Fills a folder beside `folder` and renames it when it is complete, so that an interrupted fetch leaves no half of it.
+fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
+    let new = folder.with_extension("new");
+    // What an earlier attempt left; the lock says that nobody is at it.
+    let _ = fs::remove_dir_all(&new);
+    fs::create_dir_all(&new).writing(&new)?;
+    fill(&new)?;
+    fs::rename(&new, folder).writing(folder)
+}
+
+/// An apt folder of our own.
+struct Apt {
+    configuration: PathBuf,
+}
+
+impl Apt {
+    fn new(arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
+        let name = match arch {
+            Arch::X86_64 => "amd64",
+            Arch::Arm64 => "arm64",
+        };
+        let root = cache().join(format!("apt-{name}"));
+        for folder in ["state/lists/partial", "cache/archives/partial"] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).writing(&folder)?;
+        }
+        let apt = Self { configuration: root.join("apt.conf") };
+        let root_text = root.display();
+        let configuration = format!(
+            "APT::Architecture \"{name}\";\nAPT::Architectures {{ \"{name}\"; }};\nDir::State \"{root_text}/state\";\n\
+             Dir::State::status \"{root_text}/status\";\nDir::Cache \"{root_text}/cache\";\nAPT::Sandbox::User \"root\";\n\
+             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n"
+        );
+        fs::write(&apt.configuration, configuration).writing(&apt.configuration)?;
+        let status = root.join("status");
+        fs::write(&status, "").writing(&status)?;
+        let fetched = root.join("fetched");
+        let age = fs::metadata(&fetched)
+            .and_then(|file| file.modified())
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        if age.is_none_or(|age| age > LISTS_FRESH) {
+            say(&format!("fetching package lists for {name}"));
+            apt.run("apt-get", &["update", "--error-on=any"]).or_else(|_| apt.run("apt-get", &["update"]))?;
+            fs::write(&fetched, "").writing(&fetched)?;
+        }
+        Ok(apt)
+    }
+
+    /// The first package that `package` depends on whose name begins like this.
+    fn dependency(&self, package: &str, begin: &str) -> Result<String, LabError> {
+        let missing = || LabError::NoPackage { package: package.to_owned() };
+        let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
+        let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        names.into_iter().find(|name| name.starts_with(begin)).map(str::to_owned).ok_or_else(missing)
+    }
+
+    /// Downloads a package, checked by apt, and unpacks it into `folder`.
+    fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+        let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
+        let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
+        say(&format!("fetching {package} ({} MB)", bytes.unwrap_or(0).div_ceil(1_000_000)));
+        let downloads = tempfile::tempdir_in(cache()).writing(&cache())?;
+        self.run_in(downloads.path(), "apt-get", &["download", package])?;
+        for entry in fs::read_dir(downloads.path()).reading(downloads.path())? {
+            let path = entry.reading(downloads.path())?.path();
+            self.run("dpkg-deb", &["-x", &path.to_string_lossy(), &folder.to_string_lossy()])?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+        self.run_in(&cache(), program, arguments)
+    }
+
+    fn run_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+        let missing = || LabError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
+        let mut command = Command::new(find_program(program).ok_or_else(missing)?);
+        command.args(arguments).current_dir(folder).env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
+        answer(command)
+    }
+}
+
+fn depmod(folder: &Path, release: &str) -> Result<(), LabError> {
+    let missing = || LabError::Missing { program: "depmod".to_owned(), package: "kmod".to_owned() };
+    let mut command = Command::new(find_program("depmod").ok_or_else(missing)?);
+    command.arg("-b").arg(folder).arg(release);
+    answer(command).map(|_| ())
+}
+
+/// Runs a command; what it printed.
+fn answer(mut command: Command) -> Result<String, LabError> {
+    let words = || {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    };
+    let line = words();
+    let output = command.stdin(Stdio::null()).output().reading(Path::new(&line))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = said.lines().rfind(|line| line.starts_with("E:")).or(said.lines().last()).unwrap_or("no reason given");
+    Err(LabError::Command { command: line, said: said.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_load_after_what_they_need() {
+        let dependencies = "kernel/a/pps_parport.ko.xz: kernel/a/parport.ko.xz kernel/b/pps-core.ko.xz\n\
+                            kernel/a/parport.ko.xz:\nkernel/b/pps-core.ko.xz:\n";
+        let order = |name| load_order(dependencies, name).unwrap_or_default();
+        assert_eq!(
+            order("pps_parport"),
+            ["kernel/b/pps-core.ko.xz", "kernel/a/parport.ko.xz", "kernel/a/pps_parport.ko.xz"]
+        );
+        assert_eq!(order("pps-core"), ["kernel/b/pps-core.ko.xz"]);
+        assert!(load_order(dependencies, "parport_pc").is_none());
+    }
+
+    #[test]
+    fn an_interrupted_fetch_leaves_nothing_that_looks_complete() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("kernel");
+        let half = |new: &Path| {
+            fs::write(new.join("half"), "").unwrap();
+            Err(LabError::NoPackage { package: String::new() })
+        };
+        assert!(at_once(&folder, half).is_err());
+        assert!(!folder.exists());
+        at_once(&folder, |new| fs::write(new.join("whole"), "").writing(new)).unwrap();
+        assert_eq!((folder.join("whole").exists(), folder.join("half").exists()), (true, false));
+    }
+}

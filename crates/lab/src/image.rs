@@ -1,0 +1,241 @@
+//! Kernel images: told by their magic, and unpacked where that boots faster.
+
+use std::{
+    fmt, fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use tempfile::TempPath;
+
+use crate::{LabError, elf::Elf, error::At};
+
+/// A processor architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arch {
+    /// x86 with 64 bits.
+    X86_64,
+    /// Arm with 64 bits.
+    Arm64,
+}
+
+impl Arch {
+    /// The one that we run on; `None` for others than ours.
+    #[must_use]
+    pub fn of_host() -> Option<Self> {
+        match std::env::consts::ARCH {
+            "x86_64" => Some(Self::X86_64),
+            "aarch64" => Some(Self::Arm64),
+            _ => None,
+        }
+    }
+
+    /// The emulator's program.
+    #[must_use]
+    pub fn qemu(self) -> &'static str {
+        match self {
+            Self::X86_64 => "qemu-system-x86_64",
+            Self::Arm64 => "qemu-system-aarch64",
+        }
+    }
+
+    /// The Debian packages that have it, with the firmware that it loads.
+    pub(crate) fn qemu_package(self) -> &'static str {
+        match self {
+            Self::X86_64 => "qemu-system-x86 seabios ipxe-qemu",
+            Self::Arm64 => "qemu-system-arm",
+        }
+    }
+
+    /// Our static program for it, as `make dist` leaves it.
+    pub(crate) fn dist(self) -> &'static str {
+        match self {
+            Self::X86_64 => "dist/punctual-x86_64",
+            Self::Arm64 => "dist/punctual-aarch64",
+        }
+    }
+
+    /// What a kernel needs to speak on the emulated serial port.
+    pub(crate) fn console_config(self) -> &'static str {
+        match self {
+            Self::X86_64 => "CONFIG_SERIAL_8250_CONSOLE",
+            Self::Arm64 => "CONFIG_SERIAL_AMBA_PL011_CONSOLE",
+        }
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::X86_64 => "x86-64",
+            Self::Arm64 => "arm64",
+        })
+    }
+}
+
+/// A kernel that can be booted.
+#[derive(Debug)]
+pub struct Image {
+    /// What it runs on.
+    pub arch: Arch,
+    /// The file to boot.
+    path: PathBuf,
+    /// Keeps an unpacked file there.
+    _unpacked: Option<TempPath>,
+}
+
+impl Image {
+    /// Recognises an x86 bzImage or vmlinux, or an arm64 Image, that one also when compressed by gzip.
+    ///
+    /// The emulator enters a vmlinux directly, in half the time that the set-up code of a bzImage takes, so the vmlinux
+    /// inside is taken out where that can be done.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is none of these.
+    pub fn open(path: &Path) -> Result<Self, LabError> {
+        let bytes = fs::read(path).reading(path)?;
+        let (arch, unpacked) = match recognise(&bytes) {
+            Some(Form::Vmlinux) => (Arch::X86_64, None),
+            Some(Form::Arm64) => (Arch::Arm64, None),
+            Some(Form::Arm64Gzip(image)) => (Arch::Arm64, Some(image)),
+            Some(Form::BzImage) => (Arch::X86_64, vmlinux_in(&bytes)),
+            None => return Err(LabError::NotAKernel { path: path.to_owned() }),
+        };
+        let unpacked = unpacked.map(|image| keep(&image)).transpose()?;
+        let path = unpacked.as_deref().unwrap_or(path).to_owned();
+        Ok(Self { arch, path, _unpacked: unpacked })
+    }
+
+    /// The file to boot.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+enum Form {
+    BzImage,
+    Vmlinux,
+    Arm64,
+    Arm64Gzip(Vec<u8>),
+}
+
+fn recognise(bytes: &[u8]) -> Option<Form> {
+    let at = |offset: usize, magic: &[u8]| bytes.get(offset..offset + magic.len()) == Some(magic);
+    // x86: Documentation/arch/x86/boot.rst; arm64: Documentation/arch/arm64/booting.rst.
+    if at(0x202, b"HdrS") {
+        return Some(Form::BzImage);
+    }
+    if at(0x38, b"ARM\x64") {
+        return Some(Form::Arm64);
+    }
+    if at(0, b"\x1f\x8b") {
+        let image = gunzip(bytes)?;
+        return matches!(recognise(&image), Some(Form::Arm64)).then_some(Form::Arm64Gzip(image));
+    }
+    Elf::new(bytes).filter(|elf| elf.arch() == Some(Arch::X86_64) && elf.has_pvh_entry()).map(|_| Form::Vmlinux)
+}
+
+/// The vmlinux inside a bzImage; `None` where it cannot be taken out or not be entered directly.
+#[must_use]
+pub fn vmlinux_in(image: &[u8]) -> Option<Vec<u8>> {
+    let u32_at = |at: usize| Some(u32::from_le_bytes(image.get(at..)?.first_chunk().copied()?) as usize);
+    let setup_sectors = match image.get(0x1f1)? {
+        0 => 4,
+        &count => usize::from(count),
+    };
+    let begin = (setup_sectors + 1) * 512 + u32_at(0x248)?;
+    let payload = image.get(begin..begin.checked_add(u32_at(0x24c)?)?)?;
+    // The build appends the unpacked size, which is no part of what xz and zstd wrote.
+    let without_size = &payload[..payload.len().saturating_sub(4)];
+    let vmlinux = match payload {
+        [0x1f, 0x8b, ..] => gunzip(payload),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => unpack("xz", without_size),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => unpack("zstd", without_size),
+        _ => None,
+    }?;
+    Elf::new(&vmlinux).is_some_and(|elf| elf.has_pvh_entry()).then_some(vmlinux)
+}
+
+fn gunzip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut unpacked).ok()?;
+    Some(unpacked)
+}
+
+fn unpack(program: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    decompress(program, bytes).ok()
+}
+
+/// Runs `xz` or `zstd` on `bytes`.
+pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut child =
+        Command::new(program).arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut stdin = child.stdin.take();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if let Some(stdin) = &mut stdin {
+                // One that stops reading has failed, and says so by its status.
+                let _ = stdin.write_all(bytes);
+            }
+            drop(stdin);
+        });
+        child.wait_with_output()
+    })?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(io::Error::other(format!("{program} cannot unpack it")))
+    }
+}
+
+fn keep(image: &[u8]) -> Result<TempPath, LabError> {
+    let mut file = tempfile::Builder::new().prefix("punctual-kernel-").tempfile().writing(&std::env::temp_dir())?;
+    file.write_all(image).writing(file.path())?;
+    Ok(file.into_temp_path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(bytes: &[u8]) -> Result<Arch, String> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        Image::open(file.path()).map(|image| image.arch).map_err(|error| error.to_string())
+    }
+
+    fn with_magic(offset: usize, magic: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 0x400];
+        bytes[offset..offset + magic.len()].copy_from_slice(magic);
+        bytes
+    }
+
+    #[test]
+    fn images_are_told_by_their_magic() {
+        assert_eq!(opened(&with_magic(0x202, b"HdrS")), Ok(Arch::X86_64));
+        let arm64 = with_magic(0x38, b"ARM\x64");
+        assert_eq!(opened(&arm64), Ok(Arch::Arm64));
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&arm64).unwrap();
+        assert_eq!(opened(&gzip.finish().unwrap()), Ok(Arch::Arm64));
+    }
+
+    #[test]
+    fn other_files_are_refused_with_what_would_do() {
+        for bytes in [&b""[..], b"\x1f\x8bnothing", b"#!/bin/sh", &[0; 0x400]] {
+            let error = opened(bytes).unwrap_err();
+            assert!(error.contains("is no kernel image: give an x86 bzImage"), "{error}");
+        }
+        let error = Image::open(Path::new("/nowhere/bzImage")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /nowhere/bzImage"), "{error}");
+    }
+
+    #[test]
+    fn a_payload_that_lies_outside_its_image_is_no_vmlinux() {
+        let mut image = with_magic(0x202, b"HdrS");
+        image[0x248..0x250].copy_from_slice(&[0xff; 8]);
+        assert!(vmlinux_in(&image).is_none());
+    }
+}

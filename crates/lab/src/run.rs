@@ -1,0 +1,250 @@
+//! Boots a guest, listens to it, and ends it.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{self, BufRead, BufReader, Read},
+    process::{Child, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    Arch, Guest, Image, Initramfs, LabError, Tree,
+    error::At,
+    frame::{Frame, Kind, Receiver},
+    initramfs::find_program,
+};
+
+/// A kernel that has printed nothing for so long will not.
+const SILENT_AFTER: Duration = Duration::from_secs(60);
+/// Lines of the console that an error shows.
+const LINES_SHOWN: usize = 20;
+
+/// What a guest says while it runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Said<'a> {
+    /// The kernel's own words, one line.
+    Console(&'a str),
+    /// The kernel has booted; its release.
+    Booted(&'a str),
+    /// A piece of the command's standard output.
+    Out(&'a [u8]),
+    /// A piece of the command's standard error.
+    Err(&'a [u8]),
+}
+
+/// What a guest brought back.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The command's exit status; 128 and the number of the signal that ended it.
+    pub status: i32,
+    /// The files that it left in its folder, and the kernel's log.
+    pub files: Tree,
+    /// Time from the start to the kernel's first process, by the host's clock.
+    pub boot: Duration,
+    /// Time from the start to the end, by the host's clock.
+    pub wall: Duration,
+}
+
+/// Boots `image` and tells `listen` what the guest says, until it is done.
+///
+/// The emulator ends with this call, and with this process, however that ends.
+///
+/// # Errors
+/// [`LabError`] when the guest did not come to its end or not everything arrived. A command that failed is no error.
+pub fn run(
+    guest: &Guest,
+    image: &Image,
+    initramfs: &Initramfs,
+    listen: &mut dyn FnMut(Said),
+) -> Result<Outcome, LabError> {
+    let arch = image.arch;
+    if guest.emulator.is_none() && find_program(arch.qemu()).is_none() {
+        return Err(LabError::NoQemu { arch });
+    }
+    let scratch = tempfile::Builder::new().prefix("punctual-lab-").tempdir().writing(&std::env::temp_dir())?;
+    let archive = scratch.path().join("initramfs");
+    fs::write(&archive, initramfs.to_archive()).writing(&archive)?;
+    let mut command = guest.command(arch, image.path(), &archive);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    sys::child::signal_when_parent_ends(&mut command, Signal::KILL);
+    let begin = Instant::now();
+    let mut emulator = Emulator(command.spawn().reading(std::path::Path::new(command.get_program()))?);
+    let console = emulator.0.stdout.take().map(lines_of);
+    let complaints = emulator.0.stderr.take().map(text_of);
+    let (Some(console), Some(complaints)) = (console, complaints) else { unreachable!("both are piped") };
+    let mut listener = Listener::new(guest, arch, begin, listen);
+    let done = listener.until_end(&console);
+    drop(emulator);
+    match done {
+        Err(LabError::Ended { .. }) if listener.tail.is_empty() => {
+            let said = complaints.recv().unwrap_or_default();
+            let program = command.get_program().to_string_lossy().into_owned();
+            Err(match said.trim() {
+                "" => LabError::Silent { arch, after: begin.elapsed() },
+                said => LabError::Qemu { program, said: said.lines().last().unwrap_or(said).to_owned() },
+            })
+        }
+        done => done,
+    }
+}
+
+/// The emulator's process; ended and reaped when dropped.
+struct Emulator(Child);
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        // One that has ended by itself cannot be killed any more, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The lines of a pipe, read by a thread of their own; the channel closes at the end.
+fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while matches!(pipe.read_until(b'\n', &mut line), Ok(1..)) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+            if sender.send(text).is_err() {
+                break;
+            }
+            line.clear();
+        }
+    });
+    lines
+}
+
+fn text_of(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, text) = mpsc::channel();
+    thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = pipe.read_to_end(&mut said);
+        let _ = sender.send(String::from_utf8_lossy(&said).into_owned());
+    });
+    text
+}
+
+/// Follows a console to its end mark.
+struct Listener<'a> {
+    arch: Arch,
+    begin: Instant,
+    timeout: Duration,
+    listen: &'a mut dyn FnMut(Said),
+    receiver: Receiver,
+    /// The last lines that were no frames.
+    tail: VecDeque<String>,
+    files: Vec<u8>,
+    boot: Option<Duration>,
+}
+
+impl<'a> Listener<'a> {
+    fn new(guest: &Guest, arch: Arch, begin: Instant, listen: &'a mut dyn FnMut(Said)) -> Self {
+        Self {
+            arch,
+            begin,
+            timeout: guest.timeout,
+            listen,
+            receiver: Receiver::default(),
+            tail: VecDeque::new(),
+            files: Vec::new(),
+            boot: None,
+        }
+    }
+
+    fn until_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, LabError> {
+        loop {
+            let silent = self.tail.is_empty() && self.boot.is_none();
+            let limit = if silent { self.timeout.min(SILENT_AFTER) } else { self.timeout };
+            match console.recv_timeout(limit.saturating_sub(self.begin.elapsed())) {
+                Ok(line) => {
+                    if let Some(status) = self.line(&line)? {
+                        return self.outcome(status);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if silent => {
+                    return Err(LabError::Silent { arch: self.arch, after: limit });
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(LabError::Timeout { after: limit, console: self.last_lines() });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// Takes in one line; the exit status when it is the last.
+    fn line(&mut self, line: &str) -> Result<Option<i32>, LabError> {
+        let read = self.receiver.read(line);
+        let read = read.map_err(|source| LabError::Transport { source, console: self.last_lines() })?;
+        let text = printable(read.text);
+        if !text.is_empty() {
+            (self.listen)(Said::Console(&text));
+            self.tail.push_back(text);
+            if self.tail.len() > LINES_SHOWN {
+                self.tail.pop_front();
+            }
+        }
+        read.frame.map_or(Ok(None), |frame| self.frame(&frame))
+    }
+
+    fn frame(&mut self, frame: &Frame) -> Result<Option<i32>, LabError> {
+        let text = || String::from_utf8_lossy(&frame.content);
+        match frame.kind {
+            Kind::Hello => {
+                self.boot = Some(self.begin.elapsed());
+                (self.listen)(Said::Booted(&text()));
+            }
+            Kind::Out => (self.listen)(Said::Out(&frame.content)),
+            Kind::Err => (self.listen)(Said::Err(&frame.content)),
+            Kind::Files => self.files.extend_from_slice(&frame.content),
+            Kind::Failure => return Err(LabError::Guest(text().into_owned())),
+            Kind::End => {
+                let status = text().parse().map_err(|_| LabError::Guest(format!("no exit status: {}", text())))?;
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
+    }
+
+    fn outcome(&self, status: i32) -> Result<Outcome, LabError> {
+        let mut archive = Vec::new();
+        let unpacked = flate2::read::DeflateDecoder::new(self.files.as_slice()).read_to_end(&mut archive);
+        let files = unpacked.map_err(|error: io::Error| error.to_string()).and_then(|_| Tree::from_archive(&archive));
+        Ok(Outcome {
+            status,
+            files: files.map_err(LabError::Files)?,
+            boot: self.boot.unwrap_or_default(),
+            wall: self.begin.elapsed(),
+        })
+    }
+
+    fn ended(&self) -> LabError {
+        const PANIC: &str = "Kernel panic - not syncing: ";
+        let console = self.last_lines();
+        let panic = self.tail.iter().find_map(|line| line.split_once(PANIC));
+        match panic {
+            Some((_, reason)) => LabError::Panic { reason: reason.trim_end_matches(" ]---").to_owned(), console },
+            None => LabError::Ended { console },
+        }
+    }
+
+    fn last_lines(&self) -> String {
+        self.tail.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A line without what would move the cursor of a terminal.
+fn printable(line: &str) -> String {
+    let text: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests;
