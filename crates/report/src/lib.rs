@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blame;
 pub mod html;
 pub mod live;
 pub mod style;
 pub mod terminal;
+mod timeline;
 
 pub use style::{ColorChoice, Style};

@@ -1,16 +1,20 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
 pub(crate) mod histogram;
+mod ledger;
 mod machine;
 mod page;
 mod series;
+mod spike;
 pub(crate) mod table;
 mod verdict;
 
 use analysis::format_ns;
 use record::{Reason, Record, State};
 
+use crate::blame::ranked;
 use crate::style::{Ink, Style};
+use ledger::Extent;
 use page::Page;
 
 /// What bare `punctual` answers: the machine, what is wrong with it, how late each CPU was, and the ladder of uses.
@@ -29,6 +33,7 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
+    ledger::ledger(&mut page, record, Extent::Brief);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
@@ -48,10 +53,36 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
-    series::spikes(&mut page, record);
+    ledger::ledger(&mut page, record, Extent::Short);
+    ledger::spikes(&mut page, record, 10);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
+}
+
+/// What `punctual blame RECORD` answers: the whole ledger, and the worst spikes with the numbers that [`spike`] takes.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn blame(record: &Record, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    ledger::ledger(&mut page, record, Extent::Full);
+    ledger::spikes(&mut page, record, 20);
+    ledger::how(&mut page, record);
+    page.finish()
+}
+
+/// What `punctual blame RECORD --around N` answers: one spike as a time line.
+///
+/// `number` counts as [`ranked`] does: 1 is the worst spike of the run. `None` where the record keeps no such spike.
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Option<String> {
+    let all = ranked(record);
+    let wanted = *all.get(number.checked_sub(1)?)?;
+    let mut page = Page::new(*style, width);
+    spike::page(&mut page, wanted, all.len());
+    Some(page.finish())
 }
 
 /// What `punctual machine` answers: the facts about a machine and everything that was found, with its remedy.

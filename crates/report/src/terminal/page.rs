@@ -74,9 +74,9 @@ impl Page {
         begins
     }
 
-    /// Something that the reader must not miss.
-    pub(crate) fn remark(&mut self, text: &str) {
-        self.item(Ink::Alarm, "note", 4, text);
+    /// Something that the reader must not miss. Returns the column where the text begins.
+    pub(crate) fn remark(&mut self, text: &str) -> usize {
+        self.item(Ink::Alarm, "note", 4, text)
     }
 
     /// A blank line.
@@ -122,16 +122,64 @@ impl Page {
         for (n, line) in lines.iter().enumerate() {
             self.line(line);
             if beside && n > 0 {
-                self.note(&notes[n - 1]);
+                self.note(2 * INDENT.len(), &notes[n - 1]);
             }
         }
         if !beside {
-            notes.iter().for_each(|note| self.note(note));
+            notes.iter().for_each(|note| self.note(2 * INDENT.len(), note));
         }
     }
 
-    fn note(&mut self, note: &Note) {
-        let column = 2 * INDENT.len();
+    /// A table with a text beside each row, below the heading `heading`, and notes below each, from `column` on.
+    ///
+    /// Where there is no room beside the row, the text stands below it.
+    pub(crate) fn table_beside(
+        &mut self,
+        table: &Table,
+        heading: &str,
+        beside: &[String],
+        (column, notes): (usize, &[Vec<Note>]),
+    ) {
+        let mut lines = table.lines(self.room());
+        if lines.len() > beside.len() + 1 {
+            lines.iter().for_each(|line| self.line(line));
+            lines = vec![Spans::new(); beside.len() + 1];
+        }
+        for (n, mut line) in lines.into_iter().enumerate() {
+            line.push((Ink::Plain, "  ".to_owned()));
+            match n {
+                0 if self.is_narrow(&line) => self.line(&line),
+                0 => self.beside(&line, Ink::Quiet, heading),
+                n => {
+                    self.beside(&line, Ink::Plain, &beside[n - 1]);
+                    notes.get(n - 1).into_iter().flatten().for_each(|note| self.note(column, note));
+                }
+            }
+        }
+    }
+
+    /// Pieces that are known to fit, then a text wrapped beside them, or below them where there is no room.
+    pub(crate) fn beside(&mut self, spans: &Spans, ink: Ink, text: &str) {
+        let used = INDENT.len() + width_of(spans);
+        if self.is_narrow(spans) {
+            self.line(spans);
+            self.below(2 * INDENT.len(), ink, text);
+            return;
+        }
+        let painted: String = spans.iter().map(|(ink, text)| self.style.paint(*ink, text)).collect();
+        for (n, line) in self.wrap("", "", text, self.width - used).into_iter().enumerate() {
+            let before = if n == 0 { format!("{INDENT}{painted}") } else { " ".repeat(used) };
+            let line = self.style.paint(ink, &line);
+            self.push(&format!("{before}{line}"));
+        }
+    }
+
+    /// Whether there is no room for a text beside these pieces.
+    fn is_narrow(&self, spans: &Spans) -> bool {
+        self.width.saturating_sub(INDENT.len() + width_of(spans)) < NARROWEST
+    }
+
+    fn note(&mut self, column: usize, note: &Note) {
         self.below(column, Ink::Quiet, &note.text);
         self.remedy(column, &note.remedy);
     }
@@ -162,6 +210,10 @@ impl Page {
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
+}
+
+fn width_of(spans: &Spans) -> usize {
+    spans.iter().map(|(_, text)| display_width(text)).sum()
 }
 
 /// A blank at which no line is broken.

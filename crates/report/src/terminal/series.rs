@@ -1,10 +1,10 @@
 //! What was asked for, and what each thread saw.
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Phase, Record, Series, Spike};
+use record::{Phase, Record, Series};
 
 use super::histogram::{Bars, Scale, short_count};
-use super::page::{Note, Page};
+use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell, time};
 use crate::style::{Ink, Spans};
@@ -18,7 +18,6 @@ const HISTOGRAM_HEIGHT: usize = 5;
 const HISTOGRAM_WIDTH: usize = 100;
 /// Columns left of a histogram: count, blank, axis.
 const GUTTER: usize = 7;
-const SPIKES_SHOWN: usize = 10;
 
 /// What was asked for and what was granted.
 pub(super) fn run(page: &mut Page, record: &Record) {
@@ -221,36 +220,6 @@ fn proofs(page: &mut Page, phase: &Phase) {
         );
         page.item(ink, word, 4, &text);
     }
-}
-
-/// The worst spikes of the whole run.
-pub(super) fn spikes(page: &mut Page, record: &Record) {
-    let mut all: Vec<(&Series, &Spike)> =
-        record.series.iter().flat_map(|series| series.spikes.iter().map(move |spike| (series, spike))).collect();
-    if all.is_empty() {
-        return;
-    }
-    all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
-    let total: u64 = record.series.iter().map(|series| series.spikes_total).sum();
-    let threshold = format_ns(record.scenario.threshold_ns);
-    page.heading(&format!("The worst of {total} spikes above {threshold}"));
-    let mut table = Table::new(&["lateness", "where", "after"]).words(1);
-    all.truncate(SPIKES_SHOWN);
-    for (series, spike) in &all {
-        table.row(vec![
-            cell(format_ns(spike.lateness_ns)),
-            cell(format!("{}, {}", series.place(), series.phase)),
-            cell(format_ns(spike.at_ns as i64)),
-        ]);
-    }
-    let notes = all.iter().map(|(_, spike)| Note { text: culprits(spike), remedy: String::new() });
-    page.table_with_notes(&table, &notes.collect::<Vec<_>>());
-}
-
-/// What ran, or kept the CPU from us; empty where it was not traced.
-fn culprits(spike: &Spike) -> String {
-    let names: Vec<String> = spike.culprits.iter().map(|culprit| culprit.cause.title()).collect();
-    names.join(", ")
 }
 
 fn heading(page: &mut Page, record: &Record, phase: &Phase) {

@@ -26,6 +26,12 @@ impl Table {
         self
     }
 
+    /// Sets every column right: the rows have no names.
+    pub(crate) fn figures(mut self) -> Self {
+        self.left.clear();
+        self
+    }
+
     /// Adds a row; it has as many cells as there are headings.
     pub(crate) fn row(&mut self, cells: Spans) {
         debug_assert_eq!(cells.len(), self.headings.len());

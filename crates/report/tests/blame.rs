@@ -1,0 +1,198 @@
+//! What the terminal says about who made the spikes.
+
+#[path = "common/blamed.rs"]
+mod blamed;
+
+use insta::assert_snapshot;
+use record::{
+    Account, Blame, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Scenario, Series, Spike, State, Stretch,
+    Validity, Why,
+};
+use report::Style;
+use report::terminal::{blame, overview, spike, summary};
+
+const UNICODE: Style = Style { color: false, unicode: true };
+
+/// Two CPUs at rest and under load, 16 spikes and one more from the firmware on each.
+fn blamed() -> Record {
+    let series = |phase: &str, cpu: u32, late: &[i64]| {
+        let one = |(n, &lateness_ns): (u64, &i64)| Spike {
+            lateness_ns,
+            at_ns: 700_000_000 + n * 311_000_000,
+            ..Spike::default()
+        };
+        let firmware = Spike { lateness_ns: 247_311, at_ns: blamed::FIRMWARE_EVERY_NS, ..Spike::default() };
+        let spikes: Vec<Spike> = (0..).zip(late).map(one).chain([firmware]).collect();
+        Series {
+            phase: phase.into(),
+            cpu: Some(cpu),
+            samples: 15_000,
+            spikes_total: spikes.len() as u64,
+            spikes,
+            ..Series::default()
+        }
+    };
+    let mut record = Record {
+        state: State::Complete,
+        validity: Validity { valid: true, reasons: Vec::new() },
+        scenario: Scenario { threshold_ns: 80_000, ..Scenario::default() },
+        series: vec![
+            series("rest", 0, &[131_420, 95_210]),
+            series("rest", 1, &[183_004]),
+            series("load", 0, &[412_118, 120_045, 90_731, 211_907, 350_040]),
+            series("load", 1, &[99_108, 87_010, 1_204_600, 301_772, 140_909, 81_113, 269_444, 95_070]),
+        ],
+        ..Record::default()
+    };
+    blamed::blame(&mut record);
+    record
+}
+
+/// One series with these spikes, blamed as `blame` says.
+fn record(blame: Blame, spikes: Vec<Spike>) -> Record {
+    let spikes_total = spikes.len() as u64;
+    let series = Series { phase: "load".into(), cpu: Some(1), spikes, spikes_total, ..Series::default() };
+    let scenario = Scenario { threshold_ns: 80_000, ..Scenario::default() };
+    Record {
+        state: State::Complete,
+        validity: Validity { valid: true, reasons: Vec::new() },
+        scenario,
+        series: vec![series],
+        blame: Some(blame),
+        ..Record::default()
+    }
+}
+
+fn i915() -> Account {
+    Account {
+        cause: blamed::thread("irq/125-i915", 412, 49, Why::HigherPriority),
+        count: 14,
+        worst_ns: 412_000,
+        total_ns: 3_910_000,
+        cpus: "0-1".into(),
+        phases: vec!["rest".into(), "load".into()],
+        every_ns: Some(64_000_120_000),
+        remedy: "sudo chrt -f -p 40 412".into(),
+        ..Account::default()
+    }
+}
+
+#[test]
+fn the_ledger_names_who_made_the_spikes() {
+    assert_snapshot!("blame_100", blame(&blamed(), &UNICODE, 100));
+    assert_snapshot!("blame_60", blame(&blamed(), &UNICODE, 60));
+    assert_snapshot!("blame_ascii_80", blame(&blamed(), &Style::plain(), 80));
+    assert_snapshot!("blame_overview_80", overview(&blamed(), &UNICODE, 80));
+}
+
+#[test]
+fn a_spike_is_a_time_line() {
+    assert_snapshot!("spike_100", spike(&blamed(), 1, &UNICODE, 100).unwrap());
+    assert_snapshot!("spike_60", spike(&blamed(), 2, &UNICODE, 60).unwrap());
+    assert_snapshot!("spike_ascii_80", spike(&blamed(), 2, &Style::plain(), 80).unwrap());
+    assert_snapshot!(
+        "spike_color_80",
+        spike(&blamed(), 2, &Style { color: true, unicode: true }, 80).unwrap().replace('\x1b', "␛")
+    );
+}
+
+#[test]
+fn spikes_are_numbered_by_lateness() {
+    let record = blamed();
+    let kept: usize = record.series.iter().map(|series| series.spikes.len()).sum();
+    assert!(spike(&record, 0, &UNICODE, 80).is_none() && spike(&record, kept + 1, &UNICODE, 80).is_none());
+    let mut lateness: Vec<i64> =
+        record.series.iter().flat_map(|series| series.spikes.iter().map(|spike| spike.lateness_ns)).collect();
+    lateness.sort_unstable_by_key(|&ns| std::cmp::Reverse(ns));
+    for (number, ns) in (1..).zip(lateness) {
+        let page = spike(&record, number, &UNICODE, 80).unwrap();
+        let begins = format!("Spike {number} of {kept}: {} late", analysis::format_ns(ns));
+        assert!(page.starts_with(&begins), "{begins}\n{page}");
+        assert!(page.contains("100 %  "), "the shares add up: {page}");
+    }
+}
+
+#[test]
+fn the_headline_is_the_issue_in_one_line() {
+    let of = |spikes, count| {
+        let ledger = vec![Account { count, ..i915() }];
+        blame(&record(Blame { mode: BlameMode::Trace, spikes, ledger, ..Blame::default() }, Vec::new()), &UNICODE, 80)
+    };
+    assert!(of(16, 14).contains("\n  14 of the 16 spikes above 80 us: i915 interrupt thread\n"), "{}", of(16, 14));
+    assert!(of(14, 14).contains("\n  All 14 spikes above 80 us: i915"), "{}", of(14, 14));
+    assert!(of(1, 1).contains("\n  The one spike above 80 us: i915"), "{}", of(1, 1));
+}
+
+#[test]
+fn doubts_are_said() {
+    let unexplained = Account { total_ns: 170_000, count: 2, worst_ns: 90_000, ..Account::default() };
+    let blame = Blame {
+        mode: BlameMode::Counters,
+        why: "tracefs is not mounted: `sudo mount -t tracefs nodev /sys/kernel/tracing`".into(),
+        spikes: 16,
+        incomplete: 3,
+        lost_events: 812,
+        passed_over: 40,
+        ledger: vec![i915(), unexplained],
+        ..Blame::default()
+    };
+    let cause = blamed::thread("irq/125-i915", 412, 49, Why::HigherPriority);
+    let likely = Spike {
+        lateness_ns: 412_000,
+        culprits: vec![Culprit { cause, ns: 412_000 }],
+        evidence: Evidence::Counters,
+        ..Spike::default()
+    };
+    assert_snapshot!("doubts_summary_80", summary(&record(blame.clone(), vec![likely.clone()]), &UNICODE, 80));
+    assert_snapshot!("likely_spike_80", spike(&record(blame, vec![likely]), 1, &UNICODE, 80).unwrap());
+}
+
+#[test]
+fn a_refusal_is_one_line_with_its_remedy() {
+    let why = "tracefs belongs to root: sudo punctual";
+    let spikes = vec![Spike { lateness_ns: 90_000, ..Spike::default() }];
+    let record = record(Blame { why: why.into(), ..Blame::default() }, spikes);
+    for page in [overview(&record, &UNICODE, 80), summary(&record, &UNICODE, 80)] {
+        assert!(page.contains(&format!("No culprit was looked for: {why}.")), "{page}");
+    }
+    assert!(spike(&record, 1, &UNICODE, 80).unwrap().contains("Nothing was looked at around this spike"));
+}
+
+#[test]
+fn nothing_late_is_nobody_s_fault() {
+    let record = record(Blame { mode: BlameMode::Trace, ..Blame::default() }, Vec::new());
+    assert!(!overview(&record, &UNICODE, 80).contains("Who made"));
+    assert!(blame(&record, &UNICODE, 80).contains("No wake-up was later than 80 us"));
+}
+
+#[test]
+fn a_time_line_that_does_not_add_up_says_so() {
+    let stretch = |start_ns, ns| Stretch { start_ns, ns, cause: Cause::new(CauseKind::Softirq, "NET_RX\x1b[2J") };
+    let odd = Spike {
+        lateness_ns: 100_000,
+        timeline: vec![stretch(-30_000, 50_000), stretch(40_000, 20_000), stretch(i64::MIN, 3), stretch(5, u64::MAX)],
+        ..Spike::default()
+    };
+    let record = record(Blame { mode: BlameMode::Trace, ..Blame::default() }, vec![odd, Spike::default()]);
+    for width in (0..200).chain([usize::MAX / 4]) {
+        for number in [1, 2] {
+            let text = spike(&record, number, &UNICODE, width).unwrap();
+            assert!(text.ends_with('\n') && !text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+        }
+    }
+    assert!(spike(&record, 1, &UNICODE, 80).unwrap().contains("of the lateness"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_page() {
+    let record = blamed();
+    for width in [40, 60, 72, 80, 97, 160] {
+        let spikes = (1..=20).filter_map(|number| spike(&record, number, &UNICODE, width));
+        for text in spikes.chain([blame(&record, &UNICODE, width), blame(&record, &Style::plain(), width)]) {
+            for line in text.lines() {
+                let unbreakable = line.trim().trim_end_matches(" \\").split(' ').count() == 1;
+                assert!(line.chars().count() <= width || unbreakable, "wider than {width}: {line:?}");
+            }
+        }
+    }
+}
