@@ -1,0 +1,26 @@
+//! From the kernel's trace to [`Event`](crate::Event)s.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`tracefs`] | where the kernel's trace is |
+//! | [`instance`] | a private instance of it: what is traced, drained ring by ring |
+//! | [`wanted`] | which events are traced |
+//! | [`format`](mod@format) | the kernel's own description of its records |
+//! | [`page`] | a page of a ring: records and their times |
+//! | [`decode`] | a record as an event |
+//! | [`symbols`] | names of the kernel's functions and strings |
+
+pub mod decode;
+pub mod error;
+pub mod format;
+pub mod instance;
+pub mod page;
+pub mod symbols;
+pub mod tracefs;
+pub mod wanted;
+
+pub use decode::Decoder;
+pub use error::TraceError;
+pub use instance::{Drained, Gap, Instance, Settings, remove_leftovers};
+pub use symbols::Symbols;
+pub use tracefs::Tracefs;

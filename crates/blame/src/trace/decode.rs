@@ -1,0 +1,320 @@
+//! A record as an [`Event`]: by its number, which fields make which event.
+
+use std::collections::HashMap;
+
+use super::format::{Field, Format};
+use crate::event::{Comm, Event, Left, Name, Names, Task, What};
+
+/// Turns records into events, for one kernel's formats.
+#[derive(Debug, Clone, Default)]
+pub struct Decoder {
+    /// By event id.
+    recipes: Vec<Option<Recipe>>,
+    names: Names,
+    kernel: Kernel,
+}
+
+/// What formats leave to be known about the kernel.
+#[derive(Debug, Clone, Default)]
+pub struct Kernel {
+    /// Where its code begins (`_stext`); sections with interrupts or preemption off count from there.
+    pub code_start: u64,
+    /// Strings that records name by address alone.
+    pub strings: HashMap<u64, String>,
+}
+
+/// Where an event's parts are in its record.
+#[derive(Debug, Clone)]
+struct Recipe {
+    pid: Field,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Switch(Box<Switch>),
+    Waking { comm: Field, pid: Field, priority: Field, target_cpu: Field },
+    IrqEntry { irq: Field, name: Field },
+    IrqExit { irq: Field },
+    Vector { name: Name, entry: bool },
+    Ipi { reason: Field, names: HashMap<u64, Name>, unknown: Name, entry: bool },
+    SoftirqEntry { vec: Field },
+    SoftirqExit { vec: Field },
+    SoftirqRaise { vec: Field },
+    Nmi { handler: Field, took: Field },
+    TimerEntry { timer: Field, function: Field },
+    TimerExit { timer: Field },
+    Idle { state: Field },
+    Section { caller: Field, code_start: u64, section: Section },
+    PageFault { address: Field, in_kernel: bool },
+    Signal { signal: Field, pid: Field },
+    Timerlat { cycle: Field, context: Field, latency: Field },
+}
+
+#[derive(Debug, Clone)]
+struct Switch {
+    from: TaskFields,
+    state: Field,
+    states: States,
+    to: TaskFields,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct TaskFields {
+    comm: Field,
+    pid: Field,
+    priority: Field,
+}
+
+/// Which edge of which section.
+#[derive(Debug, Clone, Copy)]
+enum Section {
+    IrqsOff,
+    IrqsOn,
+    PreemptOff,
+    PreemptOn,
+}
+
+impl Decoder {
+    /// A decoder that knows no event yet.
+    #[must_use]
+    pub fn new(kernel: Kernel) -> Self {
+        Self { kernel, ..Self::default() }
+    }
+
+    /// Learns the records of one event. Whether it is one that has a meaning here.
+    pub fn learn(&mut self, system: &str, format: &Format) -> bool {
+        let Some(recipe) = self.recipe(system, format) else { return false };
+        let at = usize::from(format.id);
+        if self.recipes.len() <= at {
+            self.recipes.resize(at + 1, None);
+        }
+        self.recipes[at] = Some(recipe);
+        true
+    }
+
+    /// The names in the events that this made.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The event that a record tells; `None` where it is of no known kind, or too short.
+    #[inline]
+    pub fn event(&mut self, cpu: u32, at_ns: u64, record: &[u8]) -> Option<Event> {
+        let id = u16::from_le_bytes(*record.first_chunk()?);
+        let recipe = self.recipes.get(usize::from(id))?.as_ref()?;
+        let pid = recipe.pid.number(record)? as u32;
+        Some(Event { at_ns, cpu, pid, what: recipe.kind.what(record, &mut self.names)? })
+    }
+
+    fn recipe(&mut self, system: &str, format: &Format) -> Option<Recipe> {
+        let pid = format.field("common_pid")?;
+        Some(Recipe { pid, kind: self.kind(system, format)? })
+    }
+
+    /// Facts: include/trace/events/*.h, arch/x86/include/asm/trace/, kernel/trace/trace_entries.h of Linux.
+    fn kind(&mut self, system: &str, format: &Format) -> Option<Kind> {
+        let field = |name| format.field(name);
+        Some(match (system, format.name.as_str()) {
+            ("sched", "sched_switch") => Kind::Switch(Box::new(Switch {
+                from: TaskFields::of(format, "prev_")?,
+                state: field("prev_state")?,
+                states: States::parse(&format.print),
+                to: TaskFields::of(format, "next_")?,
+            })),
+            ("sched", "sched_waking") => {
+                let TaskFields { comm, pid, priority } = TaskFields::of(format, "")?;
+                Kind::Waking { comm, pid, priority, target_cpu: field("target_cpu")? }
+            }
+            ("irq", "irq_handler_entry") => Kind::IrqEntry { irq: field("irq")?, name: field("name")? },
+            ("irq", "irq_handler_exit") => Kind::IrqExit { irq: field("irq")? },
+            ("irq", "softirq_entry") => Kind::SoftirqEntry { vec: field("vec")? },
+            ("irq", "softirq_exit") => Kind::SoftirqExit { vec: field("vec")? },
+            ("irq", "softirq_raise") => Kind::SoftirqRaise { vec: field("vec")? },
+            ("irq_vectors", name) => {
+                let (vector, entry) = edge(name)?;
+                Kind::Vector { name: self.names.name(vector), entry }
+            }
+            ("ipi", name @ ("ipi_entry" | "ipi_exit")) => {
+                let strings = self.kernel.strings.iter();
+                let names = strings.map(|(&address, text)| (address, self.names.name(text))).collect();
+                let entry = name == "ipi_entry";
+                Kind::Ipi { reason: field("reason")?, names, unknown: self.names.name("ipi"), entry }
+            }
+            ("nmi", "nmi_handler") => Kind::Nmi { handler: field("handler")?, took: field("delta_ns")? },
+            ("timer", "hrtimer_expire_entry") => {
+                Kind::TimerEntry { timer: field("hrtimer")?, function: field("function")? }
+            }
+            ("timer", "hrtimer_expire_exit") => Kind::TimerExit { timer: field("hrtimer")? },
+            ("timer", "timer_expire_entry") => {
+                Kind::TimerEntry { timer: field("timer")?, function: field("function")? }
+            }
+            ("timer", "timer_expire_exit") => Kind::TimerExit { timer: field("timer")? },
+            ("power", "cpu_idle") => Kind::Idle { state: field("state")? },
+            ("preemptirq", name) => {
+                let section = match name {
+                    "irq_disable" => Section::IrqsOff,
+                    "irq_enable" => Section::IrqsOn,
+                    "preempt_disable" => Section::PreemptOff,
+                    "preempt_enable" => Section::PreemptOn,
+                    _ => return None,
+                };
+                Kind::Section { caller: field("caller_offs")?, code_start: self.kernel.code_start, section }
+            }
+            ("exceptions", "page_fault_user") => Kind::PageFault { address: field("address")?, in_kernel: false },
+            ("exceptions", "page_fault_kernel") => Kind::PageFault { address: field("address")?, in_kernel: true },
+            ("signal", "signal_generate") => Kind::Signal { signal: field("sig")?, pid: field("pid")? },
+            ("ftrace", "timerlat") => {
+                Kind::Timerlat { cycle: field("seqnum")?, context: field("context")?, latency: field("timer_latency")? }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// `local_timer_entry`: the vector's name, and whether its handler begins.
+fn edge(name: &str) -> Option<(&str, bool)> {
+    let entry = name.strip_suffix("_entry").map(|vector| (vector, true));
+    entry.or_else(|| Some((name.strip_suffix("_exit")?, false)))
+}
+
+impl TaskFields {
+    fn of(format: &Format, prefix: &str) -> Option<Self> {
+        let field = |name| format.field(&format!("{prefix}{name}"));
+        Some(Self { comm: field("comm")?, pid: field("pid")?, priority: field("prio")? })
+    }
+
+    #[inline]
+    fn task(&self, record: &[u8]) -> Option<Task> {
+        task(record, self.comm, self.pid, self.priority)
+    }
+}
+
+#[inline]
+fn task(record: &[u8], comm: Field, pid: Field, priority: Field) -> Option<Task> {
+    Some(Task {
+        pid: pid.number(record)? as u32,
+        priority: priority.number(record)? as i32,
+        comm: comm_of(comm.bytes(record)?),
+    })
+}
+
+/// The kernel's own 16 bytes; what is longer is cut, what stands behind the NUL is left out.
+#[inline]
+fn comm_of(bytes: &[u8]) -> Comm {
+    let mut comm = Comm::default();
+    let end = bytes.iter().take(15).position(|&byte| byte == 0).unwrap_or(bytes.len().min(15));
+    comm.0[..end].copy_from_slice(&bytes[..end]);
+    comm
+}
+
+impl Kind {
+    #[inline]
+    fn what(&self, record: &[u8], names: &mut Names) -> Option<What> {
+        let small = |field: &Field| field.number(record).map(|number| number as u32);
+        let wide = |field: &Field| field.number(record).map(|number| number as u64);
+        Some(match self {
+            Self::Switch(switch) => What::Switch {
+                from: switch.from.task(record)?,
+                left: switch.states.left(switch.state.number(record)?),
+                to: switch.to.task(record)?,
+            },
+            Self::Waking { comm, pid, priority, target_cpu } => {
+                What::Waking { task: task(record, *comm, *pid, *priority)?, target_cpu: small(target_cpu)? }
+            }
+            Self::IrqEntry { irq, name } => {
+                let text = String::from_utf8_lossy(name.text(record)?);
+                What::IrqEntry { irq: small(irq)?, name: names.name(&text) }
+            }
+            Self::IrqExit { irq } => What::IrqExit { irq: small(irq)? },
+            &Self::Vector { name, entry: true } => What::VectorEntry { name },
+            &Self::Vector { name, entry: false } => What::VectorExit { name },
+            Self::Ipi { reason, names, unknown, entry } => {
+                let name = *names.get(&wide(reason)?).unwrap_or(unknown);
+                if *entry { What::VectorEntry { name } } else { What::VectorExit { name } }
+            }
+            Self::SoftirqEntry { vec } => What::SoftirqEntry { vec: small(vec)? },
+            Self::SoftirqExit { vec } => What::SoftirqExit { vec: small(vec)? },
+            Self::SoftirqRaise { vec } => What::SoftirqRaise { vec: small(vec)? },
+            Self::Nmi { handler, took } => What::Nmi { handler: wide(handler)?, took_ns: wide(took)? },
+            Self::TimerEntry { timer, function } => What::TimerEntry { timer: wide(timer)?, function: wide(function)? },
+            Self::TimerExit { timer } => What::TimerExit { timer: wide(timer)? },
+            // On the way out the state is -1 in 32 bits.
+            Self::Idle { state } => {
+                What::Idle { state: small(state).map(|state| (state != u32::MAX).then_some(state))? }
+            }
+            Self::Section { caller, code_start, section } => {
+                let caller = code_start.wrapping_add(wide(caller)?);
+                match section {
+                    Section::IrqsOff => What::IrqsOff { caller },
+                    Section::IrqsOn => What::IrqsOn { caller },
+                    Section::PreemptOff => What::PreemptOff { caller },
+                    Section::PreemptOn => What::PreemptOn { caller },
+                }
+            }
+            Self::PageFault { address, in_kernel } => {
+                What::PageFault { address: wide(address)?, in_kernel: *in_kernel }
+            }
+            Self::Signal { signal, pid } => What::Signal { signal: small(signal)?, pid: small(pid)? },
+            Self::Timerlat { cycle, context, latency } => {
+                What::Timerlat { cycle: small(cycle)?, context: small(context)?, latency_ns: wide(latency)? }
+            }
+        })
+    }
+}
+
+/// What the bits of `prev_state` mean; they differ from kernel to kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct States {
+    sleeping: i64,
+    uninterruptible: i64,
+    stopped: i64,
+    /// Preempted, whatever the thread was about to do.
+    preempted: i64,
+}
+
+impl States {
+    /// Reads the bits from how the kernel prints them: `... { 0x0001, "S" }, { 0x0002, "D" } ...`.
+    fn parse(print: &str) -> Self {
+        let mut bits = Self { sleeping: 0, uninterruptible: 0, stopped: 0, preempted: 0 };
+        let list = print.split_once("__print_flags(REC->prev_state").map_or("", |(_, list)| list);
+        for pair in list.split('{').skip(1) {
+            let Some((number, letter)) = pair.split_once(',') else { continue };
+            let Some(bit) = number_of(number.trim()).filter(|bit| (1..1 << 30).contains(bit)) else { continue };
+            match letter.split('"').nth(1) {
+                // I is the sleep of a kernel thread that does not count as load.
+                Some("S" | "I") => bits.sleeping |= bit,
+                Some("D") => bits.uninterruptible |= bit,
+                Some("T" | "t") => bits.stopped |= bit,
+                _ => {}
+            }
+            // It stands above all that have a letter.
+            bits.preempted = bits.preempted.max(bit << 1);
+        }
+        if bits.sleeping == 0 || bits.uninterruptible == 0 { Self::LINUX_4_14 } else { bits }
+    }
+
+    /// Those of Linux 4.14 and newer (include/linux/sched.h: TASK_REPORT and what follows it).
+    const LINUX_4_14: Self = Self { sleeping: 0x81, uninterruptible: 0x02, stopped: 0x0c, preempted: 0x100 };
+
+    #[inline]
+    fn left(self, state: i64) -> Left {
+        let shown = state & (self.preempted - 1);
+        match () {
+            () if state & self.preempted != 0 || shown == 0 => Left::Preempted,
+            () if shown & self.uninterruptible != 0 => Left::Uninterruptible,
+            () if shown & self.stopped != 0 => Left::Stopped,
+            () if shown & self.sleeping != 0 => Left::Sleeping,
+            () => Left::Other,
+        }
+    }
+}
+
+/// A number as C writes it.
+fn number_of(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

@@ -1,0 +1,411 @@
+//! A private instance of the kernel's trace: rings of its own, and nothing of the global trace touched.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::{fs::OFlags, io::Errno};
+use sys::clock::Clock;
+
+use super::{
+    decode::{Decoder, Kernel},
+    error::TraceError,
+    format::{Format, PageLayout},
+    page::{Lost, Page},
+    symbols::{Symbols, strings},
+    tracefs::Tracefs,
+    wanted::WANTED,
+};
+use crate::event::{Event, Names};
+
+/// What to trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings<'a> {
+    /// The CPUs; none stands for all.
+    pub cpus: &'a [u32],
+    /// Also every section that turns interrupts or preemption off, where the kernel tells them.
+    pub deep: bool,
+    /// Size of the ring of each of these CPUs, KB; at least two pages are used.
+    pub buffer_kb_per_cpu: u32,
+}
+
+/// A private instance of the kernel's trace, gone when this is dropped. Each CPU's ring overwrites its oldest events.
+#[derive(Debug)]
+pub struct Instance {
+    // The descriptors in here are closed before the folder is removed, which comes last.
+    rings: Vec<Ring>,
+    switch: File,
+    events: Vec<String>,
+    decoder: Decoder,
+    layout: PageLayout,
+    page: Vec<u8>,
+    symbols: OnceLock<Symbols>,
+    /// Since when it is off, ns.
+    off_since_ns: Option<u64>,
+    folder: Folder,
+}
+
+/// The ring of one CPU.
+#[derive(Debug)]
+struct Ring {
+    cpu: u32,
+    pages: File,
+    stats: File,
+    /// The time up to which it was read, ns.
+    read_to_ns: u64,
+    /// Events lost so far.
+    lost: u64,
+    /// A time in which nothing was traced, not yet told.
+    untold: Option<Gap>,
+}
+
+/// What [`Instance::drain`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Events that the kernel overwrote or dropped before they could be read.
+    pub lost_events: u64,
+    /// Where they are missing, oldest first.
+    pub gaps: Vec<Gap>,
+}
+
+/// A time in which events may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The last event before it, or when the trace was turned off, ns on CLOCK_MONOTONIC; 0 before the first.
+    pub from_ns: u64,
+    /// The first event after it, or when the trace was turned on, ns on CLOCK_MONOTONIC.
+    pub to_ns: u64,
+    /// How many are missing, as far as the kernel tells.
+    pub lost: u64,
+}
+
+impl Drained {
+    /// Whether every event between these times (ns on CLOCK_MONOTONIC) is there.
+    #[must_use]
+    pub fn is_whole(&self, from_ns: u64, to_ns: u64) -> bool {
+        !self.gaps.iter().any(|gap| gap.from_ns < to_ns && from_ns < gap.to_ns)
+    }
+}
+
+impl Instance {
+    /// Creates an instance; it traces from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses it, has no such CPU, or has not enough memory. Nothing stays behind then.
+    pub fn create(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
+        let folder = Folder::create(tracefs)?;
+        let cpus = traced_cpus(&folder, settings)?;
+        set_up(&folder, settings, &cpus)?;
+        let layout = page_layout(&folder)?;
+        let symbols = OnceLock::new();
+        let code_start = if settings.deep { symbols.get_or_init(Symbols::of_this_kernel).code_start() } else { 0 };
+        let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
+        let mut decoder = Decoder::new(Kernel { code_start, strings });
+        let events = enable_events(&folder, settings.deep, &mut decoder)?;
+        let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu)).collect::<Result<_, _>>()?;
+        let switch = folder.at.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
+        let page = vec![0; layout.size];
+        let off_since_ns = Some(0);
+        let mut instance = Self { rings, switch, events, decoder, layout, page, symbols, off_since_ns, folder };
+        instance.set_on(true)?;
+        Ok(instance)
+    }
+
+    /// Where its files are.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.folder.path
+    }
+
+    /// The events that are traced, as `system:name`.
+    #[must_use]
+    pub fn events_on(&self) -> &[String] {
+        &self.events
+    }
+
+    /// The CPUs that are traced, in ascending order.
+    pub fn cpus(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.rings.iter().map(|ring| ring.cpu)
+    }
+
+    /// Turns the trace on or off. What was traced stays in the rings.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn set_on(&mut self, on: bool) -> Result<(), TraceError> {
+        let refused = |error| TraceError::of("tracing_on", error);
+        let now_ns = Clock::Monotonic.now_ns().unsigned_abs();
+        self.switch.write_all_at(if on { b"1" } else { b"0" }, 0).map_err(refused)?;
+        match (on, self.off_since_ns) {
+            (true, Some(from_ns)) => {
+                let to_ns = Clock::Monotonic.now_ns().unsigned_abs();
+                self.rings.iter_mut().for_each(|ring| ring.was_off(from_ns, to_ns));
+                self.off_since_ns = None;
+            }
+            (false, None) => self.off_since_ns = Some(now_ns),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Another handle on the switch, to freeze the trace from any thread: write `0`. Without [`set_on`](Self::set_on),
+    /// nothing here tells how long the trace was off. The instance cannot be removed before the handle is dropped.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn switch(&self) -> Result<File, TraceError> {
+        self.switch.try_clone().map_err(|error| TraceError::of("tracing_on", error))
+    }
+
+    /// Takes everything out of a CPU's ring that is there now, oldest first, and appends it to `events`.
+    ///
+    /// # Errors
+    /// The CPU is not traced, or the kernel refuses to read.
+    pub fn drain(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, TraceError> {
+        let ring = self.rings.iter_mut().find(|ring| ring.cpu == cpu).ok_or(TraceError::NoCpu { cpu })?;
+        let mut drained = Drained { lost_events: 0, gaps: ring.untold.take().into_iter().collect() };
+        // What is written meanwhile is left for the next time: a CPU may be faster than we are.
+        let until_ns = Clock::Monotonic.now_ns().unsigned_abs();
+        while ring.read_to_ns < until_ns {
+            let Some(bytes) = ring.next_page(&mut self.page)? else { break };
+            let Some(page) = Page::parse(bytes, &self.layout) else {
+                drained.add(ring.gap(Lost::Some, until_ns));
+                break;
+            };
+            let mut records = page.records();
+            let first = records.clone().next();
+            if page.lost() != Lost::Nothing {
+                drained.add(ring.gap(page.lost(), first.map_or(page.start_ns(), |record| record.at_ns)));
+            }
+            events.extend(records.by_ref().filter_map(|record| self.decoder.event(cpu, record.at_ns, record.data)));
+            ring.read_to_ns = ring.read_to_ns.max(records.at_ns());
+            if records.is_broken() {
+                drained.add(ring.gap(Lost::Some, until_ns));
+            }
+        }
+        Ok(drained)
+    }
+
+    /// The names in the events that this drained.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        self.decoder.names()
+    }
+
+    /// Name of the kernel's function at an address; `None` where the kernel hides it.
+    #[must_use]
+    pub fn symbol(&self, address: u64) -> Option<&str> {
+        self.symbols.get_or_init(Symbols::of_this_kernel).name(address)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Removed or not, it costs nothing from now on.
+        let _ = self.set_on(false);
+    }
+}
+
+impl Drained {
+    fn add(&mut self, gap: Gap) {
+        self.lost_events += gap.lost;
+        self.gaps.push(gap);
+    }
+}
+
+impl Ring {
+    fn open(folder: &Folder, cpu: u32) -> Result<Self, TraceError> {
+        let open = |name: &str| {
+            let part = format!("per_cpu/cpu{cpu}/{name}");
+            let flags = OFlags::NONBLOCK.bits() as i32;
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.at.path(&part));
+            file.map_err(|error| TraceError::of(part, error))
+        };
+        Ok(Self { cpu, pages: open("trace_pipe_raw")?, stats: open("stats")?, read_to_ns: 0, lost: 0, untold: None })
+    }
+
+    /// The next page, or what of it is written; `None` when the ring is empty.
+    fn next_page<'a>(&mut self, page: &'a mut [u8]) -> Result<Option<&'a [u8]>, TraceError> {
+        loop {
+            match self.pages.read(page) {
+                Ok(0) => return Ok(None),
+                Ok(length) => return Ok(Some(&page[..length])),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(TraceError::of("trace_pipe_raw", error)),
+            }
+        }
+    }
+
+    /// Events are missing from the last one that was read up to `to_ns`.
+    fn gap(&mut self, lost: Lost, to_ns: u64) -> Gap {
+        let lost = match lost {
+            Lost::Count(count) => count,
+            // The kernel's own sum says more than the page.
+            Lost::Some | Lost::Nothing => self.overwritten().saturating_sub(self.lost),
+        };
+        self.lost += lost;
+        Gap { from_ns: self.read_to_ns.min(to_ns), to_ns, lost }
+    }
+
+    /// All events that the kernel overwrote in this ring.
+    fn overwritten(&self) -> u64 {
+        let mut text = [0; 1024];
+        let length = self.stats.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..length]);
+        let count = |key| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+        ["overrun:", "commit overrun:", "dropped events:"].into_iter().filter_map(count).sum()
+    }
+
+    fn was_off(&mut self, from_ns: u64, to_ns: u64) {
+        let from_ns = self.untold.map_or(from_ns, |gap| gap.from_ns);
+        self.untold = Some(Gap { from_ns, to_ns, lost: 0 });
+    }
+}
+
+/// The CPUs that are asked for, each of which must have a ring; sorted.
+fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, TraceError> {
+    let names = folder.at.list("per_cpu");
+    let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
+    there.sort_unstable();
+    if settings.cpus.is_empty() {
+        return Ok(there);
+    }
+    if let Some(&cpu) = settings.cpus.iter().find(|cpu| there.binary_search(cpu).is_err()) {
+        return Err(TraceError::NoCpu { cpu });
+    }
+    there.retain(|cpu| settings.cpus.contains(cpu));
+    Ok(there)
+}
+
+/// Everything but the events, while the trace is off.
+fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), TraceError> {
+    let at = &folder.at;
+    at.write("tracing_on", "0")?;
+    at.write("trace_clock", "mono")?;
+    at.write("options/overwrite", "1")?;
+    let kb = settings.buffer_kb_per_cpu;
+    let resize = |part: &str, kb: u32| {
+        at.try_write(part, &kb.to_string()).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOMEM) => TraceError::NoMemory { kb_per_cpu: kb },
+            _ => TraceError::of(part, error),
+        })
+    };
+    if settings.cpus.is_empty() {
+        resize("buffer_size_kb", kb)?;
+    } else {
+        at.write("tracing_cpumask", &mask(cpus))?;
+        resize("buffer_size_kb", 1)?;
+        cpus.iter().try_for_each(|cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), kb))?;
+    }
+    Ok(())
+}
+
+/// CPUs as the kernel writes a mask: 32 bits a group, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let highest = cpus.iter().max().map_or(0, |cpu| cpu / 32);
+    let group =
+        |group: u32| cpus.iter().filter(|&cpu| cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+    (0..=highest).rev().map(|index| format!("{:08x}", group(index))).collect::<Vec<_>>().join(",")
+}
+
+/// The layout of this instance's pages; older kernels describe it for all instances together.
+fn page_layout(folder: &Folder) -> Result<PageLayout, TraceError> {
+    let text = folder.at.read("events/header_page").or_else(|_| folder.tracefs.read("events/header_page"))?;
+    PageLayout::parse(&text).ok_or_else(|| TraceError::Format { what: "events/header_page".to_owned() })
+}
+
+/// Turns on what is wanted and there; the decoder learns it.
+fn enable_events(folder: &Folder, deep: bool, decoder: &mut Decoder) -> Result<Vec<String>, TraceError> {
+    let mut on = Vec::new();
+    for wanted in WANTED.iter().filter(|wanted| deep || !wanted.deep) {
+        let existing = folder.at.list(Path::new("events").join(wanted.system));
+        for name in wanted.names(&existing) {
+            let part = format!("events/{}/{name}", wanted.system);
+            let format = Format::parse(&folder.at.read(format!("{part}/format"))?);
+            if format.is_some_and(|format| decoder.learn(wanted.system, &format)) {
+                folder.at.write(format!("{part}/enable"), "1")?;
+                on.push(format!("{}:{name}", wanted.system));
+            }
+        }
+    }
+    // It comes from a tracer, not from an event that could be turned on.
+    if let Ok(text) = folder.at.read("events/ftrace/timerlat/format") {
+        Format::parse(&text).map(|format| decoder.learn("ftrace", &format));
+    }
+    Ok(on)
+}
+
+/// An instance's folder, removed when dropped.
+#[derive(Debug)]
+struct Folder {
+    tracefs: Tracefs,
+    at: Tracefs,
+    path: PathBuf,
+}
+
+/// Instances of this process so far; each has a name of its own.
+static CREATED: AtomicU32 = AtomicU32::new(0);
+
+const PREFIX: &str = "punctual";
+
+impl Folder {
+    fn create(tracefs: &Tracefs) -> Result<Self, TraceError> {
+        let pid = std::process::id();
+        let started = start_time(pid).ok_or_else(|| TraceError::Missing { what: "/proc/self/stat".to_owned() })?;
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let path = tracefs.path(format!("instances/{PREFIX}-{pid}-{started}-{number}"));
+        fs::create_dir(&path).map_err(|error| TraceError::of("instances", error))?;
+        // `Tracefs` keeps a private mount alive; the folder of an instance has the same files as the whole.
+        Ok(Self { tracefs: tracefs.clone(), at: Tracefs::at(&path), path })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Another thread may still have a part of it open; a later run removes what stays then.
+        let _ = remove(&self.path);
+    }
+}
+
+/// The kernel refuses to remove an instance while anyone has a file of it open.
+fn remove(path: &Path) -> io::Result<()> {
+    const TRIES: u32 = 50;
+    for _ in 1..TRIES {
+        match fs::remove_dir(path) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => thread::sleep(Duration::from_millis(4)),
+            done => return done,
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// Removes the instances of earlier runs that could not do it themselves; those of living processes stay.
+/// How many were removed.
+pub fn remove_leftovers(tracefs: &Tracefs) -> usize {
+    let names = tracefs.list("instances");
+    let left = names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
+    left.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
+}
+
+/// Process and its start time in the name of an instance of ours.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// When a process started, in clock ticks since boot; with it, a process id that is used again can be told apart.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command's name, in brackets, may hold anything.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}

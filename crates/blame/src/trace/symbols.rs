@@ -1,0 +1,104 @@
+//! Names of the kernel's functions and strings by their addresses.
+
+use std::{collections::HashMap, fs};
+
+/// The kernel's functions: `/proc/kallsyms`.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    text: String,
+    /// Address, and where its name is in the text; sorted by address.
+    functions: Vec<(u64, std::ops::Range<u32>)>,
+    start: u64,
+}
+
+impl Symbols {
+    /// Those of the running kernel; none where addresses are hidden from this process.
+    #[must_use]
+    pub fn of_this_kernel() -> Self {
+        Self::parse(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// Reads a text of lines `address type name [module]`. Hidden addresses, which are all 0, are left out.
+    #[must_use]
+    pub fn parse(text: String) -> Self {
+        let mut functions = Vec::new();
+        let mut start = 0;
+        let begin_of = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+            let Ok(address @ 1..) = u64::from_str_radix(address, 16) else { continue };
+            if name == "_stext" {
+                start = address;
+            }
+            if matches!(kind, "t" | "T" | "w" | "W") {
+                let begin = begin_of(name);
+                functions.push((address, begin as u32..(begin + name.len()) as u32));
+            }
+        }
+        functions.sort_by_key(|&(address, _)| address);
+        Self { text, functions, start }
+    }
+
+    /// Name of the function that an address lies in; `None` where it lies before all of them.
+    #[must_use]
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let behind = self.functions.partition_point(|&(start, _)| start <= address);
+        let (_, name) = self.functions.get(behind.checked_sub(1)?)?;
+        self.text.get(name.start as usize..name.end as usize)
+    }
+
+    /// Where the kernel's code begins (`_stext`), from which some records count; 0 where that is hidden.
+    #[must_use]
+    pub fn code_start(&self) -> u64 {
+        self.start
+    }
+
+    /// The text that this was read from.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Strings that records name by address alone: `printk_formats`, in lines `0xADDRESS : "text"`.
+#[must_use]
+pub fn strings(printk_formats: &str) -> HashMap<u64, String> {
+    let string = |line: &str| {
+        let (address, text) = line.split_once(" : ")?;
+        let address = u64::from_str_radix(address.trim().trim_start_matches("0x"), 16).ok()?;
+        Some((address, text.trim().trim_matches('"').to_owned()))
+    };
+    printk_formats.lines().filter_map(string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_belongs_to_the_function_before_it() {
+        let symbols = Symbols::parse(
+            "ffffffff81000000 T _stext\nffffffff81000400 t second\t[module]\nffffffff81000200 W first\n\
+             ffffffff82000000 D some_data\nnonsense\n"
+                .to_owned(),
+        );
+        assert_eq!(symbols.code_start(), 0xffff_ffff_8100_0000);
+        assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("first"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_03ff), Some("first"));
+        assert_eq!(symbols.name(0xffff_ffff_8300_0000), Some("second"));
+        assert_eq!(symbols.name(0xffff), None);
+    }
+
+    #[test]
+    fn hidden_addresses_have_no_names() {
+        let symbols = Symbols::parse("0000000000000000 T _stext\n0000000000000000 T first\n".to_owned());
+        assert_eq!((symbols.name(0), symbols.name(u64::MAX), symbols.code_start()), (None, None, 0));
+    }
+
+    #[test]
+    fn strings_lose_their_quotes() {
+        let strings = strings("0xffff800011 : \"Rescheduling interrupts\"\nnonsense\n");
+        assert_eq!(strings.get(&0xff_ff80_0011).map(String::as_str), Some("Rescheduling interrupts"));
+    }
+}

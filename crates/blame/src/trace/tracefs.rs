@@ -1,0 +1,125 @@
+//! Where the kernel's trace is: mounted, or on a private mount that nobody else sees.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    io::Errno,
+    mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen},
+};
+
+use super::error::{TraceError, is_locked_down};
+
+const MOUNTED_AT: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A tracefs.
+#[derive(Debug, Clone)]
+pub struct Tracefs {
+    dir: PathBuf,
+    /// A private mount lives as long as its descriptor.
+    _mount: Option<Arc<OwnedFd>>,
+}
+
+impl Tracefs {
+    /// This machine's tracefs. Where none is mounted, it is mounted for this process alone, and nothing of that stays.
+    ///
+    /// # Errors
+    /// The kernel has none, this process lacks the right, or nobody has it.
+    pub fn open() -> Result<Self, TraceError> {
+        match MOUNTED_AT.map(Self::at).into_iter().find(Self::is_one) {
+            Some(mounted) => Ok(mounted),
+            None => Self::mounted_privately(),
+        }
+    }
+
+    /// The tracefs in this folder, or a copy of one.
+    #[must_use]
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), _mount: None }
+    }
+
+    fn mounted_privately() -> Result<Self, TraceError> {
+        let mount = mount().map_err(|error| match error {
+            Errno::NODEV => TraceError::NoTracefs,
+            Errno::NOSYS => TraceError::NotMounted,
+            other => TraceError::of("a mount", other.into()),
+        })?;
+        let dir = format!("/proc/self/fd/{}", mount.as_raw_fd()).into();
+        let tracefs = Self { dir, _mount: Some(Arc::new(mount)) };
+        match tracefs.is_one() {
+            true => Ok(tracefs),
+            // Lockdown at boot leaves an empty tracefs.
+            false if is_locked_down() => Err(TraceError::LockedDown),
+            false => Err(TraceError::NoTracefs),
+        }
+    }
+
+    fn is_one(&self) -> bool {
+        fs::metadata(self.path("trace_clock")).is_ok()
+    }
+
+    /// Where a part of it is.
+    #[must_use]
+    pub fn path(&self, part: impl AsRef<Path>) -> PathBuf {
+        self.dir.join(part)
+    }
+
+    /// The names in one of its folders, sorted; none where there is no such folder.
+    pub(crate) fn list(&self, part: impl AsRef<Path>) -> Vec<String> {
+        let entries = fs::read_dir(self.path(part)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The text of one of its files.
+    pub(crate) fn read(&self, part: impl AsRef<Path>) -> Result<String, TraceError> {
+        let part = part.as_ref();
+        let bytes = self.try_read(part).map_err(|error| TraceError::of(part.to_string_lossy(), error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// In large pieces: the kernel gives `events/header_page` to the first `read` alone, whatever its size.
+    fn try_read(&self, part: &Path) -> io::Result<Vec<u8>> {
+        const PIECE: usize = 64 << 10;
+        let mut file = File::open(self.path(part))?;
+        let mut bytes = Vec::new();
+        loop {
+            let length = bytes.len();
+            bytes.resize(length + PIECE, 0);
+            let more = file.read(&mut bytes[length..])?;
+            bytes.truncate(length + more);
+            if more == 0 {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Writes into one of its files, which must exist; nothing is truncated, since that means something here.
+    pub(crate) fn write(&self, part: impl AsRef<Path>, text: &str) -> Result<(), TraceError> {
+        let part = part.as_ref();
+        self.try_write(part, text).map_err(|error| TraceError::of(part.to_string_lossy(), error))
+    }
+
+    /// As [`write`](Self::write), with the kernel's own answer.
+    pub(crate) fn try_write(&self, part: impl AsRef<Path>, text: &str) -> io::Result<()> {
+        self.open_for_writing(part)?.write_all(text.as_bytes())
+    }
+
+    /// One of its files, open to be written again and again.
+    pub(crate) fn open_for_writing(&self, part: impl AsRef<Path>) -> io::Result<File> {
+        OpenOptions::new().write(true).open(self.path(part))
+    }
+}
+
+/// A detached mount, which is in no mount table.
+fn mount() -> Result<OwnedFd, Errno> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+}
