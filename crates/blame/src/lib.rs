@@ -2,8 +2,29 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`watch`] | watches a run: reads the trace at each spike, and explains it |
+//! | [`counters`] | a likely culprit where there is no trace |
 //! | [`event`] | what happened on a CPU, in our words |
+//! | [`mod@explain`] | the culprits of one spike, from the events of its CPU |
+//! | [`ledger`] | the causes of all spikes, the heaviest first |
+//! | [`mod@remedy`] | what to do about a cause |
+//! | [`mod@perfetto`] | time lines for a viewer |
+//! | [`trace`] | the kernel's trace as such events |
 
+pub mod counters;
 pub mod event;
+pub mod explain;
+pub mod ledger;
+pub mod perfetto;
+pub mod remedy;
+pub mod trace;
+pub mod watch;
 
+pub use counters::Counters;
 pub use event::{Comm, Event, Name, Names, Task, What};
+pub use explain::{Explanation, Waiter, Wake, explain};
+pub use ledger::{Entry, Ledger};
+pub use perfetto::perfetto;
+pub use remedy::{RemedyFacts, remedy};
+pub use trace::{Instance, Settings, TraceError, Tracefs};
+pub use watch::{Asked, Watch};

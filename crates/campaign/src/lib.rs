@@ -5,14 +5,16 @@
 //! | [`plan`] | what is asked for |
 //! | [`run`] | a whole run: phases in their order, the record growing |
 //! | `phase` | one phase: measuring threads and the loads beside them |
+//! | `cost` | what looking for culprits costs |
 //! | `validity` | whether what was asked for is what ran |
 //! | `keeper` | keeps the record on disk while the run goes on |
 
+mod cost;
 mod keeper;
 mod phase;
 pub mod plan;
 mod run;
 mod validity;
 
-pub use plan::{Length, PhasePlan, Plan, PlanError};
+pub use plan::{Length, PhasePlan, Plan, PlanError, StopOn};
 pub use run::{Progress, RunError, run, stamp_now};

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use blame::{Waiter, Watch};
 use loads::Running;
 use machine::CpuList;
 use probes::{
     guard::Heartbeat,
-    timer::{End, Settings, Timer, TimerError},
+    timer::{End, Settings, StopOn, Timer, TimerError},
 };
 use record::Phase;
-use sys::{sched::Policy, signal::termination_requests};
+use sys::{clock::Clock, sched::Policy, signal::termination_requests};
 
 use crate::{Length, PhasePlan, Plan, RunError};
 
@@ -33,11 +34,12 @@ pub enum Ended {
     AsPlanned,
     BySignal,
     ByGuard,
+    ByStopOn,
 }
 
 impl PhaseRun {
     /// Starts the loads, makes the threads, and lets them wait for the start.
-    pub fn prepare(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> Result<Self, RunError> {
+    pub fn prepare(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Result<Self, RunError> {
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = match &phase.loads[..] {
             [] => None,
@@ -46,13 +48,19 @@ impl PhaseRun {
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let timers = places(plan, cpus)
             .into_iter()
-            .map(|cpu| Timer::prepare(&settings(plan, phase, cpu), heartbeat.clone()))
+            .map(|cpu| Timer::prepare(&settings(plan, phase, cpu, stop_on), heartbeat.clone()))
             .collect::<Result<_, _>>()?;
         Ok(Self { timers, began: Instant::now(), loads })
     }
 
-    /// Measures until the phase is over. `tick` is called some twenty times a second.
-    pub fn measure(&mut self, plan: &Plan, phase: &PhasePlan, mut tick: impl FnMut(&Self)) -> Ended {
+    /// Measures until the phase is over, and has its spikes explained. `tick` is called some twenty times a second.
+    pub fn measure(
+        &mut self,
+        plan: &Plan,
+        phase: &PhasePlan,
+        watch: &mut Watch,
+        mut tick: impl FnMut(&Self, &Watch),
+    ) -> Ended {
         let first_ns = plan.clock.now_ns() + LEAD_NS;
         let end_ns = match phase.length {
             Length::Duration(duration_ns) => first_ns.saturating_add_unsigned(duration_ns),
@@ -64,27 +72,41 @@ impl PhaseRun {
         }
         loop {
             std::thread::sleep(TICK);
-            self.timers.iter_mut().for_each(Timer::collect);
-            if termination_requests() > 0 {
-                return self.stop(Ended::BySignal);
+            self.look(plan, phase, watch);
+            if let Some(ended) = self.has_ended() {
+                self.timers.iter().for_each(Timer::stop);
+                self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
+                self.look(plan, phase, watch);
+                return ended;
             }
-            if self.timers.iter().any(|timer| timer.end() == Some(End::Starved)) {
-                return self.stop(Ended::ByGuard);
-            }
-            if self.timers.iter().all(Timer::has_ended) {
-                return self.stop(Ended::AsPlanned);
-            }
-            tick(self);
+            tick(self, watch);
         }
     }
 
-    fn stop(&mut self, ended: Ended) -> Ended {
-        self.timers.iter().for_each(Timer::stop);
-        for timer in &mut self.timers {
-            timer.wait_for_end(PATIENCE);
-            timer.collect();
+    fn has_ended(&self) -> Option<Ended> {
+        let any = |end| self.timers.iter().any(|timer| timer.end() == Some(end));
+        if termination_requests() > 0 {
+            Some(Ended::BySignal)
+        } else if any(End::Starved) {
+            Some(Ended::ByGuard)
+        } else if any(End::StoppedOn) {
+            Some(Ended::ByStopOn)
+        } else {
+            self.timers.iter().all(Timer::has_ended).then_some(Ended::AsPlanned)
         }
-        ended
+    }
+
+    /// Takes in what the threads told, and has fresh spikes explained.
+    fn look(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
+        watch.tick(self.timers.iter().filter_map(waiter), Clock::Monotonic.now_ns() as u64);
+        let clock_ahead_ns = plan.clock.now_ns() - Clock::Monotonic.now_ns();
+        for timer in &mut self.timers {
+            timer.collect();
+            if let Some(waiter) = waiter(timer) {
+                let first_ns = (timer.first_deadline_ns() - clock_ahead_ns).max(0) as u64;
+                watch.look(&waiter, &phase.name, first_ns, timer.fresh_spikes());
+            }
+        }
     }
 
     /// Stops the loads and tells what the phase was.
@@ -104,7 +126,22 @@ fn places(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     cpus.iter().map(Some).collect()
 }
 
-fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>) -> Settings {
+/// What the first measuring thread of a phase is asked to do.
+pub fn first_thread(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> Settings {
+    settings(plan, phase, places(plan, cpus)[0], None)
+}
+
+/// The thread whose spikes are to be explained; none that wanders over CPUs.
+fn waiter(timer: &Timer) -> Option<Waiter> {
+    let priority = match timer.grant().policy {
+        Policy::Deadline { .. } => -1,
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority as i32,
+        Policy::Other | Policy::Unknown(_) => 120,
+    };
+    Some(Waiter { pid: timer.grant().thread_id, priority, cpu: timer.cpu()? })
+}
+
+fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>, stop_on: Option<&StopOn>) -> Settings {
     Settings {
         cpu,
         policy: plan.policy,
@@ -116,6 +153,6 @@ fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>) -> Settings {
             Length::Duration(_) | Length::UntilStopped => None,
         },
         threshold_ns: plan.threshold_at(phase.period_ns),
-        stop_on: None,
+        stop_on: stop_on.cloned(),
     }
 }

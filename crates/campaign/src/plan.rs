@@ -30,10 +30,15 @@ pub struct Plan {
     pub wait: Wait,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less.
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. With
+    /// `stop_on`, that is the threshold.
     pub threshold_ns: Option<u64>,
     /// Whether to hold the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// How to look for the culprits of spikes.
+    pub blame: blame::Asked,
+    /// When to end early and keep the trace.
+    pub stop_on: Option<StopOn>,
     /// The parts of the run in their order; at least one.
     pub phases: Vec<PhasePlan>,
     /// Names of the profiles that decide the verdict.
@@ -44,6 +49,15 @@ pub struct Plan {
     pub executable: PathBuf,
     /// How often to report progress; `None` for never.
     pub watch_every: Option<Duration>,
+}
+
+/// When to end a run early, and what to do with the trace that led there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopOn {
+    /// Lateness above which the run ends, ns.
+    pub lateness_ns: u64,
+    /// Where the trace goes, in the format of trace-cmd.
+    pub trace_path: PathBuf,
 }
 
 /// One part of a run.
@@ -107,7 +121,9 @@ impl Plan {
     /// Lateness above which a wake-up at `period_ns` is a spike, ns.
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
-        self.threshold_ns.unwrap_or_else(|| period_ns.min(100_000)) as i64
+        let stop_on_ns = self.stop_on.as_ref().map(|stop_on| stop_on.lateness_ns);
+        // What ends a run is the one spike of interest; looking at lesser ones would empty the trace that led to it.
+        stop_on_ns.or(self.threshold_ns).unwrap_or_else(|| period_ns.min(100_000)) as i64
     }
 
     /// The plan as the record tells it.

@@ -2,18 +2,20 @@
 
 use std::{
     fs,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use blame::{RemedyFacts, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
-use probes::timer::TimerError;
-use record::{Record, SCHEMA, State, Tool, Validity, file::FileError};
+use probes::timer::{self, TimerError};
+use record::{BlameMode, Record, SCHEMA, State, Tool, Validity, file::FileError};
 use sys::{memory, sched, signal};
 
 use crate::{
-    PhasePlan, Plan, PlanError,
+    PhasePlan, Plan, PlanError, StopOn, cost,
     keeper::Keeper,
-    phase::{Ended, PhaseRun},
+    phase::{self, Ended, PhaseRun},
     validity,
 };
 
@@ -45,6 +47,12 @@ pub enum RunError {
     /// A measuring thread could not be made.
     #[error(transparent)]
     Timer(#[from] TimerError),
+    /// The kernel's trace was asked for, and is not to be had.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Stopping on a spike needs the trace, which is not on.
+    #[error("--stop-on keeps the kernel's trace, and there is none: {0}")]
+    NothingToStop(String),
     /// The record could not be written.
     #[error("{0}; choose another place with --record FILE, or do without it with --no-record")]
     Record(#[from] FileError),
@@ -67,6 +75,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         usable_cpus(root, Some(load_cpus))?;
     }
     let mut record = begin(plan, root);
+    let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>())?;
+    let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
     let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
     make_room(root, &cpus);
 
@@ -77,7 +87,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let run_began = Instant::now();
     let mut planned_before_ns = 0;
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus)?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, stop_on.as_ref())?;
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
@@ -96,7 +106,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             record.written_at = now();
         };
         let mut watched = Instant::now();
-        let ended = phase_run.measure(plan, phase, |phase_run| {
+        let ended = phase_run.measure(plan, phase, &mut blame, |phase_run, blame| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
             let keep_due = keeper.as_ref().is_some_and(Keeper::is_due);
             if !watch_due && !keep_due {
@@ -104,6 +114,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             }
             refresh(&mut record, phase_run);
             if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
+                record.blame = Some(blame.told(&RemedyFacts::of(&record)));
                 keeper.keep(&record);
             }
             if watch_due {
@@ -114,12 +125,20 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             }
         });
         refresh(&mut record, &phase_run);
+        record.blame = Some(blame.told(&RemedyFacts::of(&record)));
         phase_run.finish(&mut record.phases[index]);
         validity::judge_ends(&mut record, &phase_run.timers);
         planned_before_ns += phase.duration_ns().unwrap_or_default();
         if ended != Ended::AsPlanned {
             state = State::Interrupted;
             break;
+        }
+    }
+    if state == State::Complete && matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep) {
+        let cost =
+            plan.phases.last().and_then(|phase| cost::measure(&mut blame, &phase::first_thread(plan, phase, &cpus)));
+        if let Some(told) = &mut record.blame {
+            told.cost = cost;
         }
     }
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
@@ -159,6 +178,13 @@ fn begin(plan: &Plan, root: &Root) -> Record {
         validity: Validity { valid: true, reasons: Vec::new() },
         ..Record::default()
     }
+}
+
+/// What the measuring threads need to stop on a spike.
+fn freezer(stop_on: &StopOn, blame: &Watch) -> Result<timer::StopOn, RunError> {
+    let none = || RunError::NothingToStop(blame.why_not().to_owned());
+    let freeze = Arc::new(blame.switch().ok_or_else(none)?);
+    Ok(timer::StopOn { lateness_ns: stop_on.lateness_ns as i64, freeze })
 }
 
 fn told(phase: &PhasePlan, start: Duration) -> record::Phase {

@@ -46,6 +46,9 @@ pub enum Command {
     /// A load's child process.
     #[command(name = loads::WORKER_COMMAND, hide = true)]
     Load(Load),
+    /// The first process of a guest.
+    #[command(name = lab::guest::COMMAND, hide = true)]
+    Guest,
 }
 
 /// What to measure.
@@ -70,6 +73,9 @@ pub struct Quick {
     /// CPUs to measure, as the kernel writes a list (0,2-3); every online CPU if not given.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+    /// How to look for the culprits of spikes.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
+    pub blame: Blame,
     /// Where the record and the report go: FILE.punctual.json and FILE.punctual.html.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -121,6 +127,9 @@ pub struct Timer {
     /// Hold the measured CPUs out of their idle states; as found if not given.
     #[arg(long)]
     pub hold_cpu_awake: bool,
+    /// How to look for the culprits of spikes.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
+    pub blame: Blame,
     /// monotonic, realtime, tai or boottime.
     #[arg(long, default_value = "monotonic")]
     pub clock: Clock,
@@ -154,6 +163,33 @@ pub struct Talk {
     /// When to use colour: auto, always or never; NO_COLOR is honoured.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
+}
+
+/// How to look for the culprits of spikes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Blame {
+    /// In the kernel's trace where rights and kernel allow it, else by counters.
+    Auto,
+    /// In the kernel's trace, or not at all.
+    Trace,
+    /// As trace, with every section that turns interrupts or preemption off, where the kernel tells them; costly.
+    Deep,
+    /// By counters of interrupts, softirqs, stolen time and page faults: a likely culprit.
+    Counters,
+    /// Not at all.
+    Off,
+}
+
+impl From<Blame> for blame::Asked {
+    fn from(how: Blame) -> Self {
+        match how {
+            Blame::Auto => Self::Auto,
+            Blame::Trace => Self::Only(record::BlameMode::Trace),
+            Blame::Deep => Self::Only(record::BlameMode::Deep),
+            Blame::Counters => Self::Only(record::BlameMode::Counters),
+            Blame::Off => Self::Only(record::BlameMode::Off),
+        }
+    }
 }
 
 /// When to use colour.
@@ -243,6 +279,10 @@ pub struct Load {
 
 /// Parses the command line. Usage errors end the process with status 64, help and version with 0.
 pub fn parse() -> anyhow::Result<Cli> {
+    // The kernel hands on every argument that it does not know, in front of ours.
+    if lab::guest::is_init() {
+        return Ok(Cli::parse_from(["punctual", lab::guest::COMMAND]));
+    }
     Cli::try_parse().map_err(|error| {
         // Help that cannot be printed has no one to read it.
         let _ = error.print();

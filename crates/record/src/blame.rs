@@ -145,7 +145,7 @@ pub struct Blame {
     pub passed_over: u64,
     /// Trace events that the kernel overwrote or dropped inside a window that was looked at.
     pub lost_events: u64,
-    /// What looking cost, measured before the run; absent when it was not measured.
+    /// What looking costs; absent when it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<BlameCost>,
     /// The causes, the heaviest first.
@@ -171,7 +171,7 @@ pub enum BlameMode {
     Deep,
 }
 
-/// What the trace cost: wake-ups with it off and on, alternating, before the run.
+/// What the trace costs: wake-ups with it off and on, alternating, after the run and without its loads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlameCost {
     /// Wake-ups compared, of each kind.

@@ -39,6 +39,8 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         offset_ns: options.offset,
         threshold_ns: options.threshold,
         hold_cpu_awake: options.hold_cpu_awake,
+        blame: options.blame.into(),
+        stop_on: None,
         phases: vec![phase],
         profiles: options.profiles.clone(),
         record_path: kept.record.clone(),

@@ -33,6 +33,8 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
         offset_ns: 0,
         threshold_ns: None,
         hold_cpu_awake: false,
+        blame: options.blame.into(),
+        stop_on: None,
         phases: phases(options.duration)?,
         profiles: Vec::new(),
         record_path: kept.record.clone(),

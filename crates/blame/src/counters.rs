@@ -1,0 +1,207 @@
+//! Culprits without a trace: cheap counters, read some twenty times a second, and what they say about a spike.
+//!
+//! A counter knows what happened between two readings, not when. So the whole lateness is put to the one likeliest
+//! suspect, and [`Evidence::Counters`] says that this is a guess with reasons.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `reading` | what the counters say at one moment |
+
+mod reading;
+
+use std::collections::{HashMap, VecDeque};
+
+use machine::Root;
+use record::{Cause, CauseKind, Culprit, Evidence};
+
+use crate::Explanation;
+pub use reading::Reading;
+
+/// Readings kept: a spike is told soon after it happened, but a collector may be late as well.
+const KEPT: usize = 64;
+/// How far a counter must stand above its usual count, in standard deviations of a random count.
+const STRIKING: f64 = 5.0;
+/// Weight of the newest interval in the usual rate.
+const NEWEST: f64 = 0.05;
+
+/// The counters of one measured CPU and its measuring thread.
+#[derive(Debug)]
+pub struct Counters {
+    root: Root,
+    cpu: u32,
+    thread_id: u32,
+    readings: VecDeque<Reading>,
+    /// Usual events per second, by kind and name.
+    usual: HashMap<Cause, f64>,
+}
+
+impl Counters {
+    /// Begins to watch a CPU and the thread that measures it.
+    #[must_use]
+    pub fn start(root: &Root, cpu: u32, thread_id: u32) -> Self {
+        Self { root: root.clone(), cpu, thread_id, readings: VecDeque::new(), usual: HashMap::new() }
+    }
+
+    /// The measuring thread that it watches.
+    #[must_use]
+    pub fn thread_id(&self) -> u32 {
+        self.thread_id
+    }
+
+    /// Reads the counters; to be called some twenty times a second. `now_ns` is CLOCK_MONOTONIC.
+    pub fn read(&mut self, now_ns: u64) {
+        self.take_in(Reading::now(&self.root, self.cpu, self.thread_id, now_ns));
+    }
+
+    fn take_in(&mut self, reading: Reading) {
+        if let Some(before) = self.readings.back() {
+            let seconds = reading.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+            for (cause, count) in reading.events_since(before) {
+                let rate = if seconds > 0.0 { count as f64 / seconds } else { continue };
+                let usual = self.usual.entry(cause).or_insert(rate);
+                // A storm must not become usual within one interval: it moves the rate by a twentieth of itself.
+                *usual += (rate - *usual) * NEWEST;
+            }
+        }
+        self.readings.push_back(reading);
+        if self.readings.len() > KEPT {
+            self.readings.pop_front();
+        }
+    }
+
+    /// The likeliest suspect for a spike from `deadline_ns` to `woke_ns`, CLOCK_MONOTONIC.
+    #[must_use]
+    pub fn explain(&self, deadline_ns: u64, woke_ns: u64) -> Explanation {
+        let before = self.readings.iter().rev().find(|reading| reading.at_ns <= deadline_ns).or(self.readings.front());
+        let after = self.readings.iter().find(|reading| reading.at_ns >= woke_ns).or(self.readings.back());
+        let lateness_ns = woke_ns.saturating_sub(deadline_ns);
+        let cause = match (before, after) {
+            (Some(before), Some(after)) => self.suspect(before, after, lateness_ns),
+            _ => Cause::default(),
+        };
+        Explanation {
+            culprits: vec![Culprit { cause, ns: lateness_ns }],
+            timeline: Vec::new(),
+            evidence: Evidence::Counters,
+        }
+    }
+
+    /// From the surest sign to the weakest.
+    fn suspect(&self, before: &Reading, after: &Reading, lateness_ns: u64) -> Cause {
+        let rise = |of: fn(&Reading) -> Option<u64>| of(after).zip(of(before)).map_or(0, |(a, b)| a.saturating_sub(b));
+        let told = |kind, detail: String| Cause { detail, ..Cause::new(kind, "") };
+        let smi = rise(|reading| reading.smi);
+        if smi > 0 {
+            return told(CauseKind::Firmware, format!("{smi} system management interrupts around it"));
+        }
+        let stolen_ns = rise(|reading| reading.steal_ns);
+        if stolen_ns >= lateness_ns / 2 && stolen_ns > 0 {
+            return told(CauseKind::Stolen, format!("{} ms stolen around it", stolen_ns / 1_000_000));
+        }
+        let faults = rise(|reading| reading.faults);
+        if faults > 0 {
+            return told(CauseKind::PageFault, format!("{faults} around it"));
+        }
+        if let Some(striking) = self.striking(before, after) {
+            return striking;
+        }
+        let waited_ns = rise(|reading| reading.waited_ns);
+        if waited_ns >= lateness_ns / 2 && waited_ns > 0 {
+            let detail = format!("the probe was ready and waited {} us for its CPU", waited_ns / 1000);
+            return Cause { detail, ..Cause::new(CauseKind::Thread, "unknown") };
+        }
+        Cause::default()
+    }
+
+    /// The interrupt or softirq that came much more often than usual.
+    fn striking(&self, before: &Reading, after: &Reading) -> Option<Cause> {
+        let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+        let score = |cause: &Cause, count: u64| {
+            let expected = self.usual.get(cause).copied().unwrap_or(0.0) * seconds;
+            (count as f64 - expected) / (expected + 4.0).sqrt()
+        };
+        let (cause, count) = after
+            .events_since(before)
+            .into_iter()
+            .filter(|(cause, count)| score(cause, *count) > STRIKING)
+            .max_by(|a, b| score(&a.0, a.1).total_cmp(&score(&b.0, b.1)))?;
+        let expected = self.usual.get(&cause).copied().unwrap_or(0.0) * seconds;
+        let detail = format!("{count} times around it, usually {expected:.0}");
+        Some(Cause { detail, ..cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A CPU whose counters rise evenly, read every 40 ms.
+    fn quiet(readings: u64) -> Counters {
+        let mut counters = Counters::start(&Root::at("/nonexistent"), 1, 42);
+        for i in 0..readings {
+            counters.take_in(reading(i, i * 4, 0));
+        }
+        counters
+    }
+
+    fn reading(i: u64, eth: u64, waited_ns: u64) -> Reading {
+        let mut eth0 = Cause::new(CauseKind::Interrupt, "eth0");
+        eth0.number = Some(17);
+        let events = [(eth0, eth), (Cause::new(CauseKind::Softirq, "NET_RX"), i * 3)].into();
+        Reading {
+            at_ns: i * 40 * MS,
+            events,
+            steal_ns: Some(0),
+            smi: None,
+            faults: Some(7),
+            waited_ns: Some(waited_ns),
+        }
+    }
+
+    fn cause(counters: &Counters) -> Cause {
+        let explanation = counters.explain(30 * 40 * MS - 2 * MS, 30 * 40 * MS - MS);
+        assert_eq!(explanation.evidence, Evidence::Counters);
+        assert_eq!(explanation.culprits[0].ns, MS, "the whole lateness is the suspect's");
+        explanation.culprits[0].cause.clone()
+    }
+
+    #[test]
+    fn a_flood_of_interrupts_is_named() {
+        let mut counters = quiet(30);
+        counters.take_in(reading(30, 29 * 4 + 900, 0));
+        let cause = cause(&counters);
+        assert_eq!((cause.kind, cause.name.as_str(), cause.number), (CauseKind::Interrupt, "eth0", Some(17)));
+        assert_eq!(cause.detail, "900 times around it, usually 4");
+    }
+
+    #[test]
+    fn what_is_usual_is_no_suspect() {
+        let mut counters = quiet(30);
+        counters.take_in(reading(30, 30 * 4, 0));
+        assert_eq!(cause(&counters).kind, CauseKind::Unexplained);
+    }
+
+    #[test]
+    fn stolen_time_comes_before_all_but_firmware() {
+        let mut counters = quiet(30);
+        let stolen = Reading { steal_ns: Some(10 * MS), ..reading(30, 29 * 4 + 900, 0) };
+        counters.take_in(stolen.clone());
+        assert_eq!(cause(&counters).kind, CauseKind::Stolen);
+        let mut counters = quiet(29);
+        counters.take_in(Reading { smi: Some(3), ..reading(29, 29 * 4, 0) });
+        counters.take_in(Reading { smi: Some(4), ..stolen });
+        assert_eq!(cause(&counters).kind, CauseKind::Firmware);
+    }
+
+    #[test]
+    fn page_faults_and_waiting_are_told() {
+        let mut counters = quiet(30);
+        counters.take_in(Reading { faults: Some(9), ..reading(30, 120, 0) });
+        assert_eq!(cause(&counters).kind, CauseKind::PageFault);
+        let mut counters = quiet(30);
+        counters.take_in(reading(30, 120, 900_000));
+        assert_eq!(cause(&counters).detail, "the probe was ready and waited 900 us for its CPU");
+    }
+}

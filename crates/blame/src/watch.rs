@@ -1,0 +1,259 @@
+//! Watches a run: when a measuring thread tells a spike, reads out the trace of its CPU and explains it, while
+//! measuring goes on.
+
+use std::{collections::BTreeMap, fs::File};
+
+use machine::Root;
+use record::{Blame, BlameMode, Evidence, Spike};
+
+use crate::{
+    Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What, explain,
+    trace::{Gap, Instance, Settings, TraceError, Tracefs, remove_leftovers},
+};
+
+/// How culprits are to be looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asked {
+    /// In the kernel's trace where rights and kernel allow it, else by counters.
+    #[default]
+    Auto,
+    /// In this way and no other.
+    Only(BlameMode),
+}
+
+/// Ring of one CPU, KiB: several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
+const RING_KIB: u32 = 4096;
+/// Spikes explained at a time, the worst first; at the usual 25 times a second it bounds what looking may cost.
+const EXPLAINED_AT_A_TIME: usize = 400;
+/// How far before a deadline events are needed, to tell what the CPU was at, ns.
+const CONTEXT_NS: u64 = 500_000;
+/// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
+const EVL: &str = "sys/devices/virtual/evl";
+
+/// Looks for culprits, in one of several ways.
+#[derive(Debug)]
+pub struct Watch {
+    root: Root,
+    source: Source,
+    told: Blame,
+    ledger: Ledger,
+}
+
+#[derive(Debug)]
+enum Source {
+    Off,
+    Counters(BTreeMap<u32, Counters>),
+    Trace(Box<Instance>, BTreeMap<u32, Window>),
+}
+
+/// The events of a CPU that a spike may still need.
+#[derive(Debug, Default)]
+struct Window {
+    events: Vec<Event>,
+    /// Where events are missing, oldest first.
+    gaps: Vec<Gap>,
+    lost_events: u64,
+}
+
+impl Watch {
+    /// Gets ready to look for the culprits on these CPUs; removes what crashed runs have left behind.
+    ///
+    /// # Errors
+    /// When the kernel's trace was asked for by name, and the kernel or the rights do not allow it. Otherwise the
+    /// reason stands in the record, and counters take its place.
+    pub fn start(asked: Asked, root: &Root, cpus: &[u32]) -> Result<Self, TraceError> {
+        let evl = root.exists(EVL);
+        let (source, mode, why) = match asked {
+            Asked::Only(BlameMode::Off) => (Source::Off, BlameMode::Off, String::new()),
+            Asked::Only(BlameMode::Counters) => {
+                (Source::Counters(BTreeMap::new()), BlameMode::Counters, "counters were asked for".to_owned())
+            }
+            Asked::Only(mode) => (traced(cpus, mode == BlameMode::Deep)?, mode, String::new()),
+            Asked::Auto if evl => {
+                let why = "threads of the EVL core wake outside what the kernel's trace sees".to_owned();
+                (Source::Counters(BTreeMap::new()), BlameMode::Counters, why)
+            }
+            Asked::Auto => match traced(cpus, false) {
+                Ok(source) => (source, BlameMode::Trace, String::new()),
+                Err(error) => (Source::Counters(BTreeMap::new()), BlameMode::Counters, error.to_string()),
+            },
+        };
+        let events = match &source {
+            Source::Trace(instance, _) => instance.events_on().to_vec(),
+            _ => Vec::new(),
+        };
+        let told = Blame { mode, why, events, ..Blame::default() };
+        Ok(Self { root: root.clone(), source, told, ledger: Ledger::default() })
+    }
+
+    /// From what culprits are found.
+    #[must_use]
+    pub fn mode(&self) -> BlameMode {
+        self.told.mode
+    }
+
+    /// Why culprits are not found from the kernel's trace; empty where they are.
+    #[must_use]
+    pub fn why_not(&self) -> &str {
+        &self.told.why
+    }
+
+    /// To be called some twenty times a second, spike or not: counters must be read before a spike to tell its cause.
+    pub fn tick(&mut self, waiters: impl Iterator<Item = Waiter>, now_ns: u64) {
+        let Source::Counters(counters) = &mut self.source else { return };
+        for waiter in waiters {
+            let begin = || Counters::start(&self.root, waiter.cpu, waiter.pid);
+            let watched = counters.entry(waiter.cpu).or_insert_with(begin);
+            if watched.thread_id() != waiter.pid {
+                *watched = begin();
+            }
+            watched.read(now_ns);
+        }
+    }
+
+    /// Explains the spikes that one measuring thread just told. `first_deadline_ns` is on CLOCK_MONOTONIC.
+    pub fn look(&mut self, waiter: &Waiter, phase: &str, first_deadline_ns: u64, spikes: &mut [Spike]) {
+        if spikes.is_empty() || matches!(self.source, Source::Off) {
+            return;
+        }
+        self.read_trace(waiter.cpu);
+        let mut by_lateness: Vec<&mut Spike> = spikes.iter_mut().collect();
+        by_lateness.sort_by_key(|spike| std::cmp::Reverse(spike.lateness_ns));
+        self.told.passed_over += by_lateness.len().saturating_sub(EXPLAINED_AT_A_TIME) as u64;
+        by_lateness.truncate(EXPLAINED_AT_A_TIME);
+        by_lateness.sort_by_key(|spike| spike.at_ns);
+        let mut last_woke_ns = 0;
+        for spike in by_lateness {
+            let deadline_ns = first_deadline_ns + spike.at_ns;
+            let wake = Wake { deadline_ns, woke_ns: deadline_ns.saturating_add_signed(spike.lateness_ns) };
+            let Explanation { culprits, timeline, evidence } = self.explain(waiter, wake);
+            let entry =
+                Entry { cpu: waiter.cpu, phase, deadline_ns, lateness_ns: spike.lateness_ns, culprits: &culprits };
+            self.ledger.add(entry);
+            self.told.spikes += 1;
+            self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
+            (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
+            last_woke_ns = wake.woke_ns;
+        }
+        self.forget(waiter.cpu, last_woke_ns.saturating_sub(CONTEXT_NS));
+    }
+
+    fn explain(&mut self, waiter: &Waiter, wake: Wake) -> Explanation {
+        match &mut self.source {
+            Source::Off => Explanation::default(),
+            Source::Counters(counters) => counters
+                .get(&waiter.cpu)
+                .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
+            Source::Trace(instance, windows) => {
+                let window = windows.entry(waiter.cpu).or_default();
+                let events = around(&window.events, wake);
+                let complete_since_ns = window.complete_since_ns(wake.woke_ns);
+                let symbol = |address| instance.symbol(address).map(str::to_owned);
+                explain(events, instance.names(), &symbol, waiter, wake, Some(complete_since_ns))
+            }
+        }
+    }
+
+    /// Takes in what the ring of a CPU holds.
+    fn read_trace(&mut self, cpu: u32) {
+        let Source::Trace(instance, windows) = &mut self.source else { return };
+        let window = windows.entry(cpu).or_default();
+        // A ring that cannot be read leaves its windows without events, which is what they then tell.
+        if let Ok(drained) = instance.drain(cpu, &mut window.events) {
+            window.lost_events += drained.lost_events;
+            window.gaps.extend(drained.gaps);
+        }
+    }
+
+    /// Lets go of events that no later spike needs.
+    fn forget(&mut self, cpu: u32, before_ns: u64) {
+        let Source::Trace(_, windows) = &mut self.source else { return };
+        let window = windows.entry(cpu).or_default();
+        let needed = first_needed(&window.events, before_ns);
+        window.events.drain(..needed);
+        window.events.shrink_to(1 << 16);
+        let last = window.gaps.len().saturating_sub(1);
+        window.gaps.drain(..last);
+    }
+
+    /// A handle that freezes the trace when `0` is written to it; `None` without a trace.
+    #[must_use]
+    pub fn switch(&self) -> Option<File> {
+        match &self.source {
+            Source::Trace(instance, _) => instance.switch().ok(),
+            _ => None,
+        }
+    }
+
+    /// Turns the trace on or off; nothing without one.
+    pub fn set_on(&mut self, on: bool) {
+        if let Source::Trace(instance, _) = &mut self.source {
+            // Asked of a file that was written to before; should it fail, the cost that is measured by it is none.
+            let _ = instance.set_on(on);
+        }
+    }
+
+    /// What was found so far, with the ledger.
+    #[must_use]
+    pub fn told(&self, facts: &RemedyFacts) -> Blame {
+        let mut told = self.told.clone();
+        if let Source::Trace(_, windows) = &self.source {
+            told.lost_events = windows.values().map(|window| window.lost_events).sum();
+        }
+        told.ledger = self.ledger.accounts(facts);
+        told
+    }
+}
+
+fn traced(cpus: &[u32], deep: bool) -> Result<Source, TraceError> {
+    let tracefs = Tracefs::open()?;
+    remove_leftovers(&tracefs);
+    let settings = Settings { cpus, deep, buffer_kb_per_cpu: RING_KIB };
+    Ok(Source::Trace(Box::new(Instance::create(&tracefs, &settings)?), BTreeMap::new()))
+}
+
+impl Window {
+    /// Since when no event is missing before `until_ns`, ns.
+    fn complete_since_ns(&self, until_ns: u64) -> u64 {
+        self.gaps.iter().filter(|gap| gap.from_ns < until_ns).map(|gap| gap.to_ns).max().unwrap_or(0)
+    }
+}
+
+/// The events from the thread switch before the deadline's context to the wake-up.
+fn around(events: &[Event], wake: Wake) -> &[Event] {
+    let from = first_needed(events, wake.deadline_ns.saturating_sub(CONTEXT_NS));
+    let to = events.partition_point(|event| event.at_ns <= wake.woke_ns);
+    &events[from.min(to)..to]
+}
+
+/// The last thread switch before a moment: from there on it is known who had the CPU.
+fn first_needed(events: &[Event], moment_ns: u64) -> usize {
+    let first = events.partition_point(|event| event.at_ns < moment_ns);
+    events[..first].iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Comm, Task, event::Left};
+
+    fn event(at_ns: u64, what: What) -> Event {
+        Event { at_ns, cpu: 0, pid: 1, what }
+    }
+
+    fn switch(at_ns: u64) -> Event {
+        let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
+        event(at_ns, What::Switch { from: task(1), left: Left::Sleeping, to: task(2) })
+    }
+
+    #[test]
+    fn a_window_begins_where_it_is_known_who_ran() {
+        let idle = |at_ns| event(at_ns, What::Idle { state: None });
+        let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
+        let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000 };
+        let window = around(&events, wake);
+        assert_eq!(window.first().map(|event| event.at_ns), Some(200));
+        assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
+        assert!(around(&[], wake).is_empty());
+    }
+}

@@ -1,0 +1,45 @@
+//! What looking for culprits costs: wake-ups with the trace off and on, in turn, after the run and without its loads.
+
+use std::time::Duration;
+
+use blame::Watch;
+use probes::{
+    guard::Heartbeat,
+    timer::{Settings, Timer},
+};
+use record::{BlameCost, Histogram};
+
+/// Pairs of an untraced and a traced stretch.
+const PAIRS: u32 = 6;
+/// Length of a stretch, ns.
+const STRETCH_NS: u64 = 20_000_000;
+/// Longest period: a stretch must hold wake-ups enough for a median.
+const PERIOD_MAX_NS: u64 = 1_000_000;
+/// Time to the first deadline, ns.
+const LEAD_NS: i64 = 1_000_000;
+
+/// Measures one thread as `settings` say, with the trace off and on in turn. `None` when it cannot be measured.
+pub fn measure(watch: &mut Watch, settings: &Settings) -> Option<BlameCost> {
+    let period_ns = settings.period_ns.min(PERIOD_MAX_NS);
+    let samples = STRETCH_NS / period_ns;
+    let settings =
+        Settings { period_ns, samples: Some(samples), threshold_ns: i64::MAX, stop_on: None, ..settings.clone() };
+    let (mut off, mut on) = (Histogram::default(), Histogram::default());
+    for _ in 0..PAIRS {
+        watch.set_on(false);
+        off.merge(&stretch(&settings)?);
+        watch.set_on(true);
+        on.merge(&stretch(&settings)?);
+    }
+    Some(BlameCost { samples: on.total().min(off.total()), off_ns: off.percentile(50.0)?, on_ns: on.percentile(50.0)? })
+}
+
+/// The lateness of one stretch.
+fn stretch(settings: &Settings) -> Option<Histogram> {
+    let mut timer = Timer::prepare(settings, Heartbeat::start().ok()?).ok()?;
+    timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
+    timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));
+    timer.stop();
+    timer.collect();
+    Some(timer.series("").raw)
+}
