@@ -21,6 +21,8 @@ pub use reading::Reading;
 const KEPT: usize = 64;
 /// How far a counter must stand above its usual count, in standard deviations of a random count.
 const STRIKING: f64 = 5.0;
+/// A rate so many times the usual one is a storm.
+const STORM: f64 = 4.0;
 /// Weight of the newest interval in the usual rate.
 const NEWEST: f64 = 0.05;
 
@@ -59,8 +61,8 @@ impl Counters {
             for (cause, count) in reading.events_since(before) {
                 let rate = if seconds > 0.0 { count as f64 / seconds } else { continue };
                 let usual = self.usual.entry(cause).or_insert(rate);
-                // A storm must not become usual within one interval: it moves the rate by a twentieth of itself.
-                *usual += (rate - *usual) * NEWEST;
+                // A storm must not become usual within one interval.
+                *usual += (rate.min(*usual * STORM) - *usual) * NEWEST;
             }
         }
         self.readings.push_back(reading);
@@ -173,7 +175,7 @@ mod tests {
         counters.take_in(reading(30, 29 * 4 + 900, 0));
         let cause = cause(&counters);
         assert_eq!((cause.kind, cause.name.as_str(), cause.number), (CauseKind::Interrupt, "eth0", Some(17)));
-        assert_eq!(cause.detail, "900 times around it, usually 4");
+        assert_eq!(cause.detail, "900 times around it, usually 5");
     }
 
     #[test]

@@ -175,6 +175,8 @@ mod tests {
             offset_ns: 0,
             threshold_ns: None,
             hold_cpu_awake: false,
+            blame: blame::Asked::Auto,
+            stop_on: None,
             phases,
             profiles: Vec::new(),
             record_path: None,
