@@ -79,11 +79,24 @@ impl Flavour {
     /// When there is no network, no apt, or no such package.
     pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
         let _alone = lock()?;
-        if let Some(kernel) = self.cached() {
-            return Ok(kernel);
-        }
+        self.cached().map_or_else(|| self.fetch_current(say), Ok)
+    }
+
+    /// The kernel in its current version, fetched now unless it is the one that is there.
+    ///
+    /// # Errors
+    /// As [`fetch`](Self::fetch).
+    pub fn update(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+        let _alone = lock()?;
+        self.fetch_current(say)
+    }
+
+    fn fetch_current(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
         let apt = Apt::new(self.arch, say)?;
         let package = apt.dependency(self.package, "linux-image-")?;
+        if let Some(kernel) = self.cached().filter(|kernel| package.ends_with(&kernel.release)) {
+            return Ok(kernel);
+        }
         let folder = cache().join(self.name);
         at_once(&folder, |new| {
             apt.unpack(&package, new, say)?;
@@ -187,6 +200,9 @@ fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> R
     let _ = fs::remove_dir_all(&new);
     fs::create_dir_all(&new).writing(&new)?;
     fill(&new)?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).writing(folder)?;
+    }
     fs::rename(&new, folder).writing(folder)
 }
 

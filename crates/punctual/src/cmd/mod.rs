@@ -21,5 +21,6 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Loads) => loads::list(),
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),
+        Some(Command::Guest) => ::lab::guest::init().map(|()| 1).map_err(Into::into),
     }
 }

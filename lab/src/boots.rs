@@ -1,0 +1,93 @@
+//! The list: which kernels boot how, and which tests run inside.
+
+use std::time::Duration;
+
+use lab::{
+    Time,
+    debian::{self, Flavour},
+};
+
+use crate::{
+    inside::Test,
+    tests::{culprits, kernel},
+};
+
+/// One guest.
+#[derive(Debug)]
+pub struct Boot {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its kernel.
+    pub kernel: Flavour,
+    /// CPUs.
+    pub cpus: u32,
+    /// What passes for time: figures are asserted where it is virtual only.
+    pub time: Time,
+    /// Kernel arguments.
+    pub append: &'static str,
+    /// Devices, as arguments of the emulator.
+    pub devices: &'static [&'static str],
+    /// Modules of the kernel to load.
+    pub modules: &'static [&'static str],
+    /// Whether `lab/module` is built for it and loaded.
+    pub hold: bool,
+    /// Programs of this machine to take along, with the packages that have them.
+    pub programs: &'static [(&'static str, &'static str)],
+    /// How long it may take by the host's clock; a machine under load is slow.
+    pub timeout: Duration,
+    /// What is tested.
+    pub tests: &'static [Test],
+}
+
+/// What a boot is unless it says otherwise: one CPU, virtual time, Linux 6.12 with PREEMPT_RT.
+const PLAIN: Boot = Boot {
+    name: "",
+    kernel: debian::RT_6_12,
+    cpus: 1,
+    time: Time::Virtual,
+    append: "",
+    devices: &[],
+    modules: &[],
+    hold: false,
+    programs: &[],
+    timeout: Duration::from_secs(240),
+    tests: &[],
+};
+
+/// Tests by their paths, which are also their names.
+macro_rules! tests {
+    ($($path:path),* $(,)?) => { &[$(Test { name: stringify!($path), run: $path }),*] };
+}
+
+/// Every boot, the longest first, so that two at a time end together.
+pub const ALL: &[Boot] = &[
+    Boot {
+        name: "culprits",
+        hold: true,
+        tests: tests![
+            culprits::nobody_is_blamed_at_rest,
+            culprits::a_thread_above_the_probe,
+            culprits::interrupts_off,
+            culprits::preemption_off,
+            culprits::an_interrupt_handler,
+            culprits::an_interrupt_thread,
+            culprits::a_stop_signal,
+        ],
+        ..PLAIN
+    },
+    Boot { name: "virtual", tests: tests![kernel::is_preempt_rt], ..PLAIN },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_virtual_time_has_one_cpu() {
+        for (index, boot) in ALL.iter().enumerate() {
+            assert!(ALL[index + 1..].iter().all(|other| other.name != boot.name), "{}", boot.name);
+            assert!(boot.cpus == 1 || boot.time != Time::Virtual, "{}", boot.name);
+            assert!(!boot.tests.is_empty(), "{}", boot.name);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The host's side: builds what goes in, boots, prints one line a test, counts.
+
+mod boot;
+mod build;
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+};
+
+use clap::Parser;
+
+use crate::{
+    boots::{self, Boot},
+    inside::Verdict,
+};
+
+/// Boots real-time kernels in small guests, runs the tests inside, and counts.
+///
+/// Kernels are Debian's, fetched once and kept in $PUNCTUAL_LAB_CACHE or ~/.cache/punctual/lab. Exit status: 0 when nothing
+/// failed, 1 otherwise; what could not run is counted as skipped.
+#[derive(Debug, Parser)]
+#[command(name = "lab-tests", max_term_width = 100)]
+pub struct Options {
+    /// List boots and tests instead.
+    #[arg(long)]
+    list: bool,
+    /// Only tests whose boot and name hold this text; can be repeated.
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// Keep the records and the kernels' logs there, a folder a boot.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Show what kernels and programs say.
+    #[arg(long)]
+    console: bool,
+    /// Guests at a time.
+    #[arg(long, value_name = "N", default_value = "2")]
+    jobs: usize,
+    /// Fetch the kernels anew, in their current versions.
+    #[arg(long)]
+    update: bool,
+}
+
+/// How the tests of a boot ended.
+#[derive(Debug)]
+enum Ended {
+    /// They ran; those that told nothing are missing.
+    Ran(Vec<Verdict>),
+    /// The guest could not be made or did not come to its end.
+    Failed(Vec<Verdict>, String),
+    /// Something that they need is not there.
+    Skipped(String),
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+/// A boot with those of its tests that are wanted.
+type Wanted = (&'static Boot, Vec<&'static str>);
+
+/// Reads the command line, runs, counts.
+pub fn main() -> ExitCode {
+    let options = Options::parse();
+    let wanted = wanted(&options.only);
+    if options.list {
+        for (boot, tests) in &wanted {
+            tests.iter().for_each(|test| println!("{:<12} {:<12} {test}", boot.kernel.name, boot.name));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut count = Count::default();
+    let mut ready = Vec::new();
+    let prepared = build::prepare(&wanted, options.update);
+    for (wanted, prepared) in wanted.into_iter().zip(prepared) {
+        match prepared {
+            Ok(kit) => ready.push((wanted, kit)),
+            Err(ended) => count.add(&wanted, ended),
+        }
+    }
+    run_all(ready, &options, &mut count);
+    println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
+    ExitCode::from(u8::from(count.failed > 0))
+}
+
+fn wanted(only: &[String]) -> Vec<Wanted> {
+    let is_wanted = |boot: &Boot, test: &str| {
+        only.is_empty() || only.iter().any(|text| boot.name.contains(text) || test.contains(text))
+    };
+    let tests = |boot: &'static Boot| boot.tests.iter().map(|test| test.name).filter(|test| is_wanted(boot, test));
+    boots::ALL
+        .iter()
+        .map(|boot| (boot, tests(boot).collect()))
+        .filter(|(_, tests): &Wanted| !tests.is_empty())
+        .collect()
+}
+
+/// Some guests at a time, the rest in line.
+fn run_all(ready: Vec<(Wanted, build::Kit)>, options: &Options, count: &mut Count) {
+    let queue = Mutex::new(ready.into_iter());
+    let (sender, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            let (queue, sender) = (&queue, sender.clone());
+            scope.spawn(move || {
+                let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some((wanted, kit)) = next() {
+                    let ended = boot::run(wanted.0, &wanted.1, &kit, options);
+                    // The receiver lives as long as this scope.
+                    let _ = sender.send((wanted, ended));
+                }
+            });
+        }
+        drop(sender);
+        ended.iter().for_each(|(wanted, ended)| count.add(&wanted, ended));
+    });
+}
+
+impl Count {
+    /// Prints and counts the tests of one boot.
+    fn add(&mut self, (boot, tests): &Wanted, ended: Ended) {
+        let line = |how: &str, test: &str, rest: &str| {
+            println!("{how:<8} {:<12} {:<10} {test}{rest}", boot.kernel.name, boot.name);
+        };
+        let (verdicts, failure) = match ended {
+            Ended::Ran(verdicts) => (verdicts, "it told nothing: the guest's program ended before".to_owned()),
+            Ended::Failed(verdicts, failure) => (verdicts, failure),
+            Ended::Skipped(reason) => {
+                self.skipped += tests.len();
+                eprintln!("SKIPPED: {} tests of {}: {reason}", tests.len(), boot.name);
+                tests.iter().for_each(|test| line("skipped", test, ""));
+                return;
+            }
+        };
+        for test in tests {
+            match verdicts.iter().find(|verdict| verdict.name == *test) {
+                Some(Verdict { wrong: None, seconds, .. }) => {
+                    self.passed += 1;
+                    line("ok", test, &format!("  {seconds:.1} s"));
+                }
+                Some(Verdict { wrong: Some(wrong), .. }) => {
+                    self.failed += 1;
+                    line("FAILED", test, &format!(": {wrong}"));
+                }
+                None => {
+                    self.failed += 1;
+                    line("FAILED", test, &format!(": {failure}"));
+                }
+            }
+        }
+    }
+}

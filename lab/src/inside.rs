@@ -1,0 +1,160 @@
+//! What the tests inside a guest share: running them, running punctual, reading its record.
+
+use std::{
+    fmt::Display,
+    fs,
+    path::Path,
+    process::{Command, ExitCode, Output},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use record::Record;
+
+use crate::boots;
+
+/// A test: what it is called, and what it does.
+#[derive(Debug, Clone, Copy)]
+pub struct Test {
+    /// Its name, which is its path: `timer::is_granted`.
+    pub name: &'static str,
+    /// What it does; an error says what is wrong.
+    pub run: fn() -> Result<()>,
+}
+
+/// How a test ended, as one line says it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The test.
+    pub name: String,
+    /// What is wrong; `None` when nothing is.
+    pub wrong: Option<String>,
+    /// How long it took by the guest's clock, seconds.
+    pub seconds: f64,
+}
+
+const OK: &str = "test ok";
+const FAILED: &str = "test FAILED";
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.wrong {
+            None => write!(f, "{OK}\t{}\t{:.1}\t", self.name, self.seconds),
+            Some(wrong) => write!(f, "{FAILED}\t{}\t{:.1}\t{}", self.name, self.seconds, wrong.replace('\n', " | ")),
+        }
+    }
+}
+
+impl Verdict {
+    /// Reads the line; `None` for a line that is something else.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let [how, name, seconds, wrong] = line.splitn(4, '\t').collect::<Vec<_>>()[..] else { return None };
+        let wrong = match how {
+            OK => None,
+            FAILED => Some(wrong.to_owned()),
+            _ => return None,
+        };
+        Some(Self { name: name.to_owned(), wrong, seconds: seconds.parse().ok()? })
+    }
+}
+
+/// Runs the tests of the boot named first, those named after it or all.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((boot, names)) = arguments.split_first() else {
+        eprintln!("usage: guest BOOT [TEST...]");
+        return ExitCode::from(64);
+    };
+    let Some(boot) = boots::ALL.iter().find(|known| known.name == boot) else {
+        eprintln!("no boot is called {boot}");
+        return ExitCode::from(64);
+    };
+    let mut status = ExitCode::SUCCESS;
+    for test in boot.tests.iter().filter(|test| names.is_empty() || names.iter().any(|name| name == test.name)) {
+        let begin = Instant::now();
+        // A test that panics has failed, and the next one runs.
+        let answer = std::panic::catch_unwind(test.run).unwrap_or_else(|_| bail!("it panicked: see above"));
+        let wrong = answer.err().map(|error| format!("{error:#}"));
+        if wrong.is_some() {
+            status = ExitCode::FAILURE;
+        }
+        println!("{}", Verdict { name: test.name.to_owned(), wrong, seconds: begin.elapsed().as_secs_f64() });
+    }
+    status
+}
+
+/// Runs punctual with these arguments, split at spaces.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn punctual(arguments: &str) -> Result<Output> {
+    run(&format!("{} {arguments}", lab::initramfs::PUNCTUAL))
+}
+
+/// Runs a command, split at spaces.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn run(command: &str) -> Result<Output> {
+    let mut words = command.split_whitespace();
+    let program = words.next().context("there is no command")?;
+    Command::new(program).args(words).output().with_context(|| format!("cannot run {program}"))
+}
+
+/// What a command printed, if it ended with this status.
+///
+/// # Errors
+/// When it ended otherwise; the error has what it said.
+pub fn expect(status: i32, output: &Output) -> Result<String> {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.code() == Some(status), "ended with {} where {status} was due: {out} {err}", output.status);
+    Ok(out.into_owned())
+}
+
+/// Runs `punctual measure timer` with these arguments; its record, which also comes back to the host under `name`.
+///
+/// # Errors
+/// When its exit status is not `status`, or the record cannot be read.
+pub fn measure(status: i32, name: &str, arguments: &str) -> Result<Record> {
+    expect(status, &punctual(&format!("measure timer --quiet --record {name} {arguments}"))?)?;
+    recorded(name)
+}
+
+/// The record of this name.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn recorded(name: &str) -> Result<Record> {
+    Ok(record::file::read(Path::new(&format!("{}/{name}.punctual.json", lab::initramfs::OUT)))?)
+}
+
+/// What a file of the kernel says, without white space around it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(path: &str) -> Result<String> {
+    Ok(fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?.trim().to_owned())
+}
+
+/// Writes to a file of the kernel.
+///
+/// # Errors
+/// What the kernel answered.
+pub fn write(path: &str, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {text} to {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_one_line_that_can_be_read_again() {
+        let good = Verdict { name: "a::b".to_owned(), wrong: None, seconds: 1.5 };
+        let bad = Verdict { wrong: Some("it\tis\nlate".to_owned()), ..good.clone() };
+        assert_eq!(Verdict::parse(&good.to_string()), Some(good));
+        assert_eq!(Verdict::parse(&bad.to_string()).unwrap().wrong.unwrap(), "it\tis | late");
+        assert_eq!(Verdict::parse("progress"), None);
+    }
+}

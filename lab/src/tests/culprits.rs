@@ -1,0 +1,95 @@
+//! Culprits that we make ourselves: the right one is named, with its time.
+//!
+//! Each test makes delays while `punctual measure timer` runs, and then looks into the record. Times are asserted, so
+//! these tests run in virtual time.
+
+mod delays;
+
+use std::{thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use record::{CauseKind, Culprit, Why};
+use rustix::process::Signal;
+use sys::{clock::Clock, sched::Policy};
+
+use delays::{Delay, Expected, Measuring, adds_up, at_irregular_times, hold, judge, signal_to, spin};
+
+fn is_thread(culprit: &Culprit, name: &str, why: Why) -> bool {
+    culprit.cause.kind == CauseKind::Thread && culprit.cause.name == name && culprit.cause.why == Some(why)
+}
+
+/// A real-time thread of higher priority.
+pub fn a_thread_above_the_probe() -> Result<()> {
+    let measuring = Measuring::start("thread", "--policy fifo:80")?;
+    let delays = at_irregular_times("intruder", Policy::Fifo(90), |length_ns| Ok(spin(length_ns)))?;
+    let is = |culprit: &Culprit| is_thread(culprit, "intruder", Why::HigherPriority);
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+}
+
+/// A section with interrupts off.
+pub fn interrupts_off() -> Result<()> {
+    let measuring = Measuring::start("irqs", "--policy fifo:80")?;
+    let delays = hold("irqs")?;
+    let is = |culprit: &Culprit| culprit.cause.kind == CauseKind::LateInterrupt && culprit.cause.name == "holder";
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+}
+
+/// A section with preemption off.
+pub fn preemption_off() -> Result<()> {
+    let measuring = Measuring::start("preempt", "--policy fifo:80")?;
+    let delays = hold("preempt")?;
+    let is = |culprit: &Culprit| is_thread(culprit, "holder", Why::PreemptionOff);
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+}
+
+/// The handler of a named interrupt.
+pub fn an_interrupt_handler() -> Result<()> {
+    let measuring = Measuring::start("hardirq", "--policy fifo:80")?;
+    let delays = hold("hardirq")?;
+    let is = |culprit: &Culprit| culprit.cause.kind == CauseKind::Interrupt && culprit.cause.name == "hold-source";
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+}
+
+/// An interrupt's thread at priority 50, above a probe at 40.
+pub fn an_interrupt_thread() -> Result<()> {
+    let measuring = Measuring::start("irqthread", "--policy fifo:40")?;
+    let delays = hold("thread")?;
+    let is = |culprit: &Culprit| {
+        culprit.cause.kind == CauseKind::Thread
+            && culprit.cause.name.contains("hold")
+            && culprit.cause.priority == Some(49)
+            && culprit.cause.why == Some(Why::HigherPriority)
+    };
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: true })
+}
+
+/// SIGSTOP.
+pub fn a_stop_signal() -> Result<()> {
+    let measuring = Measuring::start("stop", "--policy fifo:80")?;
+    let pid = measuring.pid();
+    let delays = at_irregular_times("stopper", Policy::Fifo(90), move |length_ns| {
+        let begin_ns = Clock::Monotonic.now_ns();
+        signal_to(pid, Signal::STOP)?;
+        thread::sleep(Duration::from_nanos(length_ns as u64));
+        signal_to(pid, Signal::CONT)?;
+        Ok(Delay { begin_ns, end_ns: Clock::Monotonic.now_ns() })
+    })?;
+    let is = |culprit: &Culprit| culprit.cause.kind == CauseKind::Stopped && culprit.cause.name == "SIGSTOP";
+    judge(&measuring.end()?, &delays, &Expected { is: &is, timed: false })
+}
+
+/// Without delays, none of the culprits of the other tests is named.
+pub fn nobody_is_blamed_at_rest() -> Result<()> {
+    let measuring = Measuring::start("rest", "--policy fifo:80 --threshold 20us")?;
+    thread::sleep(Duration::from_secs(10));
+    let record = measuring.end()?;
+    for spike in record.series.iter().flat_map(|series| &series.spikes) {
+        adds_up(spike)?;
+        let named = spike.culprits.iter().find(|culprit| {
+            ["intruder", "holder", "hold-source"].contains(&culprit.cause.name.as_str())
+                || culprit.cause.kind == CauseKind::Stopped
+        });
+        ensure!(named.is_none(), "{named:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The kernel is seen for what it is.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::inside::{expect, punctual};
+
+/// What `punctual machine --json` says.
+pub(super) fn machine() -> Result<Value> {
+    let told = expect(0, &punctual("machine --json")?)?;
+    serde_json::from_str(&told).context("it is not JSON")
+}
+
+/// The finding of this name.
+pub(super) fn finding<'a>(machine: &'a Value, id: &str) -> Result<&'a Value> {
+    let findings = machine["findings"].as_array().context("there are no findings")?;
+    findings.iter().find(|finding| finding["id"] == id).with_context(|| format!("no finding {id}"))
+}
+
+/// A PREEMPT_RT kernel is recognised as one.
+pub fn is_preempt_rt() -> Result<()> {
+    let machine = machine()?;
+    let preempt = &machine["machine"]["preempt"];
+    ensure!(preempt == "PREEMPT_RT", "preempt is {preempt}");
+    let state = &finding(&machine, "kernel.preempt")?["state"];
+    ensure!(state == "ok", "kernel.preempt is {state}");
+    Ok(())
+}
