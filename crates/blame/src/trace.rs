@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`tracefs`] | where the kernel's trace is |
 //! | [`instance`] | a private instance of it: what is traced, drained ring by ring |
+//! | [`ring`] | the pages of one CPU, and where events are missing |
 //! | [`wanted`] | which events are traced |
 //! | [`format`](mod@format) | the kernel's own description of its records |
 //! | [`page`] | a page of a ring: records and their times |
@@ -12,15 +13,19 @@
 
 pub mod decode;
 pub mod error;
+mod folder;
 pub mod format;
 pub mod instance;
 pub mod page;
+pub mod ring;
 pub mod symbols;
 pub mod tracefs;
 pub mod wanted;
 
 pub use decode::Decoder;
 pub use error::TraceError;
-pub use instance::{Drained, Gap, Instance, Settings, remove_leftovers};
+pub use folder::remove_leftovers;
+pub use instance::{Instance, Settings};
+pub use ring::{Drained, Gap};
 pub use symbols::Symbols;
 pub use tracefs::Tracefs;

@@ -1,16 +1,12 @@
 //! A private instance of the kernel's trace: rings of its own, and nothing of the global trace touched.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, ErrorKind, Read},
+    fs::{File, OpenOptions},
+    io::{ErrorKind, Read},
+    mem,
     os::unix::fs::{FileExt, OpenOptionsExt},
-    path::{Path, PathBuf},
-    sync::{
-        OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    thread,
-    time::Duration,
+    path::Path,
+    sync::OnceLock,
 };
 
 use rustix::{fs::OFlags, io::Errno};
@@ -19,8 +15,9 @@ use sys::clock::Clock;
 use super::{
     decode::{Decoder, Kernel},
     error::TraceError,
+    folder::Folder,
     format::{Format, PageLayout},
-    page::{Lost, Page},
+    ring::{Drained, Gap, Progress},
     symbols::{Symbols, strings},
     tracefs::Tracefs,
     wanted::WANTED,
@@ -57,43 +54,11 @@ pub struct Instance {
 /// The ring of one CPU.
 #[derive(Debug)]
 struct Ring {
-    cpu: u32,
     pages: File,
     stats: File,
-    /// The time up to which it was read, ns.
-    read_to_ns: u64,
-    /// Events lost so far.
-    lost: u64,
+    progress: Progress,
     /// A time in which nothing was traced, not yet told.
     untold: Option<Gap>,
-}
-
-/// What [`Instance::drain`] found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Drained {
-    /// Events that the kernel overwrote or dropped before they could be read.
-    pub lost_events: u64,
-    /// Where they are missing, oldest first.
-    pub gaps: Vec<Gap>,
-}
-
-/// A time in which events may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// The last event before it, or when the trace was turned off, ns on CLOCK_MONOTONIC; 0 before the first.
-    pub from_ns: u64,
-    /// The first event after it, or when the trace was turned on, ns on CLOCK_MONOTONIC.
-    pub to_ns: u64,
-    /// How many are missing, as far as the kernel tells.
-    pub lost: u64,
-}
-
-impl Drained {
-    /// Whether every event between these times (ns on CLOCK_MONOTONIC) is there.
-    #[must_use]
-    pub fn is_whole(&self, from_ns: u64, to_ns: u64) -> bool {
-        !self.gaps.iter().any(|gap| gap.from_ns < to_ns && from_ns < gap.to_ns)
-    }
 }
 
 impl Instance {
@@ -134,7 +99,7 @@ impl Instance {
 
     /// The CPUs that are traced, in ascending order.
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.rings.iter().map(|ring| ring.cpu)
+        self.rings.iter().map(|ring| ring.progress.cpu)
     }
 
     /// Turns the trace on or off. What was traced stays in the rings.
@@ -143,15 +108,15 @@ impl Instance {
     /// The kernel refuses it.
     pub fn set_on(&mut self, on: bool) -> Result<(), TraceError> {
         let refused = |error| TraceError::of("tracing_on", error);
-        let now_ns = Clock::Monotonic.now_ns().unsigned_abs();
+        let off_ns = now_ns();
         self.switch.write_all_at(if on { b"1" } else { b"0" }, 0).map_err(refused)?;
         match (on, self.off_since_ns) {
             (true, Some(from_ns)) => {
-                let to_ns = Clock::Monotonic.now_ns().unsigned_abs();
+                let to_ns = now_ns();
                 self.rings.iter_mut().for_each(|ring| ring.was_off(from_ns, to_ns));
                 self.off_since_ns = None;
             }
-            (false, None) => self.off_since_ns = Some(now_ns),
+            (false, None) => self.off_since_ns = Some(off_ns),
             _ => {}
         }
         Ok(())
@@ -171,26 +136,16 @@ impl Instance {
     /// # Errors
     /// The CPU is not traced, or the kernel refuses to read.
     pub fn drain(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, TraceError> {
-        let ring = self.rings.iter_mut().find(|ring| ring.cpu == cpu).ok_or(TraceError::NoCpu { cpu })?;
+        let ring = self.rings.iter_mut().find(|ring| ring.progress.cpu == cpu).ok_or(TraceError::NoCpu { cpu })?;
         let mut drained = Drained { lost_events: 0, gaps: ring.untold.take().into_iter().collect() };
         // What is written meanwhile is left for the next time: a CPU may be faster than we are.
-        let until_ns = Clock::Monotonic.now_ns().unsigned_abs();
-        while ring.read_to_ns < until_ns {
-            let Some(bytes) = ring.next_page(&mut self.page)? else { break };
-            let Some(page) = Page::parse(bytes, &self.layout) else {
-                drained.add(ring.gap(Lost::Some, until_ns));
-                break;
-            };
-            let mut records = page.records();
-            let first = records.clone().next();
-            if page.lost() != Lost::Nothing {
-                drained.add(ring.gap(page.lost(), first.map_or(page.start_ns(), |record| record.at_ns)));
-            }
-            events.extend(records.by_ref().filter_map(|record| self.decoder.event(cpu, record.at_ns, record.data)));
-            ring.read_to_ns = ring.read_to_ns.max(records.at_ns());
-            if records.is_broken() {
-                drained.add(ring.gap(Lost::Some, until_ns));
-            }
+        let until_ns = now_ns();
+        while ring.progress.read_to_ns < until_ns {
+            let Some(page) = ring.next_page(&mut self.page)? else { break };
+            ring.progress.read(page, &self.layout, &mut self.decoder, events, &mut drained);
+        }
+        if mem::take(&mut ring.progress.uncounted) {
+            ring.count_losses(&mut drained);
         }
         Ok(drained)
     }
@@ -215,13 +170,6 @@ impl Drop for Instance {
     }
 }
 
-impl Drained {
-    fn add(&mut self, gap: Gap) {
-        self.lost_events += gap.lost;
-        self.gaps.push(gap);
-    }
-}
-
 impl Ring {
     fn open(folder: &Folder, cpu: u32) -> Result<Self, TraceError> {
         let open = |name: &str| {
@@ -230,7 +178,7 @@ impl Ring {
             let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.at.path(&part));
             file.map_err(|error| TraceError::of(part, error))
         };
-        Ok(Self { cpu, pages: open("trace_pipe_raw")?, stats: open("stats")?, read_to_ns: 0, lost: 0, untold: None })
+        Ok(Self { pages: open("trace_pipe_raw")?, stats: open("stats")?, progress: Progress::new(cpu), untold: None })
     }
 
     /// The next page, or what of it is written; `None` when the ring is empty.
@@ -246,15 +194,14 @@ impl Ring {
         }
     }
 
-    /// Events are missing from the last one that was read up to `to_ns`.
-    fn gap(&mut self, lost: Lost, to_ns: u64) -> Gap {
-        let lost = match lost {
-            Lost::Count(count) => count,
-            // The kernel's own sum says more than the page.
-            Lost::Some | Lost::Nothing => self.overwritten().saturating_sub(self.lost),
-        };
-        self.lost += lost;
-        Gap { from_ns: self.read_to_ns.min(to_ns), to_ns, lost }
+    /// Where pages tell losses without their number, the kernel's own sum tells it.
+    fn count_losses(&mut self, drained: &mut Drained) {
+        let more = self.overwritten().saturating_sub(self.progress.lost);
+        self.progress.lost += more;
+        drained.lost_events += more;
+        if let Some(last) = drained.gaps.last_mut() {
+            last.lost += more;
+        }
     }
 
     /// All events that the kernel overwrote in this ring.
@@ -345,67 +292,17 @@ fn enable_events(folder: &Folder, deep: bool, decoder: &mut Decoder) -> Result<V
     Ok(on)
 }
 
-/// An instance's folder, removed when dropped.
-#[derive(Debug)]
-struct Folder {
-    tracefs: Tracefs,
-    at: Tracefs,
-    path: PathBuf,
+fn now_ns() -> u64 {
+    Clock::Monotonic.now_ns().unsigned_abs()
 }
 
-/// Instances of this process so far; each has a name of its own.
-static CREATED: AtomicU32 = AtomicU32::new(0);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const PREFIX: &str = "punctual";
-
-impl Folder {
-    fn create(tracefs: &Tracefs) -> Result<Self, TraceError> {
-        let pid = std::process::id();
-        let started = start_time(pid).ok_or_else(|| TraceError::Missing { what: "/proc/self/stat".to_owned() })?;
-        let number = CREATED.fetch_add(1, Ordering::Relaxed);
-        let path = tracefs.path(format!("instances/{PREFIX}-{pid}-{started}-{number}"));
-        fs::create_dir(&path).map_err(|error| TraceError::of("instances", error))?;
-        // `Tracefs` keeps a private mount alive; the folder of an instance has the same files as the whole.
-        Ok(Self { tracefs: tracefs.clone(), at: Tracefs::at(&path), path })
+    #[test]
+    fn a_mask_has_the_highest_cpus_first() {
+        assert_eq!(mask(&[0, 3]), "00000009");
+        assert_eq!(mask(&[1, 33, 64]), "00000001,00000002,00000002");
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Another thread may still have a part of it open; a later run removes what stays then.
-        let _ = remove(&self.path);
-    }
-}
-
-/// The kernel refuses to remove an instance while anyone has a file of it open.
-fn remove(path: &Path) -> io::Result<()> {
-    const TRIES: u32 = 50;
-    for _ in 1..TRIES {
-        match fs::remove_dir(path) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => thread::sleep(Duration::from_millis(4)),
-            done => return done,
-        }
-    }
-    fs::remove_dir(path)
-}
-
-/// Removes the instances of earlier runs that could not do it themselves; those of living processes stay.
-/// How many were removed.
-pub fn remove_leftovers(tracefs: &Tracefs) -> usize {
-    let names = tracefs.list("instances");
-    let left = names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
-    left.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
-}
-
-/// Process and its start time in the name of an instance of ours.
-fn owner(name: &str) -> Option<(u32, u64)> {
-    let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('-')?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// When a process started, in clock ticks since boot; with it, a process id that is used again can be told apart.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command's name, in brackets, may hold anything.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
