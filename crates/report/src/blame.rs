@@ -3,6 +3,8 @@
 use analysis::format_ns;
 use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Why};
 
+use crate::remedy::advice_and_command;
+
 /// A spike with its number: 1 is the worst of the run, as `punctual blame RECORD --around N` counts them.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
@@ -194,15 +196,6 @@ fn cost_in_words(cost: &BlameCost) -> String {
         ..=0 => format!("Looking cost nothing that shows ({medians})"),
         more_ns => format!("Looking cost {} a wake-up ({medians})", format_ns(more_ns)),
     }
-}
-
-/// A remedy as advice and the command that it ends with; either may be empty.
-pub(crate) fn advice_and_command(remedy: &str) -> (&str, &str) {
-    let Some((before, command)) = remedy.trim_end_matches('.').strip_suffix('`').and_then(|r| r.rsplit_once('`'))
-    else {
-        return (remedy, "");
-    };
-    (before.trim_end(), command)
 }
 
 /// An unsigned time as text.

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | [`verdict`] | headline, figures that stand out, ladder of uses |
 //! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
+//! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
+mod blame;
 mod facts;
 mod figure;
 mod histogram;
@@ -20,10 +22,12 @@ mod svg;
 mod text;
 mod timeline;
 mod verdict;
+mod waterfall;
 
 use askama::Template;
 use record::Record;
 
+use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
 use figure::{Figure, Table};
 use lines::{Group, Line};
@@ -47,6 +51,7 @@ struct Page<'a> {
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
+    blamed: Option<Blamed>,
     lines: &'a [Line<'a>],
     groups: Vec<Group<'a>>,
     summary: Table,
@@ -84,6 +89,7 @@ pub fn render(record: &Record) -> String {
         more_uses,
         summary: facts::summary(&lines),
         charts: [histogram::figure(&lines), percentiles::figure(&lines, &limits), timeline::maxima(record, &lines)],
+        blamed: blame::section(record, &lines),
         spikes: timeline::spikes(record, &lines, WORST),
         phases: facts::phases(record),
         machine: facts::machine(&record.machine),

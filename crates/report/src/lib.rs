@@ -5,6 +5,7 @@
 pub mod blame;
 pub mod html;
 pub mod live;
+mod remedy;
 pub mod style;
 pub mod terminal;
 mod timeline;

@@ -58,6 +58,7 @@
   const parse = (path) => ({
     path,
     name: path.dataset.n,
+    culprits: "c" in path.dataset ? path.dataset.c.split(" ") : [],
     end: "end" in path.dataset ? Number(path.dataset.end) : Infinity,
     points: path.dataset.p.split(" ").map((point) => {
       const [x, y] = point.split(":");
@@ -92,12 +93,18 @@
   const dots = (series, x, y, scale) => {
     let best = null, nearest = 14 ** 2;
     for (const one of series) {
-      for (const [at, value] of one.points) {
+      for (const [n, [at, value]] of one.points.entries()) {
         const apart = ((at - x) / scale.x) ** 2 + ((Math.log10(Math.max(value, 1)) - y) / scale.y) ** 2;
-        if (apart < nearest) [best, nearest] = [[one, value, at], apart];
+        if (apart < nearest) [best, nearest] = [[one, value, at, one.culprits[n]], apart];
       }
     }
     return best ? [`at ${best[2].toFixed(3)} s`, [best], time] : ["", [], time];
+  };
+
+  // A row a stretch, from the top down.
+  const stretches = (series, x, y) => {
+    const one = series[Math.floor(series.length - y)];
+    return one ? [one.path.dataset.h, [[one, one.points[0][1]]], time] : ["", [], time];
   };
 
   for (const svg of all("svg.chart")) {
@@ -106,7 +113,8 @@
     const [y0, y1, bottom, top] = svg.dataset.y.split(" ").map(Number);
     const scale = { x: (x1 - x0) / (right - left), y: (y1 - y0) / (bottom - top) };
     const look = "bins" in svg.dataset ? bins : "nines" in svg.dataset ? steps(nines)
-      : "dots" in svg.dataset ? dots : steps((s) => `at ${clock(s)}`);
+      : "dots" in svg.dataset ? dots : "stretches" in svg.dataset ? stretches : steps((s) => `at ${clock(s)}`);
+    const culprits = JSON.parse(svg.dataset.culprits || "[]"), free = look === dots || look === stretches;
     const read = make("div", "read");
     const cursor = document.createElementNS(svg.namespaceURI, "path");
     read.hidden = true;
@@ -131,14 +139,16 @@
         row.insertCell().textContent = format(value);
       }
       read.replaceChildren(make("b", "", heading), table);
+      const culprit = culprits[rows[0][3]];
+      if (culprit) read.append(make("span", "soft", culprit));
       if (rows.length > 10) read.append(make("span", "soft", `and ${rows.length - 10} more`));
       read.hidden = false;
-      cursor.setAttribute("d", look === dots ? "" : `M${px} ${top}V${bottom}`);
+      cursor.setAttribute("d", free ? "" : `M${px} ${top}V${bottom}`);
       const to = svg.getScreenCTM(), box = stage.getBoundingClientRect();
       const x = to.a * px + to.e - box.left + stage.scrollLeft;
       const flip = x - stage.scrollLeft > box.width / 2;
       read.style.left = `${flip ? x - read.offsetWidth - 14 : x + 14}px`;
-      read.style.top = `${Math.max(0, to.d * (look === dots ? py : top + 30))}px`;
+      read.style.top = `${Math.max(0, to.d * (free ? py : top + 30))}px`;
     };
     const follow = (event) => {
       const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
@@ -150,7 +160,7 @@
 
     // The arrow keys move the read-out, Escape puts it away.
     let place = (left + right) / 2;
-    if (look !== dots) svg.setAttribute("tabindex", "0");
+    if (!free) svg.setAttribute("tabindex", "0");
     svg.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -6, ArrowRight: 6 }[event.key];
       if (event.key === "Escape") hide();

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt::Write};
 
 use analysis::{format_duration, format_ns};
-use record::{Maxima, Record, Spike};
+use record::{Cause, Maxima, Record, Spike};
 
 use super::{
     figure::{Figure, Row, Table},
@@ -11,6 +11,7 @@ use super::{
     svg::{self, Axis, Frame, Path, number},
     text,
 };
+use crate::blame::main_culprit;
 
 const HEIGHT: f64 = 330.0;
 const BOTTOM: f64 = 276.0;
@@ -51,7 +52,7 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let x = run_axis(record, lines);
     let values = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| s.lateness_ns)).chain([threshold_ns]);
     let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
-    let (dots, drawn) = dots(lines, x, y);
+    let (dots, drawn, names) = dots(lines, x, y);
 
     let mut lead = format!("{} above the threshold of {}.", text::counted(total, "wake-up"), format_ns(threshold_ns));
     if (kept as u64) < total {
@@ -68,7 +69,8 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
         let mut body = phases(record, lines, x);
         let _ = write!(body, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
         body.push_str(&dots);
-        frame("spikes", "Spikes over time", "data-time data-dots", x, y).draw(&body)
+        let data = format!("data-time data-dots{}", names.attribute());
+        frame("spikes", "Spikes over time", &data, x, y).draw(&body)
     };
     Figure { id: "spikes", title: "Spikes", lead, svg, table: worst_table(lines, worst) }
 }
@@ -87,7 +89,7 @@ fn frame<'a>(id: &'a str, title: &'a str, data: &'a str, x: Axis, y: Axis) -> Fr
 }
 
 /// The whole run, in seconds.
-fn run_axis(record: &Record, lines: &[Line]) -> Axis {
+pub fn run_axis(record: &Record, lines: &[Line]) -> Axis {
     let of_phases = record.phases.iter().map(|p| (p.start_ns as f64 + p.duration_ns as f64) / 1e9);
     let windows_s = |l: &Line| l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima);
     let of_maxima = lines.iter().map(|l| (l.start_s + windows_s(l)).min(l.end_s));
@@ -168,28 +170,54 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
     );
 }
 
-/// A dot a spike, those of a series that would hide one another drawn once; and how many were drawn.
-fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize) {
+/// The names of main culprits, each once.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    /// The number of a spike's main culprit; -1 where there is none.
+    fn of(&mut self, spike: &Spike) -> i64 {
+        let Some(culprit) = spike.culprits.first() else { return -1 };
+        let name = culprit.cause.title();
+        let at = self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.0.push(name);
+            self.0.len() - 1
+        });
+        at as i64
+    }
+
+    /// The names as an attribute for the script; empty where there are none.
+    fn attribute(&self) -> String {
+        let json = serde_json::Value::from(self.0.clone()).to_string();
+        if self.0.is_empty() { String::new() } else { format!(" data-culprits=\"{}\"", svg::escape(&json)) }
+    }
+}
+
+/// A dot a spike, those of a series that would hide one another drawn once; how many were drawn; and their culprits.
+fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
+    let mut names = Names::default();
     let all = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |spike| (line, spike)));
     let mut worst_first: Vec<_> = all.collect();
     worst_first.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
     let mut taken = HashSet::new();
-    let mut by_line = vec![(Path::default(), String::new()); lines.len()];
+    let mut by_line = vec![(Path::default(), String::new(), String::new()); lines.len()];
     for (line, spike) in worst_first {
         let at_s = line.start_s + spike.at_ns as f64 / 1e9;
         let (px, py) = (x.at(at_s), y.at(svg::decades(spike.lateness_ns as f64, y.lo)));
         if taken.len() == DOTS || !taken.insert((line.index, (px / 2.0) as i32, (py / 2.0) as i32)) {
             continue;
         }
-        let (path, points) = &mut by_line[line.index];
+        let (path, points, culprits) = &mut by_line[line.index];
         path.move_to(px, py).raw(line.marker());
         let _ = write!(points, "{at_s:.3}:{} ", spike.lateness_ns);
+        let _ = write!(culprits, "{} ", names.of(spike));
     }
     let mut out = String::new();
-    for (line, (path, points)) in lines.iter().zip(&by_line).filter(|(_, (path, _))| !path.is_empty()) {
+    for (line, (path, points, culprits)) in lines.iter().zip(&by_line).filter(|(_, of)| !of.0.is_empty()) {
+        let culprits = if names.0.is_empty() { String::new() } else { format!(" data-c=\"{}\"", culprits.trim_end()) };
         let _ = write!(
             out,
-            "<path class=\"dots {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" d=\"{}\"/>",
+            "<path class=\"dots {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\"{culprits} d=\"{}\"/>",
             line.class(),
             line.index,
             svg::escape(&line.name),
@@ -197,7 +225,7 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize) {
             path.d()
         );
     }
-    (out, taken.len())
+    (out, taken.len(), names)
 }
 
 fn maxima_table(lines: &[Line]) -> Table {
@@ -231,13 +259,13 @@ fn worst_table(lines: &[Line], worst: usize) -> Table {
             format!("{:.3} s", line.start_s + at_s),
         ];
         if blamed {
-            cells.push(spike.culprits.iter().map(|culprit| culprit.cause.title()).collect::<Vec<_>>().join("; "));
+            cells.push(main_culprit(spike, Cause::title).unwrap_or_else(|| "-".to_owned()));
         }
         Row { swatch: line.swatch(), cells }
     };
     let mut head = vec!["series", "lateness", "in its phase", "in the run"];
     if blamed {
-        head.push("what ran instead");
+        head.push("main culprit and its share");
     }
     Table {
         caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),

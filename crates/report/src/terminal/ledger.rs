@@ -6,9 +6,8 @@ use record::{Account, Blame, BlameMode, Cause, Record};
 use super::cell;
 use super::page::{Note, Page};
 use super::table::Table;
-use crate::blame::{
-    self, Ranked, advice_and_command, ledger_total_ns, main_culprit, percent, plainly, strikes, total_spikes, unsigned,
-};
+use crate::blame::{self, Ranked, ledger_total_ns, main_culprit, percent, plainly, strikes, total_spikes, unsigned};
+use crate::remedy::advice_and_command;
 use crate::style::Ink;
 
 /// How much of a ledger is shown.

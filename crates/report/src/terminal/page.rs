@@ -3,6 +3,7 @@
 use textwrap::core::display_width;
 
 use super::table::Table;
+use crate::remedy::is_command;
 use crate::style::{Ink, Spans, Style, clean};
 
 /// Indentation of everything below a heading.
@@ -231,11 +232,6 @@ fn glued(text: &str) -> String {
     }
     out.remove(0);
     out
-}
-
-/// Whether a remedy is for the shell, told by its first word, or advice in words.
-fn is_command(remedy: &str) -> bool {
-    ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&remedy.split(' ').next().unwrap_or_default())
 }
 
 /// Breaks a shell command at blanks outside quotes, each line but the last ending in ` \`.

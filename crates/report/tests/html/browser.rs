@@ -56,7 +56,7 @@ fn dom(html: &str, script: &str) -> String {
 const HOVER: &str = "for (const svg of document.querySelectorAll('svg.chart')) {
     const [, , left, right] = svg.dataset.x.split(' ').map(Number), [, , bottom, top] = svg.dataset.y.split(' ').map(Number);
     const said = [];
-    for (let px = left + 1; px < right; px += 1) for (const py of svg.dataset.chart === 'spikes' ? [top + 60, top + 120] : [top + 50]) {
+    for (let px = left + 1; px < right; px += 1) for (const py of svg.dataset.chart.startsWith('spike') ? [top + 60, top + 90, top + 120] : [top + 50]) {
         const at = new DOMPoint(px, py).matrixTransform(svg.getScreenCTM());
         svg.dispatchEvent(new PointerEvent('pointermove', { clientX: at.x, clientY: at.y }));
         const read = svg.parentElement.querySelector('.read');
@@ -110,6 +110,14 @@ fn percentile_of(read: &str, name: &str) -> Option<(f64, f64)> {
 }
 
 #[test]
+fn a_read_out_names_the_culprit() {
+    let dom = dom(&render(&sample::typical()), HOVER);
+    assert!(said(&dom, "spikes").contains("i915"), "of a dot: {}", said(&dom, "spikes"));
+    let stretch = said(&dom, "spike-1");
+    assert!(stretch.contains("after the deadline, 9") && stretch.contains("with preemption off (pid "), "{stretch}");
+}
+
+#[test]
 fn a_click_in_the_key_hides_a_series_in_all_charts() {
     let script = "document.querySelector('.each [data-s=\"3\"] button').click();
         document.documentElement.dataset.hidden = document.querySelectorAll('.chart .off').length;
@@ -147,8 +155,15 @@ fn screen_and_paper_can_be_had() {
     chromium(dir.path(), &render(&record), &["--no-pdf-header-footer", &format!("--print-to-pdf={}", pdf.display())]);
     let (text, _) = run("pdftotext", "poppler-utils", &["-layout", &pdf.display().to_string(), "-"]);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for expected in ["The ladder of uses", "1 ms control loop", "Lateness by percentile", "99.9 %", "sudo apt install"]
-    {
+    for expected in [
+        "The ladder of uses",
+        "1 ms control loop",
+        "Lateness by percentile",
+        "99.9 %",
+        "sudo apt install",
+        "Who made the spikes",
+        "i915 interrupt thread",
+    ] {
         assert!(words.contains(expected), "{expected} on paper");
     }
 }

@@ -1,9 +1,11 @@
 //! Records as a run would write them, made of a few known causes instead of a machine.
 
 use record::{
-    Cause, CauseKind, Caveat, Culprit, Finding, FindingState, Granted, LoadProof, Machine, Maxima, Phase, Record,
-    SCHEMA, Scenario, Series, Setting, Spike, State, Tool, Validity,
+    Caveat, Finding, FindingState, Granted, LoadProof, Machine, Maxima, Phase, Record, SCHEMA, Scenario, Series,
+    Setting, Spike, State, Tool, Validity,
 };
+
+use crate::blamed::{self, FIRMWARE_EVERY_NS};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const PERIOD_NS: u64 = 1_000_000;
@@ -39,21 +41,21 @@ pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seco
     };
     let mut late = Vec::new();
     let mut sum = 0.0;
-    let mut at_ns = 0;
+    let (mut at_ns, mut next_firmware_ns) = (0, FIRMWARE_EVERY_NS);
     while at_ns < seconds * SECOND_NS {
         let body = typical_ns * (dice.normal() * 0.22).exp();
         let tail = if dice.roll() < 0.02 { typical_ns * (1.0 + 9.0 * dice.roll().powi(3)) } else { 0.0 };
         let stall = if dice.roll() * 1000.0 < stalls_a_second { 60_000.0 * (dice.roll() * 3.1).exp() } else { 0.0 };
-        let lateness_ns = (body + tail + stall) as i64;
+        let firmware = if at_ns >= next_firmware_ns { 212_000.0 + 9_000.0 * dice.roll() } else { 0.0 };
+        next_firmware_ns += if firmware > 0.0 { FIRMWARE_EVERY_NS } else { 0 };
+        let lateness_ns = (body + tail + stall + firmware) as i64;
         out.raw.record(lateness_ns);
         out.maxima.take_in(at_ns, lateness_ns);
         sum += lateness_ns as f64;
         out.samples += 1;
         out.missed += lateness_ns as u64 / PERIOD_NS;
         if lateness_ns > THRESHOLD_NS {
-            let name = ["kworker/1:2-events", "irq/24-nvme0q1", "ksoftirqd/1"][at_ns as usize / 7_000_000 % 3];
-            let culprits = vec![Culprit { cause: Cause::new(CauseKind::Thread, name), ns: lateness_ns as u64 }];
-            out.spikes.push(Spike { lateness_ns, at_ns, culprits, ..Spike::default() });
+            out.spikes.push(Spike { lateness_ns, at_ns, ..Spike::default() });
         }
         if lateness_ns as u64 >= PERIOD_NS {
             late.push(lateness_ns);
@@ -95,10 +97,10 @@ pub fn typical() -> Record {
         },
     ];
     record.caveats = vec![Caveat {
-        kind: "virtual".into(),
-        text: "This machine is a guest: a late wake-up may be the host's doing, and no setting in here can mend it."
-            .into(),
+        kind: "firmware".into(),
+        text: "Firmware stopped all CPUs a few times: no setting of the kernel can mend it.".into(),
     }];
+    blamed::blame(&mut record);
     record.series[3].notes = vec!["a guard lowered the priority of the load switch for 50 ms".into()];
     judge(&mut record);
     record
@@ -216,7 +218,7 @@ fn machine() -> Machine {
         hostname: some("bench-07"),
         arch: some("x86_64"),
         os: some("Debian GNU/Linux 13 (trixie)"),
-        kernel: some("6.12.43-rt-amd64"),
+        kernel: some("6.12.43-amd64"),
         kernel_build: some("#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1"),
         preempt: some("voluntary"),
         cmdline: some("BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet"),
@@ -229,7 +231,7 @@ fn machine() -> Machine {
         governor: some("powersave"),
         idle_states: some("C1 2us, C1E 10us, C6 85us"),
         mitigations: vec!["spectre_v2: Mitigation: Retpolines".into(), "meltdown: Mitigation: PTI".into()],
-        hypervisor: some("kvm"),
+        hypervisor: some("none"),
         rt_throttling: some("950000/1000000"),
         ..Machine::default()
     }

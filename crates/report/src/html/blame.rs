@@ -1,0 +1,239 @@
+//! Who made the spikes: the ledger with a bar and a strip of the run for each account, and the worst spikes' time lines.
+
+use std::fmt::Write;
+
+use analysis::format_ns;
+use record::{Account, Blame, BlameMode, Cause, Evidence, Record};
+
+use super::{
+    lines::Line,
+    svg::{self, Axis, Path, number},
+    text,
+    waterfall::{self, Waterfall},
+};
+use crate::blame::{self, Ranked, Remark, ledger_total_ns, main_culprit, percent, plainly, strikes, unsigned};
+use crate::remedy::advice_and_command;
+
+/// Accounts in full; the rest is named in a line.
+const ACCOUNTS: usize = 20;
+/// Spikes with a time line.
+const TIME_LINES: usize = 12;
+/// Accounts with a colour of their own; the others share the last one.
+const COLOURS: usize = 6;
+/// Size of a bar and of a strip.
+const BAR: (f64, f64) = (200.0, 12.0);
+const STRIP: (f64, f64) = (200.0, 26.0);
+
+/// The section.
+pub struct Blamed {
+    /// Who made most of them, in one line; empty when nobody is known.
+    pub headline: String,
+    /// What must be known beside the ledger.
+    pub remarks: Vec<Remark>,
+    /// The accounts, the heaviest first.
+    pub accounts: Vec<AccountView>,
+    /// Causes that are not shown in full, in one sentence; may be empty.
+    pub besides: String,
+    /// The worst spikes.
+    pub spikes: Vec<SpikeView>,
+    /// From what the culprits were found; empty when nothing was looked at.
+    pub from: String,
+}
+
+/// An account as it is shown.
+pub struct AccountView {
+    /// Class for the style sheet: its colour.
+    pub class: String,
+    /// The cause.
+    pub title: String,
+    /// Number, priority and the like, in brackets; may be empty.
+    pub details: String,
+    /// Where and when it struck, and what it is in plain words.
+    pub text: String,
+    /// What to do: trusted HTML.
+    pub advice: String,
+    /// The command that does it; may be empty.
+    pub command: String,
+    /// Spikes, largest, total and share, as text.
+    pub count: String,
+    /// The worst of them.
+    pub worst: String,
+    /// Its part of the lateness of all spikes.
+    pub total: String,
+    /// The same as a share.
+    pub share: String,
+    /// The share as a bar: trusted SVG.
+    pub bar: String,
+    /// When it struck: trusted SVG.
+    pub when: String,
+}
+
+/// A spike with its time line.
+pub struct SpikeView {
+    /// Its number, 1 for the worst.
+    pub number: usize,
+    /// How late.
+    pub late: String,
+    /// Where.
+    pub place: String,
+    /// Its main culprit with its share.
+    pub culprit: String,
+    /// What makes the time line doubtful; may be empty.
+    pub doubt: &'static str,
+    /// The drawing and its table.
+    pub waterfall: Waterfall,
+}
+
+/// The section, where the run looked for culprits, or says why it did not.
+pub fn section(record: &Record, lines: &[Line]) -> Option<Blamed> {
+    let blame = record.blame.as_ref()?;
+    let colours = Colours::of(blame);
+    let ranked = blame::ranked(record);
+    let (makers, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
+    others.extend(makers.iter().skip(ACCOUNTS));
+    let strips = strips(record, lines, blame);
+    let total_ns = ledger_total_ns(blame);
+    let account = |of: &&Account| {
+        let at = colours.position(&of.cause).unwrap_or_default();
+        account(of, colours.class(&of.cause), total_ns, strips.get(at).map_or("", String::as_str))
+    };
+    let traced = ranked.iter().filter(|ranked| !ranked.spike.timeline.is_empty());
+    Some(Blamed {
+        headline: blame::headline(record).unwrap_or_default(),
+        remarks: blame::remarks(blame),
+        accounts: makers.iter().take(ACCOUNTS).map(account).collect(),
+        besides: besides(&others),
+        spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),
+        from: match blame.mode {
+            BlameMode::Off => String::new(),
+            BlameMode::Counters => "Found from counters before and after each spike.".to_owned(),
+            BlameMode::Trace | BlameMode::Deep => {
+                format!("Found from the kernel's trace: {}.", blame.events.join(", "))
+            }
+        },
+    })
+}
+
+/// Which colour a cause has, in the ledger and in the time lines.
+pub struct Colours<'a>(Vec<&'a Cause>);
+
+impl<'a> Colours<'a> {
+    fn of(blame: &'a Blame) -> Self {
+        Self(blame.ledger.iter().map(|account| &account.cause).collect())
+    }
+
+    fn position(&self, cause: &Cause) -> Option<usize> {
+        let same = |known: &&Cause| (known.kind, &known.name, known.why) == (cause.kind, &cause.name, cause.why);
+        self.0.iter().position(same)
+    }
+
+    /// The class for the style sheet.
+    pub fn class(&self, cause: &Cause) -> String {
+        let unexplained = cause.kind == record::CauseKind::Unexplained;
+        format!("h{}", self.position(cause).filter(|_| !unexplained).unwrap_or(COLOURS).min(COLOURS))
+    }
+}
+
+fn account(of: &Account, class: String, total_ns: u64, when: &str) -> AccountView {
+    let title = of.cause.title();
+    let details = of.cause.in_full().strip_prefix(&title).unwrap_or_default().trim().to_owned();
+    let (advice, command) = advice_and_command(&of.remedy);
+    let text = [strikes(of), plainly(&of.cause).to_owned()];
+    AccountView {
+        class,
+        title,
+        details,
+        text: text
+            .iter()
+            .filter(|part| !part.is_empty())
+            .map(|part| text::sentence(part))
+            .collect::<Vec<_>>()
+            .join(" "),
+        advice: text::with_code(advice),
+        command: command.to_owned(),
+        count: text::grouped(of.count),
+        worst: format_ns(of.worst_ns),
+        total: unsigned(of.total_ns),
+        share: percent(of.total_ns, total_ns),
+        bar: bar(of.total_ns as f64 / total_ns.max(1) as f64),
+        when: when.to_owned(),
+    }
+}
+
+fn besides(others: &[&Account]) -> String {
+    let name = |account: &&Account| {
+        let (title, total) = (account.cause.title(), unsigned(account.total_ns));
+        if account.count > 0 {
+            format!("{title} ({total}, {} spikes)", account.count)
+        } else {
+            format!("{title} ({total})")
+        }
+    };
+    let (named, rest) = others.split_at(others.len().min(30));
+    let names: Vec<String> = named.iter().map(name).collect();
+    let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+    if names.is_empty() { String::new() } else { format!("Besides: {}{more}.", names.join(", ")) }
+}
+
+/// A share of the whole as a bar.
+fn bar(share: f64) -> String {
+    let (width, height) = BAR;
+    let (middle, end) = (number(height / 2.0), number(2.0 + share.clamp(0.0, 1.0) * (width - 4.0)));
+    format!(
+        "<svg class=\"bar\" viewBox=\"0 0 {width} {height}\" aria-hidden=\"true\"><path class=\"track\" d=\"M2 {middle}H{}\"/>\
+         <path class=\"part\" d=\"M2 {middle}H{end}\"/></svg>",
+        number(width - 2.0)
+    )
+}
+
+/// For each account of the ledger the run from left to right, a stroke a spike, the later the higher.
+fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
+    let (width, height) = STRIP;
+    let base = height - 2.0;
+    let colours = Colours::of(blame);
+    let all = || lines.iter().flat_map(|line| line.series.spikes.iter().map(move |spike| (line, spike)));
+    let y = svg::lateness_axis(all().map(|(_, spike)| spike.lateness_ns), 10.0, base - 3.0, 1.0);
+    let x = Axis { from: 2.0, to: width - 2.0, ..super::timeline::run_axis(record, lines) };
+    // One stroke a column of a strip, the highest: more would hide one another.
+    let mut columns = vec![vec![None::<i64>; width as usize + 1]; blame.ledger.len()];
+    for (line, spike) in all() {
+        let Some(at) = spike.culprits.first().and_then(|main| colours.position(&main.cause)) else { continue };
+        let column = &mut columns[at][x.at(line.start_s + spike.at_ns as f64 / 1e9) as usize];
+        *column = (*column).max(Some(spike.lateness_ns));
+    }
+    let mut ends = String::new();
+    for phase in &record.phases {
+        let _ = write!(ends, "M{} {}V{}", number(x.at(phase.start_ns as f64 / 1e9)), number(base - 4.0), number(base));
+    }
+    let strip = |columns: Vec<Option<i64>>| {
+        let mut strokes = Path::default();
+        for (column, late_ns) in columns.into_iter().enumerate() {
+            let Some(late_ns) = late_ns else { continue };
+            strokes.move_to(column as f64, base).up_or_down(y.at(svg::decades(late_ns as f64, y.lo)));
+        }
+        format!(
+            "<svg class=\"bar when\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"when it struck\">\
+             <path class=\"track\" d=\"M2 {base}H{}\"/><path class=\"axis\" d=\"{ends}\"/>\
+             <path class=\"strikes\" d=\"{}\"/></svg>",
+            number(width - 2.0),
+            strokes.d()
+        )
+    };
+    columns.into_iter().map(strip).collect()
+}
+
+fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
+    let Ranked { number, series, spike } = ranked;
+    SpikeView {
+        number,
+        late: format_ns(spike.lateness_ns),
+        place: format!("{}, {}", series.place(), series.phase),
+        culprit: main_culprit(spike, Cause::title).unwrap_or_default(),
+        doubt: match spike.evidence {
+            Evidence::Incomplete => "The trace lost events in or before this window: the time line may be incomplete.",
+            Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
+            Evidence::Trace | Evidence::None => "",
+        },
+        waterfall: waterfall::draw(ranked, colours),
+    }
+}

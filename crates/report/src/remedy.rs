@@ -1,0 +1,39 @@
+//! Remedies as they are shown: advice in words, and commands to paste.
+
+/// A remedy as advice and the command that it ends with; either may be empty.
+///
+/// A command is what stands between backticks at the end, or the whole remedy where it begins as a command does.
+pub(crate) fn advice_and_command(remedy: &str) -> (&str, &str) {
+    if is_command(remedy) {
+        return ("", remedy);
+    }
+    let quoted = remedy.trim_end_matches('.').strip_suffix('`').and_then(|rest| rest.rsplit_once('`'));
+    match quoted {
+        Some((before, command)) => (before.trim_end(), command),
+        None => (remedy, ""),
+    }
+}
+
+/// Whether a remedy is for the shell, told by its first word, or advice in words.
+pub(crate) fn is_command(remedy: &str) -> bool {
+    ["echo", "punctual", "sudo", "taskset", "ulimit"].contains(&remedy.split(' ').next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_advice() {
+        for (remedy, parts) in [
+            ("", ("", "")),
+            ("sudo swapoff -a", ("", "sudo swapoff -a")),
+            ("Boot with preempt=full.", ("Boot with preempt=full.", "")),
+            ("Move it away: `echo 0 | sudo tee /x`.", ("Move it away:", "echo 0 | sudo tee /x")),
+            ("Set `nohlt` or boot `a` again.", ("Set `nohlt` or boot `a` again.", "")),
+            ("a lone ` stays", ("a lone ` stays", "")),
+        ] {
+            assert_eq!(advice_and_command(remedy), parts);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Who made the spikes, in the report.
+
+use record::{Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Spike, Stretch};
+use report::html::render;
+
+use crate::{blamed, chart, sample};
+
+/// The section of the culprits; empty where there is none.
+fn section(html: &str) -> &str {
+    let Some(start) = html.find("<section id=\"blame\">") else { return "" };
+    let end = html[start..].find("</section>").expect("the section ends");
+    &html[start..start + end]
+}
+
+/// The values of an attribute, in order.
+fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+    html.split(&format!(" {attribute}=\"")).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn the_ledger_holds_every_account_with_its_remedy() {
+    let record = sample::typical();
+    let html = render(&record);
+    let section = section(&html);
+    let blame = record.blame.as_ref().unwrap();
+    assert!(blame.ledger.iter().filter(|account| account.count > 0).count() > 4);
+    for account in &blame.ledger {
+        assert!(section.contains(&account.cause.title().replace('\'', "&#39;")), "{}", account.cause.title());
+        assert!(section.contains(&analysis::format_ns(account.total_ns as i64)), "{}", account.cause.title());
+    }
+    for text in [
+        "28 of the 66 spikes above 200 us: i915 interrupt thread",
+        "every 4 s",
+        "<code>echo 0 | sudo tee /proc/irq/125/smp_affinity_list</code>",
+        "Look for power management",
+        "Looking cost 400 ns a wake-up (median 12.1 us without, 12.5 us with).",
+        "Unexplained is ",
+        "sched:sched_waking",
+    ] {
+        assert!(section.contains(text), "{text}");
+    }
+    assert_eq!(section.matches("class=\"bar when\"").count(), section.matches("class=\"part\"").count());
+}
+
+#[test]
+fn drawn_time_lines_add_up_to_the_lateness() {
+    let record = sample::typical();
+    let html = render(&record);
+    let worst = report::blame::ranked(&record);
+    for number in 1..=12 {
+        let svg = chart(&html, &format!("spike-{number}"));
+        let points = values(svg, "data-p").into_iter().map(|point| point.split_once(':').expect("start and length"));
+        let lengths =
+            points.filter(|(start, _)| !start.starts_with('-')).map(|(_, length)| length.parse::<i64>().unwrap());
+        assert_eq!(lengths.sum::<i64>(), worst[number - 1].spike.lateness_ns, "spike {number}");
+    }
+    assert!(!html.contains("data-chart=\"spike-13\""));
+}
+
+#[test]
+fn where_nobody_looked_nothing_is_blamed() {
+    let mut record = sample::typical();
+    record.blame = None;
+    assert!(section(&render(&record)).is_empty() && !render(&record).contains("who made it late"));
+    let why = "tracefs belongs to root: `sudo punctual`";
+    record.blame = Some(Blame { mode: BlameMode::Off, why: why.into(), ..Blame::default() });
+    let html = render(&record);
+    assert!(section(&html).contains("No culprit was looked for: tracefs belongs to root."), "{}", section(&html));
+    assert!(section(&html).contains("<code>sudo punctual</code>"));
+}
+
+#[test]
+fn doubts_stand_before_the_ledger() {
+    let mut record = sample::typical();
+    let blame = record.blame.as_mut().unwrap();
+    (blame.mode, blame.why) = (BlameMode::Counters, "the kernel has no tracefs".into());
+    (blame.incomplete, blame.lost_events, blame.passed_over) = (3, 812, 40);
+    record.series[3].spikes.iter_mut().for_each(|spike| spike.evidence = Evidence::Incomplete);
+    let html = render(&record);
+    for text in [
+        "likely i915 interrupt thread",
+        "These are likely culprits, from counters: the kernel has no tracefs.",
+        "The trace lost 812 events around 3 of the 66 spikes",
+        "40 spikes were passed over",
+        "the time line may be incomplete",
+    ] {
+        assert!(section(&html).contains(text), "{text}");
+    }
+}
+
+/// 8 series that keep 1000 spikes each, every spike a time line of 40 stretches, 300 causes.
+fn large() -> Record {
+    let mut all = Vec::new();
+    for (n, mut series) in (0..8u32).map(|cpu| (cpu, sample::series("load", cpu, 9_000.0, 1.0, 2))) {
+        let cause =
+            |at: u64| blamed::thread(&format!("worker/{}", at % 300), at as u32, 120, record::Why::PreemptionOff);
+        let spike = |at: u64| Spike {
+            lateness_ns: 400_000 + (at * 7919 % 100_000) as i64,
+            at_ns: at * 15_000_000,
+            timeline: (0..40)
+                .map(|step| Stretch { start_ns: step * 10_000, ns: 10_000, cause: cause(at + step as u64) })
+                .collect(),
+            culprits: vec![record::Culprit { cause: cause(at), ns: 10_000 }],
+            evidence: Evidence::Trace,
+        };
+        series.spikes = (0..1000).map(|at| spike(at * 8 + u64::from(n))).collect();
+        series.spikes_total = 1_000_000;
+        all.push(series);
+    }
+    let mut record = sample::bare(all);
+    let account = |n: u32| Account {
+        cause: blamed::thread(&format!("worker/{n}"), n, 120, record::Why::PreemptionOff),
+        count: 27,
+        total_ns: 1_000_000,
+        remedy: "Boot with preempt=full.".into(),
+        ..Account::default()
+    };
+    let ledger = (0..300).map(account).collect();
+    record.blame = Some(Blame { mode: BlameMode::Trace, spikes: 8000, ledger, ..Blame::default() });
+    record
+}
+
+#[test]
+fn a_large_record_stays_a_page() {
+    let html = render(&large());
+    assert!(html.len() < 700_000, "{} bytes", html.len());
+    assert!(section(&html).len() < 250_000, "{} bytes of it", section(&html).len());
+    assert!(section(&html).contains(", and 250 more"), "the rest is counted");
+    println!("{} bytes, {} of them the culprits", html.len(), section(&html).len());
+}
+
+#[test]
+fn odd_time_lines_are_drawn() {
+    let stretch = |start_ns, ns| Stretch { start_ns, ns, cause: Cause::new(CauseKind::Timer, "") };
+    let mut record = sample::typical();
+    for (n, spike) in record.series[3].spikes.iter_mut().enumerate() {
+        spike.lateness_ns = [i64::MIN, -3, 0, 1, i64::MAX][n % 5];
+        spike.timeline =
+            vec![stretch(i64::MIN, u64::MAX), stretch(5, 0), stretch(i64::MAX, 9), stretch(-40, 90), stretch(0, 1)];
+        spike.timeline.truncate(n / 5 % 6);
+    }
+    let html = render(&record);
+    assert!(html.trim_end().ends_with("</html>") && !html.contains("NaN"));
+}
