@@ -136,7 +136,7 @@ pub(crate) fn main_culprit(spike: &Spike, name: impl Fn(&Cause) -> String) -> Op
 /// Something to know about a ledger.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
-    /// In one sentence.
+    /// In one sentence; it ends in a colon where a command follows.
     pub text: String,
     /// What to do about it; may be empty.
     pub command: String,
@@ -148,12 +148,14 @@ pub(crate) struct Remark {
 pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
     let mut out = Vec::new();
     let (why, command) = advice_and_command(&blame.why);
-    let why = why.trim_end_matches([':', '.', ' ']);
-    let because = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.trim_end_matches([':', '.'])) };
+    let end = if command.is_empty() { "." } else { ":" };
     let mode = match blame.mode {
-        BlameMode::Off => format!("No culprit was looked for{because}"),
-        BlameMode::Counters => format!("These are likely culprits, from counters{because}"),
-        BlameMode::Trace | BlameMode::Deep => why.to_owned(),
+        BlameMode::Off if why.is_empty() => "No culprit was looked for, as asked by --blame=off.".to_owned(),
+        BlameMode::Off => format!("No culprit was looked for{why}{end}"),
+        BlameMode::Counters => format!("These are likely culprits, from counters{why}{end}"),
+        BlameMode::Trace | BlameMode::Deep if why.is_empty() => String::new(),
+        BlameMode::Trace | BlameMode::Deep => format!("About the trace{why}{end}"),
     };
     if !mode.is_empty() {
         out.push(Remark { text: mode, command: command.to_owned(), doubt: true });
@@ -164,7 +166,7 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
         say(
             true,
             format!(
-                "The trace lost {lost} events around {windows} of the {spikes} spikes: their culprits may be incomplete"
+                "The trace lost {lost} events around {windows} of the {spikes} spikes: their culprits may be incomplete."
             ),
         );
     }
@@ -173,7 +175,7 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
             true,
             format!(
                 "{} spikes were passed over, because they came faster than they could be looked at; a higher \
-                 --threshold looks at the worst alone",
+                 --threshold looks at the worst alone.",
                 blame.passed_over
             ),
         );
@@ -182,7 +184,7 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
         blame.ledger.iter().filter(|account| account.cause.kind == CauseKind::Unexplained).map(|a| a.total_ns).sum();
     if unexplained > 0 {
         let share = percent(unexplained, ledger_total_ns(blame));
-        say(false, format!("Unexplained is {share} of the lateness of these spikes"));
+        say(false, format!("Unexplained is {share} of the lateness of these spikes."));
     }
     if let Some(cost) = &blame.cost {
         say(false, cost_in_words(cost));
@@ -193,8 +195,8 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
 fn cost_in_words(cost: &BlameCost) -> String {
     let medians = format!("median {} without, {} with", format_ns(cost.off_ns), format_ns(cost.on_ns));
     match cost.on_ns.saturating_sub(cost.off_ns) {
-        ..=0 => format!("Looking cost nothing that shows ({medians})"),
-        more_ns => format!("Looking cost {} a wake-up ({medians})", format_ns(more_ns)),
+        ..=0 => format!("Looking cost nothing that shows ({medians})."),
+        more_ns => format!("Looking cost {} a wake-up ({medians}).", format_ns(more_ns)),
     }
 }
 

@@ -9,8 +9,9 @@ pub(crate) fn advice_and_command(remedy: &str) -> (&str, &str) {
     }
     let quoted = remedy.trim_end_matches('.').strip_suffix('`').and_then(|rest| rest.rsplit_once('`'));
     match quoted {
-        Some((before, command)) => (before.trim_end(), command),
-        None => (remedy, ""),
+        // One word is no command to paste: `sudo`, or a kernel argument.
+        Some((before, command)) if command.contains(' ') => (before.trim_end(), command),
+        _ => (remedy, ""),
     }
 }
 
@@ -31,6 +32,7 @@ mod tests {
             ("Boot with preempt=full.", ("Boot with preempt=full.", "")),
             ("Move it away: `echo 0 | sudo tee /x`.", ("Move it away:", "echo 0 | sudo tee /x")),
             ("Set `nohlt` or boot `a` again.", ("Set `nohlt` or boot `a` again.", "")),
+            ("Run as root, with `sudo`.", ("Run as root, with `sudo`.", "")),
             ("a lone ` stays", ("a lone ` stays", "")),
         ] {
             assert_eq!(advice_and_command(remedy), parts);

@@ -128,7 +128,7 @@ fn doubts_are_said() {
     let unexplained = Account { total_ns: 170_000, count: 2, worst_ns: 90_000, ..Account::default() };
     let blame = Blame {
         mode: BlameMode::Counters,
-        why: "tracefs is not mounted: `sudo mount -t tracefs nodev /sys/kernel/tracing`".into(),
+        why: "tracefs is not mounted: mount it with `sudo mount -t tracefs nodev /sys/kernel/tracing`".into(),
         spikes: 16,
         incomplete: 3,
         lost_events: 812,

@@ -47,12 +47,11 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
     }
     accounts(page, blame, extent);
     for remark in blame::remarks(blame) {
-        let text = format!("{}.", remark.text.trim_end_matches('.'));
         if remark.doubt {
-            let column = page.remark(&text);
+            let column = page.remark(&remark.text);
             page.remedy(column, &remark.command);
         } else {
-            page.text(Ink::Quiet, &text);
+            page.text(Ink::Quiet, &remark.text);
         }
     }
 }

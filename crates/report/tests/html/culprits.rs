@@ -65,7 +65,7 @@ fn where_nobody_looked_nothing_is_blamed() {
     let why = "tracefs belongs to root: `sudo punctual`";
     record.blame = Some(Blame { mode: BlameMode::Off, why: why.into(), ..Blame::default() });
     let html = render(&record);
-    assert!(section(&html).contains("No culprit was looked for: tracefs belongs to root."), "{}", section(&html));
+    assert!(section(&html).contains("No culprit was looked for: tracefs belongs to root:"), "{}", section(&html));
     assert!(section(&html).contains("<code>sudo punctual</code>"));
 }
 
