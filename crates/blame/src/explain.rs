@@ -2,13 +2,29 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `context` | what runs on top of a thread: interrupts, softirqs, timers |
+//! | `replay` | what a CPU did, moment by moment |
+//! | `waiter` | what the measuring thread was at |
+//! | `scene` | both, laid over each other |
+//! | `label` | each piece of time with its cause |
+//! | `words` | causes in the terms of the machine |
 //! | `shares` | stretches of time with their causes: merged, bounded, added up |
 
+mod context;
+mod label;
+mod replay;
+mod scene;
 mod shares;
+#[cfg(test)]
+mod tests;
+mod waiter;
+mod words;
 
 use record::{Cause, Culprit, Evidence, Stretch};
 
-use crate::{Event, Names};
+use crate::{Event, Names, What};
+use scene::Scene;
+use words::Words;
 
 pub use shares::STRETCHES;
 
@@ -68,12 +84,25 @@ pub fn explain(
     wake: Wake,
     complete_since_ns: Option<u64>,
 ) -> Explanation {
-    let _ = (events, names, symbol, waiter, complete_since_ns);
-    let late = shares::Piece { from_ns: wake.deadline_ns, to_ns: wake.woke_ns, cause: Cause::default() };
-    let pieces = if wake.woke_ns > wake.deadline_ns { vec![late] } else { Vec::new() };
+    let Wake { deadline_ns, woke_ns } = wake;
+    let known_since_ns = complete_since_ns.unwrap_or(0);
+    // An NMI is told when it ends, which may be after the wake-up.
+    let counts = |event: &&Event| {
+        let until_ns = if matches!(event.what, What::Nmi { .. }) { u64::MAX } else { woke_ns };
+        (known_since_ns..=until_ns).contains(&event.at_ns)
+    };
+    let mut events: Vec<&Event> = events.iter().filter(counts).collect();
+    events.sort_by_key(|event| event.at_ns);
+
+    let scene = Scene::new(&events, *waiter, wake, known_since_ns);
+    let words = Words { names, symbol, cpu: waiter.cpu };
+    let slices = scene.slices(deadline_ns.min(woke_ns).saturating_sub(BEFORE_NS).max(known_since_ns.min(deadline_ns)));
+    let pieces = label::pieces(&scene, &slices, &words);
+    let late = pieces.partition_point(|piece| piece.from_ns < deadline_ns);
+    let whole = complete_since_ns.is_some() && scene.is_whole();
     Explanation {
-        culprits: shares::culprits(&pieces),
-        timeline: shares::timeline(&pieces, wake.deadline_ns),
-        evidence: Evidence::Incomplete,
+        culprits: shares::culprits(&pieces[late..]),
+        timeline: shares::timeline(&pieces, deadline_ns),
+        evidence: if whole { Evidence::Trace } else { Evidence::Incomplete },
     }
 }

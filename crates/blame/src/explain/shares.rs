@@ -1,6 +1,9 @@
 //! Pieces of time with their causes: merged to a time line, bounded in number, added up to shares.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 use record::{Cause, CauseKind, Culprit, Stretch, Why};
 
@@ -18,6 +21,8 @@ pub(super) struct Piece {
     pub from_ns: u64,
     pub to_ns: u64,
     pub cause: Cause,
+    /// Tells one run of a thread or handler from the next.
+    pub run: u64,
 }
 
 impl Piece {
@@ -36,7 +41,7 @@ fn key(cause: &Cause) -> Key<'_> {
 /// The pieces of one cause.
 struct Share<'a> {
     ns: u64,
-    times: u32,
+    runs: HashSet<u64>,
     longest: &'a Piece,
 }
 
@@ -44,15 +49,14 @@ struct Share<'a> {
 pub(super) fn culprits(pieces: &[Piece]) -> Vec<Culprit> {
     let mut shares: Vec<Share<'_>> = Vec::new();
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
-    let mut last = None;
     for piece in pieces {
         let place = *places.entry(key(&piece.cause)).or_insert(shares.len());
         if place == shares.len() {
-            shares.push(Share { ns: 0, times: 0, longest: piece });
+            shares.push(Share { ns: 0, runs: HashSet::new(), longest: piece });
         }
         let share = &mut shares[place];
         share.ns += piece.ns();
-        share.times += u32::from(last.replace(place) != Some(place));
+        share.runs.insert(piece.run);
         if piece.ns() > share.longest.ns() {
             share.longest = piece;
         }
@@ -72,8 +76,8 @@ impl Share<'_> {
             cause.kind,
             CauseKind::Interrupt | CauseKind::Softirq | CauseKind::Nmi | CauseKind::Timer | CauseKind::Thread
         );
-        if self.times > 1 && comes_and_goes && cause.detail.is_empty() {
-            cause.detail = format!("ran {} times", self.times);
+        if self.runs.len() > 1 && comes_and_goes && cause.detail.is_empty() {
+            cause.detail = format!("ran {} times", self.runs.len());
         }
         Culprit { cause, ns: self.ns }
     }
@@ -101,7 +105,7 @@ pub(super) fn timeline(pieces: &[Piece], deadline_ns: u64) -> Vec<Stretch> {
     let (before, late) = pieces.split_at(first_late);
     let bounded = [bounded(before, BEFORE), bounded(late, STRETCHES - BEFORE)].concat();
     let stretch = |piece: Piece| Stretch {
-        start_ns: piece.from_ns as i64 - deadline_ns as i64,
+        start_ns: piece.from_ns.wrapping_sub(deadline_ns) as i64,
         ns: piece.ns(),
         cause: piece.cause,
     };
@@ -155,7 +159,7 @@ mod tests {
         let mut at_ns = 1000;
         let piece = |&(kind, name, ns): &(CauseKind, &str, u64)| {
             at_ns += ns;
-            Piece { from_ns: at_ns - ns, to_ns: at_ns, cause: Cause::new(kind, name) }
+            Piece { from_ns: at_ns - ns, to_ns: at_ns, cause: Cause::new(kind, name), run: at_ns }
         };
         of.iter().map(piece).collect()
     }

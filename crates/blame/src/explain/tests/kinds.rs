@@ -1,0 +1,387 @@
+//! One scenario for each kind of culprit.
+
+use super::scenario::whole;
+
+#[test]
+fn an_undisturbed_wake_up_is_the_kernels_own_way() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         401.0 idle 1
+         1000.0 deadline
+         1001.5 idle out
+         1002.0 vec+ local_timer
+         1002.5 timer+ hrtimer_wakeup
+         1003.0 waking probe
+         1003.5 timer- hrtimer_wakeup
+         1004.0 vec- local_timer
+         1006.0 switch swapper->probe
+         1008.0 stamp",
+        &["2 return from idle state 1", "6 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn interrupts_off_in_a_thread() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         1000.0 deadline
+         1080.0 vec+ local_timer
+         1081.0 waking probe
+         1082.0 vec- local_timer
+         1084.0 switch dd->probe
+         1085.0 stamp",
+        &["80 timer interrupt late, dd had the CPU (pid 101, nice 0)", "5 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn deep_mode_names_the_place_that_turned_interrupts_off() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         990.0 irqsoff ata_scsi_queuecmd
+         1000.0 deadline
+         1080.0 irqson ata_scsi_queuecmd
+         1080.5 vec+ local_timer
+         1081.0 waking probe
+         1082.0 vec- local_timer
+         1084.0 switch dd->probe
+         1085.0 stamp",
+        &[
+            "80 timer interrupt late, dd had the CPU (pid 101, nice 0, turned off in ata_scsi_queuecmd)",
+            "4.5 the kernel's own way to the probe",
+            "0.5 timer interrupt late, dd had the CPU (pid 101, nice 0, interrupts were on: hardware, firmware or hypervisor)",
+        ],
+    );
+}
+
+#[test]
+fn a_deep_idle_state() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         401.0 idle 3
+         1000.0 deadline
+         1133.0 idle out
+         1134.0 vec+ local_timer
+         1135.0 waking probe
+         1136.0 vec- local_timer
+         1138.0 switch swapper->probe
+         1140.0 stamp",
+        &["134 return from idle state 3", "6 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn the_timer_in_time_and_the_way_out_of_idle_slow() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         401.0 idle 2
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1090.0 idle out
+         1091.0 switch swapper->probe
+         1093.0 stamp",
+        &["89 return from idle state 2", "4 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn a_devices_interrupt_before_the_timers() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         990.0 irq+ 24 eth0
+         1000.0 deadline
+         1050.0 irq- 24
+         1051.0 vec+ local_timer
+         1052.0 waking probe
+         1053.0 vec- local_timer
+         1053.5 irq+ 25 nvme0q1
+         1073.5 irq- 25
+         1075.0 switch dd->probe
+         1076.0 irq+ 24 eth0
+         1082.0 irq- 24
+         1083.0 stamp",
+        &[
+            "56 interrupt eth0 (irq 24, ran 2 times)",
+            "20 interrupt nvme0q1 (irq 25)",
+            "6 the kernel's own way to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
+        ],
+    );
+}
+
+#[test]
+fn a_softirq_storm() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         950.0 softirq+ NET_RX
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1150.0 softirq- NET_RX
+         1150.5 softirq+ TIMER
+         1160.5 softirq- TIMER
+         1163.0 switch dd->probe
+         1164.0 stamp",
+        &[
+            "147 softirq NET_RX",
+            "10 softirq TIMER",
+            "6 the kernel's own way to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 0, in softirq NET_RX)",
+        ],
+    );
+}
+
+#[test]
+fn a_non_maskable_interrupt() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1001.5 waking probe
+         1041.0 nmi perf_event_nmi_handler 39.0
+         1042.0 vec- local_timer
+         1044.0 switch dd->probe
+         1045.0 stamp",
+        &[
+            "39 non-maskable interrupt perf_event_nmi_handler",
+            "5 the kernel's own way to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
+        ],
+    );
+}
+
+#[test]
+fn another_timers_callback() {
+    whole(
+        "runs dd
+         400.0 switch probe(9):S->dd
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1001.5 timer+ tick_nohz_handler
+         1071.5 timer- tick_nohz_handler
+         1072.0 timer+ hrtimer_wakeup
+         1072.5 waking probe
+         1073.0 timer- hrtimer_wakeup
+         1073.0 timer+ sched_rt_period_timer
+         1083.0 timer- sched_rt_period_timer
+         1084.0 vec- local_timer
+         1086.0 switch dd->probe
+         1087.0 stamp",
+        &[
+            "70 kernel timer tick_nohz_handler",
+            "10 kernel timer sched_rt_period_timer",
+            "6 the kernel's own way to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
+        ],
+    );
+}
+
+#[test]
+fn threads_of_higher_and_of_the_same_priority() {
+    whole(
+        "runs hog
+         400.0 switch probe(50):S->hog(49)
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1203.0 switch hog:S->peer(50)
+         1303.0 switch peer:S->migration/0(0)
+         1323.0 switch migration/0:S->probe
+         1325.0 stamp",
+        &[
+            "200 thread hog, of higher priority (pid 101, real-time 50)",
+            "100 thread peer, of the same priority (pid 102, real-time 49)",
+            "20 thread migration/0, of higher priority (pid 103, real-time 99)",
+            "4 the kernel's own way to the probe",
+            "1 timer interrupt late, hog had the CPU (pid 101, real-time 50)",
+        ],
+    );
+}
+
+#[test]
+fn preemption_off_in_a_thread_of_lower_priority() {
+    let expected = "300 thread dd, with preemption off (pid 101, nice 0";
+    let scenario = |deep: &str| {
+        format!(
+            "runs dd
+             400.0 switch probe(9):S->dd
+             {deep}
+             1000.0 deadline
+             1001.0 vec+ local_timer
+             1002.0 waking probe
+             1003.0 vec- local_timer
+             1303.0 switch dd->probe
+             1304.0 stamp"
+        )
+    };
+    let rest = ["3 the kernel's own way to the probe", "1 timer interrupt late, dd had the CPU (pid 101, nice 0)"];
+    whole(&scenario(""), &[&format!("{expected})"), rest[0], rest[1]]);
+    let deep = scenario("990.0 preemptoff zap_pte_range");
+    whole(&deep, &[&format!("{expected}, turned off in zap_pte_range)"), rest[0], rest[1]]);
+}
+
+#[test]
+fn an_ordinary_probe_among_ordinary_threads() {
+    whole(
+        "runs dd
+         400.0 switch probe(120):S->dd(130)
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         4003.0 switch dd->probe
+         4004.0 stamp",
+        &[
+            "3000 thread dd, of the same priority (pid 101, nice 10)",
+            "3 the kernel's own way to the probe",
+            "1 timer interrupt late, dd had the CPU (pid 101, nice 10)",
+        ],
+    );
+}
+
+#[test]
+fn a_minor_and_a_major_page_fault() {
+    let woken = "runs swapper
+         400.0 switch probe(9):S->swapper
+         401.0 idle 1
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1005.0 switch swapper->probe
+         1006.0 fault";
+    let rest = ["5 the kernel's own way to the probe", "1 return from idle state 1"];
+    whole(&format!("{woken}\n1046.0 stamp"), &["40 page fault of the probe (minor)", rest[0], rest[1]]);
+    let major = format!(
+        "{woken}
+         1010.0 switch probe:D->swapper
+         1011.0 idle 1
+         5000.0 irq+ 25 nvme0q1
+         5001.0 waking probe
+         5002.0 irq- 25
+         5002.5 idle out
+         5004.0 switch swapper->probe
+         5006.0 stamp"
+    );
+    whole(
+        &major,
+        &[
+            "3995 page fault of the probe (major: the page had to be fetched)",
+            "9 the kernel's own way to the probe",
+            "1 return from idle state 1",
+            "1 interrupt nvme0q1 (irq 25)",
+        ],
+    );
+}
+
+#[test]
+fn stopped_and_continued() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         500.0 switch swapper->bash
+         510.0 signal 19 probe
+         511.0 waking probe
+         513.0 switch bash->probe
+         515.0 switch probe:T->bash
+         1000.0 deadline
+         3000.0 signal 18 probe
+         3001.0 waking probe
+         3004.0 switch bash->probe
+         3006.0 stamp",
+        &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by bash)", "5 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn waiting_for_something_else() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1005.0 switch swapper->probe
+         1007.0 switch probe:D->kworker/0:1
+         1107.0 waking probe
+         1109.0 switch kworker/0:1->probe
+         1110.0 stamp",
+        &[
+            "100 the probe waited for something else (woken by kworker/0:1)",
+            "9 the kernel's own way to the probe",
+            "1 return from idle state ?",
+        ],
+    );
+}
+
+#[test]
+fn real_time_throttling() {
+    // The scheduler turns to the idle thread although the hog could run on.
+    whole(
+        "runs hog
+         100.0 switch probe(50):S->hog(49)
+         900.0 switch hog:R->swapper
+         901.0 idle 1
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1004.0 idle out
+         1005.0 idle 1
+         41000.0 idle out
+         41002.0 switch swapper->hog
+         41102.0 switch hog:S->probe
+         41104.0 stamp",
+        &[
+            "39999 real-time throttling (swapper/0 ran instead)",
+            "100 thread hog, of higher priority (pid 101, real-time 50)",
+            "4 the kernel's own way to the probe",
+            "1 return from idle state 1",
+        ],
+    );
+    // The probe itself is passed over for an ordinary thread.
+    whole(
+        "runs probe
+         100.0 switch swapper->probe(50)
+         900.0 switch probe:R->dd
+         1000.0 deadline
+         40900.0 switch dd->probe
+         40910.0 stamp",
+        &[
+            "39900 real-time throttling (dd ran instead)",
+            "10 thread probe (pid 10, real-time 49, the probe itself, still at its previous cycle)",
+        ],
+    );
+}
+
+#[test]
+fn a_stall_that_nothing_was_traced_in() {
+    whole(
+        "runs swapper
+         400.0 switch probe(9):S->swapper
+         1000.0 deadline
+         1001.0 vec+ local_timer
+         1002.0 waking probe
+         1003.0 vec- local_timer
+         1005.0 switch swapper->probe
+         9005.0 stamp",
+        &[
+            "8000 unexplained (nothing was traced on the way to the probe)",
+            "4 the kernel's own way to the probe",
+            "1 return from idle state ?",
+        ],
+    );
+}

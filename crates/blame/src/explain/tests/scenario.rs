@@ -1,0 +1,192 @@
+//! Scenarios as lines of text: a time in us, then what happens.
+//!
+//! ```text
+//! runs swapper                     who has the CPU before the first line
+//! 900.0 switch a:S->b(49)          states as in ps, R when not said; priority as the kernel counts, 120 when never said
+//! 900.0 waking probe               the thread that has the CPU does it
+//! 900.0 irq+ 24 eth0 ... irq- 24, vec+ local_timer ... vec-, softirq+ NET_RX ... softirq-, timer+ function ... timer-
+//! 900.0 raise HRTIMER
+//! 900.0 idle 2 ... idle out
+//! 900.0 nmi perf 12.0              it ends then, and took 12 us
+//! 900.0 irqsoff function ... irqson function, preemptoff function ... preempton function
+//! 900.0 fault
+//! 900.0 signal 19 probe
+//! 900.0 @1 ...                     on CPU 1 instead of CPU 0
+//! 900.0 lost                       events are missing before
+//! 1000.0 deadline
+//! 1060.0 stamp
+//! ```
+
+use std::collections::HashMap;
+
+use record::Evidence;
+
+use crate::{
+    Comm, Event, Explanation, Names, Task, Waiter, Wake, What,
+    event::{Left, softirq_name},
+    explain,
+};
+
+/// Process id of the thread called `probe`.
+pub const PROBE: u32 = 10;
+
+#[derive(Default)]
+pub struct Scenario {
+    pub events: Vec<Event>,
+    pub names: Names,
+    /// Names of functions; an address is a place in it, plus 1.
+    functions: Vec<String>,
+    threads: Vec<(String, Task)>,
+    has_cpu: HashMap<u32, u32>,
+    pub deadline_ns: u64,
+    pub woke_ns: u64,
+    pub complete_since_ns: u64,
+}
+
+impl Scenario {
+    pub fn of(text: &str) -> Self {
+        let mut scenario = Self::default();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            scenario.line(line);
+        }
+        scenario
+    }
+
+    pub fn explain(&self) -> Explanation {
+        let waiter = Waiter { pid: PROBE, priority: self.priority_of("probe"), cpu: 0 };
+        let wake = Wake { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns };
+        let symbol = |address: u64| self.functions.get(usize::try_from(address).ok()?.checked_sub(1)?).cloned();
+        explain(&self.events, &self.names, &symbol, &waiter, wake, Some(self.complete_since_ns))
+    }
+
+    fn priority_of(&self, name: &str) -> i32 {
+        self.threads.iter().find(|(known, _)| known == name).map_or(120, |(_, task)| task.priority)
+    }
+
+    fn line(&mut self, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["runs", thread] = words[..] {
+            let task = self.task(thread);
+            self.has_cpu.insert(0, task.pid);
+            return;
+        }
+        let at_ns = ns(words[0]);
+        let (cpu, words) = match words[1].strip_prefix('@') {
+            Some(cpu) => (cpu.parse().expect("a CPU"), &words[2..]),
+            None => (0, &words[1..]),
+        };
+        let what = match *words {
+            ["deadline"] => return self.deadline_ns = at_ns,
+            ["stamp"] => return self.woke_ns = at_ns,
+            ["lost"] => return self.complete_since_ns = at_ns,
+            ["switch", both] => {
+                let (from, to) = both.split_once("->").expect("from->to");
+                let (from, left) = from.split_once(':').unwrap_or((from, "R"));
+                What::Switch { from: self.task(from), left: left_of(left), to: self.task(to) }
+            }
+            ["waking", thread] => What::Waking { task: self.task(thread), target_cpu: 0 },
+            ["irq+", irq, name] => What::IrqEntry { irq: number(irq), name: self.names.name(name) },
+            ["irq-", irq] => What::IrqExit { irq: number(irq) },
+            ["vec+", name] => What::VectorEntry { name: self.names.name(name) },
+            ["vec-", name] => What::VectorExit { name: self.names.name(name) },
+            ["softirq+", name] => What::SoftirqEntry { vec: softirq(name) },
+            ["softirq-", name] => What::SoftirqExit { vec: softirq(name) },
+            ["raise", name] => What::SoftirqRaise { vec: softirq(name) },
+            ["timer+", name] => {
+                let function = self.function(name);
+                What::TimerEntry { timer: function + 0x1000, function }
+            }
+            ["timer-", name] => What::TimerExit { timer: self.function(name) + 0x1000 },
+            ["idle", "out"] => What::Idle { state: None },
+            ["idle", state] => What::Idle { state: Some(number(state)) },
+            ["nmi", handler, took] => What::Nmi { handler: self.function(handler), took_ns: ns(took) },
+            ["irqsoff", place] => What::IrqsOff { caller: self.function(place) },
+            ["irqson", place] => What::IrqsOn { caller: self.function(place) },
+            ["preemptoff", place] => What::PreemptOff { caller: self.function(place) },
+            ["preempton", place] => What::PreemptOn { caller: self.function(place) },
+            ["fault"] => What::PageFault { address: 0x7f00, in_kernel: false },
+            ["signal", signal, to] => What::Signal { signal: number(signal), pid: self.task(to).pid },
+            _ => panic!("what is '{line}'?"),
+        };
+        let pid = match what {
+            What::Switch { from, .. } => from.pid,
+            _ => self.has_cpu.get(&cpu).copied().unwrap_or(0),
+        };
+        if let What::Switch { to, .. } = what {
+            self.has_cpu.insert(cpu, to.pid);
+        }
+        self.events.push(Event { at_ns, cpu, pid, what });
+    }
+
+    /// `name` or `name(priority)`.
+    fn task(&mut self, text: &str) -> Task {
+        let (name, priority) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+            Some((name, priority)) => (name, Some(priority.parse().expect("a priority"))),
+            None => (text, None),
+        };
+        if !self.threads.iter().any(|(known, _)| known == name) {
+            let others = self.threads.iter().filter(|(_, task)| task.pid > PROBE).count() as u32;
+            let (pid, comm) = match name {
+                "swapper" => (0, "swapper/0"),
+                "probe" => (PROBE, name),
+                _ => (101 + others, name),
+            };
+            self.threads.push((name.to_owned(), Task { pid, priority: 120, comm: Comm::new(comm) }));
+        }
+        let (_, task) = self.threads.iter_mut().find(|(known, _)| known == name).expect("it is there now");
+        task.priority = priority.unwrap_or(task.priority);
+        *task
+    }
+
+    fn function(&mut self, name: &str) -> u64 {
+        let place = self.functions.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.functions.push(name.to_owned());
+            self.functions.len() - 1
+        });
+        place as u64 + 1
+    }
+}
+
+fn number(text: &str) -> u32 {
+    text.parse().expect("a number")
+}
+
+fn softirq(name: &str) -> u32 {
+    (0..10).find(|&vec| softirq_name(vec) == name).expect("a softirq")
+}
+
+fn ns(us: &str) -> u64 {
+    (us.parse::<f64>().expect("a time in us") * 1000.0).round() as u64
+}
+
+fn left_of(letter: &str) -> Left {
+    match letter {
+        "R" => Left::Preempted,
+        "S" => Left::Sleeping,
+        "D" => Left::Uninterruptible,
+        "T" => Left::Stopped,
+        _ => Left::Other,
+    }
+}
+
+/// Holds the culprits of a scenario to lines `us cause`, and the shares to the lateness.
+#[track_caller]
+pub fn culprits(text: &str, expected: &[&str]) -> Explanation {
+    let scenario = Scenario::of(text);
+    let explanation = scenario.explain();
+    let us = |ns: u64| ns as f64 / 1000.0;
+    let lines: Vec<String> =
+        explanation.culprits.iter().map(|culprit| format!("{} {}", us(culprit.ns), culprit.cause.in_full())).collect();
+    assert_eq!(lines, expected, "{:#?}", explanation.timeline);
+    let sum: u64 = explanation.culprits.iter().map(|culprit| culprit.ns).sum();
+    assert_eq!(sum, scenario.woke_ns - scenario.deadline_ns);
+    explanation
+}
+
+/// As [`culprits`], of a trace that is whole.
+#[track_caller]
+pub fn whole(text: &str, expected: &[&str]) -> Explanation {
+    let explanation = culprits(text, expected);
+    assert_eq!(explanation.evidence, Evidence::Trace);
+    explanation
+}

@@ -1,0 +1,104 @@
+//! What the measuring thread was at: asleep, ready, running, stopped, waiting for something else.
+
+use crate::{Event, What, event::Left};
+
+/// What the measuring thread is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    /// The events do not tell.
+    Unknown,
+    /// Asleep, until its timer or something else wakes it.
+    Asleep,
+    /// Ready to run, without the CPU.
+    Ready,
+    /// On the CPU.
+    Running,
+    /// On the CPU, after a page fault.
+    Faulting,
+    /// Off the CPU until something happens that is no deadline; after a page fault or not.
+    Waiting { fault: bool },
+    /// Stopped by a signal or a debugger.
+    Stopped { by: Option<Sent> },
+}
+
+/// A signal, and who sent it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub signal: u32,
+    pub by: u32,
+}
+
+/// A time in which the measuring thread is at one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spell {
+    pub from_ns: u64,
+    pub at: At,
+    /// Who ended it by making the thread ready, and when; `None` when that is not told, or was not needed.
+    pub woken: Option<Waker>,
+}
+
+/// A thread that made the measuring thread ready; or it was on the CPU that did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waker {
+    pub at_ns: u64,
+    pub cpu: u32,
+    pub pid: u32,
+}
+
+/// Goes through the events of all CPUs, in order of time: the spells of the measuring thread from 0 on; each lasts
+/// until the next, the last one for ever.
+pub(super) fn spells(events: &[&Event], pid: u32) -> Vec<Spell> {
+    let first = events.iter().find_map(|event| match event.what {
+        What::Waking { task, .. } if task.pid == pid => Some(At::Asleep),
+        What::Switch { from, .. } if from.pid == pid => Some(At::Running),
+        What::Switch { to, .. } if to.pid == pid => Some(At::Unknown),
+        _ if event.pid == pid => Some(At::Running),
+        _ => None,
+    });
+    let mut spells = vec![Spell { from_ns: 0, at: first.unwrap_or(At::Unknown), woken: None }];
+    let mut stop: Option<(Sent, bool)> = None;
+    for event in events {
+        let spell = spells.last_mut().expect("there is a first one");
+        let next = match event.what {
+            What::Waking { task, .. } if task.pid == pid => match spell.at {
+                At::Running | At::Faulting | At::Ready => None,
+                _ => {
+                    spell.woken = Some(Waker { at_ns: event.at_ns, cpu: event.cpu, pid: event.pid });
+                    Some(At::Ready)
+                }
+            },
+            What::Switch { to, .. } if to.pid == pid => Some(At::Running),
+            What::Switch { from, left, .. } if from.pid == pid => Some(match left {
+                Left::Preempted => At::Ready,
+                Left::Sleeping => At::Asleep,
+                Left::Stopped => At::Stopped { by: stop.take().map(|(sent, _)| sent) },
+                Left::Uninterruptible | Left::Other => At::Waiting { fault: spell.at == At::Faulting },
+            }),
+            What::PageFault { .. } if event.pid == pid => Some(At::Faulting),
+            What::Signal { signal, pid: to } if stops(signal) => {
+                // It may be sent to the process, whose number is not the thread's; what is sent to the thread is surer.
+                if to == pid || stop.is_none_or(|(_, sure)| !sure) {
+                    stop = Some((Sent { signal, by: event.pid }, to == pid));
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some(at) = next.filter(|&at| at != spell.at) {
+            spells.push(Spell { from_ns: event.at_ns, at, woken: None });
+        }
+    }
+    spells
+}
+
+/// The signals that stop a process: their numbers are the same on x86 and Arm (asm-generic/signal.h).
+const STOPS: [(u32, &str); 4] = [(19, "SIGSTOP"), (20, "SIGTSTP"), (21, "SIGTTIN"), (22, "SIGTTOU")];
+
+fn stops(signal: u32) -> bool {
+    STOPS.iter().any(|&(number, _)| number == signal)
+}
+
+/// The name of a signal that stops a process.
+pub(super) fn stop_name(signal: u32) -> &'static str {
+    STOPS.iter().find(|&&(number, _)| number == signal).map_or("a signal", |&(_, name)| name)
+}

@@ -1,0 +1,140 @@
+//! What was seen, in the words of a cause.
+
+use record::{Cause, CauseKind, Why};
+
+use super::{
+    context::{Context, Open},
+    replay::{Idle, Irqs, Moment, Thread, is_real_time},
+    waiter::{Sent, stop_name},
+};
+use crate::{Names, event::softirq_name};
+
+/// The terms of the machine that was traced.
+pub(super) struct Words<'a> {
+    pub names: &'a Names,
+    pub symbol: &'a dyn Fn(u64) -> Option<String>,
+    /// The CPU that is looked at.
+    pub cpu: u32,
+}
+
+impl Words<'_> {
+    /// The function at an address, or the address.
+    pub fn function(&self, address: u64) -> String {
+        (self.symbol)(address).unwrap_or_else(|| format!("{address:#x}"))
+    }
+
+    /// A thread's command, or its number where the command is not known.
+    pub fn thread_name(&self, thread: Thread) -> String {
+        match thread {
+            Thread { known: Some((_, comm)), .. } => comm.to_string(),
+            Thread { pid: 0, .. } => format!("swapper/{}", self.cpu),
+            Thread { pid, .. } => format!("pid {pid}"),
+        }
+    }
+
+    /// A thread that has the CPU.
+    pub fn thread(&self, kind: CauseKind, thread: Thread) -> Cause {
+        let mut cause = Cause::new(kind, self.thread_name(thread));
+        if thread.pid != 0 {
+            (cause.number, cause.priority) = (Some(thread.pid), thread.known.map(|(priority, _)| priority));
+        }
+        cause
+    }
+
+    /// An interrupt, softirq or timer's callback on top of a thread.
+    pub fn context(&self, open: Open, thread: Thread) -> Cause {
+        match open.context {
+            Context::Irq { irq, name } => {
+                let name = name.map_or_else(|| format!("irq {irq}"), |name| self.names.text(name).to_owned());
+                Cause { number: Some(irq), ..Cause::new(CauseKind::Interrupt, name) }
+            }
+            Context::Vector { name } => Cause::new(CauseKind::Interrupt, self.names.text(name)),
+            Context::Timer { function, .. } => {
+                let name = function.map_or_else(|| "?".to_owned(), |function| self.function(function));
+                Cause::new(CauseKind::Timer, name)
+            }
+            Context::Softirq { vec } => {
+                let mut cause = Cause::new(CauseKind::Softirq, softirq_name(vec));
+                let comm = self.thread_name(thread);
+                // Elsewhere it runs at the end of an interrupt, in whatever thread that found.
+                if ["ksoftirqd/", "ktimers/", "irq/", "napi/"].iter().any(|start| comm.starts_with(start)) {
+                    cause.priority = thread.known.map(|(priority, _)| priority);
+                    cause.detail = format!("in {comm}");
+                }
+                cause
+            }
+        }
+    }
+
+    pub fn nmi(&self, handler: u64) -> Cause {
+        Cause::new(CauseKind::Nmi, self.function(handler))
+    }
+
+    /// The timer's interrupt is due, and not taken.
+    pub fn late_interrupt(&self, moment: &Moment) -> Cause {
+        let mut cause = self.thread(CauseKind::LateInterrupt, moment.thread);
+        match (moment.irqs, moment.softirq) {
+            (Some(Irqs::Off(by)), _) => {
+                cause.why = Some(Why::InterruptsOff);
+                cause.detail = by.map(|by| format!("turned off in {}", self.function(by))).unwrap_or_default();
+            }
+            (Some(Irqs::On), _) => cause.detail = "interrupts were on: hardware, firmware or hypervisor".to_owned(),
+            (None, Some(vec)) => cause.detail = format!("in softirq {}", softirq_name(vec)),
+            (None, None) => {}
+        }
+        cause
+    }
+
+    /// A thread of lower priority keeps the CPU although the measuring thread is ready.
+    pub fn preemption_off(&self, moment: &Moment) -> Cause {
+        let mut cause = self.thread(CauseKind::Thread, moment.thread);
+        cause.why = Some(Why::PreemptionOff);
+        let place = match moment.irqs {
+            Some(Irqs::Off(Some(by))) => Some(by),
+            _ => moment.preempt_off,
+        };
+        cause.detail = place.map(|place| format!("turned off in {}", self.function(place))).unwrap_or_default();
+        cause
+    }
+
+    pub fn stopped(&self, by: Option<Sent>, sender: Option<Thread>, woken_by: Option<String>) -> Cause {
+        let mut cause = Cause::new(CauseKind::Stopped, by.map_or("a debugger", |sent| stop_name(sent.signal)));
+        cause.number = by.map(|sent| sent.by);
+        let sent = sender.map(|thread| format!("sent by {}", self.thread_name(thread)));
+        let woken = woken_by.map(|waker| format!("continued by {waker}"));
+        cause.detail = [sent, woken].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        cause
+    }
+}
+
+/// Off the CPU until `woken_by` makes it ready.
+pub(super) fn waiting(fault: bool, woken_by: Option<String>) -> Cause {
+    if fault {
+        return with_detail(CauseKind::PageFault, "major: the page had to be fetched");
+    }
+    with_detail(CauseKind::Blocked, woken_by.map(|waker| format!("woken by {waker}")).unwrap_or_default())
+}
+
+/// The way out of an idle state.
+pub(super) fn idle_exit(idle: Idle) -> Cause {
+    Cause::new(CauseKind::IdleExit, idle.state.map_or_else(|| "?".to_owned(), |state| state.to_string()))
+}
+
+pub(super) fn with_detail(kind: CauseKind, detail: impl Into<String>) -> Cause {
+    Cause { kind, detail: detail.into(), ..Cause::default() }
+}
+
+/// Why a thread runs although another of priority `ours` is ready.
+///
+/// Ordinary threads share the CPU whatever their nice values: none of them keeps it by right from the others.
+pub(super) fn why(thread: Thread, ours: i32) -> Option<Why> {
+    let (theirs, comm) = thread.known?;
+    // The thread that stops a CPU is above every priority, and shown with the highest real-time one.
+    let stopper = comm.to_string().starts_with("migration/");
+    Some(match () {
+        () if stopper => Why::HigherPriority,
+        () if theirs == ours || !is_real_time(theirs) && !is_real_time(ours) => Why::SamePriority,
+        () if theirs < ours => Why::HigherPriority,
+        () => Why::PreemptionOff,
+    })
+}
