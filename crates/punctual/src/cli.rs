@@ -34,6 +34,13 @@ pub enum Command {
     Measure(Measure),
     /// Show a run record, or export it in other formats.
     Show(Show),
+    /// Say who made the spikes of a run, from its record.
+    ///
+    /// Examples:
+    ///   punctual blame RUN.punctual.json
+    ///   punctual blame RUN.punctual.json --around 1
+    #[command(verbatim_doc_comment)]
+    Blame(BlameRecord),
     /// Say what this machine is and how it is set, and what to change.
     Machine(Machine),
     /// List the profiles: uses with their limits, and where each limit comes from.
@@ -224,6 +231,19 @@ pub struct Show {
     /// Judge it by this profile instead of those it was made for; can be repeated.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// Options of `blame`.
+#[derive(Debug, Args)]
+pub struct BlameRecord {
+    /// The record: a *.punctual.json file.
+    pub record: PathBuf,
+    /// Show one spike as a time line, by its number: 1 is the worst, and the worst are listed with their numbers.
+    #[arg(long, value_name = "N")]
+    pub around: Option<usize>,
     /// How to talk.
     #[command(flatten)]
     pub talk: Talk,

@@ -1,5 +1,6 @@
 //! The commands: one file each, no logic of their own.
 
+mod blame;
 mod generate;
 mod loads;
 mod machine;
@@ -16,6 +17,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         None => quick::run(&cli.quick),
         Some(Command::Measure(Measure::Timer(options))) => measure::run(&options),
         Some(Command::Show(options)) => show::run(&options),
+        Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::Loads) => loads::list(),

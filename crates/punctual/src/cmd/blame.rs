@@ -1,0 +1,59 @@
+//! `punctual blame`: who made the spikes of a run, from its record.
+
+use std::path::Path;
+
+use anyhow::bail;
+use record::{BlameMode, Record};
+use report::{
+    blame::{Ranked, ranked},
+    terminal,
+};
+use serde_json::{Value, json};
+
+use crate::{cli::BlameRecord, exit::Usage, output};
+
+pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
+    let record = record::file::read(&options.record)?;
+    looked_for_culprits(&record, &options.record)?;
+    let spikes = ranked(&record);
+    if let Some(number) = options.around.filter(|number| !(1..=spikes.len()).contains(number)) {
+        let path = options.record.display();
+        return Err(Usage(match spikes.len() {
+            0 => format!("there is no spike {number} in {path}: it keeps none"),
+            1 => format!("there is no spike {number} in {path}: choose 1, the only one"),
+            last => format!("there is no spike {number} in {path}: choose 1 to {last}, from the worst to the least"),
+        })
+        .into());
+    }
+    if options.talk.json {
+        let json = match options.around {
+            Some(number) => spike(&spikes[number - 1]),
+            None => json!({ "blame": record.blame, "spikes": spikes.iter().map(spike).collect::<Vec<_>>() }),
+        };
+        output::stdout(|out| writeln!(out, "{json:#}"))?;
+    } else {
+        output::print(options.talk, |style, width| match options.around {
+            Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),
+            None => terminal::blame(&record, style, width),
+        })?;
+    }
+    Ok(0)
+}
+
+/// Refuses a record of a run that did not look for culprits.
+fn looked_for_culprits(record: &Record, path: &Path) -> anyhow::Result<()> {
+    let mode = record.blame.as_ref().map_or(BlameMode::Off, |blame| blame.mode);
+    if mode == BlameMode::Off {
+        let path = path.display();
+        bail!(
+            "{path} names no culprits, because its run did not look for them: measure again, as with `sudo punctual measure timer --blame`"
+        );
+    }
+    Ok(())
+}
+
+/// A spike with its number and its place.
+fn spike(ranked: &Ranked) -> Value {
+    let Ranked { number, series, spike } = ranked;
+    json!({ "number": number, "phase": series.phase, "cpu": series.cpu, "spike": spike })
+}

@@ -1,0 +1,134 @@
+//! `punctual blame` on a record that was made elsewhere.
+
+use record::{
+    Account, Blame, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, SCHEMA, Scenario, Series, Spike, Stretch,
+    Why,
+};
+use serde_json::Value;
+
+use super::harness::Scratch;
+
+fn i915() -> Cause {
+    let (number, priority, why) = (Some(412), Some(49), Some(Why::HigherPriority));
+    Cause { number, priority, why, ..Cause::new(CauseKind::Thread, "irq/125-i915") }
+}
+
+/// A run with three spikes of one culprit.
+fn record() -> Record {
+    let spike = |lateness_ns: u64, at_ns| Spike {
+        lateness_ns: lateness_ns as i64,
+        at_ns,
+        culprits: vec![
+            Culprit { cause: i915(), ns: lateness_ns - 6_000 },
+            Culprit { cause: Cause::new(CauseKind::WakeUp, ""), ns: 6_000 },
+        ],
+        evidence: Evidence::Trace,
+        timeline: vec![
+            Stretch { start_ns: -9_000, ns: lateness_ns + 3_000, cause: i915() },
+            Stretch { start_ns: lateness_ns as i64 - 6_000, ns: 6_000, cause: Cause::new(CauseKind::WakeUp, "") },
+        ],
+    };
+    let account = Account {
+        cause: i915(),
+        count: 3,
+        worst_ns: 412_000,
+        total_ns: 700_000,
+        cpus: "1".into(),
+        phases: vec!["load".into()],
+        remedy: "sudo chrt -f -p 40 412".into(),
+        ..Account::default()
+    };
+    Record {
+        schema: SCHEMA.into(),
+        scenario: Scenario { threshold_ns: 80_000, ..Scenario::default() },
+        series: vec![Series {
+            phase: "load".into(),
+            cpu: Some(1),
+            spikes: vec![spike(99_000, 1_000_000), spike(412_000, 2_000_000), spike(207_000, 3_000_000)],
+            spikes_total: 3,
+            ..Series::default()
+        }],
+        blame: Some(Blame { mode: BlameMode::Trace, spikes: 3, ledger: vec![account], ..Blame::default() }),
+        ..Record::default()
+    }
+}
+
+/// A folder with this record in it, as `a.punctual.json`.
+fn kept(record: &Record) -> Scratch {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.record_path(), record::file::to_json(record)).unwrap();
+    scratch
+}
+
+#[test]
+fn the_ledger_is_printed_again() {
+    let run = kept(&record()).run("blame a.punctual.json");
+    run.expect_status(0);
+    for text in
+        ["All 3 spikes above 80 us: i915 interrupt thread", "sudo chrt -f -p 40 412", "\n  3     99 us  CPU 1, load"]
+    {
+        assert!(run.stdout().contains(text), "{text}\n{}", run.stdout());
+    }
+    assert_eq!(run.stderr(), "");
+}
+
+#[test]
+fn a_spike_is_shown_by_its_number() {
+    let scratch = kept(&record());
+    for (number, text) in
+        [(1, "Spike 1 of 3: 412 us late"), (2, "Spike 2 of 3: 207 us late"), (3, "Spike 3 of 3: 99 us")]
+    {
+        let run = scratch.run(&format!("blame a.punctual.json --around {number}"));
+        run.expect_status(0);
+        assert!(run.stdout().contains(text) && run.stdout().contains("the lateness"), "{}", run.stdout());
+    }
+}
+
+#[test]
+fn a_number_that_is_none_ends_with_64_and_the_range() {
+    let mut record = record();
+    for number in ["0", "4", "18446744073709551615"] {
+        let run = kept(&record).run(&format!("blame a.punctual.json --around {number}"));
+        run.expect_status(64);
+        let said = format!(
+            "punctual: there is no spike {number} in a.punctual.json: choose 1 to 3, from the worst to the least\n"
+        );
+        assert_eq!(run.stderr(), said);
+    }
+    record.series[0].spikes.clear();
+    let run = kept(&record).run("blame a.punctual.json --around 1");
+    run.expect_status(64);
+    assert!(run.stderr().contains("it keeps none"), "{}", run.stderr());
+}
+
+#[test]
+fn without_culprits_it_says_how_to_get_them() {
+    let off = Blame { mode: BlameMode::Off, ..Blame::default() };
+    for blame in [None, Some(off)] {
+        let run = kept(&Record { blame, ..record() }).run("blame a.punctual.json");
+        run.expect_status(1);
+        assert!(
+            run.stderr()
+                .contains("did not look for them: measure again, as with `sudo punctual measure timer --blame`"),
+            "{}",
+            run.stderr()
+        );
+        assert_eq!(run.stdout(), "");
+    }
+    Scratch::new().run("blame nothing.punctual.json").expect_status(1);
+}
+
+#[test]
+fn json_holds_the_ledger_and_the_numbered_spikes() {
+    let scratch = kept(&record());
+    let json = |arguments: &str| -> Value {
+        let run = scratch.run(arguments);
+        run.expect_status(0);
+        serde_json::from_str(&run.stdout()).unwrap()
+    };
+    let all = json("blame a.punctual.json --json");
+    assert_eq!(all["blame"]["ledger"][0]["name"], "irq/125-i915");
+    assert_eq!(all["spikes"][0]["number"], 1);
+    assert_eq!(all["spikes"][0]["spike"]["lateness_ns"], 412_000);
+    assert_eq!(json("blame a.punctual.json --json --around 3")["spike"]["lateness_ns"], 99_000);
+}
