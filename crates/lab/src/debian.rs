@@ -1,14 +1,16 @@
-//! Debian's kernels: names resolved, fetched, unpacked, and kept outside the tree.
+//! Debian's kernels and programs: names resolved, fetched, unpacked, and kept outside the tree.
 //!
 //! Everything goes through an apt folder of our own, so that the package lists and the state of this machine stay as they
 //! are, other architectures work, and no rights are needed. The package sources are those of this machine.
+
+mod apt;
+mod programs;
 
 use std::{
     env, fs,
     fs::File,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, SystemTime},
+    process::Command,
 };
 
 use rustix::fs::{FlockOperation, flock};
@@ -19,6 +21,10 @@ use crate::{
     image::{decompress, vmlinux_in},
     initramfs::find_program,
 };
+
+use apt::{Apt, answer};
+
+pub use programs::{Package, RTLA};
 
 /// A kernel that Debian keeps current under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +46,6 @@ pub const ORDINARY_6_12: Flavour =
     Flavour { name: "6.12", package: "linux-image-6.12-cloud-amd64", arch: Arch::X86_64 };
 /// Linux 6.1 with PREEMPT_RT for arm64.
 pub const RT_6_1_ARM64: Flavour = Flavour { name: "6.1-rt-arm64", package: "linux-image-rt-arm64", arch: Arch::Arm64 };
-
-/// Package lists older than this are fetched anew before a name is resolved.
-const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// A kernel that was fetched.
 #[derive(Debug, Clone)]
@@ -92,7 +95,7 @@ impl Flavour {
     }
 
     fn fetch_current(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
-        let apt = Apt::new(self.arch, say)?;
+        let apt = Apt::new(self.arch, None, say)?;
         let package = apt.dependency(self.package, "linux-image-")?;
         if let Some(kernel) = self.cached().filter(|kernel| package.ends_with(&kernel.release)) {
             return Ok(kernel);
@@ -157,7 +160,7 @@ impl Kernel {
         let _alone = lock()?;
         let folder = cache().join(format!("{}-headers-{}", self.flavour.name, self.release));
         if !folder.exists() {
-            let apt = Apt::new(self.flavour.arch, say)?;
+            let apt = Apt::new(self.flavour.arch, None, say)?;
             let headers = format!("linux-headers-{}", self.release);
             let packages = [
                 headers.clone(),
@@ -206,100 +209,11 @@ fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> R
     fs::rename(&new, folder).writing(folder)
 }
 
-/// An apt folder of our own.
-struct Apt {
-    configuration: PathBuf,
-}
-
-impl Apt {
-    fn new(arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
-        let name = match arch {
-            Arch::X86_64 => "amd64",
-            Arch::Arm64 => "arm64",
-        };
-        let root = cache().join(format!("apt-{name}"));
-        for folder in ["state/lists/partial", "cache/archives/partial"] {
-            let folder = root.join(folder);
-            fs::create_dir_all(&folder).writing(&folder)?;
-        }
-        let apt = Self { configuration: root.join("apt.conf") };
-        let root_text = root.display();
-        let configuration = format!(
-            "APT::Architecture \"{name}\";\nAPT::Architectures {{ \"{name}\"; }};\nDir::State \"{root_text}/state\";\n\
-             Dir::State::status \"{root_text}/status\";\nDir::Cache \"{root_text}/cache\";\nAPT::Sandbox::User \"root\";\n\
-             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n"
-        );
-        fs::write(&apt.configuration, configuration).writing(&apt.configuration)?;
-        let status = root.join("status");
-        fs::write(&status, "").writing(&status)?;
-        let fetched = root.join("fetched");
-        let age = fs::metadata(&fetched)
-            .and_then(|file| file.modified())
-            .ok()
-            .and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_none_or(|age| age > LISTS_FRESH) {
-            say(&format!("fetching package lists for {name}"));
-            apt.run("apt-get", &["update", "--error-on=any"]).or_else(|_| apt.run("apt-get", &["update"]))?;
-            fs::write(&fetched, "").writing(&fetched)?;
-        }
-        Ok(apt)
-    }
-
-    /// The first package that `package` depends on whose name begins like this.
-    fn dependency(&self, package: &str, begin: &str) -> Result<String, LabError> {
-        let missing = || LabError::NoPackage { package: package.to_owned() };
-        let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
-        let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-        names.into_iter().find(|name| name.starts_with(begin)).map(str::to_owned).ok_or_else(missing)
-    }
-
-    /// Downloads a package, checked by apt, and unpacks it into `folder`.
-    fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
-        let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
-        let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
-        say(&format!("fetching {package} ({} MB)", bytes.unwrap_or(0).div_ceil(1_000_000)));
-        let downloads = tempfile::tempdir_in(cache()).writing(&cache())?;
-        self.run_in(downloads.path(), "apt-get", &["download", package])?;
-        for entry in fs::read_dir(downloads.path()).reading(downloads.path())? {
-            let path = entry.reading(downloads.path())?.path();
-            self.run("dpkg-deb", &["-x", &path.to_string_lossy(), &folder.to_string_lossy()])?;
-        }
-        Ok(())
-    }
-
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
-        self.run_in(&cache(), program, arguments)
-    }
-
-    fn run_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String, LabError> {
-        let missing = || LabError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
-        let mut command = Command::new(find_program(program).ok_or_else(missing)?);
-        command.args(arguments).current_dir(folder).env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
-        answer(command)
-    }
-}
-
 fn depmod(folder: &Path, release: &str) -> Result<(), LabError> {
     let missing = || LabError::Missing { program: "depmod".to_owned(), package: "kmod".to_owned() };
     let mut command = Command::new(find_program("depmod").ok_or_else(missing)?);
     command.arg("-b").arg(folder).arg(release);
     answer(command).map(|_| ())
-}
-
-/// Runs a command; what it printed.
-fn answer(mut command: Command) -> Result<String, LabError> {
-    let words = || {
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
-    };
-    let line = words();
-    let output = command.stdin(Stdio::null()).output().reading(Path::new(&line))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let said = said.lines().rfind(|line| line.starts_with("E:")).or(said.lines().last()).unwrap_or("no reason given");
-    Err(LabError::Command { command: line, said: said.to_owned() })
 }
 
 #[cfg(test)]

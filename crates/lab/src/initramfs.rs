@@ -105,6 +105,28 @@ impl Initramfs {
         Ok(())
     }
 
+    /// Puts a program of an unpacked Debian into `/bin`, with the shared libraries that the dynamic linker there lists.
+    ///
+    /// Its C library takes the place of this machine's, if that is there already; a newer one serves older programs.
+    ///
+    /// # Errors
+    /// When the folder has no such program, or its libraries cannot be found.
+    pub fn unpacked_program(&mut self, name: &str, folder: &Path) -> Result<(), LabError> {
+        let program = folder.join("usr/bin").join(name);
+        let linker = folder.join("usr/lib64/ld-linux-x86-64.so.2");
+        let mut list = Command::new(&linker);
+        list.arg("--library-path").arg(folder.join("usr/lib/x86_64-linux-gnu")).arg("--list").arg(&program);
+        let listed = list.output().reading(&linker)?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        for library in listed.split_whitespace().filter_map(|word| Path::new(word).strip_prefix(folder).ok()) {
+            let path = library.strip_prefix("usr").unwrap_or(library);
+            let from = folder.join(library);
+            self.tree.program(&path.to_string_lossy(), fs::read(&from).reading(&from)?);
+        }
+        self.tree.program(&format!("/bin/{name}"), fs::read(&program).reading(&program)?);
+        Ok(())
+    }
+
     /// Puts a module at the end of those to load.
     pub fn module(&mut self, name: &str, bytes: Vec<u8>) {
         let path = format!("/lib/modules/{name}.ko");

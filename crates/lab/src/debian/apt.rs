@@ -1,0 +1,143 @@
+//! An apt folder of our own: what it knows, and what it downloads.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use super::cache;
+use crate::{Arch, LabError, error::At, initramfs::find_program};
+
+/// Package lists older than this are fetched anew before a name is resolved.
+const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
+/// Where the packages of other suites than this machine's are, and the keys that they are signed with.
+const MIRROR: &str = "http://deb.debian.org/debian";
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// An apt folder of our own.
+pub(super) struct Apt {
+    configuration: PathBuf,
+}
+
+impl Apt {
+    /// For packages of this architecture, from this machine's sources, or from another suite of Debian.
+    pub(super) fn new(arch: Arch, suite: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
+        let arch = match arch {
+            Arch::X86_64 => "amd64",
+            Arch::Arm64 => "arm64",
+        };
+        let name = suite.map_or_else(|| arch.to_owned(), |suite| format!("{arch}-{suite}"));
+        let root = cache().join(format!("apt-{name}"));
+        for folder in ["state/lists/partial", "cache/archives/partial"] {
+            let folder = root.join(folder);
+            fs::create_dir_all(&folder).writing(&folder)?;
+        }
+        let apt = Self { configuration: root.join("apt.conf") };
+        let root_text = root.display();
+        let mut configuration = format!(
+            "APT::Architecture \"{arch}\";\nAPT::Architectures {{ \"{arch}\"; }};\nDir::State \"{root_text}/state\";\n\
+             Dir::State::status \"{root_text}/status\";\nDir::Cache \"{root_text}/cache\";\nAPT::Sandbox::User \"root\";\n\
+             Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n"
+        );
+        if let Some(suite) = suite {
+            let sources = root.join("suite.list");
+            fs::write(&sources, format!("deb [signed-by={KEYS}] {MIRROR} {suite} main\n")).writing(&sources)?;
+            configuration +=
+                &format!("Dir::Etc::sourcelist \"{}\";\nDir::Etc::sourceparts \"-\";\n", sources.display());
+        }
+        fs::write(&apt.configuration, configuration).writing(&apt.configuration)?;
+        let status = root.join("status");
+        fs::write(&status, "").writing(&status)?;
+        let fetched = root.join("fetched");
+        let age = fs::metadata(&fetched)
+            .and_then(|file| file.modified())
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        if age.is_none_or(|age| age > LISTS_FRESH) {
+            say(&format!("fetching package lists for {name}"));
+            apt.run("apt-get", &["update", "--error-on=any"]).or_else(|_| apt.run("apt-get", &["update"]))?;
+            fs::write(&fetched, "").writing(&fetched)?;
+        }
+        Ok(apt)
+    }
+
+    /// The first package that `package` depends on whose name begins like this.
+    pub(super) fn dependency(&self, package: &str, begin: &str) -> Result<String, LabError> {
+        let missing = || LabError::NoPackage { package: package.to_owned() };
+        let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
+        let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        names.into_iter().find(|name| name.starts_with(begin)).map(str::to_owned).ok_or_else(missing)
+    }
+
+    /// A package and all that it needs to run.
+    pub(super) fn closure(&self, package: &str) -> Result<Vec<String>, LabError> {
+        let missing = |_| LabError::NoPackage { package: package.to_owned() };
+        let only =
+            ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
+        let arguments = [&["depends", "--recurse"], &only[..], &[package]].concat();
+        let told = self.run("apt-cache", &arguments).map_err(missing)?;
+        Ok(packages_in(&told))
+    }
+
+    /// Downloads a package, checked by apt, and unpacks it into `folder`.
+    pub(super) fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+        let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
+        let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
+        say(&format!("fetching {package} ({} MB)", bytes.unwrap_or(0).div_ceil(1_000_000)));
+        let downloads = tempfile::tempdir_in(cache()).writing(&cache())?;
+        self.run_in(downloads.path(), "apt-get", &["download", package])?;
+        for entry in fs::read_dir(downloads.path()).reading(downloads.path())? {
+            let path = entry.reading(downloads.path())?.path();
+            self.run("dpkg-deb", &["-x", &path.to_string_lossy(), &folder.to_string_lossy()])?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+        self.run_in(&cache(), program, arguments)
+    }
+
+    fn run_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+        let missing = || LabError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
+        let mut command = Command::new(find_program(program).ok_or_else(missing)?);
+        command.args(arguments).current_dir(folder).env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
+        answer(command)
+    }
+}
+
+/// The packages that `apt-cache depends --recurse` tells of: each begins a line, and what it depends on stands below it,
+/// further in. A virtual one is in angle brackets.
+fn packages_in(told: &str) -> Vec<String> {
+    let begins = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphanumeric());
+    told.lines().filter(begins).map(str::to_owned).collect()
+}
+
+/// Runs a command; what it printed.
+pub(super) fn answer(mut command: Command) -> Result<String, LabError> {
+    let words = || {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    };
+    let line = words();
+    let output = command.stdin(Stdio::null()).output().reading(Path::new(&line))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = said.lines().rfind(|line| line.starts_with("E:")).or(said.lines().last()).unwrap_or("no reason given");
+    Err(LabError::Command { command: line, said: said.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_a_package_needs_is_told_once() {
+        let told = "rtla\n  Depends: libc6\n  Depends: libtracefs1\nlibc6\n |Depends: libgcc-s1\n  Depends: <virtual>\n\
+                    <virtual>\nlibtracefs1\n  Depends: libc6\nlibgcc-s1\n";
+        assert_eq!(packages_in(told), ["rtla", "libc6", "libtracefs1", "libgcc-s1"]);
+    }
+}
