@@ -107,6 +107,41 @@ pub(crate) fn ledger_total_ns(blame: &Blame) -> u64 {
     blame.ledger.iter().fold(0, |sum, account| account.total_ns.saturating_add(sum))
 }
 
+/// From what the culprits were found, in one sentence; empty where nothing was looked at.
+pub(crate) fn found_from(blame: &Blame) -> String {
+    let mut systems: Vec<&str> = Vec::new();
+    for event in &blame.events {
+        let system = event.split(':').next().unwrap_or_default();
+        if !systems.contains(&system) {
+            systems.push(system);
+        }
+    }
+    let trace = format!("Found from {} events of the kernel's trace ({})", blame.events.len(), systems.join(", "));
+    match blame.mode {
+        BlameMode::Off => String::new(),
+        BlameMode::Counters => "Found from counters before and after each spike.".to_owned(),
+        BlameMode::Trace => format!("{trace}."),
+        BlameMode::Deep => format!("{trace}, sections without interrupts or preemption among them."),
+    }
+}
+
+/// The heaviest of causes that are not shown in full, in one line; empty where there are none.
+pub(crate) fn in_a_line(accounts: &[&Account]) -> String {
+    const NAMED: usize = 5;
+    let name = |account: &&Account| {
+        let (title, total) = (account.cause.title(), unsigned(account.total_ns));
+        if account.count > 0 {
+            format!("{title} ({total}, {} spikes)", account.count)
+        } else {
+            format!("{title} ({total})")
+        }
+    };
+    let (named, rest) = accounts.split_at(accounts.len().min(NAMED));
+    let rest_ns = rest.iter().fold(0u64, |sum, account| account.total_ns.saturating_add(sum));
+    let more = (!rest.is_empty()).then(|| format!("{} more ({})", rest.len(), unsigned(rest_ns)));
+    named.iter().map(name).chain(more).collect::<Vec<_>>().join("; ")
+}
+
 /// A part of a whole: `94 %`, `4.4 %`, `< 0.1 %`; a dash where there is no whole.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent = part as f64 * 100.0 / whole as f64;

@@ -40,6 +40,11 @@ pub(crate) fn parts(spike: &Spike) -> Vec<Part<'_>> {
     parts
 }
 
+/// Where a drawing of the parts begins, ns after the deadline: what lies before it takes little of the room.
+pub(crate) fn drawn_from_ns(parts: &[Part], lateness_ns: i64) -> i64 {
+    parts.iter().map(|part| part.start_ns).min().unwrap_or(0).min(0).max(-lateness_ns.max(1) / 8 - 1)
+}
+
 /// The lateness that the parts account for, ns.
 pub(crate) fn sum_ns(parts: &[Part]) -> u64 {
     parts.iter().filter(|part| !part.is_before()).fold(0, |sum, part| sum.saturating_add(part.length_ns()))

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use analysis::format_ns;
-use record::{Account, Blame, BlameMode, Cause, Evidence, Record};
+use record::{Account, Blame, Cause, Evidence, Record};
 
 use super::{
     lines::Line,
@@ -32,7 +32,7 @@ pub struct Blamed {
     pub remarks: Vec<Remark>,
     /// The accounts, the heaviest first.
     pub accounts: Vec<AccountView>,
-    /// Causes that are not shown in full, in one sentence; may be empty.
+    /// Causes that are not shown in full, in one line; may be empty.
     pub besides: String,
     /// The worst spikes.
     pub spikes: Vec<SpikeView>,
@@ -102,15 +102,9 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<Blamed> {
         headline: blame::headline(record).unwrap_or_default(),
         remarks: blame::remarks(blame),
         accounts: makers.iter().take(ACCOUNTS).map(account).collect(),
-        besides: besides(&others),
+        besides: blame::in_a_line(&others),
         spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),
-        from: match blame.mode {
-            BlameMode::Off => String::new(),
-            BlameMode::Counters => "Found from counters before and after each spike.".to_owned(),
-            BlameMode::Trace | BlameMode::Deep => {
-                format!("Found from the kernel's trace: {}.", blame.events.join(", "))
-            }
-        },
+        from: blame::found_from(blame),
     })
 }
 
@@ -158,21 +152,6 @@ fn account(of: &Account, class: String, total_ns: u64, when: &str) -> AccountVie
         bar: bar(of.total_ns as f64 / total_ns.max(1) as f64),
         when: when.to_owned(),
     }
-}
-
-fn besides(others: &[&Account]) -> String {
-    let name = |account: &&Account| {
-        let (title, total) = (account.cause.title(), unsigned(account.total_ns));
-        if account.count > 0 {
-            format!("{title} ({total}, {} spikes)", account.count)
-        } else {
-            format!("{title} ({total})")
-        }
-    };
-    let (named, rest) = others.split_at(others.len().min(30));
-    let names: Vec<String> = named.iter().map(name).collect();
-    let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
-    if names.is_empty() { String::new() } else { format!("Besides: {}{more}.", names.join(", ")) }
 }
 
 /// A share of the whole as a bar.

@@ -11,7 +11,7 @@ use super::{
     svg::{self, Axis, Frame, Tick, number},
 };
 use crate::blame::{Ranked, in_short, percent, unsigned};
-use crate::timeline::{Part, Unit, parts};
+use crate::timeline::{Part, Unit, drawn_from_ns, parts};
 
 /// Rows at most; beyond, neighbouring short stretches share one.
 const ROWS: usize = 24;
@@ -46,7 +46,7 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     let bars = rows(&parts);
     let late_ns = spike.lateness_ns.unsigned_abs();
     let bottom = svg::TOP + bars.len().max(1) as f64 * ROW;
-    let first_ns = bars.iter().map(|bar| bar.start_ns).min().unwrap_or(0).min(0);
+    let first_ns = drawn_from_ns(&parts, spike.lateness_ns);
     let x = Axis { lo: first_ns as f64, hi: (late_ns as f64).max(1.0), from: svg::LEFT, to: svg::FAR_RIGHT };
     let y = Axis { lo: 0.0, hi: bars.len().max(1) as f64, from: bottom, to: svg::TOP };
 

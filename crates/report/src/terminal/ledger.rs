@@ -76,9 +76,7 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent) {
         page.text(Ink::Quiet, &format!("{} more: punctual blame RECORD shows all", rest.len()));
     }
     if !besides.is_empty() && extent != Extent::Brief {
-        let share = |account: &&Account| format!("{} ({})", account.cause.title(), unsigned(account.total_ns));
-        let shares: Vec<String> = besides.iter().map(share).collect();
-        page.text(Ink::Quiet, &format!("Never the main cause: {}.", shares.join(", ")));
+        page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::in_a_line(&besides)));
     }
 }
 
@@ -125,14 +123,7 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
 pub(super) fn how(page: &mut Page, record: &Record) {
     let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off) else { return };
     page.gap();
-    let from = match blame.mode {
-        BlameMode::Off | BlameMode::Counters => "counters".to_owned(),
-        BlameMode::Trace => format!("the kernel's trace: {}", blame.events.join(", ")),
-        BlameMode::Deep => {
-            format!("the kernel's trace with sections without interrupts or preemption: {}", blame.events.join(", "))
-        }
-    };
-    page.text(Ink::Quiet, &format!("Found from {from}."));
+    page.text(Ink::Quiet, &blame::found_from(blame));
     if record.series.iter().any(|series| series.spikes.iter().any(|spike| !spike.timeline.is_empty())) {
         page.text(Ink::Quiet, "One spike as a time line, by its number: punctual blame RECORD --around 1");
     }

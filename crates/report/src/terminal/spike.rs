@@ -6,7 +6,7 @@ use record::{Evidence, Spike};
 use super::page::Page;
 use crate::blame::{Ranked, percent, unsigned};
 use crate::style::{Ink, Spans};
-use crate::timeline::{Part, Unit, parts, sum_ns};
+use crate::timeline::{Part, Unit, drawn_from_ns, parts, sum_ns};
 
 /// A bar between figures and cause is at least so wide; with less room it stands on a line of its own.
 const BAR_LEAST: usize = 12;
@@ -81,13 +81,13 @@ impl Columns {
         let bar = left.saturating_sub(cause).max(left / 2).min(left.saturating_sub(CAUSE)).min(BAR_MOST);
         let inline = bar >= BAR_LEAST;
         let bar = if inline { bar } else { room.clamp(BAR_LEAST, BAR_MOST) };
-        let from_ns = parts.iter().map(|part| part.start_ns).min().unwrap_or(0).min(0);
+        let from_ns = drawn_from_ns(parts, spike.lateness_ns);
         Self { unit, start, length, bar, inline, from_ns, to_ns: spike.lateness_ns.max(1) }
     }
 
     /// The column of a bar where a time lies.
     fn at(&self, ns: i64) -> usize {
-        let (span, into) = (self.to_ns.abs_diff(self.from_ns), ns.abs_diff(self.from_ns));
+        let (span, into) = (self.to_ns.abs_diff(self.from_ns), ns.max(self.from_ns).abs_diff(self.from_ns));
         (into as f64 / span as f64 * self.bar as f64).round() as usize
     }
 
