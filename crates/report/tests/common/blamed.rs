@@ -119,7 +119,7 @@ fn ledger(record: &Record) -> Vec<Account> {
 fn remedy(cause: &Cause) -> String {
     match (cause.kind, cause.name.as_str()) {
         (CauseKind::Thread, "irq/125-i915") => {
-            "Keep the display's interrupt off the measured CPUs: `echo 0 | sudo tee /proc/irq/125/smp_affinity_list`"
+            "Leave the display's interrupt to CPU 0, and put your work on CPU 1: `echo 0 | sudo tee /proc/irq/125/smp_affinity_list`"
         }
         (CauseKind::Thread, _) => "Boot with preempt=full, so that the kernel's own work can be interrupted.",
         (CauseKind::Softirq, _) => "Spread the card's receive work over other CPUs: `sudo ethtool -X eth0 equal 1`",
