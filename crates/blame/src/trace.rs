@@ -10,9 +10,12 @@
 //! | [`page`] | a page of a ring: records and their times |
 //! | [`decode`] | a record as an event |
 //! | [`symbols`] | names of the kernel's functions and strings |
+//! | [`dat`] | trace files of trace-cmd and KernelShark |
 
+pub mod dat;
 pub mod decode;
 pub mod error;
+mod export;
 mod folder;
 pub mod format;
 pub mod instance;
@@ -22,6 +25,7 @@ pub mod symbols;
 pub mod tracefs;
 pub mod wanted;
 
+pub use dat::{Dat, DatError};
 pub use decode::Decoder;
 pub use error::TraceError;
 pub use folder::remove_leftovers;

@@ -3,44 +3,69 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod rights {
-    use std::{thread, time::Duration};
+    use std::{
+        collections::BTreeMap,
+        fs,
+        io::{BufRead, BufReader, Write},
+        path::PathBuf,
+        process::{Command, Stdio},
+        sync::Mutex,
+        thread,
+        time::Duration,
+    };
 
     use blame::{
-        Event, Instance, Settings, Tracefs,
+        Event, Instance, Settings, TraceError, Tracefs,
         event::{Left, What},
+        trace::remove_leftovers,
     };
     use sys::clock::Clock;
 
+    /// One at a time: a test that floods a ring is no neighbour for one that looks for an event.
+    static ONE: Mutex<()> = Mutex::new(());
+
+    fn create(settings: &Settings<'_>) -> Instance {
+        Instance::create(&Tracefs::open().unwrap(), settings).unwrap()
+    }
+
     fn settings() -> Settings<'static> {
-        Settings { buffer_kb_per_cpu: 512, ..Settings::default() }
+        Settings { buffer_kb_per_cpu: 4096, ..Settings::default() }
     }
 
     fn now_ns() -> u64 {
         Clock::Monotonic.now_ns().unsigned_abs()
     }
 
-    fn drain_all(instance: &mut Instance) -> Vec<Event> {
+    /// A thread's sleep: its id, and times just before and after.
+    fn sleep_on_cpu_0(name: &str, ms: u64) -> (u32, u64, u64) {
+        let sleep = move || {
+            // The boot CPU: some kernels do not trace the idle thread of a CPU that was offline before.
+            sys::sched::set_affinity(&[0]).unwrap();
+            let before = now_ns();
+            thread::sleep(Duration::from_millis(ms));
+            (sys::sched::thread_id(), before, now_ns())
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(sleep).unwrap().join().unwrap()
+    }
+
+    fn drain_cpu_0(instance: &mut Instance) -> Vec<Event> {
         let mut events = Vec::new();
-        for cpu in instance.cpus().collect::<Vec<_>>() {
-            instance.drain(cpu, &mut events).unwrap();
-        }
-        events.sort_by_key(|event| event.at_ns);
+        let drained = instance.drain(0, &mut events).unwrap();
+        assert_eq!(drained.lost_events, 0, "{drained:?}");
         events
+    }
+
+    fn switches_to(events: &[Event], pid: u32) -> usize {
+        events.iter().filter(|event| matches!(event.what, What::Switch { to, .. } if to.pid == pid)).count()
     }
 
     #[test]
     fn a_sleep_is_seen_from_its_begin_to_its_wake_up() {
-        let mut instance = Instance::create(&Tracefs::open().unwrap(), &settings()).unwrap();
-        // The boot CPU: some kernels do not trace the idle thread of a CPU that was offline before.
-        let sleep = || {
-            sys::sched::set_affinity(&[0]).unwrap();
-            let before = now_ns();
-            thread::sleep(Duration::from_millis(5));
-            (sys::sched::thread_id(), before, now_ns())
-        };
-        let (sleeper, before, after) =
-            thread::Builder::new().name("sleeper".to_owned()).spawn(sleep).unwrap().join().unwrap();
-        let events = drain_all(&mut instance);
+        let _one = ONE.lock();
+        let mut instance = create(&settings());
+        let (sleeper, before, after) = sleep_on_cpu_0("sleeper", 5);
+        let events = drain_cpu_0(&mut instance);
+        assert!(events.is_sorted_by_key(|event| event.at_ns));
         let at = |what: &dyn Fn(&What) -> bool| {
             let found = events.iter().find(|event| (before..=after).contains(&event.at_ns) && what(&event.what));
             found.unwrap_or_else(|| panic!("not in {} events", events.len())).at_ns
@@ -54,5 +79,130 @@ mod rights {
         let woken = at(&|what| matches!(what, What::Waking { task, .. } if task.pid == sleeper));
         let back = at(&|what| matches!(what, What::Switch { to, .. } if to.pid == sleeper));
         assert!(asleep + 4_000_000 < woken && woken <= back, "{before} {asleep} {woken} {back} {after}");
+        let timer = events.iter().rfind(|event| event.at_ns < woken && matches!(event.what, What::TimerEntry { .. }));
+        let Some(Event { what: What::TimerEntry { function, .. }, .. }) = timer else {
+            panic!("no timer in {events:?}")
+        };
+        assert_eq!(instance.symbol(*function), Some("hrtimer_wakeup"));
+    }
+
+    #[test]
+    fn two_instances_see_the_same_and_drain_apart() {
+        let _one = ONE.lock();
+        let (mut first, mut second) = (create(&settings()), create(&settings()));
+        assert_ne!(first.path(), second.path());
+        let (sleeper, ..) = sleep_on_cpu_0("sleeper", 1);
+        assert!(switches_to(&drain_cpu_0(&mut first), sleeper) > 0);
+        assert!(switches_to(&drain_cpu_0(&mut second), sleeper) > 0);
+        assert_eq!(switches_to(&drain_cpu_0(&mut second), sleeper), 0, "what was drained is gone");
+        first.set_on(false).unwrap();
+        let off_ns = now_ns();
+        let (sleeper, ..) = sleep_on_cpu_0("sleeper", 1);
+        first.set_on(true).unwrap();
+        let mut events = Vec::new();
+        let drained = first.drain(0, &mut events).unwrap();
+        assert_eq!(switches_to(&events, sleeper), 0, "it was off");
+        assert!(!drained.is_whole(off_ns, off_ns + 1), "{drained:?}");
+        assert!(switches_to(&drain_cpu_0(&mut second), sleeper) > 0);
+    }
+
+    #[test]
+    fn a_ring_that_ran_over_tells_what_is_missing() {
+        let _one = ONE.lock();
+        let mut instance = create(&Settings { cpus: &[0], buffer_kb_per_cpu: 8, ..Settings::default() });
+        assert_eq!(instance.cpus().collect::<Vec<_>>(), [0]);
+        let mut events = Vec::new();
+        instance.drain(0, &mut events).unwrap();
+        for _ in 0..20 {
+            sleep_on_cpu_0("sleeper", 1);
+        }
+        let drained = instance.drain(0, &mut events).unwrap();
+        let gap = *drained.gaps.last().unwrap();
+        assert!(drained.lost_events > 100 && gap.lost > 0, "{drained:?}");
+        assert!(gap.from_ns < gap.to_ns && events.iter().any(|event| event.at_ns == gap.to_ns), "{drained:?}");
+        assert!(!events.iter().any(|event| (gap.from_ns + 1..gap.to_ns).contains(&event.at_ns)), "{drained:?}");
+        assert!(!drained.is_whole(gap.from_ns, gap.to_ns) && drained.is_whole(gap.to_ns, now_ns()), "{drained:?}");
+        assert!(matches!(instance.drain(1, &mut events), Err(TraceError::NoCpu { cpu: 1 })));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        let settings = Settings { cpus: &[0, 4000], buffer_kb_per_cpu: 64, ..Settings::default() };
+        let error = Instance::create(&Tracefs::open().unwrap(), &settings).unwrap_err().to_string();
+        assert!(error.starts_with("CPU 4000 has no trace"), "{error}");
+    }
+
+    /// The instances of a process.
+    fn instances_of(pid: u32) -> Vec<PathBuf> {
+        let tracefs = Tracefs::open().unwrap();
+        let all = fs::read_dir(tracefs.path("instances")).unwrap().map(|entry| entry.unwrap().path());
+        all.filter(|path| path.to_string_lossy().contains(&format!("/punctual-{pid}-"))).collect()
+    }
+
+    /// Not a test of its own: holds an instance until its standard input ends or it is killed.
+    #[test]
+    #[ignore = "run by the next one in a process of its own"]
+    fn hold_an_instance() {
+        let _instance = create(&Settings { cpus: &[0], buffer_kb_per_cpu: 64, ..Settings::default() });
+        println!("held");
+        std::io::stdout().flush().unwrap();
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+
+    #[test]
+    fn what_a_killed_process_leaves_is_removed_and_nothing_else() {
+        let _one = ONE.lock();
+        let own = create(&settings());
+        let holder = || {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "rights::hold_an_instance", "--ignored", "--nocapture"]);
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            assert!(lines.any(|line| line.unwrap().contains("held")), "it holds an instance");
+            (child, lines)
+        };
+        let ((mut killed, _), (mut ended, _output)) = (holder(), holder());
+        let tracefs = Tracefs::open().unwrap();
+        remove_leftovers(&tracefs);
+        assert_eq!((instances_of(killed.id()).len(), instances_of(ended.id()).len()), (1, 1), "both live");
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        drop(ended.stdin.take());
+        ended.wait().unwrap();
+        assert_eq!((instances_of(killed.id()).len(), instances_of(ended.id()).len()), (1, 0), "one was killed");
+        remove_leftovers(&tracefs);
+        assert!(instances_of(killed.id()).is_empty());
+        assert!(own.path().exists(), "that of a living process stays");
+        drop(own);
+        assert!(instances_of(std::process::id()).is_empty());
+    }
+
+    /// What others see of the trace.
+    fn global_state() -> BTreeMap<&'static str, Vec<u8>> {
+        let tracefs = Tracefs::open().unwrap();
+        let files = [
+            "tracing_on",
+            "current_tracer",
+            "set_event",
+            "buffer_size_kb",
+            "trace_clock",
+            "tracing_cpumask",
+            "trace_options",
+            "events/enable",
+        ];
+        files.into_iter().map(|file| (file, fs::read(tracefs.path(file)).unwrap())).collect()
+    }
+
+    #[test]
+    fn the_global_trace_is_not_touched() {
+        let _one = ONE.lock();
+        let before = global_state();
+        let mounts = fs::read("/proc/self/mounts").unwrap();
+        let mut instance = create(&Settings { cpus: &[0], deep: true, buffer_kb_per_cpu: 64 });
+        instance.set_on(false).unwrap();
+        assert_eq!(global_state(), before, "while it lives");
+        drop(instance);
+        assert_eq!(global_state(), before, "afterwards");
+        assert_eq!(fs::read("/proc/self/mounts").unwrap(), mounts);
     }
 }

@@ -1,6 +1,7 @@
 //! A private instance of the kernel's trace: rings of its own, and nothing of the global trace touched.
 
 use std::{
+    collections::VecDeque,
     fs::{File, OpenOptions},
     io::{ErrorKind, Read},
     mem,
@@ -39,26 +40,30 @@ pub struct Settings<'a> {
 #[derive(Debug)]
 pub struct Instance {
     // The descriptors in here are closed before the folder is removed, which comes last.
-    rings: Vec<Ring>,
+    pub(super) rings: Vec<Ring>,
     switch: File,
-    events: Vec<String>,
-    decoder: Decoder,
-    layout: PageLayout,
-    page: Vec<u8>,
+    pub(super) events: Vec<String>,
+    pub(super) decoder: Decoder,
+    pub(super) layout: PageLayout,
+    pub(super) page: Vec<u8>,
     symbols: OnceLock<Symbols>,
     /// Since when it is off, ns.
     off_since_ns: Option<u64>,
-    folder: Folder,
+    pub(super) folder: Folder,
 }
 
 /// The ring of one CPU.
 #[derive(Debug)]
-struct Ring {
+pub(super) struct Ring {
     pages: File,
     stats: File,
-    progress: Progress,
+    pub(super) progress: Progress,
     /// A time in which nothing was traced, not yet told.
     untold: Option<Gap>,
+    /// Drained pages that are kept for a file.
+    pub(super) kept: Option<VecDeque<Box<[u8]>>>,
+    /// Pages of the ring.
+    size: usize,
 }
 
 impl Instance {
@@ -76,7 +81,8 @@ impl Instance {
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
         let mut decoder = Decoder::new(Kernel { code_start, strings });
         let events = enable_events(&folder, settings.deep, &mut decoder)?;
-        let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu)).collect::<Result<_, _>>()?;
+        let pages = (settings.buffer_kb_per_cpu as usize * 1024).div_ceil(layout.size).max(2);
+        let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages)).collect::<Result<_, _>>()?;
         let switch = folder.at.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
         let page = vec![0; layout.size];
         let off_since_ns = Some(0);
@@ -143,6 +149,10 @@ impl Instance {
         while ring.progress.read_to_ns < until_ns {
             let Some(page) = ring.next_page(&mut self.page)? else { break };
             ring.progress.read(page, &self.layout, &mut self.decoder, events, &mut drained);
+            if let Some(kept) = &mut ring.kept {
+                kept.drain(..(kept.len() + 1).saturating_sub(ring.size));
+                kept.push_back(self.page.as_slice().into());
+            }
         }
         if mem::take(&mut ring.progress.uncounted) {
             ring.count_losses(&mut drained);
@@ -159,7 +169,11 @@ impl Instance {
     /// Name of the kernel's function at an address; `None` where the kernel hides it.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<&str> {
-        self.symbols.get_or_init(Symbols::of_this_kernel).name(address)
+        self.symbols().name(address)
+    }
+
+    pub(super) fn symbols(&self) -> &Symbols {
+        self.symbols.get_or_init(Symbols::of_this_kernel)
     }
 }
 
@@ -171,18 +185,19 @@ impl Drop for Instance {
 }
 
 impl Ring {
-    fn open(folder: &Folder, cpu: u32) -> Result<Self, TraceError> {
+    fn open(folder: &Folder, cpu: u32, size: usize) -> Result<Self, TraceError> {
         let open = |name: &str| {
             let part = format!("per_cpu/cpu{cpu}/{name}");
             let flags = OFlags::NONBLOCK.bits() as i32;
             let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.at.path(&part));
             file.map_err(|error| TraceError::of(part, error))
         };
-        Ok(Self { pages: open("trace_pipe_raw")?, stats: open("stats")?, progress: Progress::new(cpu), untold: None })
+        let (pages, stats) = (open("trace_pipe_raw")?, open("stats")?);
+        Ok(Self { pages, stats, progress: Progress::new(cpu), untold: None, kept: None, size })
     }
 
     /// The next page, or what of it is written; `None` when the ring is empty.
-    fn next_page<'a>(&mut self, page: &'a mut [u8]) -> Result<Option<&'a [u8]>, TraceError> {
+    pub(super) fn next_page<'a>(&mut self, page: &'a mut [u8]) -> Result<Option<&'a [u8]>, TraceError> {
         loop {
             match self.pages.read(page) {
                 Ok(0) => return Ok(None),

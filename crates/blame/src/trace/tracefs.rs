@@ -15,7 +15,9 @@ use rustix::{
 
 use super::error::{TraceError, is_locked_down};
 
-const MOUNTED_AT: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const MOUNTED_AT: &str = "/sys/kernel/tracing";
+/// Where kernels before 5.2, which know no private mounts, may have it. To look there mounts it, so it comes last.
+const BELOW_DEBUGFS: &str = "/sys/kernel/debug/tracing";
 
 /// A tracefs.
 #[derive(Debug, Clone)]
@@ -31,10 +33,14 @@ impl Tracefs {
     /// # Errors
     /// The kernel has none, this process lacks the right, or nobody has it.
     pub fn open() -> Result<Self, TraceError> {
-        match MOUNTED_AT.map(Self::at).into_iter().find(Self::is_one) {
-            Some(mounted) => Ok(mounted),
-            None => Self::mounted_privately(),
+        let mounted = Self::at(MOUNTED_AT);
+        if mounted.is_one() {
+            return Ok(mounted);
         }
+        Self::mounted_privately().or_else(|error| {
+            let below_debugfs = Self::at(BELOW_DEBUGFS);
+            if below_debugfs.is_one() { Ok(below_debugfs) } else { Err(error) }
+        })
     }
 
     /// The tracefs in this folder, or a copy of one.

@@ -1,0 +1,94 @@
+//! Numbers and strings out of a file, never beyond its end.
+
+use std::io::{BufRead, Read, Seek, SeekFrom};
+
+/// A file, and its length, which bounds what is read at once. `None` of its functions stands for a damaged file.
+#[derive(Debug)]
+pub(super) struct Input<R> {
+    reader: R,
+    length: u64,
+}
+
+/// Names in these files are short; this is far beyond them.
+const LONGEST_STRING: u64 = 1 << 16;
+
+impl<R: BufRead + Seek> Input<R> {
+    pub(super) fn new(mut reader: R) -> Option<Self> {
+        let length = reader.seek(SeekFrom::End(0)).ok()?;
+        reader.seek(SeekFrom::Start(0)).ok()?;
+        Some(Self { reader, length })
+    }
+
+    /// Goes on at this offset.
+    pub(super) fn go_to(&mut self, offset: u64) -> Option<()> {
+        self.reader.seek(SeekFrom::Start(offset)).ok().map(drop)
+    }
+
+    /// Where it goes on.
+    pub(super) fn position(&mut self) -> Option<u64> {
+        self.reader.stream_position().ok()
+    }
+
+    /// Fills `bytes`.
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Option<()> {
+        self.reader.read_exact(bytes).ok()
+    }
+
+    /// The next `length` bytes.
+    pub(super) fn take(&mut self, length: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(length).ok().filter(|_| length <= self.length)?];
+        self.fill(&mut bytes)?;
+        Some(bytes)
+    }
+
+    /// These bytes, which must come next.
+    pub(super) fn expect(&mut self, expected: &[u8]) -> Option<()> {
+        (self.take(expected.len() as u64)? == expected).then_some(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Some(bytes)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Text up to its NUL, which is taken too.
+    pub(super) fn string(&mut self) -> Option<String> {
+        let mut bytes = Vec::new();
+        self.reader.by_ref().take(LONGEST_STRING).read_until(0, &mut bytes).ok()?;
+        (bytes.pop()? == 0).then(|| text(&bytes))
+    }
+
+    /// Text whose length stands before it in 8 bytes.
+    pub(super) fn long_text(&mut self) -> Option<String> {
+        let length = self.u64()?;
+        self.take(length).map(|bytes| text(&bytes))
+    }
+
+    /// Text whose length stands before it in 4 bytes.
+    pub(super) fn short_text(&mut self) -> Option<String> {
+        let length = self.u32()?;
+        self.take(length.into()).map(|bytes| text(&bytes))
+    }
+}
+
+/// Text as it is, without NULs at its end.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+}

@@ -1,0 +1,132 @@
+//! A trace file, read.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Seek},
+    path::{Path, PathBuf},
+};
+
+use super::{CpuData, DatError, MAGIC, input::Input, v6, v7};
+use crate::{
+    event::{Event, Names},
+    trace::{
+        decode::Decoder,
+        format::{Format, PageLayout},
+        ring::{Drained, Progress},
+        symbols::Symbols,
+    },
+};
+
+/// A trace file: the events of several CPUs.
+#[derive(Debug)]
+pub struct Dat<R = BufReader<File>> {
+    path: PathBuf,
+    input: Input<R>,
+    layout: PageLayout,
+    decoder: Decoder,
+    symbols: Symbols,
+    clock: String,
+    cpus: Vec<CpuData>,
+}
+
+/// How much is read at a time, bytes; whole pages of it are used.
+const PIECE: usize = 1 << 20;
+
+impl Dat {
+    /// Opens a file that trace-cmd or [`Instance::write_dat`](crate::Instance::write_dat) wrote. Of several buffers in
+    /// one file, the one with the most data counts.
+    ///
+    /// # Errors
+    /// It is no such file, damaged, compressed, or of a big-endian machine.
+    pub fn open(path: &Path) -> Result<Self, DatError> {
+        let file = File::open(path).map_err(|source| DatError::Unreadable { path: path.to_owned(), source })?;
+        Self::read(BufReader::new(file), path)
+    }
+}
+
+impl<R: BufRead + Seek> Dat<R> {
+    /// As [`Dat::open`], from anything that can be read; the path is only told in errors.
+    ///
+    /// # Errors
+    /// As [`Dat::open`].
+    pub fn read(reader: R, path: &Path) -> Result<Self, DatError> {
+        let damaged = |part| DatError::Damaged { path: path.to_owned(), part };
+        let mut input = Input::new(reader).ok_or(damaged("begin"))?;
+        input.expect(MAGIC).ok_or_else(|| DatError::Other { path: path.to_owned() })?;
+        let unknown = |what: String| DatError::Unknown { path: path.to_owned(), what };
+        let version = input.string().ok_or(damaged("version"))?;
+        let endian = input.u8().ok_or(damaged("begin"))?;
+        if endian != 0 {
+            return Err(unknown("of a big-endian machine".to_owned()));
+        }
+        // Size of a long in user space, and of a page: the description of pages tells both better.
+        input.take(1 + 4).ok_or(damaged("begin"))?;
+        let mut sections = match version.as_str() {
+            "6" => v6::parse(&mut input).map_err(damaged)?,
+            "7" => {
+                let compression = input.string().zip(input.string()).ok_or(damaged("begin"))?.0;
+                let options_at = input.u64().ok_or(damaged("begin"))?;
+                if compression != "none" {
+                    return Err(DatError::Compressed { path: path.to_owned() });
+                }
+                v7::parse(&mut input, options_at).map_err(damaged)?
+            }
+            other => return Err(unknown(format!("of version {other}"))),
+        };
+        let symbols = Symbols::parse(sections.kallsyms);
+        sections.kernel.code_start = symbols.code_start();
+        let mut decoder = Decoder::new(sections.kernel);
+        for (system, text) in &sections.formats {
+            Format::parse(text).map(|format| decoder.learn(system, &format));
+        }
+        let layout = sections.layout.ok_or(damaged("description of pages"))?;
+        let (clock, cpus) = (sections.clock, sections.cpus);
+        Ok(Self { path: path.to_owned(), input, layout, decoder, symbols, clock, cpus })
+    }
+
+    /// The CPUs of the file, as they stand there; not all need have events.
+    pub fn cpus(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.cpus.iter().map(|data| data.cpu)
+    }
+
+    /// The clock of its times, as the kernel names it: `mono` is CLOCK_MONOTONIC; empty where the file does not tell.
+    #[must_use]
+    pub fn clock(&self) -> &str {
+        &self.clock
+    }
+
+    /// Appends all events of a CPU, oldest first; none where the file has no such CPU.
+    ///
+    /// # Errors
+    /// The file is shorter than it says.
+    pub fn events(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, DatError> {
+        let mut drained = Drained::default();
+        let Some(&data) = self.cpus.iter().find(|data| data.cpu == cpu) else { return Ok(drained) };
+        let damaged = || DatError::Damaged { path: self.path.clone(), part: "pages" };
+        let mut progress = Progress::new(cpu);
+        let mut piece = vec![0; PIECE.next_multiple_of(self.layout.size)];
+        let mut left = data.size;
+        self.input.go_to(data.offset).ok_or_else(damaged)?;
+        while left > 0 {
+            let length = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
+            self.input.fill(&mut piece[..length]).ok_or_else(damaged)?;
+            for page in piece[..length].chunks(self.layout.size) {
+                progress.read(page, &self.layout, &mut self.decoder, events, &mut drained);
+            }
+            left -= length as u64;
+        }
+        Ok(drained)
+    }
+
+    /// The names in the events that this read.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        self.decoder.names()
+    }
+
+    /// Name of the traced kernel's function at an address; `None` where the file does not tell.
+    #[must_use]
+    pub fn symbol(&self, address: u64) -> Option<&str> {
+        self.symbols.name(address)
+    }
+}

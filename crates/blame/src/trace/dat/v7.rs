@@ -1,0 +1,67 @@
+//! The head of a file of version 7: options that lead to sections anywhere in the file.
+
+use std::io::{BufRead, Seek};
+
+use super::{CpuData, input::Input, option, sections::Sections};
+
+/// Reads everything but the pages; tells the damaged part.
+pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>, mut options_at: u64) -> Result<Sections, &'static str> {
+    let mut sections = Sections::default();
+    let mut leads = Vec::new();
+    // Each list of options tells where the next one is; a file that leads in circles ends here.
+    for _ in 0..64 {
+        if options_at == 0 {
+            break;
+        }
+        options_at = options(input, options_at, &mut leads, &mut sections).ok_or("options")?;
+    }
+    for (option, offset) in leads {
+        section(input, option, offset, &mut sections).ok_or("sections")?;
+    }
+    Ok(sections)
+}
+
+/// One list of options: what leads to sections, and the buffers. Where the next list is; 0 after the last.
+fn options<R: BufRead + Seek>(
+    input: &mut Input<R>,
+    at: u64,
+    leads: &mut Vec<(u16, u64)>,
+    sections: &mut Sections,
+) -> Option<u64> {
+    input.go_to(at)?;
+    header(input)?;
+    loop {
+        let (option, length) = (input.u16()?, input.u32()?);
+        let next = input.position()?.checked_add(length.into())?;
+        match option {
+            0 => return input.u64(),
+            option::BUFFER => buffer(input, sections)?,
+            option::HEADER_INFO..=option::PRINTK => leads.push((option, input.u64()?)),
+            _ => {}
+        }
+        input.go_to(next)?;
+    }
+}
+
+fn section<R: BufRead + Seek>(input: &mut Input<R>, option: u16, at: u64, sections: &mut Sections) -> Option<()> {
+    input.go_to(at)?;
+    header(input)?;
+    sections.part(option, input)
+}
+
+/// Number, flags, description and size; the number is known from what led here.
+fn header<R: BufRead + Seek>(input: &mut Input<R>) -> Option<()> {
+    input.take(2 + 2 + 4 + 8).map(drop)
+}
+
+/// Where the pages of each CPU of a buffer are.
+fn buffer<R: BufRead + Seek>(input: &mut Input<R>, sections: &mut Sections) -> Option<()> {
+    let _section = input.u64()?;
+    let (_name, clock, _page_size) = (input.string()?, input.string()?, input.u32()?);
+    let mut table = Vec::new();
+    for _ in 0..input.u32()? {
+        table.push(CpuData { cpu: input.u32()?, offset: input.u64()?, size: input.u64()? });
+    }
+    sections.buffer(table, clock);
+    Some(())
+}

@@ -1,0 +1,131 @@
+//! A trace file of version 6, written: every version of trace-cmd reads it.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use super::{MAGIC, option};
+use crate::event::Comm;
+
+/// What a file holds, as the kernel gave it.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// Size of a page with its header, bytes.
+    pub page_size: u32,
+    /// `events/header_page`.
+    pub header_page: String,
+    /// `events/header_event`.
+    pub header_event: String,
+    /// Texts of the formats of the system `ftrace`.
+    pub ftrace_formats: Vec<String>,
+    /// Texts of the formats of events, by system.
+    pub formats: BTreeMap<String, Vec<String>>,
+    /// `/proc/kallsyms`.
+    pub kallsyms: String,
+    /// `printk_formats`.
+    pub printk_formats: String,
+    /// Names of threads, by their ids.
+    pub threads: BTreeMap<u32, Comm>,
+    /// `trace_clock`: all clocks, the one in use in brackets.
+    pub clocks: String,
+    /// What `uname` says.
+    pub uname: String,
+    /// Whole pages, by CPU.
+    pub pages: BTreeMap<u32, Vec<u8>>,
+}
+
+/// Size of an entry in the table of CPUs: where its pages are, and how many bytes.
+const TABLE_ENTRY: u64 = 8 + 8;
+
+impl Contents {
+    /// Writes the file; what was there before is replaced.
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let head = self.head();
+        let clock = self.clock();
+        // Every CPU up to the last has its place in the table.
+        let cpus = self.cpus();
+        let head_end = head.len() as u64 + u64::from(cpus) * TABLE_ENTRY + 8 + clock.len() as u64;
+        let page_size = u64::from(self.page_size.max(1));
+        let mut offset = head_end.next_multiple_of(page_size);
+        let padding = vec![0; (offset - head_end) as usize];
+        let mut file = BufWriter::new(File::create(path)?);
+        file.write_all(&head)?;
+        for cpu in 0..cpus {
+            let size = self.pages.get(&cpu).map_or(0, Vec::len) as u64;
+            file.write_all(&offset.to_le_bytes())?;
+            file.write_all(&size.to_le_bytes())?;
+            offset += size.next_multiple_of(page_size);
+        }
+        file.write_all(&long_text(&clock))?;
+        file.write_all(&padding)?;
+        for pages in self.pages.values() {
+            file.write_all(pages)?;
+            file.write_all(&vec![0; pages.len().next_multiple_of(page_size as usize) - pages.len()])?;
+        }
+        file.into_inner()?.sync_all()
+    }
+
+    /// Everything before the table of CPUs.
+    fn head(&self) -> Vec<u8> {
+        let mut head = Vec::new();
+        head.extend_from_slice(MAGIC);
+        // Version 6, little-endian, a long of 8 bytes.
+        head.extend_from_slice(b"6\0\0\x08");
+        head.extend_from_slice(&self.page_size.to_le_bytes());
+        head.extend_from_slice(b"header_page\0");
+        head.extend_from_slice(&long_text(&self.header_page));
+        head.extend_from_slice(b"header_event\0");
+        head.extend_from_slice(&long_text(&self.header_event));
+        head.extend_from_slice(&formats(&self.ftrace_formats));
+        head.extend_from_slice(&(self.formats.len() as u32).to_le_bytes());
+        for (system, texts) in &self.formats {
+            head.extend_from_slice(format!("{system}\0").as_bytes());
+            head.extend_from_slice(&formats(texts));
+        }
+        head.extend_from_slice(&short_text(&self.kallsyms));
+        head.extend_from_slice(&short_text(&self.printk_formats));
+        let threads: String = self.threads.iter().map(|(pid, comm)| format!("{pid} {comm}\n")).collect();
+        head.extend_from_slice(&long_text(&threads));
+        head.extend_from_slice(&self.cpus().to_le_bytes());
+        head.extend_from_slice(b"options  \0");
+        head.extend_from_slice(&option(option::TRACE_CLOCK, format!("{}\0", self.clocks).as_bytes()));
+        head.extend_from_slice(&option(option::UNAME, format!("{}\0", self.uname).as_bytes()));
+        head.extend_from_slice(&option(option::CPU_COUNT, &self.cpus().to_le_bytes()));
+        head.extend_from_slice(&0_u16.to_le_bytes());
+        head.extend_from_slice(b"flyrecord\0");
+        head
+    }
+
+    fn cpus(&self) -> u32 {
+        self.pages.last_key_value().map_or(0, |(cpu, _)| cpu + 1)
+    }
+
+    /// The clock in use, in its brackets.
+    fn clock(&self) -> String {
+        let clock = self.clocks.split_whitespace().find(|clock| clock.starts_with('['));
+        clock.unwrap_or("[local]").to_owned()
+    }
+}
+
+fn formats(texts: &[String]) -> Vec<u8> {
+    let mut bytes = (texts.len() as u32).to_le_bytes().to_vec();
+    texts.iter().for_each(|text| bytes.extend_from_slice(&long_text(text)));
+    bytes
+}
+
+/// Its length in 8 bytes, then the text.
+fn long_text(text: &str) -> Vec<u8> {
+    [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
+}
+
+/// Its length in 4 bytes, then the text.
+fn short_text(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+}
+
+fn option(number: u16, data: &[u8]) -> Vec<u8> {
+    [&number.to_le_bytes(), &(data.len() as u32).to_le_bytes()[..], data].concat()
+}

@@ -1,0 +1,89 @@
+//! A frozen instance as a trace file.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::{
+    dat::{Contents, DatError},
+    error::TraceError,
+    instance::Instance,
+    ring::Drained,
+};
+use crate::event::{Comm, Event, Task, What};
+
+impl Instance {
+    /// Keeps what is drained from now on, as much as a ring holds, so that [`write_dat`](Self::write_dat) has it too.
+    pub fn keep_drained(&mut self) {
+        self.rings.iter_mut().for_each(|ring| ring.kept = Some(Default::default()));
+    }
+
+    /// Writes what the rings hold, and what was kept, as a trace file that trace-cmd and KernelShark open. The rings
+    /// are empty afterwards; freeze the trace before, so that all CPUs end at the same time.
+    ///
+    /// # Errors
+    /// The rings cannot be read, or the file cannot be written.
+    pub fn write_dat(&mut self, path: &Path) -> Result<(), DatError> {
+        let contents = self.contents()?;
+        contents.write(path).map_err(|source| DatError::Unwritable { path: path.to_owned(), source })
+    }
+
+    fn contents(&mut self) -> Result<Contents, TraceError> {
+        let mut events = Vec::new();
+        let mut pages = BTreeMap::new();
+        let layout = self.layout;
+        for ring in &mut self.rings {
+            let mut taken: Vec<u8> = ring.kept.take().into_iter().flatten().flatten().collect();
+            while let Some(page) = ring.next_page(&mut self.page)? {
+                taken.extend_from_slice(page);
+                taken.resize(taken.len().next_multiple_of(layout.size), 0);
+            }
+            for page in taken.chunks(layout.size) {
+                ring.progress.read(page, &layout, &mut self.decoder, &mut events, &mut Drained::default());
+            }
+            pages.insert(ring.progress.cpu, taken);
+        }
+        let formats = |system: &str, names: &mut dyn Iterator<Item = &str>| -> Result<Vec<String>, TraceError> {
+            names.map(|name| self.folder.at.read(format!("events/{system}/{name}/format"))).collect()
+        };
+        let mut by_system: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (system, name) in self.events.iter().filter_map(|event| event.split_once(':')) {
+            by_system.entry(system).or_default().push(name);
+        }
+        let all = &self.folder.tracefs;
+        let own_or_all = |part: &str| self.folder.at.read(part).or_else(|_| all.read(part));
+        Ok(Contents {
+            page_size: layout.size as u32,
+            header_page: own_or_all("events/header_page")?,
+            header_event: own_or_all("events/header_event")?,
+            ftrace_formats: formats("ftrace", &mut self.folder.at.list("events/ftrace").iter().map(String::as_str))?,
+            formats: by_system
+                .into_iter()
+                .map(|(system, names)| Ok((system.to_owned(), formats(system, &mut names.into_iter())?)))
+                .collect::<Result<_, TraceError>>()?,
+            kallsyms: self.symbols().text().to_owned(),
+            printk_formats: all.read("printk_formats").unwrap_or_default(),
+            threads: threads(&events),
+            clocks: self.folder.at.read("trace_clock")?,
+            uname: uname(),
+            pages,
+        })
+    }
+}
+
+/// Names of the threads that events tell of.
+fn threads(events: &[Event]) -> BTreeMap<u32, Comm> {
+    let tasks = |event: &Event| match event.what {
+        What::Switch { from, to, .. } => [Some(from), Some(to)],
+        What::Waking { task, .. } => [Some(task), None],
+        _ => [None, None],
+    };
+    let named = events.iter().flat_map(tasks).flatten().map(|Task { pid, comm, .. }| (pid, comm));
+    // Every CPU's idle thread has the same id; readers know its name.
+    named.filter(|&(pid, _)| pid != 0).collect()
+}
+
+/// As `uname -snrm` says it.
+fn uname() -> String {
+    let uname = rustix::system::uname();
+    let parts = [uname.sysname(), uname.nodename(), uname.release(), uname.machine()];
+    parts.map(|part| part.to_string_lossy()).join(" ")
+}
