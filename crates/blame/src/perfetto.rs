@@ -1,11 +1,238 @@
 //! Time lines for a viewer: Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
+//!
+//! Each CPU is a process with two tracks: the lateness of each spike, and below it what had the CPU. Times are us since
+//! the run began, so one spike can be looked at beside those of other CPUs.
 
-use record::Record;
-use serde_json::{Value, json};
+use record::{Cause, Record, Series, Spike, Stretch};
+use serde_json::{Map, Value, json};
 
-/// The spikes of a record as a trace.
+/// Process of the run itself; that of CPU n is n + 2, and that of threads without a CPU of their own 1.
+const RUN: u32 = 0;
+const UNPINNED: u32 = 1;
+/// Tracks of a process.
+const LATENESS: u32 = 1;
+const HAD_THE_CPU: u32 = 2;
+
+/// The phases, spikes and time lines of a record as a trace.
 #[must_use]
 pub fn perfetto(record: &Record) -> Value {
-    let _ = record;
-    json!({"traceEvents": []})
+    let mut events = vec![name("process_name", RUN, LATENESS, "run"), name("thread_name", RUN, LATENESS, "phases")];
+    events.extend(record.phases.iter().map(|phase| {
+        let args = json!({"period_us": us(phase.period_ns), "loads": phase.asked_loads});
+        complete(RUN, LATENESS, (phase.start_ns as i64, phase.duration_ns), &phase.name, "phase", &args)
+    }));
+    let mut processes = Vec::new();
+    let began_ns = began_ns(record);
+    for series in &record.series {
+        let process = process(series);
+        if !processes.contains(&process) {
+            processes.push(process);
+            events.push(name("process_name", process, LATENESS, &series.place()));
+            events.push(name("thread_name", process, LATENESS, "lateness"));
+            events.push(name("thread_name", process, HAD_THE_CPU, "had the CPU"));
+            events.push(json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": LATENESS,
+                               "args": {"sort_index": process}}));
+        }
+        // No stretch may overlap another of its track: the time before a deadline ends where the last spike did.
+        let mut free_from_ns = i64::MIN;
+        for spike in &series.spikes {
+            let deadline_ns = series.first_deadline_ns + spike.at_ns as i64 - began_ns;
+            events.push(lateness(process, deadline_ns, spike, series));
+            events.extend(spike.timeline.iter().filter_map(|stretch| {
+                let (start_ns, ns) = after(free_from_ns, deadline_ns + stretch.start_ns, stretch.ns)?;
+                Some(had_the_cpu(process, (start_ns, ns), stretch))
+            }));
+            free_from_ns = free_from_ns.max(deadline_ns + spike.lateness_ns);
+        }
+    }
+    json!({
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {"tool": record.tool.name, "version": record.tool.version, "started_at": record.started_at},
+    })
+}
+
+/// When the run began on the clock of the deadlines, ns: the first phase has its begin and its first deadline.
+fn began_ns(record: &Record) -> i64 {
+    record
+        .phases
+        .iter()
+        .find_map(|phase| {
+            let of_phase = record.series.iter().filter(|series| series.phase == phase.name);
+            Some(of_phase.map(|series| series.first_deadline_ns).min()? - phase.start_ns as i64)
+        })
+        .unwrap_or(0)
+}
+
+fn process(series: &Series) -> u32 {
+    series.cpu.map_or(UNPINNED, |cpu| cpu + 2)
+}
+
+/// What is left of a stretch behind `free_from_ns`: its begin and length in ns.
+fn after(free_from_ns: i64, start_ns: i64, ns: u64) -> Option<(i64, u64)> {
+    let end_ns = start_ns + ns as i64;
+    let start_ns = start_ns.max(free_from_ns);
+    (start_ns < end_ns).then_some((start_ns, (end_ns - start_ns) as u64))
+}
+
+fn lateness(process: u32, deadline_ns: i64, spike: &Spike, series: &Series) -> Value {
+    let late_us = spike.lateness_ns as f64 / 1000.0;
+    let title = match spike.culprits.first() {
+        Some(main) => format!("{late_us:.1} us late: {}", main.cause.title()),
+        None => format!("{late_us:.1} us late"),
+    };
+    let shares: Map<String, Value> = spike
+        .culprits
+        .iter()
+        .enumerate()
+        .map(|(place, culprit)| (format!("{}. {}", place + 1, culprit.cause.in_full()), json!(us(culprit.ns))))
+        .collect();
+    let args = json!({
+        "phase": series.phase,
+        "thread": series.role,
+        "lateness_us": late_us,
+        "culprits_us": shares,
+        "evidence": spike.evidence,
+    });
+    let dur_ns = spike.lateness_ns.max(0) as u64;
+    complete(process, LATENESS, (deadline_ns, dur_ns), &title, "lateness", &args)
+}
+
+fn had_the_cpu(process: u32, when: (i64, u64), stretch: &Stretch) -> Value {
+    let Cause { kind, number, priority, detail, .. } = &stretch.cause;
+    let mut args = Map::from_iter([("kind".to_owned(), json!(kind))]);
+    args.extend(number.map(|number| ("number".to_owned(), json!(number))));
+    args.extend(priority.map(|priority| ("priority".to_owned(), json!(record::priority_in_words(priority)))));
+    args.extend((!detail.is_empty()).then(|| ("detail".to_owned(), json!(detail))));
+    let category = if stretch.start_ns < 0 { "before" } else { "culprit" };
+    complete(process, HAD_THE_CPU, when, &stretch.cause.title(), category, &Value::Object(args))
+}
+
+/// A complete event: begin and length in us, with the ns behind the point.
+fn complete(pid: u32, tid: u32, (start_ns, ns): (i64, u64), name: &str, category: &str, args: &Value) -> Value {
+    let ts = start_ns as f64 / 1000.0;
+    json!({"ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": us(ns), "name": name, "cat": category, "args": args})
+}
+
+/// Metadata: the name of a process or track.
+fn name(what: &str, pid: u32, tid: u32, name: &str) -> Value {
+    json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}})
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{CauseKind, Culprit, Evidence, Phase};
+
+    use super::*;
+
+    fn spike(at_ns: u64, lateness_ns: i64) -> Spike {
+        let cause = Cause { number: Some(24), ..Cause::new(CauseKind::Interrupt, "eth0") };
+        let stretch = |start_ns, ns| Stretch { start_ns, ns, cause: cause.clone() };
+        Spike {
+            lateness_ns,
+            at_ns,
+            culprits: vec![Culprit { cause: cause.clone(), ns: lateness_ns as u64 }],
+            evidence: Evidence::Trace,
+            timeline: vec![
+                stretch(-100_000, 100_000),
+                stretch(0, 12_345),
+                stretch(12_345, lateness_ns as u64 - 12_345),
+            ],
+        }
+    }
+
+    fn record() -> Record {
+        let phase = |name: &str, start_ns| Phase {
+            name: name.to_owned(),
+            period_ns: 250_000,
+            start_ns,
+            duration_ns: 4_000_000,
+            ..Phase::default()
+        };
+        let series = |phase: &str, cpu, first_deadline_ns, spikes| Series {
+            phase: phase.to_owned(),
+            role: "timer".to_owned(),
+            cpu,
+            first_deadline_ns,
+            spikes,
+            ..Series::default()
+        };
+        Record {
+            phases: vec![phase("rest", 1_000_000), phase("load", 6_000_000)],
+            series: vec![
+                series("rest", Some(0), 77_001_000_000, vec![]),
+                series("load", Some(0), 77_006_500_000, vec![spike(250_000, 180_001), spike(500_000, 60_000)]),
+                series("load", Some(1), 77_006_500_500, vec![spike(0, 60_000)]),
+                series("load", None, 77_006_500_000, vec![]),
+            ],
+            ..Record::default()
+        }
+    }
+
+    fn complete_events(trace: &Value, pid: u32, tid: u32) -> Vec<(f64, f64, String)> {
+        let events = trace["traceEvents"].as_array().expect("a list");
+        events
+            .iter()
+            .filter(|event| event["ph"] == "X" && event["pid"] == pid && event["tid"] == tid)
+            .map(|event| {
+                let number = |key: &str| event[key].as_f64().expect("a number");
+                (number("ts"), number("dur"), event["name"].as_str().expect("a name").to_owned())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn spikes_stand_where_they_were_in_the_run() {
+        let trace = perfetto(&record());
+        let late = complete_events(&trace, 2, LATENESS);
+        assert_eq!(late[0], (6750.0, 180.001, "180.0 us late: interrupt eth0".to_owned()));
+        assert_eq!(late[1].0, 7000.0);
+        assert_eq!(complete_events(&trace, 3, LATENESS)[0].0, 6500.5);
+        let phases = complete_events(&trace, RUN, LATENESS);
+        assert_eq!(phases, [(1000.0, 4000.0, "rest".to_owned()), (6000.0, 4000.0, "load".to_owned())]);
+        let culprits =
+            &trace["traceEvents"].as_array().expect("a list").iter().find(|event| event["cat"] == "lateness");
+        assert_eq!(culprits.expect("one")["args"]["culprits_us"]["1. interrupt eth0 (irq 24)"], 180.001);
+    }
+
+    #[test]
+    fn time_lines_add_up_and_never_overlap() {
+        let trace = perfetto(&record());
+        let late = complete_events(&trace, 2, LATENESS);
+        let stretches = complete_events(&trace, 2, HAD_THE_CPU);
+        for (ts, dur, _) in &late {
+            let within = stretches.iter().filter(|stretch| stretch.0 >= *ts && stretch.0 < ts + dur);
+            let sum: f64 = within.map(|stretch| stretch.1).sum();
+            assert!((sum - dur).abs() < 1e-6, "{sum} us of {dur} us");
+        }
+        for pair in stretches.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6, "{pair:?}");
+        }
+        assert!((stretches[3].1 - 69.999).abs() < 1e-6, "cut where the spike before it ended: {:?}", stretches[3]);
+    }
+
+    #[test]
+    fn it_has_the_form_that_viewers_document() {
+        let trace = perfetto(&record());
+        let read: Value = serde_json::from_str(&trace.to_string()).expect("it is JSON");
+        for event in read["traceEvents"].as_array().expect("a list") {
+            assert!(
+                event["pid"].is_u64()
+                    && event["tid"].is_u64()
+                    && event["name"].is_string()
+                    && event["args"].is_object()
+            );
+            match event["ph"].as_str() {
+                Some("X") => assert!(event["ts"].is_number() && event["dur"].as_f64().is_some_and(|dur| dur >= 0.0)),
+                Some("M") => assert!(event["args"]["name"].is_string() || event["args"]["sort_index"].is_u64()),
+                other => panic!("event of phase {other:?}"),
+            }
+        }
+        let empty = perfetto(&Record::default());
+        assert!(empty["traceEvents"].as_array().is_some_and(|events| events.len() == 2));
+    }
 }

@@ -1,73 +1,132 @@
 //! What to do about a cause: one sentence, with a command or a kernel argument where there is one.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `facts` | what a remedy depends on |
+//! | `handlers` | remedies against interrupts, softirqs and timers |
+//! | `threads` | remedies against threads |
 
-use record::{BlameMode, Cause, Record};
+mod facts;
+mod handlers;
+mod threads;
 
-/// What a remedy depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RemedyFacts {
-    /// Priority of the measuring thread as the kernel counts; `None` for an ordinary one of no special priority.
-    pub priority: Option<i32>,
-    /// CPUs that were measured, rising.
-    pub measured: Vec<u32>,
-    /// CPUs that are online, rising.
-    pub online: Vec<u32>,
-    /// CPUs without a periodic tick, as the kernel writes a list; empty for none.
-    pub nohz_full: String,
-    /// Whether the kernel is PREEMPT_RT.
-    pub realtime_kernel: bool,
-    /// The hypervisor that this machine is a guest of; `None` on bare metal or when that is not known.
-    pub hypervisor: Option<String>,
-    /// Whether the measured CPUs were held out of their idle states.
-    pub hold_cpu_awake: bool,
-    /// Whether every section with interrupts or preemption off was traced.
-    pub deep: bool,
-    /// Shortest time between two deadlines, ns; 0 when not known.
-    pub period_ns: u64,
-    /// The command that runs this tool.
-    pub command: String,
-}
+use record::{Cause, CauseKind, Why};
 
-impl RemedyFacts {
-    /// The facts that stand in a record.
-    #[must_use]
-    pub fn of(record: &Record) -> Self {
-        let cpus = |list: &Option<String>| list.as_deref().map(cpus_of).unwrap_or_default();
-        let mut measured: Vec<u32> = record.series.iter().filter_map(|series| series.cpu).collect();
-        measured.sort_unstable();
-        measured.dedup();
-        Self {
-            priority: kernel_priority(&record.scenario.policy),
-            measured,
-            online: cpus(&record.machine.cpus_online),
-            nohz_full: record.machine.cpus_nohz_full.clone().unwrap_or_default(),
-            realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
-            hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
-            hold_cpu_awake: record.scenario.hold_cpu_awake,
-            deep: record.blame.as_ref().is_some_and(|blame| blame.mode == BlameMode::Deep),
-            period_ns: record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
-            command: record.command.first().cloned().unwrap_or_else(|| "punctual".to_owned()),
-        }
-    }
-}
-
-/// The CPUs of a list as the kernel writes it; none when it is not one.
-fn cpus_of(list: &str) -> Vec<u32> {
-    list.parse::<machine::CpuList>().map(|cpus| cpus.iter().collect()).unwrap_or_default()
-}
-
-/// The kernel's count of a policy's priority: `fifo:90` is 9.
-fn kernel_priority(policy: &str) -> Option<i32> {
-    let (name, number) = policy.split_once(':')?;
-    match name {
-        "fifo" | "rr" => Some(99 - number.parse::<i32>().ok()?),
-        "deadline" => Some(-1),
-        _ => None,
-    }
-}
+pub use facts::RemedyFacts;
 
 /// What to do about a cause, in one sentence with a command or a kernel argument where there is one.
 #[must_use]
 pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
-    let _ = (cause, facts);
-    String::new()
+    match cause.kind {
+        CauseKind::LateInterrupt => late_interrupt(cause, facts),
+        CauseKind::IdleExit => idle_exit(facts),
+        CauseKind::Interrupt => handlers::interrupt(&cause.name, cause.number, facts),
+        CauseKind::Softirq => handlers::softirq(&cause.name, facts),
+        CauseKind::Nmi => {
+            "turn off what profiles or watches by non-maskable interrupts: `sysctl -w kernel.nmi_watchdog=0`, \
+                           and no perf while it matters"
+                .to_owned()
+        }
+        CauseKind::Timer => handlers::timer(&cause.name, facts),
+        CauseKind::Thread => threads::thread(cause, facts),
+        CauseKind::PageFault => "lock the program's memory and touch it before it matters: \
+                                 `mlockall(MCL_CURRENT | MCL_FUTURE)`, with `ulimit -l unlimited` where that is refused"
+            .to_owned(),
+        CauseKind::Stopped => {
+            "somebody stopped the thread: keep signals of job control and debuggers away from it, no \
+                               setting helps"
+                .to_owned()
+        }
+        CauseKind::Blocked => {
+            "the thread waited in a system call of its own: let it make none between its deadlines but \
+                               the one that sleeps, and take no lock that a thread of lower priority holds"
+                .to_owned()
+        }
+        CauseKind::Throttled => throttled(facts),
+        CauseKind::AllCpus => all_cpus(facts),
+        CauseKind::Stolen => hypervisor("the hypervisor"),
+        CauseKind::Firmware => firmware(),
+        CauseKind::WakeUp => format!(
+            "this is the kernel's normal cost: a constant clock makes it shorter, `cpupower -c {} frequency-set -g \
+             performance`",
+            facts.measured_list()
+        ),
+        CauseKind::Unexplained => unexplained(facts),
+    }
 }
+
+fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
+    let name = &cause.name;
+    if cause.why == Some(Why::InterruptsOff) {
+        let place = cause.detail.strip_prefix("turned off in ").unwrap_or("that code");
+        return format!(
+            "interrupts were off in {place}: keep {name} off this CPU, {}, and report it to the maintainers of that code",
+            facts.pin(cause.number)
+        );
+    }
+    if let Some(name) = &facts.hypervisor {
+        return hypervisor(name);
+    }
+    if facts.deep {
+        return firmware();
+    }
+    format!(
+        "interrupts were off while {name} ran, or firmware had the CPU: `{} --blame deep` tells which function turned them \
+         off",
+        facts.command
+    )
+}
+
+fn idle_exit(facts: &RemedyFacts) -> String {
+    if let (Some(name), true) = (&facts.hypervisor, facts.hold_cpu_awake) {
+        return hypervisor(name);
+    }
+    if facts.hold_cpu_awake {
+        return "the CPU was held out of its idle states and halted all the same: boot with `idle=poll`".to_owned();
+    }
+    format!(
+        "keep the CPU out of deep idle states: `cpupower -c {} idle-set -D 1`, or hold /dev/cpu_dma_latency open at 0 while \
+         it matters; `{} --hold-cpu-awake` shows what that brings",
+        facts.measured_list(),
+        facts.command
+    )
+}
+
+fn throttled(facts: &RemedyFacts) -> String {
+    match facts.priority {
+        Some(_) => "the kernel keeps a part of each second from real-time threads: find who used up the rest, then \
+                    `sysctl -w kernel.sched_rt_runtime_us=-1`"
+            .to_owned(),
+        None => "the thread's control group has used up its CPU time: `echo max > cpu.max` in its folder below \
+                 /sys/fs/cgroup"
+            .to_owned(),
+    }
+}
+
+fn all_cpus(facts: &RemedyFacts) -> String {
+    facts.hypervisor.as_deref().map_or_else(firmware, hypervisor)
+}
+
+fn hypervisor(name: &str) -> String {
+    format!(
+        "{name} can take a CPU at any time, which no setting in here changes: give each virtual CPU a core of its own on the \
+         host, `virsh vcpupin GUEST VCPU CORE`, and isolate these cores there"
+    )
+}
+
+fn firmware() -> String {
+    "firmware or hardware had the CPU, which no kernel can prevent: `hwlatdetect --duration=60` shows it by itself; turn off \
+     USB legacy support, power saving and error reporting in the firmware's setup, or ask its maker"
+        .to_owned()
+}
+
+fn unexplained(facts: &RemedyFacts) -> String {
+    match &facts.hypervisor {
+        Some(name) => hypervisor(name),
+        None if facts.deep => firmware(),
+        None => format!("nothing that was traced: `{} --blame deep` sees more", facts.command),
+    }
+}
+
+#[cfg(test)]
+mod tests;

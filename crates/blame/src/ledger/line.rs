@@ -1,0 +1,100 @@
+//! What is kept of one cause.
+
+use std::collections::BTreeSet;
+
+use record::{Cause, CauseKind};
+
+use super::stalls::Stall;
+
+/// How many strikes are kept, to see whether they are regular.
+const STRIKES: usize = 1024;
+
+/// One cause and what it did.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// The cause; number, priority and detail are those of the worst spike.
+    pub cause: Cause,
+    pub count: u64,
+    pub worst_ns: i64,
+    pub total_ns: u64,
+    pub cpus: BTreeSet<u32>,
+    /// By number, in the order in which they were first struck.
+    pub phases: Vec<usize>,
+    /// The first deadlines that it made late, ns.
+    pub strikes: Vec<u64>,
+}
+
+impl Line {
+    /// A cause that has done nothing yet.
+    pub fn new(cause: Cause) -> Self {
+        Self {
+            cause,
+            count: 0,
+            worst_ns: 0,
+            total_ns: 0,
+            cpus: BTreeSet::new(),
+            phases: Vec::new(),
+            strikes: Vec::new(),
+        }
+    }
+
+    /// Counts a spike that the cause made, or had a considerable share of.
+    pub fn strike(&mut self, spike: &Stall, made_it: bool) {
+        self.cpus.insert(spike.cpu);
+        if !self.phases.contains(&spike.phase) {
+            self.phases.push(spike.phase);
+        }
+        if !made_it {
+            return;
+        }
+        self.count += 1;
+        if spike.lateness_ns > self.worst_ns {
+            self.worst_ns = spike.lateness_ns;
+            let Cause { number, priority, ref detail, .. } = spike.main;
+            if spike.main.kind == self.cause.kind {
+                (self.cause.number, self.cause.priority) = (number, priority);
+                self.cause.detail.clone_from(detail);
+            }
+        }
+        if self.strikes.len() < STRIKES {
+            self.strikes.push(spike.deadline_ns);
+        }
+    }
+}
+
+/// The name under which a cause is counted: threads that the kernel has one of for each CPU are one.
+pub(super) fn family(cause: &Cause) -> &str {
+    let name = cause.name.as_str();
+    if !matches!(cause.kind, CauseKind::Thread | CauseKind::LateInterrupt) {
+        return name;
+    }
+    match name.split_once('/') {
+        Some(("kworker", _)) => "kworker",
+        Some((family, cpu)) if !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()) => family,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_each_cpu_are_one_family() {
+        let family = |name: &str| family(&Cause::new(CauseKind::Thread, name)).to_owned();
+        for (name, expected) in [
+            ("kworker/1:2-events", "kworker"),
+            ("kworker/u8:3", "kworker"),
+            ("ksoftirqd/3", "ksoftirqd"),
+            ("migration/11", "migration"),
+            ("rcuc/0", "rcuc"),
+            ("irq/24-nvme0q1", "irq/24-nvme0q1"),
+            ("stress-ng-cpu", "stress-ng-cpu"),
+            ("a/b", "a/b"),
+            ("x/", "x/"),
+        ] {
+            assert_eq!(family(name), expected);
+        }
+        assert_eq!(super::family(&Cause::new(CauseKind::Interrupt, "uart/0")), "uart/0");
+    }
+}

@@ -1,0 +1,109 @@
+//! Ledgers of many spikes.
+
+use record::{Cause, CauseKind, Culprit, Why};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+
+fn culprit(kind: CauseKind, name: &str, ns: u64) -> Culprit {
+    Culprit { cause: Cause::new(kind, name), ns }
+}
+
+fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
+    let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>() as i64;
+    ledger.add(Entry { cpu, phase: "load", deadline_ns, lateness_ns, culprits });
+}
+
+fn facts(measured: &[u32]) -> RemedyFacts {
+    RemedyFacts { measured: measured.to_vec(), period_ns: MS, command: "punctual".to_owned(), ..RemedyFacts::default() }
+}
+
+#[test]
+fn causes_are_ranked_by_what_they_cost_in_all() {
+    let mut ledger = Ledger::default();
+    for k in 1..=10_u64 {
+        let worker = format!("kworker/{}:{k}-events", k % 2);
+        let mut thread = culprit(CauseKind::Thread, &worker, 50_000 + k);
+        (thread.cause.number, thread.cause.why) = (Some(k as u32), Some(Why::HigherPriority));
+        let others = [culprit(CauseKind::Interrupt, "eth0", 30_000), culprit(CauseKind::WakeUp, "", 1_000)];
+        add(&mut ledger, (k % 2) as u32, k * 10 * SECOND, &[vec![thread], others.to_vec()].concat());
+    }
+    ledger.add(Entry {
+        cpu: 3,
+        phase: "rest",
+        deadline_ns: SECOND,
+        lateness_ns: 400_000,
+        culprits: &[culprit(CauseKind::Interrupt, "eth0", 400_000)],
+    });
+    let accounts = ledger.accounts(&facts(&[0, 1, 3]));
+    let told: Vec<_> = accounts
+        .iter()
+        .map(|account| {
+            (account.cause.title(), account.count, account.worst_ns, account.total_ns, account.cpus.as_str())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("interrupt eth0".to_owned(), 1, 400_000, 700_000, "0-1,3"),
+            ("thread kworker, of higher priority".to_owned(), 10, 81_010, 500_055, "0-1"),
+        ]
+    );
+    assert_eq!(accounts[1].cause.number, Some(10), "that of the worst spike");
+    assert_eq!(accounts[1].every_ns, Some(10 * SECOND));
+    assert_eq!(accounts[0].phases, ["load", "rest"]);
+    assert!(accounts.iter().all(|account| !account.remedy.is_empty()));
+}
+
+#[test]
+fn stalls_of_all_cpus_are_one_account() {
+    let mut ledger = Ledger::default();
+    // One CPU after the other, as collectors tell them.
+    for cpu in 0..2 {
+        for k in 1..=8_u64 {
+            let kind = if (k + u64::from(cpu)) % 2 == 0 { CauseKind::LateInterrupt } else { CauseKind::IdleExit };
+            let culprits = [culprit(kind, "dd", 300_000), culprit(CauseKind::WakeUp, "", 6_000)];
+            add(&mut ledger, cpu, 64 * k * SECOND, &culprits);
+        }
+    }
+    add(&mut ledger, 0, 5 * SECOND, &[culprit(CauseKind::LateInterrupt, "dd", 90_000)]);
+    let accounts = ledger.accounts(&facts(&[0, 1]));
+    let told: Vec<_> = accounts.iter().map(|a| (a.cause.kind, a.count, a.total_ns, a.every_ns)).collect();
+    let all_cpus = (CauseKind::AllCpus, 16, 16 * 300_000, Some(64 * SECOND));
+    assert_eq!(told, [all_cpus, (CauseKind::LateInterrupt, 1, 90_000, None)]);
+    assert_eq!((accounts[0].cpus.as_str(), accounts[0].worst_ns), ("0-1", 306_000));
+    let one = ledger.accounts(&facts(&[0, 1, 2]));
+    assert!(one.iter().all(|account| account.cause.kind != CauseKind::AllCpus), "CPU 2 went on");
+}
+
+#[test]
+fn a_hundred_thousand_spikes_stay_small_and_none_is_lost() {
+    let mut ledger = Ledger::default();
+    let mut total_ns = 0;
+    for k in 0..100_000_u64 {
+        let kind = [CauseKind::LateInterrupt, CauseKind::Thread, CauseKind::Softirq][(k % 3) as usize];
+        let culprits = [culprit(kind, &format!("t{}", k % 5000), 50_000 + k), culprit(CauseKind::WakeUp, "", 3_000)];
+        total_ns += 53_000 + k;
+        add(&mut ledger, (k % 4) as u32, k * MS, &culprits);
+    }
+    let held_ns: u64 = {
+        let mut lines = ledger.lines.clone();
+        ledger.stalls.iter().for_each(|stall| post(&mut lines, stall));
+        assert_eq!(lines.iter().map(|line| line.count).sum::<u64>(), 100_000);
+        lines.iter().map(|line| line.total_ns).sum()
+    };
+    assert_eq!(held_ns, total_ns);
+    assert!(ledger.lines.len() <= LINES + 3 && ledger.stalls.len() < 2 * STALLS);
+    let accounts = ledger.accounts(&facts(&[0, 1, 2, 3]));
+    assert!(accounts.iter().any(|account| account.cause.name == "others"));
+    assert_eq!(accounts.iter().map(|account| account.count).sum::<u64>(), 100_000);
+}
+
+#[test]
+fn a_spike_without_culprits_is_no_ones() {
+    let mut ledger = Ledger::default();
+    add(&mut ledger, 0, SECOND, &[]);
+    assert_eq!(ledger.accounts(&facts(&[0])), []);
+}

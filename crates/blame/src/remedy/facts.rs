@@ -1,0 +1,100 @@
+//! What a remedy depends on.
+
+use machine::CpuList;
+use record::{BlameMode, Record};
+
+/// What a remedy depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RemedyFacts {
+    /// Priority of the measuring thread as the kernel counts; `None` for an ordinary one.
+    pub priority: Option<i32>,
+    /// CPUs that were measured, rising.
+    pub measured: Vec<u32>,
+    /// CPUs that are online, rising.
+    pub online: Vec<u32>,
+    /// Whether the kernel is PREEMPT_RT.
+    pub realtime_kernel: bool,
+    /// The hypervisor that this machine is a guest of; `None` on bare metal or when that is not known.
+    pub hypervisor: Option<String>,
+    /// Whether the measured CPUs were held out of their idle states.
+    pub hold_cpu_awake: bool,
+    /// Whether every section with interrupts or preemption off was traced.
+    pub deep: bool,
+    /// Shortest time between two deadlines, ns; 0 when not known.
+    pub period_ns: u64,
+    /// The command that runs this tool, as one pastes it.
+    pub command: String,
+}
+
+impl RemedyFacts {
+    /// The facts that stand in a record.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let mut measured: Vec<u32> = record.series.iter().filter_map(|series| series.cpu).collect();
+        measured.sort_unstable();
+        measured.dedup();
+        Self {
+            priority: kernel_priority(&record.scenario.policy),
+            measured,
+            online: record.machine.cpus_online.as_deref().map(cpus_of).unwrap_or_default(),
+            realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
+            hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
+            hold_cpu_awake: record.scenario.hold_cpu_awake,
+            deep: record.blame.as_ref().is_some_and(|blame| blame.mode == BlameMode::Deep),
+            period_ns: record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
+            command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
+        }
+    }
+
+    /// The measured CPUs, as the kernel writes a list.
+    pub(super) fn measured_list(&self) -> String {
+        if self.measured.is_empty() { "CPUS".to_owned() } else { list(&self.measured) }
+    }
+
+    /// The other CPUs, which may be disturbed: a list to fill in where there is none, or none is known.
+    pub(super) fn others_list(&self) -> String {
+        let others = self.others();
+        if others.is_empty() { "OTHER_CPUS".to_owned() } else { list(&others) }
+    }
+
+    /// The other CPUs as a mask of hexadecimal digits, 32 CPUs a word.
+    pub(super) fn others_mask(&self) -> String {
+        let others = self.others();
+        let Some(&last) = others.last() else { return "OTHER_CPUS_MASK".to_owned() };
+        let words: Vec<u32> = (0..=last / 32)
+            .rev()
+            .map(|word| others.iter().filter(|&&cpu| cpu / 32 == word).fold(0, |mask, cpu| mask | 1 << (cpu % 32)))
+            .collect();
+        let low: String = words[1..].iter().map(|word| format!(",{word:08x}")).collect();
+        format!("{:x}{low}", words[0])
+    }
+
+    fn others(&self) -> Vec<u32> {
+        self.online.iter().copied().filter(|cpu| !self.measured.contains(cpu)).collect()
+    }
+
+    /// The command that sends a thread to the other CPUs.
+    pub(super) fn pin(&self, pid: Option<u32>) -> String {
+        let pid = pid.map_or("PID".to_owned(), |pid| pid.to_string());
+        format!("`taskset -pc {} {pid}`", self.others_list())
+    }
+}
+
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().copied().collect::<CpuList>().to_string()
+}
+
+/// The CPUs of a list as the kernel writes it; none when it is not one.
+fn cpus_of(list: &str) -> Vec<u32> {
+    list.parse::<CpuList>().map(|cpus| cpus.iter().collect()).unwrap_or_default()
+}
+
+/// The kernel's count of a policy's priority: `fifo:90` is 9.
+fn kernel_priority(policy: &str) -> Option<i32> {
+    let (name, number) = policy.split_once(':')?;
+    match name {
+        "fifo" | "rr" => Some(99_i32.saturating_sub(number.parse().ok()?)),
+        "deadline" => Some(-1),
+        _ => None,
+    }
+}
