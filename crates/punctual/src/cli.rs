@@ -39,6 +39,7 @@ pub enum Command {
     /// Examples:
     ///   punctual blame RUN.punctual.json
     ///   punctual blame RUN.punctual.json --around 1
+    ///   punctual blame RUN.punctual.json --export trace.json
     #[command(verbatim_doc_comment)]
     Blame(BlameRecord),
     /// Say what this machine is and how it is set, and what to change.
@@ -244,6 +245,9 @@ pub struct BlameRecord {
     /// Show one spike as a time line, by its number: 1 is the worst, and the worst are listed with their numbers.
     #[arg(long, value_name = "N")]
     pub around: Option<usize>,
+    /// Write all time lines there for a viewer, as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
+    #[arg(long, value_name = "FILE.json")]
+    pub export: Option<PathBuf>,
     /// How to talk.
     #[command(flatten)]
     pub talk: Talk,

@@ -25,13 +25,20 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
         })
         .into());
     }
+    if let Some(path) = &options.export {
+        record::file::check_writable(path)?;
+        record::file::write_atomic(path, ::blame::perfetto(&record).to_string().as_bytes())?;
+        if !options.talk.quiet {
+            eprintln!("trace  {}: open it in https://ui.perfetto.dev or chrome://tracing", path.display());
+        }
+    }
     if options.talk.json {
         let json = match options.around {
             Some(number) => spike(&spikes[number - 1]),
             None => json!({ "blame": record.blame, "spikes": spikes.iter().map(spike).collect::<Vec<_>>() }),
         };
         output::stdout(|out| writeln!(out, "{json:#}"))?;
-    } else {
+    } else if options.export.is_none() || options.around.is_some() {
         output::print(options.talk, |style, width| match options.around {
             Some(number) => terminal::spike(&record, number, style, width).unwrap_or_default(),
             None => terminal::blame(&record, style, width),

@@ -132,3 +132,18 @@ fn json_holds_the_ledger_and_the_numbered_spikes() {
     assert_eq!(all["spikes"][0]["spike"]["lateness_ns"], 412_000);
     assert_eq!(json("blame a.punctual.json --json --around 3")["spike"]["lateness_ns"], 99_000);
 }
+
+#[test]
+fn the_export_is_a_trace_that_viewers_open() {
+    let scratch = kept(&record());
+    let run = scratch.run("blame a.punctual.json --export trace.json");
+    run.expect_status(0);
+    assert_eq!(run.stdout(), "");
+    assert!(run.stderr().contains("ui.perfetto.dev"), "{}", run.stderr());
+    let trace: Value = serde_json::from_slice(&std::fs::read(scratch.path().join("trace.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let late =
+        |event: &&Value| event["name"].as_str().is_some_and(|name| name.starts_with("412.0 us late: thread irq/125"));
+    assert_eq!(events.iter().filter(late).count(), 1, "{events:#?}");
+    scratch.run("blame a.punctual.json --export /nonexistent/trace.json").expect_status(1);
+}
