@@ -12,7 +12,7 @@ use super::{
     waterfall::{self, Waterfall},
 };
 use crate::blame::{self, Ranked, Remark, ledger_total_ns, main_culprit, percent, plainly, strikes, unsigned};
-use crate::remedy::advice_and_command;
+use crate::remedy;
 
 /// Accounts in full; the rest is named in a line.
 const ACCOUNTS: usize = 20;
@@ -64,7 +64,7 @@ pub struct AccountView {
     pub share: String,
     /// The share as a bar: trusted SVG.
     pub bar: String,
-    /// When it struck: trusted SVG.
+    /// When it struck: trusted SVG; empty where no spike in the record is told to be its own.
     pub when: String,
 }
 
@@ -89,19 +89,20 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<Blamed> {
     let blame = record.blame.as_ref()?;
     let colours = Colours::of(blame);
     let ranked = blame::ranked(record);
-    let (makers, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
+    let (mut makers, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
     others.extend(makers.iter().skip(ACCOUNTS));
     let strips = strips(record, lines, blame);
     let total_ns = ledger_total_ns(blame);
-    let account = |of: &&Account| {
+    makers.truncate(ACCOUNTS);
+    let account = |(of, remedy): (&&Account, &String)| {
         let at = colours.position(&of.cause).unwrap_or_default();
-        account(of, colours.class(&of.cause), total_ns, strips.get(at).map_or("", String::as_str))
+        account(of, remedy, colours.class(&of.cause), total_ns, strips.get(at).map_or("", String::as_str))
     };
     let traced = ranked.iter().filter(|ranked| !ranked.spike.timeline.is_empty());
     Some(Blamed {
         headline: blame::headline(record).unwrap_or_default(),
         remarks: blame::remarks(blame),
-        accounts: makers.iter().take(ACCOUNTS).map(account).collect(),
+        accounts: makers.iter().zip(&remedy::of_accounts(&makers)).map(account).collect(),
         besides: blame::in_a_line(&others),
         spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),
         from: blame::found_from(blame),
@@ -117,8 +118,14 @@ impl<'a> Colours<'a> {
     }
 
     fn position(&self, cause: &Cause) -> Option<usize> {
-        let same = |known: &&Cause| (known.kind, &known.name, known.why) == (cause.kind, &cause.name, cause.why);
-        self.0.iter().position(same)
+        // The ledger counts the threads of all CPUs as one: `kworker` stands for `kworker/1:2`.
+        let named = |known: &str| {
+            cause
+                .name
+                .strip_prefix(known)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') && !known.is_empty())
+        };
+        self.0.iter().position(|known| (known.kind, known.why) == (cause.kind, cause.why) && named(&known.name))
     }
 
     /// The class for the style sheet.
@@ -128,10 +135,10 @@ impl<'a> Colours<'a> {
     }
 }
 
-fn account(of: &Account, class: String, total_ns: u64, when: &str) -> AccountView {
+fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str) -> AccountView {
     let title = of.cause.title();
     let details = of.cause.in_full().strip_prefix(&title).unwrap_or_default().trim().to_owned();
-    let (advice, command) = advice_and_command(&of.remedy);
+    let (advice, command) = remedy::advice_and_command(remedy);
     let text = [strikes(of), plainly(&of.cause).to_owned()];
     AccountView {
         class,
@@ -143,7 +150,7 @@ fn account(of: &Account, class: String, total_ns: u64, when: &str) -> AccountVie
             .map(|part| text::sentence(part))
             .collect::<Vec<_>>()
             .join(" "),
-        advice: text::with_code(advice),
+        advice: text::with_code(&if command.is_empty() { text::sentence(advice) } else { advice.to_owned() }),
         command: command.to_owned(),
         count: text::grouped(of.count),
         worst: format_ns(of.worst_ns),
@@ -190,6 +197,9 @@ fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
             let Some(late_ns) = late_ns else { continue };
             strokes.move_to(column as f64, base).up_or_down(y.at(svg::decades(late_ns as f64, y.lo)));
         }
+        if strokes.is_empty() {
+            return String::new();
+        }
         format!(
             "<svg class=\"bar when\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"when it struck\">\
              <path class=\"track\" d=\"M2 {base}H{}\"/><path class=\"axis\" d=\"{ends}\"/>\
@@ -214,5 +224,29 @@ fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
             Evidence::Trace | Evidence::None => "",
         },
         waterfall: waterfall::draw(ranked, colours),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::CauseKind::{Interrupt, Softirq, Thread};
+
+    #[test]
+    fn a_spike_finds_its_account() {
+        let cause = Cause::new;
+        let ledger =
+            [cause(Thread, "kworker"), cause(Softirq, ""), cause(Thread, "irq/9-eth0"), cause(Interrupt, "eth")];
+        let colours = Colours(ledger.iter().collect());
+        for (cause, expected) in [
+            (cause(Thread, "kworker/1:2-events"), Some(0)),
+            (cause(Thread, "kworkers"), None),
+            (cause(Softirq, ""), Some(1)),
+            (cause(Softirq, "/NET"), None),
+            (cause(Thread, "irq/9-eth0"), Some(2)),
+            (cause(Interrupt, "eth0"), None),
+        ] {
+            assert_eq!(colours.position(&cause), expected, "{cause:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::cell;
 use super::page::{Note, Page};
 use super::table::Table;
 use crate::blame::{self, Ranked, ledger_total_ns, main_culprit, percent, plainly, strikes, total_spikes, unsigned};
-use crate::remedy::advice_and_command;
+use crate::remedy;
 use crate::style::Ink;
 
 /// How much of a ledger is shown.
@@ -70,7 +70,9 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent) {
         ]);
     }
     let causes: Vec<String> = shown.iter().map(|account| account.cause.in_full()).collect();
-    let notes: Vec<Vec<Note>> = shown.iter().map(|account| notes(account, extent)).collect();
+    let remedies = remedy::of_accounts(shown);
+    let notes: Vec<Vec<Note>> =
+        shown.iter().zip(&remedies).map(|(account, remedy)| notes(account, remedy, extent)).collect();
     page.table_beside(&table, "cause", &causes, (10, &notes));
     if !rest.is_empty() {
         page.text(Ink::Quiet, &format!("{} more: punctual blame RECORD shows all", rest.len()));
@@ -81,10 +83,10 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent) {
 }
 
 /// What stands below an account: where it struck, what it is in plain words, and what to do.
-fn notes(account: &Account, extent: Extent) -> Vec<Note> {
+fn notes(account: &Account, remedy: &str, extent: Extent) -> Vec<Note> {
     let plain = if extent == Extent::Brief { plainly(&account.cause) } else { "" };
     let text = [&strikes(account), plain].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
-    let (advice, command) = advice_and_command(&account.remedy);
+    let (advice, command) = remedy::advice_and_command(remedy);
     let note = |text: &str, remedy: &str| Note { text: text.to_owned(), remedy: remedy.to_owned() };
     vec![note(&text, advice), note("", command)]
 }
