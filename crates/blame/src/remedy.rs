@@ -71,7 +71,7 @@ fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
         return firmware();
     }
     format!(
-        "interrupts were off while {name} ran, or firmware had the CPU: `{} --blame deep` tells which function turned them \
+        "interrupts were off while {name} ran, or firmware had the CPU: `{} --blame=deep` tells which function turned them \
          off",
         facts.command
     )
@@ -86,7 +86,7 @@ fn idle_exit(facts: &RemedyFacts) -> String {
     }
     format!(
         "keep the CPU out of deep idle states: `cpupower -c {} idle-set -D 1`, or hold /dev/cpu_dma_latency open at 0 while \
-         it matters; `{} --hold-cpu-awake` shows what that brings",
+         it matters; `{} measure timer --hold-cpu-awake` shows what that brings",
         facts.measured_list(),
         facts.command
     )
@@ -124,7 +124,7 @@ fn unexplained(facts: &RemedyFacts) -> String {
     match &facts.hypervisor {
         Some(name) => hypervisor(name),
         None if facts.deep => firmware(),
-        None => format!("nothing that was traced: `{} --blame deep` sees more", facts.command),
+        None => format!("nothing that was traced: `{} --blame=deep` sees more", facts.command),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 
 /// The kernel's way from the timer's interrupt to the measuring thread, where nobody keeps the CPU from it: a thread of
 /// lower priority, or the idle thread, has the CPU for at most so long before the switch, ns.
-const SWITCH_NS: u64 = 10_000;
+const SWITCH_NS: u64 = 15_000;
 /// And so long around each interrupt or softirq on the way, ns.
 const AROUND_HANDLER_NS: u64 = 1_000;
 /// Between two events of that way no more time passes, ns; where it does, something took it that is not traced.
@@ -190,9 +190,11 @@ impl Labels<'_> {
         cause
     }
 
+    /// It is not known what the measuring thread was at: events are missing, or it was woken from a CPU that was not
+    /// looked at. What interrupts did is known all the same.
     fn unknown(&self, slice: &Slice<'_>, moment: &Moment) -> Cause {
         let seen = self.on_top(slice, moment);
-        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "the trace does not tell when the probe was woken"))
+        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no event tells when the probe was woken"))
     }
 
     /// Who made the measuring thread ready: an interrupt or softirq, or else the thread that had the CPU.

@@ -13,7 +13,7 @@ pub const STRETCHES: usize = 64;
 const BEFORE: usize = 8;
 /// The part of the lateness, one in so many, that makes another cause the main one where the kernel's own way took
 /// longer.
-const CONSIDERABLE: u64 = 5;
+const CONSIDERABLE: u64 = 4;
 
 /// A piece of time, and what had the CPU in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +85,8 @@ impl Share<'_> {
 
 /// Which of the culprits, the largest share first, is the main one.
 ///
-/// It is the first. But where that is the kernel's own way, every wake-up has it, and another named cause with a fifth
-/// of the lateness says more.
+/// It is the first. But where that is the kernel's own way, every wake-up has it, and another named cause with a
+/// quarter of the lateness says more.
 fn main(culprits: &[Culprit]) -> Option<usize> {
     let first = culprits.first()?;
     if first.cause.kind != CauseKind::WakeUp {
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_way_gives_way_to_a_cause_with_a_fifth_of_the_lateness() {
+    fn the_kernels_own_way_gives_way_to_a_cause_with_a_quarter_of_the_lateness() {
         let shares = |other: u64, kind| {
             let culprits = culprits(&pieces(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]));
             names(&culprits)[0].0.to_owned()
         };
-        assert_eq!(shares(20, CauseKind::Thread), "other");
-        assert_eq!(shares(19, CauseKind::Thread), "");
+        assert_eq!(shares(25, CauseKind::Thread), "other");
+        assert_eq!(shares(24, CauseKind::Thread), "");
         assert_eq!(shares(49, CauseKind::Unexplained), "", "nothing unknown is put before what is known");
         assert_eq!(shares(51, CauseKind::Unexplained), "other", "nor is the unknown hidden");
         assert_eq!(culprits(&[]), []);

@@ -98,7 +98,7 @@ impl Words<'_> {
     }
 
     pub fn stopped(&self, by: Option<Sent>, sender: Option<Thread>, woken_by: Option<String>) -> Cause {
-        let mut cause = Cause::new(CauseKind::Stopped, by.map_or("a debugger", |sent| stop_name(sent.signal)));
+        let mut cause = Cause::new(CauseKind::Stopped, by.map_or("a signal", |sent| stop_name(sent.signal)));
         cause.number = by.map(|sent| sent.by);
         let sent = sender.map(|thread| format!("sent by {}", self.thread_name(thread)));
         let woken = woken_by.map(|waker| format!("continued by {waker}"));

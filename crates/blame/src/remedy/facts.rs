@@ -1,7 +1,7 @@
 //! What a remedy depends on.
 
 use machine::CpuList;
-use record::{BlameMode, Record};
+use record::{Blame, BlameMode, Record};
 
 /// What a remedy depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ impl RemedyFacts {
             realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
-            deep: record.blame.as_ref().is_some_and(|blame| blame.mode == BlameMode::Deep),
+            deep: record.blame.as_ref().is_some_and(is_deep),
             period_ns: record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }
@@ -78,6 +78,11 @@ impl RemedyFacts {
         let pid = pid.map_or("PID".to_owned(), |pid| pid.to_string());
         format!("`taskset -pc {} {pid}`", self.others_list())
     }
+}
+
+/// Not every kernel tells of such sections.
+fn is_deep(blame: &Blame) -> bool {
+    blame.mode == BlameMode::Deep && blame.events.iter().any(|event| event == "preemptirq:irq_disable")
 }
 
 fn list(cpus: &[u32]) -> String {

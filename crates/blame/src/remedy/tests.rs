@@ -53,7 +53,7 @@ fn threads_are_moved_lowered_or_overtaken() {
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
     says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
-    says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame deep"]);
+    says(&thread("dd", 120, Why::PreemptionOff), &realtime, &["--blame=deep"]);
     let ordinary = RemedyFacts { priority: None, ..facts() };
     says(&thread("dd", 120, Why::SamePriority), &ordinary, &["`chrt -f 80 COMMAND`", "`taskset -pc 0-1 412`"]);
 }
@@ -64,7 +64,7 @@ fn what_cannot_be_helped_is_said() {
     says(&Cause::new(CauseKind::AllCpus, ""), &guest, &["kvm", "no setting in here"]);
     says(&Cause::new(CauseKind::AllCpus, ""), &facts(), &["firmware", "hwlatdetect"]);
     says(&Cause::new(CauseKind::Stopped, "SIGSTOP"), &facts(), &["no setting helps"]);
-    says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`punctual --blame deep`"]);
+    says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`punctual --blame=deep`"]);
     let deep = RemedyFacts { deep: true, ..facts() };
     says(&Cause::new(CauseKind::LateInterrupt, "dd"), &deep, &["hwlatdetect"]);
     let found = Cause {
@@ -122,7 +122,8 @@ fn the_facts_stand_in_the_record() {
     record.machine.hypervisor = Some("none".to_owned());
     record.phases = vec![Phase { period_ns: 1_000_000, ..Phase::default() }];
     record.series = [3, 2, 3].map(|cpu| Series { cpu: Some(cpu), ..Series::default() }).into();
-    record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
+    record.blame =
+        Some(Blame { mode: BlameMode::Deep, events: vec!["preemptirq:irq_disable".to_owned()], ..Blame::default() });
     let facts = RemedyFacts::of(&record);
     let expected = RemedyFacts {
         priority: Some(19),
@@ -137,4 +138,6 @@ fn the_facts_stand_in_the_record() {
     };
     assert_eq!(facts, expected);
     assert_eq!(facts.others_mask(), "3,00000003");
+    record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
+    assert!(!RemedyFacts::of(&record).deep, "this kernel tells of no such sections");
 }

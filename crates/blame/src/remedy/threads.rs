@@ -71,7 +71,7 @@ fn preemption_off(cause: &Cause, facts: &RemedyFacts) -> String {
         );
     }
     format!(
-        "`{} --blame deep` tells which function turned preemption off; until then keep {name} off this CPU, {}",
+        "`{} --blame=deep` tells which function turned preemption off; until then keep {name} off this CPU, {}",
         facts.command,
         facts.pin(cause.number)
     )

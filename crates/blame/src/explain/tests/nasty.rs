@@ -87,7 +87,7 @@ fn of_lost_events_only_what_is_known_is_told() {
     let explanation = culprits(
         no_wake_up,
         &[
-            "55 unexplained (the trace does not tell when the probe was woken)",
+            "55 unexplained (no event tells when the probe was woken)",
             "10 interrupt nvme0q1 (irq 25)",
             "1 the kernel's own way to the probe",
         ],
@@ -370,5 +370,33 @@ fn a_signal_to_another_process_stops_nothing_here() {
          3004.0 switch kill:S->probe
          3006.0 stamp",
         &["2001 stopped by SIGSTOP (pid 101, sent by bash, continued by kill)", "5 the kernel's own way to the probe"],
+    );
+}
+
+#[test]
+fn woken_from_a_cpu_that_is_not_looked_at() {
+    let explanation = culprits(
+        "runs probe
+         513.0 switch dd->probe(9)
+         515.0 switch probe:T->dd
+         1000.0 deadline
+         3004.0 switch dd->probe
+         3006.0 stamp",
+        &["2004 stopped by a signal", "2 the kernel's own way to the probe"],
+    );
+    assert_eq!(explanation.evidence, Evidence::Incomplete, "it could have been ready for a while");
+    culprits(
+        "runs dd
+         500.0 switch probe(9):S->dd
+         1000.0 deadline
+         1090.0 vec+ reschedule
+         1092.0 vec- reschedule
+         1095.0 switch dd->probe
+         1096.0 stamp",
+        &[
+            "93 unexplained (no event tells when the probe was woken)",
+            "2 interrupt reschedule",
+            "1 the kernel's own way to the probe",
+        ],
     );
 }

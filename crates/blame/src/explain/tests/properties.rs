@@ -95,7 +95,7 @@ proptest! {
         prop_assert!(rest.is_sorted_by(|a, b| a.ns >= b.ns));
         if let Some(main) = explanation.culprits.first() {
             let largest = rest.first().map_or(0, |culprit| culprit.ns);
-            prop_assert!(main.ns >= largest || rest[0].cause.kind == CauseKind::WakeUp && main.ns >= lateness_ns / 5);
+            prop_assert!(main.ns >= largest || rest[0].cause.kind == CauseKind::WakeUp && main.ns >= lateness_ns / 4);
         }
 
         prop_assert!(explanation.timeline.len() <= STRETCHES);
