@@ -102,7 +102,7 @@ pub fn explain(
     let whole = complete_since_ns.is_some() && scene.is_whole();
     Explanation {
         culprits: shares::culprits(&pieces[late..]),
-        timeline: shares::timeline(&pieces, deadline_ns),
+        timeline: shares::timeline(pieces, deadline_ns),
         evidence: if whole { Evidence::Trace } else { Evidence::Incomplete },
     }
 }

@@ -100,22 +100,22 @@ fn main(culprits: &[Culprit]) -> Option<usize> {
 
 /// The pieces as a time line of at most [`STRETCHES`] stretches, neighbours of one cause joined. No stretch reaches
 /// across the deadline.
-pub(super) fn timeline(pieces: &[Piece], deadline_ns: u64) -> Vec<Stretch> {
+pub(super) fn timeline(mut pieces: Vec<Piece>, deadline_ns: u64) -> Vec<Stretch> {
     let first_late = pieces.partition_point(|piece| piece.from_ns < deadline_ns);
-    let (before, late) = pieces.split_at(first_late);
-    let bounded = [bounded(before, BEFORE), bounded(late, STRETCHES - BEFORE)].concat();
+    let late = pieces.split_off(first_late);
+    let bounded = [bounded(pieces, BEFORE), bounded(late, STRETCHES - BEFORE)];
     let stretch = |piece: Piece| Stretch {
         start_ns: piece.from_ns.wrapping_sub(deadline_ns) as i64,
         ns: piece.ns(),
         cause: piece.cause,
     };
-    bounded.into_iter().map(stretch).collect()
+    bounded.into_iter().flatten().map(stretch).collect()
 }
 
 /// The pieces, neighbours of one cause joined; where more than `most` remain, the shortest are given to the neighbour
 /// before them (the first one to that after it).
-fn bounded(pieces: &[Piece], most: usize) -> Vec<Piece> {
-    let joined = join(pieces.iter().cloned());
+fn bounded(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
+    let joined = join(pieces.into_iter());
     if joined.len() <= most {
         return joined;
     }
@@ -202,7 +202,7 @@ mod tests {
         }
         of.insert(150, (CauseKind::Softirq, "long", 5000));
         let pieces = pieces(&of);
-        let timeline = timeline(&pieces, 1040);
+        let timeline = timeline(pieces, 1040);
         assert!((10..=STRETCHES).contains(&timeline.len()));
         assert!(timeline.iter().any(|stretch| stretch.cause.name == "long" && stretch.ns >= 5000));
         assert_eq!((timeline[0].start_ns, timeline[0].ns), (-40, 40));

@@ -7,7 +7,7 @@ use super::{
     replay::{Idle, Irqs, Moment, Thread, is_real_time},
     waiter::{Sent, stop_name},
 };
-use crate::{Names, event::softirq_name};
+use crate::{Comm, Names, event::softirq_name};
 
 /// The terms of the machine that was traced.
 pub(super) struct Words<'a> {
@@ -55,10 +55,9 @@ impl Words<'_> {
             }
             Context::Softirq { vec } => {
                 let mut cause = Cause::new(CauseKind::Softirq, softirq_name(vec));
-                let comm = self.thread_name(thread);
                 // Elsewhere it runs at the end of an interrupt, in whatever thread that found.
-                if ["ksoftirqd/", "ktimers/", "irq/", "napi/"].iter().any(|start| comm.starts_with(start)) {
-                    cause.priority = thread.known.map(|(priority, _)| priority);
+                if let Some((priority, comm)) = thread.known.filter(|(_, comm)| runs_softirqs(comm)) {
+                    cause.priority = Some(priority);
                     cause.detail = format!("in {comm}");
                 }
                 cause
@@ -124,13 +123,18 @@ pub(super) fn with_detail(kind: CauseKind, detail: impl Into<String>) -> Cause {
     Cause { kind, detail: detail.into(), ..Cause::default() }
 }
 
+/// Whether a thread is one of those that run softirqs in place of an interrupt's end.
+fn runs_softirqs(comm: &Comm) -> bool {
+    ["ksoftirqd/", "ktimers/", "irq/", "napi/"].iter().any(|start| comm.0.starts_with(start.as_bytes()))
+}
+
 /// Why a thread runs although another of priority `ours` is ready.
 ///
 /// Ordinary threads share the CPU whatever their nice values: none of them keeps it by right from the others.
 pub(super) fn why(thread: Thread, ours: i32) -> Option<Why> {
     let (theirs, comm) = thread.known?;
     // The thread that stops a CPU is above every priority, and shown with the highest real-time one.
-    let stopper = comm.to_string().starts_with("migration/");
+    let stopper = comm.0.starts_with(b"migration/");
     Some(match () {
         () if stopper => Why::HigherPriority,
         () if theirs == ours || !is_real_time(theirs) && !is_real_time(ours) => Why::SamePriority,
