@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::format::{Field, Format};
+use super::format::{Field, Format, Word};
 use crate::event::{Comm, Event, Left, Name, Names, Task, What};
 
 /// Turns records into events, for one kernel's formats.
@@ -26,29 +26,29 @@ pub struct Kernel {
 /// Where an event's parts are in its record.
 #[derive(Debug, Clone)]
 struct Recipe {
-    pid: Field,
+    pid: Word,
     kind: Kind,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
     Switch(Box<Switch>),
-    Waking { comm: Field, pid: Field, priority: Field, target_cpu: Field },
-    IrqEntry { irq: Field, name: Field },
-    IrqExit { irq: Field },
+    Waking { comm: Field, pid: Word, priority: Word, target_cpu: Word },
+    IrqEntry { irq: Word, name: Field },
+    IrqExit { irq: Word },
     Vector { name: Name, entry: bool },
     Ipi { reason: Field, names: HashMap<u64, Name>, unknown: Name, entry: bool },
-    SoftirqEntry { vec: Field },
-    SoftirqExit { vec: Field },
-    SoftirqRaise { vec: Field },
+    SoftirqEntry { vec: Word },
+    SoftirqExit { vec: Word },
+    SoftirqRaise { vec: Word },
     Nmi { handler: Field, took: Field },
     TimerEntry { timer: Field, function: Field },
     TimerExit { timer: Field },
-    Idle { state: Field },
+    Idle { state: Word },
     Section { caller: Field, code_start: u64, section: Section },
     PageFault { address: Field, in_kernel: bool },
-    Signal { signal: Field, pid: Field },
-    Timerlat { cycle: Field, context: Field, latency: Field },
+    Signal { signal: Word, pid: Word },
+    Timerlat { cycle: Word, context: Word, latency: Field },
 }
 
 #[derive(Debug, Clone)]
@@ -62,8 +62,8 @@ struct Switch {
 #[derive(Debug, Clone, Copy)]
 struct TaskFields {
     comm: Field,
-    pid: Field,
-    priority: Field,
+    pid: Word,
+    priority: Word,
 }
 
 /// Which edge of which section.
@@ -104,18 +104,19 @@ impl Decoder {
     pub fn event(&mut self, cpu: u32, at_ns: u64, record: &[u8]) -> Option<Event> {
         let id = u16::from_le_bytes(*record.first_chunk()?);
         let recipe = self.recipes.get(usize::from(id))?.as_ref()?;
-        let pid = recipe.pid.number(record)? as u32;
+        let pid = recipe.pid.get(record)?;
         Some(Event { at_ns, cpu, pid, what: recipe.kind.what(record, &mut self.names)? })
     }
 
     fn recipe(&mut self, system: &str, format: &Format) -> Option<Recipe> {
-        let pid = format.field("common_pid")?;
+        let pid = format.field("common_pid")?.word()?;
         Some(Recipe { pid, kind: self.kind(system, format)? })
     }
 
     /// Facts: include/trace/events/*.h, arch/x86/include/asm/trace/, kernel/trace/trace_entries.h of Linux.
     fn kind(&mut self, system: &str, format: &Format) -> Option<Kind> {
         let field = |name| format.field(name);
+        let word = |name| format.field(name)?.word();
         Some(match (system, format.name.as_str()) {
             ("sched", "sched_switch") => Kind::Switch(Box::new(Switch {
                 from: TaskFields::of(format, "prev_")?,
@@ -125,13 +126,13 @@ impl Decoder {
             })),
             ("sched", "sched_waking") => {
                 let TaskFields { comm, pid, priority } = TaskFields::of(format, "")?;
-                Kind::Waking { comm, pid, priority, target_cpu: field("target_cpu")? }
+                Kind::Waking { comm, pid, priority, target_cpu: word("target_cpu")? }
             }
-            ("irq", "irq_handler_entry") => Kind::IrqEntry { irq: field("irq")?, name: field("name")? },
-            ("irq", "irq_handler_exit") => Kind::IrqExit { irq: field("irq")? },
-            ("irq", "softirq_entry") => Kind::SoftirqEntry { vec: field("vec")? },
-            ("irq", "softirq_exit") => Kind::SoftirqExit { vec: field("vec")? },
-            ("irq", "softirq_raise") => Kind::SoftirqRaise { vec: field("vec")? },
+            ("irq", "irq_handler_entry") => Kind::IrqEntry { irq: word("irq")?, name: field("name")? },
+            ("irq", "irq_handler_exit") => Kind::IrqExit { irq: word("irq")? },
+            ("irq", "softirq_entry") => Kind::SoftirqEntry { vec: word("vec")? },
+            ("irq", "softirq_exit") => Kind::SoftirqExit { vec: word("vec")? },
+            ("irq", "softirq_raise") => Kind::SoftirqRaise { vec: word("vec")? },
             ("irq_vectors", name) => {
                 let (vector, entry) = edge(name)?;
                 Kind::Vector { name: self.names.name(vector), entry }
@@ -151,7 +152,7 @@ impl Decoder {
                 Kind::TimerEntry { timer: field("timer")?, function: field("function")? }
             }
             ("timer", "timer_expire_exit") => Kind::TimerExit { timer: field("timer")? },
-            ("power", "cpu_idle") => Kind::Idle { state: field("state")? },
+            ("power", "cpu_idle") => Kind::Idle { state: word("state")? },
             ("preemptirq", name) => {
                 let section = match name {
                     "irq_disable" => Section::IrqsOff,
@@ -164,9 +165,9 @@ impl Decoder {
             }
             ("exceptions", "page_fault_user") => Kind::PageFault { address: field("address")?, in_kernel: false },
             ("exceptions", "page_fault_kernel") => Kind::PageFault { address: field("address")?, in_kernel: true },
-            ("signal", "signal_generate") => Kind::Signal { signal: field("sig")?, pid: field("pid")? },
+            ("signal", "signal_generate") => Kind::Signal { signal: word("sig")?, pid: word("pid")? },
             ("ftrace", "timerlat") => {
-                Kind::Timerlat { cycle: field("seqnum")?, context: field("context")?, latency: field("timer_latency")? }
+                Kind::Timerlat { cycle: word("seqnum")?, context: word("context")?, latency: field("timer_latency")? }
             }
             _ => return None,
         })
@@ -182,7 +183,7 @@ fn edge(name: &str) -> Option<(&str, bool)> {
 impl TaskFields {
     fn of(format: &Format, prefix: &str) -> Option<Self> {
         let field = |name| format.field(&format!("{prefix}{name}"));
-        Some(Self { comm: field("comm")?, pid: field("pid")?, priority: field("prio")? })
+        Some(Self { comm: field("comm")?, pid: field("pid")?.word()?, priority: field("prio")?.word()? })
     }
 
     #[inline]
@@ -192,27 +193,32 @@ impl TaskFields {
 }
 
 #[inline]
-fn task(record: &[u8], comm: Field, pid: Field, priority: Field) -> Option<Task> {
+fn task(record: &[u8], comm: Field, pid: Word, priority: Word) -> Option<Task> {
     Some(Task {
-        pid: pid.number(record)? as u32,
-        priority: priority.number(record)? as i32,
+        pid: pid.get(record)?,
+        priority: priority.get(record)?.cast_signed(),
         comm: comm_of(comm.bytes(record)?),
     })
 }
 
-/// The kernel's own 16 bytes; what is longer is cut, what stands behind the NUL is left out.
+/// The kernel's own 16 bytes. Behind the NUL there may be the rest of an older name, which is left out.
 #[inline]
 fn comm_of(bytes: &[u8]) -> Comm {
-    let mut comm = Comm::default();
-    let end = bytes.iter().take(15).position(|&byte| byte == 0).unwrap_or(bytes.len().min(15));
-    comm.0[..end].copy_from_slice(&bytes[..end]);
-    comm
+    let Some(whole) = bytes.first_chunk() else {
+        return Comm::new(&String::from_utf8_lossy(bytes));
+    };
+    const EACH: u128 = u128::MAX / 0xff;
+    let name = u128::from_le_bytes(*whole);
+    // The highest bit of the lowest byte that is 0; the last byte always ends the name.
+    let ends = (name.wrapping_sub(EACH) & !name & (EACH << 7)) | (1 << 127);
+    let kept = (1 << (ends.trailing_zeros() & !7)) - 1;
+    Comm((name & kept).to_le_bytes())
 }
 
 impl Kind {
     #[inline]
     fn what(&self, record: &[u8], names: &mut Names) -> Option<What> {
-        let small = |field: &Field| field.number(record).map(|number| number as u32);
+        let small = |word: &Word| word.get(record);
         let wide = |field: &Field| field.number(record).map(|number| number as u64);
         Some(match self {
             Self::Switch(switch) => What::Switch {

@@ -98,16 +98,23 @@ impl Field {
         })
     }
 
+    /// The field as a number of 32 bits; `None` when it is none.
+    #[must_use]
+    pub fn word(&self) -> Option<Word> {
+        (self.size == 4 && self.place == Place::Here).then_some(Word(self.offset))
+    }
+
     /// The bytes of the field, or those that it leads to.
     #[must_use]
+    #[inline]
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
-        let own_end = self.offset.checked_add(self.size)?;
+        let leads = || self.number(record).map(|leads| ((leads & 0xffff) as usize, (leads >> 16 & 0xffff) as usize));
         let (start, length) = match self.place {
             Place::Here => (self.offset, self.size),
-            Place::Elsewhere | Place::After => {
-                let leads = self.number(record)? as u32;
-                let base = if self.place == Place::After { own_end } else { 0 };
-                (base.checked_add((leads & 0xffff) as usize)?, (leads >> 16) as usize)
+            Place::Elsewhere => leads()?,
+            Place::After => {
+                let (start, length) = leads()?;
+                (self.offset.checked_add(self.size)?.checked_add(start)?, length)
             }
         };
         record.get(start..)?.get(..length)
@@ -119,6 +126,19 @@ impl Field {
         let bytes = self.bytes(record)?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         Some(&bytes[..end])
+    }
+}
+
+/// A number of 32 bits in a record: its offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word(usize);
+
+impl Word {
+    /// The number; `None` where the record is too short.
+    #[inline]
+    #[must_use]
+    pub fn get(self, record: &[u8]) -> Option<u32> {
+        record.get(self.0..)?.first_chunk().map(|&word| u32::from_le_bytes(word))
     }
 }
 

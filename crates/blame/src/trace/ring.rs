@@ -76,7 +76,9 @@ impl Progress {
             self.missing(lost, first_ns, drained);
         }
         let cpu = self.cpu;
-        events.extend(records.by_ref().filter_map(|record| decoder.event(cpu, record.at_ns, record.data)));
+        for record in &mut records {
+            events.extend(decoder.event(cpu, record.at_ns, record.data));
+        }
         self.read_to_ns = self.read_to_ns.max(records.at_ns());
         self.broken = records.is_broken();
     }

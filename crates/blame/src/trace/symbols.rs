@@ -1,14 +1,13 @@
 //! Names of the kernel's functions and strings by their addresses.
 
-use std::{collections::HashMap, fs};
+use std::{collections::HashMap, fs, ops::Range};
 
 /// The kernel's functions: `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     text: String,
     /// Address, and where its name is in the text; sorted by address.
-    functions: Vec<(u64, std::ops::Range<u32>)>,
-    start: u64,
+    functions: Vec<(u64, Range<u32>)>,
 }
 
 impl Symbols {
@@ -22,22 +21,18 @@ impl Symbols {
     #[must_use]
     pub fn parse(text: String) -> Self {
         let mut functions = Vec::new();
-        let mut start = 0;
         let begin_of = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
             let Ok(address @ 1..) = u64::from_str_radix(address, 16) else { continue };
-            if name == "_stext" {
-                start = address;
-            }
             if matches!(kind, "t" | "T" | "w" | "W") {
                 let begin = begin_of(name);
                 functions.push((address, begin as u32..(begin + name.len()) as u32));
             }
         }
         functions.sort_by_key(|&(address, _)| address);
-        Self { text, functions, start }
+        Self { text, functions }
     }
 
     /// Name of the function that an address lies in; `None` where it lies before all of them.
@@ -48,10 +43,10 @@ impl Symbols {
         self.text.get(name.start as usize..name.end as usize)
     }
 
-    /// Where the kernel's code begins (`_stext`), from which some records count; 0 where that is hidden.
+    /// Where the kernel's code begins; 0 where that is hidden.
     #[must_use]
     pub fn code_start(&self) -> u64 {
-        self.start
+        code_start(&self.text)
     }
 
     /// The text that this was read from.
@@ -59,6 +54,14 @@ impl Symbols {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// Where the kernel's code begins (`_stext`), from which some records count, by `/proc/kallsyms`; 0 where it is hidden.
+#[must_use]
+pub fn code_start(kallsyms: &str) -> u64 {
+    let before = kallsyms.split_once(" _stext\n").map_or("", |(before, _)| before);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.split(' ').next().and_then(|address| u64::from_str_radix(address, 16).ok()).unwrap_or(0)
 }
 
 /// Strings that records name by address alone: `printk_formats`, in lines `0xADDRESS : "text"`.

@@ -72,23 +72,26 @@ impl<R: BufRead + Seek> Input<R> {
     pub(super) fn string(&mut self) -> Option<String> {
         let mut bytes = Vec::new();
         self.reader.by_ref().take(LONGEST_STRING).read_until(0, &mut bytes).ok()?;
-        (bytes.pop()? == 0).then(|| text(&bytes))
+        (bytes.pop()? == 0).then(|| text(bytes))
     }
 
     /// Text whose length stands before it in 8 bytes.
     pub(super) fn long_text(&mut self) -> Option<String> {
         let length = self.u64()?;
-        self.take(length).map(|bytes| text(&bytes))
+        self.take(length).map(text)
     }
 
     /// Text whose length stands before it in 4 bytes.
     pub(super) fn short_text(&mut self) -> Option<String> {
         let length = self.u32()?;
-        self.take(length.into()).map(|bytes| text(&bytes))
+        self.take(length.into()).map(text)
     }
 }
 
-/// Text as it is, without NULs at its end.
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned()
+/// Text without NULs at its end.
+pub(super) fn text(bytes: Vec<u8>) -> String {
+    let mut text =
+        String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    text.truncate(text.trim_end_matches('\0').len());
+    text
 }

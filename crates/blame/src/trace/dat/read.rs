@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Seek},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use super::{CpuData, DatError, MAGIC, input::Input, v6, v7};
@@ -13,7 +14,7 @@ use crate::{
         decode::Decoder,
         format::{Format, PageLayout},
         ring::{Drained, Progress},
-        symbols::Symbols,
+        symbols::{self, Symbols},
     },
 };
 
@@ -24,13 +25,14 @@ pub struct Dat<R = BufReader<File>> {
     input: Input<R>,
     layout: PageLayout,
     decoder: Decoder,
-    symbols: Symbols,
+    kallsyms: String,
+    symbols: OnceLock<Symbols>,
     clock: String,
     cpus: Vec<CpuData>,
 }
 
 /// How much is read at a time, bytes; whole pages of it are used.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 256 << 10;
 
 impl Dat {
     /// Opens a file that trace-cmd or [`Instance::write_dat`](crate::Instance::write_dat) wrote. Of several buffers in
@@ -73,15 +75,14 @@ impl<R: BufRead + Seek> Dat<R> {
             }
             other => return Err(unknown(format!("of version {other}"))),
         };
-        let symbols = Symbols::parse(sections.kallsyms);
-        sections.kernel.code_start = symbols.code_start();
+        sections.kernel.code_start = symbols::code_start(&sections.kallsyms);
         let mut decoder = Decoder::new(sections.kernel);
         for (system, text) in &sections.formats {
             Format::parse(text).map(|format| decoder.learn(system, &format));
         }
         let layout = sections.layout.ok_or(damaged("description of pages"))?;
-        let (clock, cpus) = (sections.clock, sections.cpus);
-        Ok(Self { path: path.to_owned(), input, layout, decoder, symbols, clock, cpus })
+        let (clock, cpus, kallsyms) = (sections.clock, sections.cpus, sections.kallsyms);
+        Ok(Self { path: path.to_owned(), input, layout, decoder, kallsyms, symbols: OnceLock::new(), clock, cpus })
     }
 
     /// The CPUs of the file, as they stand there; not all need have events.
@@ -100,19 +101,30 @@ impl<R: BufRead + Seek> Dat<R> {
     /// # Errors
     /// The file is shorter than it says.
     pub fn events(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, DatError> {
+        self.pieces(cpu, |piece| events.extend_from_slice(piece))
+    }
+
+    /// As [`events`](Self::events), but piece by piece, so that a long file needs little memory.
+    ///
+    /// # Errors
+    /// As [`events`](Self::events).
+    pub fn pieces(&mut self, cpu: u32, mut each: impl FnMut(&[Event])) -> Result<Drained, DatError> {
         let mut drained = Drained::default();
         let Some(&data) = self.cpus.iter().find(|data| data.cpu == cpu) else { return Ok(drained) };
         let damaged = || DatError::Damaged { path: self.path.clone(), part: "pages" };
         let mut progress = Progress::new(cpu);
-        let mut piece = vec![0; PIECE.next_multiple_of(self.layout.size)];
+        let mut bytes = vec![0; PIECE.next_multiple_of(self.layout.size)];
+        let mut events = Vec::new();
         let mut left = data.size;
         self.input.go_to(data.offset).ok_or_else(damaged)?;
         while left > 0 {
-            let length = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
-            self.input.fill(&mut piece[..length]).ok_or_else(damaged)?;
-            for page in piece[..length].chunks(self.layout.size) {
-                progress.read(page, &self.layout, &mut self.decoder, events, &mut drained);
+            let length = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+            self.input.fill(&mut bytes[..length]).ok_or_else(damaged)?;
+            for page in bytes[..length].chunks(self.layout.size) {
+                progress.read(page, &self.layout, &mut self.decoder, &mut events, &mut drained);
             }
+            each(&events);
+            events.clear();
             left -= length as u64;
         }
         Ok(drained)
@@ -127,6 +139,6 @@ impl<R: BufRead + Seek> Dat<R> {
     /// Name of the traced kernel's function at an address; `None` where the file does not tell.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<&str> {
-        self.symbols.name(address)
+        self.symbols.get_or_init(|| Symbols::parse(self.kallsyms.clone())).name(address)
     }
 }

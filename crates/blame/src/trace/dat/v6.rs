@@ -2,12 +2,7 @@
 
 use std::io::{BufRead, Seek};
 
-use super::{
-    CpuData,
-    input::{Input, text},
-    option,
-    sections::Sections,
-};
+use super::{CpuData, input::Input, option, sections::Sections};
 
 /// Reads everything before the pages; tells the damaged part.
 pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>) -> Result<Sections, &'static str> {
@@ -67,6 +62,6 @@ fn table<R: BufRead + Seek>(input: &mut Input<R>, cpus: u32, names_clock: bool, 
         table.push(CpuData { cpu, offset: input.u64()?, size: input.u64()? });
     }
     let clock = if names_clock { input.long_text()? } else { String::new() };
-    sections.buffer(table, text(clock.as_bytes()).trim_matches(['[', ']']).to_owned());
+    sections.buffer(table, clock.trim_matches(['[', ']']).to_owned());
     Some(())
 }

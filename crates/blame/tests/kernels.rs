@@ -1,0 +1,48 @@
+//! Traces of several kernels, recorded in guests with [`Instance::write_dat`](blame::Instance::write_dat), beside what
+//! `trace-cmd report -t` (3.1.6) said of them. Kernels are Debian's, `PREEMPT_RT`.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod common;
+
+use std::{fs, path::Path};
+
+use blame::{event::What, trace::Dat};
+use common::{assert_same, events};
+
+/// Reads a recorded trace, which must agree with trace-cmd.
+fn recorded(kernel: &str) -> (Dat, Vec<blame::Event>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
+    let mut dat = Dat::open(&folder.join(format!("{kernel}.dat"))).unwrap();
+    let events = events(&mut dat);
+    assert_same(&dat, &events, &fs::read_to_string(folder.join(format!("{kernel}.txt"))).unwrap());
+    (dat, events)
+}
+
+fn count(events: &[blame::Event], what: impl Fn(&What) -> bool) -> usize {
+    events.iter().filter(|event| what(&event.what)).count()
+}
+
+#[test]
+fn linux_6_1_on_x86_64() {
+    let (dat, events) = recorded("6.1-rt-amd64");
+    let timers = |what: &What| matches!(what, What::VectorEntry { name } if dat.names().text(*name) == "local_timer");
+    assert_eq!((events.len(), count(&events, timers)), (273, 22));
+}
+
+#[test]
+fn linux_6_12_on_x86_64() {
+    let (_, events) = recorded("6.12-rt-amd64");
+    assert_eq!((events.len(), count(&events, |what| matches!(what, What::Signal { .. }))), (336, 2));
+}
+
+#[test]
+fn linux_6_1_on_arm64() {
+    let (dat, events) = recorded("6.1-rt-arm64");
+    assert_eq!(dat.cpus().collect::<Vec<_>>(), [0, 1]);
+    let wanted = "Rescheduling interrupts";
+    let interrupts = |what: &What| matches!(what, What::VectorEntry { name } if dat.names().text(*name) == wanted);
+    let timers = |what: &What| matches!(what, What::IrqEntry { name, .. } if dat.names().text(*name) == "arch_timer");
+    assert!(count(&events, interrupts) > 5, "the strings of the kernel name them");
+    assert!(count(&events, timers) > 20, "{}", events.len());
+}
