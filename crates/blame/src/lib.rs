@@ -26,5 +26,5 @@ pub use explain::{Explanation, Waiter, Wake, explain};
 pub use ledger::{Entry, Ledger};
 pub use perfetto::perfetto;
 pub use remedy::{RemedyFacts, remedy};
-pub use trace::{Instance, Settings, TraceError, Tracefs};
+pub use trace::{DatError, Instance, Settings, TraceError, Tracefs};
 pub use watch::{Asked, Watch};

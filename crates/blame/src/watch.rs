@@ -1,14 +1,16 @@
 //! Watches a run: when a measuring thread tells a spike, reads out the trace of its CPU and explains it, while
 //! measuring goes on.
 
-use std::{collections::BTreeMap, fs::File};
+use std::{collections::BTreeMap, fs::File, path::Path};
 
 use machine::Root;
 use record::{Blame, BlameMode, Evidence, Spike};
 
 use crate::{
-    Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What, explain,
-    trace::{Gap, Instance, Settings, TraceError, Tracefs, remove_leftovers},
+    Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What,
+    event::Left,
+    explain,
+    trace::{DatError, Gap, Instance, Settings, TraceError, Tracefs, remove_leftovers},
 };
 
 /// How culprits are to be looked for.
@@ -27,6 +29,9 @@ const RING_KIB: u32 = 4096;
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
 const CONTEXT_NS: u64 = 500_000;
+/// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
+/// for the signal's lock (PREEMPT_RT), and it stopped.
+const OWN_SWITCHES: usize = 6;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
 const EVL: &str = "sys/devices/virtual/evl";
 
@@ -56,24 +61,25 @@ struct Window {
 }
 
 impl Watch {
-    /// Gets ready to look for the culprits on these CPUs; removes what crashed runs have left behind.
+    /// Gets ready to look for the culprits on these CPUs; removes what crashed runs have left behind. With `keep`, all
+    /// CPUs are traced, and what was read is kept for [`write_dat`](Self::write_dat).
     ///
     /// # Errors
     /// When the kernel's trace was asked for by name, and the kernel or the rights do not allow it. Otherwise the
     /// reason stands in the record, and counters take its place.
-    pub fn start(asked: Asked, root: &Root, cpus: &[u32]) -> Result<Self, TraceError> {
+    pub fn start(asked: Asked, root: &Root, cpus: &[u32], keep: bool) -> Result<Self, TraceError> {
         let evl = root.exists(EVL);
         let (source, mode, why) = match asked {
             Asked::Only(BlameMode::Off) => (Source::Off, BlameMode::Off, String::new()),
             Asked::Only(BlameMode::Counters) => {
                 (Source::Counters(BTreeMap::new()), BlameMode::Counters, "counters were asked for".to_owned())
             }
-            Asked::Only(mode) => (traced(cpus, mode == BlameMode::Deep)?, mode, String::new()),
+            Asked::Only(mode) => (traced(cpus, mode == BlameMode::Deep, keep)?, mode, String::new()),
             Asked::Auto if evl => {
                 let why = "threads of the EVL core wake outside what the kernel's trace sees".to_owned();
                 (Source::Counters(BTreeMap::new()), BlameMode::Counters, why)
             }
-            Asked::Auto => match traced(cpus, false) {
+            Asked::Auto => match traced(cpus, false, keep) {
                 Ok(source) => (source, BlameMode::Trace, String::new()),
                 Err(error) => (Source::Counters(BTreeMap::new()), BlameMode::Counters, error.to_string()),
             },
@@ -146,7 +152,7 @@ impl Watch {
                 .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
             Source::Trace(instance, windows) => {
                 let window = windows.entry(waiter.cpu).or_default();
-                let events = around(&window.events, wake);
+                let events = around(&window.events, waiter.pid, wake);
                 let complete_since_ns = window.complete_since_ns(wake.woke_ns);
                 let symbol = |address| instance.symbol(address).map(str::to_owned);
                 explain(events, instance.names(), &symbol, waiter, wake, Some(complete_since_ns))
@@ -193,6 +199,17 @@ impl Watch {
         }
     }
 
+    /// Writes the trace that led here, for trace-cmd and KernelShark; to be asked once, after it was frozen.
+    ///
+    /// # Errors
+    /// The rings cannot be read, the file cannot be written, or there is no trace.
+    pub fn write_dat(&mut self, path: &Path) -> Result<(), DatError> {
+        match &mut self.source {
+            Source::Trace(instance, _) => instance.write_dat(path),
+            _ => Ok(()),
+        }
+    }
+
     /// What was found so far, with the ledger.
     #[must_use]
     pub fn told(&self, facts: &RemedyFacts) -> Blame {
@@ -205,11 +222,16 @@ impl Watch {
     }
 }
 
-fn traced(cpus: &[u32], deep: bool) -> Result<Source, TraceError> {
+fn traced(cpus: &[u32], deep: bool, keep: bool) -> Result<Source, TraceError> {
     let tracefs = Tracefs::open()?;
     remove_leftovers(&tracefs);
-    let settings = Settings { cpus, deep, buffer_kb_per_cpu: RING_KIB };
-    Ok(Source::Trace(Box::new(Instance::create(&tracefs, &settings)?), BTreeMap::new()))
+    // A kernel developer wants to see what the other CPUs did.
+    let settings = Settings { cpus: if keep { &[] } else { cpus }, deep, buffer_kb_per_cpu: RING_KIB };
+    let mut instance = Instance::create(&tracefs, &settings)?;
+    if keep {
+        instance.keep_drained();
+    }
+    Ok(Source::Trace(Box::new(instance), BTreeMap::new()))
 }
 
 impl Window {
@@ -219,11 +241,22 @@ impl Window {
     }
 }
 
-/// The events from the thread switch before the deadline's context to the wake-up.
-fn around(events: &[Event], wake: Wake) -> &[Event] {
-    let from = first_needed(events, wake.deadline_ns.saturating_sub(CONTEXT_NS));
+/// The events from well before the deadline to the wake-up: it must be known who had the CPU, how the measuring thread
+/// left it last, and who sent a signal that stopped it.
+fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
     let to = events.partition_point(|event| event.at_ns <= wake.woke_ns);
-    &events[from.min(to)..to]
+    let deadline = events[..to].partition_point(|event| event.at_ns < wake.deadline_ns);
+    let own = |event: &Event| matches!(event.what, What::Switch { from, to, .. } if from.pid == pid || to.pid == pid);
+    let own_switches = (0..deadline).rev().filter(|&index| own(&events[index]));
+    let last_left = own_switches.take(OWN_SWITCHES).last().unwrap_or(deadline);
+    let from = first_needed(events, wake.deadline_ns.saturating_sub(CONTEXT_NS)).min(last_left).min(to);
+    let stopped =
+        |event: &Event| matches!(event.what, What::Switch { from, left: Left::Stopped, .. } if from.pid == pid);
+    let sent = match events[from..to].iter().position(stopped) {
+        Some(_) => events[..from].iter().rposition(|event| matches!(event.what, What::Signal { .. })),
+        None => None,
+    };
+    &events[sent.unwrap_or(from)..to]
 }
 
 /// The last thread switch before a moment: from there on it is known who had the CPU.
@@ -235,7 +268,7 @@ fn first_needed(events: &[Event], moment_ns: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Comm, Task, event::Left};
+    use crate::{Comm, Task};
 
     fn event(at_ns: u64, what: What) -> Event {
         Event { at_ns, cpu: 0, pid: 1, what }
@@ -251,9 +284,10 @@ mod tests {
         let idle = |at_ns| event(at_ns, What::Idle { state: None });
         let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
         let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000 };
-        let window = around(&events, wake);
+        let window = around(&events, 9, wake);
         assert_eq!(window.first().map(|event| event.at_ns), Some(200));
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
-        assert!(around(&[], wake).is_empty());
+        assert_eq!(around(&events, 2, wake).len(), 5, "the thread's own switches are needed");
+        assert!(around(&[], 9, wake).is_empty());
     }
 }

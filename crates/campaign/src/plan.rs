@@ -30,8 +30,7 @@ pub struct Plan {
     pub wait: Wait,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. With
-    /// `stop_on`, that is the threshold.
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less.
     pub threshold_ns: Option<u64>,
     /// Whether to hold the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
@@ -121,9 +120,9 @@ impl Plan {
     /// Lateness above which a wake-up at `period_ns` is a spike, ns.
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
-        let stop_on_ns = self.stop_on.as_ref().map(|stop_on| stop_on.lateness_ns);
-        // What ends a run is the one spike of interest; looking at lesser ones would empty the trace that led to it.
-        stop_on_ns.or(self.threshold_ns).unwrap_or_else(|| period_ns.min(100_000)) as i64
+        let threshold_ns = self.threshold_ns.unwrap_or_else(|| period_ns.min(100_000));
+        // What ends the run is a spike.
+        self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
     /// The plan as the record tells it.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blame::{RemedyFacts, TraceError, Watch};
+use blame::{DatError, RemedyFacts, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, Record, SCHEMA, State, Tool, Validity, file::FileError};
@@ -50,6 +50,9 @@ pub enum RunError {
     /// The kernel's trace was asked for, and is not to be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The trace could not be kept.
+    #[error("{0}; choose another place with --stop-trace FILE")]
+    KeepTrace(#[from] DatError),
     /// Stopping on a spike needs the trace, which is not on.
     #[error("--stop-on keeps the kernel's trace, and there is none: {0}")]
     NothingToStop(String),
@@ -75,7 +78,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         usable_cpus(root, Some(load_cpus))?;
     }
     let mut record = begin(plan, root);
-    let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>())?;
+    let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
     let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
     let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
     make_room(root, &cpus);
@@ -126,6 +129,11 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         });
         refresh(&mut record, &phase_run);
         record.blame = Some(blame.told(&RemedyFacts::of(&record)));
+        if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
+            blame.write_dat(&stop_on.trace_path)?;
+            let told = record.blame.get_or_insert_default();
+            told.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
+        }
         phase_run.finish(&mut record.phases[index]);
         validity::judge_ends(&mut record, &phase_run.timers);
         planned_before_ns += phase.duration_ns().unwrap_or_default();

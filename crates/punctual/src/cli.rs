@@ -69,7 +69,7 @@ pub enum Measure {
     ///   punctual measure timer --cpus 2-3 --period 250us --load cache --load switch:10us
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
-    Timer(Timer),
+    Timer(Box<Timer>),
 }
 
 /// Options of the half-minute look.
@@ -138,6 +138,15 @@ pub struct Timer {
     /// How to look for the culprits of spikes.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
+    /// End with the first wake-up that is later, and keep the kernel's trace of what led to it.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub stop_on: Option<u64>,
+    /// Where that trace goes, for trace-cmd and KernelShark [default: HOST-DATE-TIME.trace.dat in this folder].
+    #[arg(long, value_name = "FILE", requires = "stop_on")]
+    pub stop_trace: Option<PathBuf>,
+    /// Shell command to run once stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD name the files.
+    #[arg(long, value_name = "COMMAND", requires = "stop_on")]
+    pub stop_run: Option<String>,
     /// monotonic, realtime, tai or boottime.
     #[arg(long, default_value = "monotonic")]
     pub clock: Clock,

@@ -111,9 +111,9 @@ impl Kept {
             return Ok(Self { record: None });
         }
         let record = match asked {
-            Some(path) if path.is_dir() => path.join(default_name()),
+            Some(path) if path.is_dir() => path.join(default_name("punctual.json")),
             Some(path) => with_ending(path),
-            None => PathBuf::from(default_name()),
+            None => PathBuf::from(default_name("punctual.json")),
         };
         Ok(Self { record: Some(record) })
     }
@@ -150,12 +150,12 @@ impl Kept {
     }
 }
 
-/// `HOST-20261121-143000.punctual.json`, in UTC.
-fn default_name() -> String {
+/// `HOST-20261121-143000.ENDING`, in UTC.
+pub fn default_name(ending: &str) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
     let now = campaign::stamp_now();
-    format!("{}-{now}.punctual.json", if host.is_empty() { "machine" } else { &host })
+    format!("{}-{now}.{ending}", if host.is_empty() { "machine" } else { &host })
 }
 
 fn with_ending(path: &Path) -> PathBuf {

@@ -148,6 +148,9 @@ pub struct Blame {
     /// What looking costs; absent when it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<BlameCost>,
+    /// The file that keeps the trace, for trace-cmd and KernelShark, where the run was to stop on a spike and did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_trace: Option<String>,
     /// The causes, the heaviest first.
     #[serde(default)]
     pub ledger: Vec<Account>,

@@ -79,7 +79,7 @@ pub enum State {
     Partial,
     /// Ended as planned.
     Complete,
-    /// Ended early by a signal or by a guard; all samples up to then are in it.
+    /// Ended early by a signal, by a guard or by a spike that was to end it; all samples up to then are in it.
     Interrupted,
 }
 

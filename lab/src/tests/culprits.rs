@@ -4,12 +4,15 @@
 //! these tests run in virtual time.
 
 mod delays;
+pub mod faults;
+pub mod storms;
+mod tally;
 
 use std::{thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use record::{CauseKind, Culprit, Why};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use sys::{clock::Clock, sched::Policy};
 
 use delays::{Delay, Expected, Measuring, adds_up, at_irregular_times, hold, judge, signal_to, spin};
@@ -68,8 +71,10 @@ pub fn a_stop_signal() -> Result<()> {
     let measuring = Measuring::start("stop", "--policy fifo:80")?;
     let pid = measuring.pid();
     let delays = at_irregular_times("stopper", Policy::Fifo(90), move |length_ns| {
-        let begin_ns = Clock::Monotonic.now_ns();
         signal_to(pid, Signal::STOP)?;
+        // A thread is stopped when it leaves the kernel, which may take some ms where others have the CPU.
+        waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED)?;
+        let begin_ns = Clock::Monotonic.now_ns();
         thread::sleep(Duration::from_nanos(length_ns as u64));
         signal_to(pid, Signal::CONT)?;
         Ok(Delay { begin_ns, end_ns: Clock::Monotonic.now_ns() })

@@ -1,7 +1,11 @@
 //! `punctual measure timer`.
 
-use campaign::{Length, PhasePlan, Plan};
+use std::{path::Path, process::Command};
+
+use anyhow::Context;
+use campaign::{Length, PhasePlan, Plan, StopOn};
 use loads::Load;
+use record::{Outcome, Record};
 
 use crate::{
     cli::Timer,
@@ -29,6 +33,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         loads,
     };
     let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
+    let stop_on = stop_on(options);
     let plan = Plan {
         command: output::command_line(),
         cpus: options.cpus.clone(),
@@ -40,7 +45,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         threshold_ns: options.threshold,
         hold_cpu_awake: options.hold_cpu_awake,
         blame: options.blame.into(),
-        stop_on: None,
+        stop_on,
         phases: vec![phase],
         profiles: options.profiles.clone(),
         record_path: kept.record.clone(),
@@ -61,5 +66,38 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
     if !options.talk.quiet {
         kept.say();
     }
-    Ok(output::status(&record))
+    match stopped_trace(&record) {
+        Some(trace) => stopped(options, &kept, trace),
+        None => Ok(output::status(&record)),
+    }
+}
+
+fn stop_on(options: &Timer) -> Option<StopOn> {
+    let trace_path = || options.stop_trace.clone().unwrap_or_else(|| output::default_name("trace.dat").into());
+    options.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() })
+}
+
+/// The trace of a run that a spike ended.
+fn stopped_trace(record: &Record) -> Option<&str> {
+    record.blame.as_ref()?.stopped_trace.as_deref()
+}
+
+/// Says where the trace is, runs the user's command, and answers that a limit was exceeded.
+fn stopped(options: &Timer, kept: &Kept, trace: &str) -> anyhow::Result<u8> {
+    if !options.talk.quiet {
+        eprintln!("trace   {trace}   (kernelshark {trace}, or: trace-cmd report {trace})");
+    }
+    if let Some(command) = &options.stop_run {
+        let record = kept.record.as_deref().unwrap_or(Path::new(""));
+        let status = Command::new("sh")
+            .args(["-c", command])
+            .env("PUNCTUAL_TRACE", trace)
+            .env("PUNCTUAL_RECORD", record)
+            .status()
+            .context("cannot start a shell for --stop-run")?;
+        if !status.success() {
+            eprintln!("punctual: the command of --stop-run ended with {status}");
+        }
+    }
+    Ok(Outcome::Fail.exit_status())
 }
