@@ -6,6 +6,8 @@ use anyhow::Result;
 use record::Histogram;
 
 use crate::{
+    blame,
+    costs::Costs,
     cyclictest::{self, Buckets},
     instructions,
     punctual::Punctual,
@@ -15,7 +17,7 @@ use crate::{
 };
 
 /// Real-time figures are taken at this period.
-const PERIOD_US: u64 = 1000;
+pub const PERIOD_US: u64 = 1000;
 /// A period that is short for most machines.
 const SHORT_PERIOD_US: u64 = 20;
 /// Start to first sample at most this long.
@@ -33,6 +35,8 @@ pub struct Effort {
     lateness: (usize, u64),
     /// Pairs for CPU time, and wake-ups of a short and a long run.
     cpu_time: (usize, [u64; 2]),
+    /// Pairs for what blame costs: lateness and CPU time each.
+    blame: usize,
     /// Pairs for missed deadlines, 1 s each.
     missed: usize,
     /// Starts.
@@ -44,11 +48,25 @@ pub struct Effort {
 }
 
 /// About five minutes.
-pub const FULL: Effort =
-    Effort { lateness: (20, 2000), cpu_time: (11, [500, 4500]), missed: 14, starts: 30, memory: 5, instructions: 5 };
+pub const FULL: Effort = Effort {
+    lateness: (20, 2000),
+    cpu_time: (11, [500, 4500]),
+    blame: 12,
+    missed: 14,
+    starts: 30,
+    memory: 5,
+    instructions: 5,
+};
 /// Less than a minute.
-pub const QUICK: Effort =
-    Effort { lateness: (5, 1000), cpu_time: (3, [300, 2000]), missed: 5, starts: 10, memory: 1, instructions: 1 };
+pub const QUICK: Effort = Effort {
+    lateness: (5, 1000),
+    cpu_time: (3, [300, 2000]),
+    blame: 3,
+    missed: 5,
+    starts: 10,
+    memory: 1,
+    instructions: 1,
+};
 
 /// Under callgrind: many cycles, because making ready takes a varying number of instructions.
 const COUNTED_PERIOD_US: u64 = 100;
@@ -57,11 +75,12 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 5] {
+    fn parts(&self) -> [(&'static str, u64); 6] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
             ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
+            ("blame", self.blame as u64 * (self.lateness.1 * 2 / 1000 + cycles * 4 / 1000 + 3)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
@@ -79,12 +98,14 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(1);
     rows.extend(cpu_time(punctual, scenario, effort)?);
     say(2);
-    rows.push(missed(punctual, scenario, effort)?);
+    rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1, effort.cpu_time.1)?);
     say(3);
+    rows.push(missed(punctual, scenario, effort)?);
+    say(4);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(4);
+    say(5);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
@@ -109,49 +130,19 @@ fn lateness(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result
     Ok([row("median lateness, 1 ms period", 50.0), row("p99 lateness, 1 ms period", 99.0)])
 }
 
-/// The whole of a run shared out over its cycles, and what one more cycle costs: the difference between a long and a
-/// short run, which start and end do not touch.
+/// The whole of a run shared out over its cycles, and what one more cycle costs.
 fn cpu_time(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<[Row; 2]> {
     let (rounds, lengths) = effort.cpu_time;
     let lengths = lengths.map(|cycles| Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) });
-    let pairs = alternate(
-        rounds,
-        || costs(&lengths, |scenario| punctual.measure(scenario).map(|seen| (seen.usage, seen.cycles))),
-        || {
-            costs(&lengths, |scenario| {
-                cyclictest::measure(scenario, Buckets::None).map(|seen| (seen.usage, seen.cycles))
-            })
-        },
-    )?;
+    let pairs = alternate(rounds, || Costs::of_punctual(punctual, &lengths), || Costs::of_cyclictest(&lengths))?;
     let row = |name, figure: fn(&Costs) -> f64| {
         let pairs = pairs.iter().map(|pair| Pair { ours: figure(&pair.ours), theirs: figure(&pair.theirs) });
         Row::compared(name, Unit::Time, pairs).with_target(1.0)
     };
     Ok([
-        row("CPU time a cycle, with start", |costs| costs.long_ns / costs.long_cycles),
-        row("CPU time a cycle, without start", |costs| {
-            (costs.long_ns - costs.short_ns) / (costs.long_cycles - costs.short_cycles)
-        }),
+        row("CPU time a cycle, with start", Costs::a_cycle_with_start_ns),
+        row("CPU time a cycle, without start", Costs::a_cycle_ns),
     ])
-}
-
-/// CPU time of a short and a long run.
-struct Costs {
-    short_ns: f64,
-    short_cycles: f64,
-    long_ns: f64,
-    long_cycles: f64,
-}
-
-fn costs(lengths: &[Scenario; 2], run: impl Fn(&Scenario) -> Result<(sys::child::Ended, u64)>) -> Result<Costs> {
-    let [short, long] = lengths;
-    let ((short, short_cycles), (long, long_cycles)) = (run(short)?, run(long)?);
-    Ok(Costs {
-        short_ns: short.cpu_time.as_nanos() as f64,
-        short_cycles: short_cycles as f64,
-        long_ns: long.cpu_time.as_nanos() as f64,
-        long_cycles: long_cycles as f64,
-    })
 }
 
 fn missed(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<Row> {

@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `comparison` | what is compared, and how much |
+//! | `blame` | what looking for culprits costs |
+//! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `punctual`, `cyclictest` | one run of each |
 //! | `instructions` | instructions, counted by callgrind |
@@ -13,7 +15,9 @@
 
 #![forbid(unsafe_code)]
 
+mod blame;
 mod comparison;
+mod costs;
 mod cyclictest;
 mod instructions;
 mod punctual;

@@ -19,9 +19,11 @@ const ACCEPTED: [i32; 4] = [0, 2, 3, 4];
 const REMEDY: &str = "build it with: make bench";
 
 /// The program under test.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Punctual {
     binary: PathBuf,
+    /// How it looks for culprits; cyclictest does not, so neither does punctual beside it.
+    blame: &'static str,
 }
 
 /// What one run saw, and what it cost.
@@ -48,7 +50,12 @@ pub struct Seen {
 impl Punctual {
     /// The program at `binary`.
     pub fn new(binary: &Path) -> Self {
-        Self { binary: binary.to_owned() }
+        Self { binary: binary.to_owned(), blame: "off" }
+    }
+
+    /// The same program, but looking for culprits in the kernel's trace.
+    pub fn with_blame(&self) -> Self {
+        Self { blame: "trace", ..self.clone() }
     }
 
     /// Size of its file, bytes.
@@ -76,6 +83,7 @@ impl Punctual {
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);
+        command.arg(format!("--blame={}", self.blame));
         // Memory it locks without being asked.
         command.args(["--policy", "fifo:90", "--hold-cpu-awake", "--period", &format!("{period_us}us")]);
         match length {

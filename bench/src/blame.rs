@@ -1,0 +1,66 @@
+//! What looking for culprits costs: punctual with and without, and cyclictest with the same events traced and without.
+
+use anyhow::{Context, Result};
+use blame::{Instance, Settings, Tracefs};
+use record::Histogram;
+
+use crate::{
+    comparison::PERIOD_US,
+    costs::Costs,
+    cyclictest::{self, Buckets},
+    punctual::Punctual,
+    rounds::{Pair, alternate},
+    row::{Row, Unit},
+    scenario::{Length, Scenario},
+};
+
+/// Median lateness at most so many times that without.
+const LATENESS_LIMIT: f64 = 1.25;
+/// CPU time a cycle at most so many times that without.
+const CPU_TIME_LIMIT: f64 = 1.5;
+/// As punctual has it.
+const RING_KB: u32 = 4096;
+
+/// Takes the rows: `rounds` pairs, of `cycles` wake-ups for lateness and of two lengths for CPU time.
+pub fn measure(
+    punctual: &Punctual,
+    scenario: &Scenario,
+    rounds: usize,
+    cycles: u64,
+    lengths: [u64; 2],
+) -> Result<Vec<Row>> {
+    let looking = punctual.with_blame();
+    let lasting = |cycles| Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) };
+    let (one, two) = (lasting(cycles), lengths.map(lasting));
+    let median = |lateness: &Histogram| lateness.percentile(50.0).map_or(f64::NAN, |late_ns| late_ns as f64);
+    let ours = |punctual: &Punctual| Ok(median(&punctual.measure(&one)?.lateness));
+    let theirs = || Ok(median(&cyclictest::measure(&one, Buckets::Nanoseconds)?.lateness));
+    let lateness = alternate(rounds, || ours(&looking), || ours(punctual))?;
+    let cpu_time = alternate(
+        rounds,
+        || Ok(Costs::of_punctual(&looking, &two)?.a_cycle_ns()),
+        || Ok(Costs::of_punctual(punctual, &two)?.a_cycle_ns()),
+    )?;
+    let peer_lateness = alternate(rounds, || traced(scenario, theirs), theirs)?;
+    let peer_cpu_time = alternate(
+        rounds,
+        || traced(scenario, || Ok(Costs::of_cyclictest(&two)?.a_cycle_ns())),
+        || Ok(Costs::of_cyclictest(&two)?.a_cycle_ns()),
+    )?;
+    let row = |name, pairs: Vec<Pair<f64, f64>>| Row::compared(name, Unit::Time, pairs);
+    Ok(vec![
+        row("median lateness, blame on : off", lateness).with_target(LATENESS_LIMIT),
+        row("  cyclictest, events on : off", peer_lateness),
+        row("CPU time a cycle, blame on : off", cpu_time).with_target(CPU_TIME_LIMIT),
+        row("  cyclictest, events on : off", peer_cpu_time)
+            .with_remark("in the rows of blame the columns are the same program with and without the trace".to_owned()),
+    ])
+}
+
+/// Does `run` while the measured CPU is traced as punctual traces it.
+fn traced<T>(scenario: &Scenario, run: impl Fn() -> Result<T>) -> Result<T> {
+    let tracefs = Tracefs::open()?;
+    let settings = Settings { cpus: &[scenario.cpu], deep: false, buffer_kb_per_cpu: RING_KB };
+    let _tracing = Instance::create(&tracefs, &settings).context("cannot trace")?;
+    run()
+}
