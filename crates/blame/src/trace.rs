@@ -21,6 +21,7 @@ pub mod format;
 pub mod instance;
 pub mod page;
 pub mod ring;
+mod states;
 pub mod symbols;
 pub mod tracefs;
 pub mod wanted;

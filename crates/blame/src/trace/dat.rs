@@ -95,3 +95,6 @@ pub enum DatError {
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
+
+#[cfg(test)]
+mod tests;

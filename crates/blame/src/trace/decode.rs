@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::format::{Field, Format, Word};
-use crate::event::{Comm, Event, Left, Name, Names, Task, What};
+use super::{
+    format::{Field, Format, Word},
+    states::States,
+};
+use crate::event::{Comm, Event, Name, Names, Task, What};
 
 /// Turns records into events, for one kernel's formats.
 #[derive(Debug, Clone, Default)]
@@ -204,11 +207,13 @@ fn task(record: &[u8], comm: Field, pid: Word, priority: Word) -> Option<Task> {
 /// The kernel's own 16 bytes. Behind the NUL there may be the rest of an older name, which is left out.
 #[inline]
 fn comm_of(bytes: &[u8]) -> Comm {
-    let Some(whole) = bytes.first_chunk() else {
-        return Comm::new(&String::from_utf8_lossy(bytes));
-    };
+    let whole = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 16];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        padded
+    });
     const EACH: u128 = u128::MAX / 0xff;
-    let name = u128::from_le_bytes(*whole);
+    let name = u128::from_le_bytes(whole);
     // The highest bit of the lowest byte that is 0; the last byte always ends the name.
     let ends = (name.wrapping_sub(EACH) & !name & (EACH << 7)) | (1 << 127);
     let kept = (1 << (ends.trailing_zeros() & !7)) - 1;
@@ -270,57 +275,5 @@ impl Kind {
     }
 }
 
-/// What the bits of `prev_state` mean; they differ from kernel to kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct States {
-    sleeping: i64,
-    uninterruptible: i64,
-    stopped: i64,
-    /// Preempted, whatever the thread was about to do.
-    preempted: i64,
-}
-
-impl States {
-    /// Reads the bits from how the kernel prints them: `... { 0x0001, "S" }, { 0x0002, "D" } ...`.
-    fn parse(print: &str) -> Self {
-        let mut bits = Self { sleeping: 0, uninterruptible: 0, stopped: 0, preempted: 0 };
-        let list = print.split_once("__print_flags(REC->prev_state").map_or("", |(_, list)| list);
-        for pair in list.split('{').skip(1) {
-            let Some((number, letter)) = pair.split_once(',') else { continue };
-            let Some(bit) = number_of(number.trim()).filter(|bit| (1..1 << 30).contains(bit)) else { continue };
-            match letter.split('"').nth(1) {
-                // I is the sleep of a kernel thread that does not count as load.
-                Some("S" | "I") => bits.sleeping |= bit,
-                Some("D") => bits.uninterruptible |= bit,
-                Some("T" | "t") => bits.stopped |= bit,
-                _ => {}
-            }
-            // It stands above all that have a letter.
-            bits.preempted = bits.preempted.max(bit << 1);
-        }
-        if bits.sleeping == 0 || bits.uninterruptible == 0 { Self::LINUX_4_14 } else { bits }
-    }
-
-    /// Those of Linux 4.14 and newer (include/linux/sched.h: TASK_REPORT and what follows it).
-    const LINUX_4_14: Self = Self { sleeping: 0x81, uninterruptible: 0x02, stopped: 0x0c, preempted: 0x100 };
-
-    #[inline]
-    fn left(self, state: i64) -> Left {
-        let shown = state & (self.preempted - 1);
-        match () {
-            () if state & self.preempted != 0 || shown == 0 => Left::Preempted,
-            () if shown & self.uninterruptible != 0 => Left::Uninterruptible,
-            () if shown & self.stopped != 0 => Left::Stopped,
-            () if shown & self.sleeping != 0 => Left::Sleeping,
-            () => Left::Other,
-        }
-    }
-}
-
-/// A number as C writes it.
-fn number_of(text: &str) -> Option<i64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => i64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
+#[cfg(test)]
+mod tests;

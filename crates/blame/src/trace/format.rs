@@ -173,17 +173,4 @@ impl PageLayout {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-        \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-        \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-        \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
-
-    #[test]
-    fn a_page_is_laid_out_as_its_header_says() {
-        let layout = PageLayout::parse(HEADER_PAGE).unwrap();
-        assert_eq!((layout.data, layout.size), (16, 4096));
-    }
-}
+mod tests;

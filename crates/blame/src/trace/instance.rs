@@ -34,6 +34,8 @@ pub struct Settings<'a> {
     pub deep: bool,
     /// Size of the ring of each of these CPUs, KB; at least two pages are used.
     pub buffer_kb_per_cpu: u32,
+    /// Size of the ring of each other CPU, KB; 0 to leave them untraced.
+    pub others_kb_per_cpu: u32,
 }
 
 /// A private instance of the kernel's trace, gone when this is dropped. Each CPU's ring overwrites its oldest events.
@@ -50,6 +52,14 @@ pub struct Instance {
     /// Since when it is off, ns.
     off_since_ns: Option<u64>,
     pub(super) folder: Folder,
+}
+
+impl Settings<'_> {
+    /// Size of a CPU's ring, KB; 0 when it is not traced.
+    fn kb_of(&self, cpu: u32) -> u32 {
+        let asked = self.cpus.is_empty() || self.cpus.contains(&cpu);
+        if asked { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }
+    }
 }
 
 /// The ring of one CPU.
@@ -81,8 +91,8 @@ impl Instance {
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
         let mut decoder = Decoder::new(Kernel { code_start, strings });
         let events = enable_events(&folder, settings.deep, &mut decoder)?;
-        let pages = (settings.buffer_kb_per_cpu as usize * 1024).div_ceil(layout.size).max(2);
-        let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages)).collect::<Result<_, _>>()?;
+        let pages = |cpu| (settings.kb_of(cpu) as usize * 1024).div_ceil(layout.size).max(2);
+        let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages(cpu))).collect::<Result<_, _>>()?;
         let switch = folder.at.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
         let page = vec![0; layout.size];
         let off_since_ns = Some(0);
@@ -106,6 +116,18 @@ impl Instance {
     /// The CPUs that are traced, in ascending order.
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.rings.iter().map(|ring| ring.progress.cpu)
+    }
+
+    /// Traces the page faults of these threads alone: those of others say nothing, and fill the rings.
+    ///
+    /// # Errors
+    /// The kernel refuses the filter.
+    pub fn only_faults_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
+        let filter: Vec<String> = thread_ids.iter().map(|id| format!("common_pid == {id}")).collect();
+        let faults = self.events.iter().filter_map(|event| event.strip_prefix("exceptions:"));
+        faults
+            .map(|name| self.folder.at.write(format!("events/exceptions/{name}/filter"), &filter.join(" || ")))
+            .collect()
     }
 
     /// Turns the trace on or off. What was traced stays in the rings.
@@ -245,7 +267,7 @@ fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, Tra
     if let Some(&cpu) = settings.cpus.iter().find(|cpu| there.binary_search(cpu).is_err()) {
         return Err(TraceError::NoCpu { cpu });
     }
-    there.retain(|cpu| settings.cpus.contains(cpu));
+    there.retain(|&cpu| settings.kb_of(cpu) > 0);
     Ok(there)
 }
 
@@ -255,7 +277,6 @@ fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), 
     at.write("tracing_on", "0")?;
     at.write("trace_clock", "mono")?;
     at.write("options/overwrite", "1")?;
-    let kb = settings.buffer_kb_per_cpu;
     let resize = |part: &str, kb: u32| {
         at.try_write(part, &kb.to_string()).map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::NOMEM) => TraceError::NoMemory { kb_per_cpu: kb },
@@ -263,13 +284,11 @@ fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), 
         })
     };
     if settings.cpus.is_empty() {
-        resize("buffer_size_kb", kb)?;
-    } else {
-        at.write("tracing_cpumask", &mask(cpus))?;
-        resize("buffer_size_kb", 1)?;
-        cpus.iter().try_for_each(|cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), kb))?;
+        return resize("buffer_size_kb", settings.buffer_kb_per_cpu);
     }
-    Ok(())
+    at.write("tracing_cpumask", &mask(cpus))?;
+    resize("buffer_size_kb", 1)?;
+    cpus.iter().try_for_each(|&cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), settings.kb_of(cpu)))
 }
 
 /// CPUs as the kernel writes a mask: 32 bits a group, the highest first.

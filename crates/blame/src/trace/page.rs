@@ -181,3 +181,8 @@ fn absolute(stamp: u64, before: u64) -> u64 {
     // The 59 bits ran over since.
     if whole < before && before - whole > LOWER / 2 { whole.saturating_add(1 << STAMP_BITS) } else { whole }
 }
+
+#[cfg(test)]
+pub(crate) mod made;
+#[cfg(test)]
+mod tests;

@@ -97,3 +97,77 @@ impl Progress {
         drained.gaps.push(Gap { from_ns: self.read_to_ns.min(to_ns), to_ns, lost });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{
+        format::Format,
+        page::made::{LAYOUT, long, page},
+    };
+
+    const SOFTIRQ: &str = "name: softirq_entry\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+        \tfield:unsigned int vec;\toffset:8;\tsize:4;\tsigned:0;\n";
+
+    fn softirq(delta: u64) -> Vec<u8> {
+        long(delta, &[7, 0, 0, 0, 42, 0, 0, 0, 3, 0, 0, 0])
+    }
+
+    /// Reads pages one after the other.
+    fn drained_of(pages: &[Vec<u8>]) -> (Vec<u64>, Drained, Progress) {
+        let mut decoder = Decoder::default();
+        assert!(decoder.learn("irq", &Format::parse(SOFTIRQ).unwrap()));
+        let (mut events, mut drained, mut progress) = (Vec::new(), Drained::default(), Progress::new(1));
+        for page in pages {
+            progress.read(page, &LAYOUT, &mut decoder, &mut events, &mut drained);
+        }
+        (events.iter().map(|event| event.at_ns).collect(), drained, progress)
+    }
+
+    fn with_flags(mut page: Vec<u8>, flags: u64, count: u64) -> Vec<u8> {
+        let commit = u64::from_le_bytes(*page[8..].first_chunk().unwrap());
+        page[8..16].copy_from_slice(&(commit | flags).to_le_bytes());
+        let end = 16 + commit as usize;
+        page[end..end + 8].copy_from_slice(&count.to_le_bytes());
+        page
+    }
+
+    #[test]
+    fn pages_without_losses_are_whole() {
+        let pages = [page(100, &[softirq(0), softirq(5)]), page(200, &[softirq(1)])];
+        let (times, drained, progress) = drained_of(&pages);
+        assert_eq!((times, progress.read_to_ns), (vec![100, 105, 201], 201));
+        assert_eq!(drained, Drained::default());
+        assert!(drained.is_whole(0, 1000));
+    }
+
+    #[test]
+    fn a_loss_lies_between_the_events_around_it() {
+        let lossy = with_flags(page(300, &[softirq(7)]), 3 << 30, 12);
+        let (_, drained, progress) = drained_of(&[page(100, &[softirq(5)]), lossy]);
+        assert_eq!(drained, Drained { lost_events: 12, gaps: vec![Gap { from_ns: 105, to_ns: 307, lost: 12 }] });
+        assert!(!progress.uncounted);
+        assert!(drained.is_whole(0, 105) && drained.is_whole(307, 400) && !drained.is_whole(200, 201));
+        assert!(!drained.is_whole(0, 400));
+    }
+
+    #[test]
+    fn a_loss_without_a_number_is_told_too() {
+        let (_, drained, progress) = drained_of(&[with_flags(page(300, &[softirq(7)]), 1 << 31, 0)]);
+        assert_eq!(drained, Drained { lost_events: 0, gaps: vec![Gap { from_ns: 0, to_ns: 307, lost: 0 }] });
+        assert!(progress.uncounted);
+    }
+
+    #[test]
+    fn what_follows_a_broken_record_or_page_is_a_loss() {
+        let broken = page(100, &[softirq(5), vec![0xff; 3]]);
+        let (times, drained, progress) = drained_of(&[broken, page(300, &[softirq(7)])]);
+        assert_eq!(times, [105, 307]);
+        assert_eq!(drained.gaps, [Gap { from_ns: 105, to_ns: 307, lost: 0 }]);
+        assert!(progress.uncounted);
+        let (_, drained, _) = drained_of(&[vec![1, 2, 3], page(300, &[softirq(7)])]);
+        assert_eq!(drained.gaps, [Gap { from_ns: 0, to_ns: 307, lost: 0 }]);
+    }
+}

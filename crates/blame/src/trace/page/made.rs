@@ -1,0 +1,48 @@
+//! Pages made by hand, for tests.
+
+use super::*;
+use crate::trace::format::{Field, Place};
+
+/// Pages of 4 KB of a 64-bit kernel.
+pub(crate) const LAYOUT: PageLayout = PageLayout {
+    time: Field { offset: 0, size: 8, signed: false, place: Place::Here },
+    commit: Field { offset: 8, size: 8, signed: true, place: Place::Here },
+    data: 16,
+    size: 4096,
+};
+
+/// A page of at least 4 KB with these records.
+pub(crate) fn page(start_ns: u64, records: &[Vec<u8>]) -> Vec<u8> {
+    let records = records.concat();
+    let mut page = [&start_ns.to_le_bytes()[..], &(records.len() as u64).to_le_bytes(), &records].concat();
+    page.resize(page.len().max(LAYOUT.size), 0);
+    page
+}
+
+pub(crate) fn header(kind: u32, delta: u64) -> [u8; 4] {
+    (kind | (delta as u32) << 5).to_le_bytes()
+}
+
+/// A record of up to 28 words.
+pub(crate) fn short(delta: u64, data: &[u8]) -> Vec<u8> {
+    [&header(data.len() as u32 / 4, delta), data].concat()
+}
+
+/// A record with its length before it.
+pub(crate) fn long(delta: u64, data: &[u8]) -> Vec<u8> {
+    [&header(DATA_LONG, delta)[..], &(data.len() as u32 + 4).to_le_bytes(), data].concat()
+}
+
+/// A pause.
+pub(crate) fn extend(pause: u64) -> Vec<u8> {
+    wide_record(TIME_EXTEND, pause)
+}
+
+/// An absolute time.
+pub(crate) fn stamp(at_ns: u64) -> Vec<u8> {
+    wide_record(TIME_STAMP, at_ns)
+}
+
+fn wide_record(kind: u32, time: u64) -> Vec<u8> {
+    [header(kind, time & ((1 << 27) - 1)), ((time >> 27) as u32).to_le_bytes()].concat()
+}
