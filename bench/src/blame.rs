@@ -60,7 +60,7 @@ pub fn measure(
 /// Does `run` while the measured CPU is traced as punctual traces it.
 fn traced<T>(scenario: &Scenario, run: impl Fn() -> Result<T>) -> Result<T> {
     let tracefs = Tracefs::open()?;
-    let settings = Settings { cpus: &[scenario.cpu], deep: false, buffer_kb_per_cpu: RING_KB };
+    let settings = Settings { cpus: &[scenario.cpu], deep: false, buffer_kb_per_cpu: RING_KB, others_kb_per_cpu: 512 };
     let _tracing = Instance::create(&tracefs, &settings).context("cannot trace")?;
     run()
 }

@@ -25,6 +25,11 @@ pub enum Asked {
 
 /// Ring of one CPU, KiB: several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
 const RING_KIB: u32 = 4096;
+/// Ring of a CPU that is not measured, KiB: a thread there may wake or stop a measuring thread, and timers of isolated
+/// CPUs run on others.
+const OTHERS_KIB: u32 = 512;
+/// Events kept of a CPU, at most.
+const EVENTS_KEPT: usize = 200_000;
 /// Spikes explained at a time, the worst first; at the usual 25 times a second it bounds what looking may cost.
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
@@ -57,6 +62,7 @@ struct Window {
     events: Vec<Event>,
     /// Where events are missing, oldest first.
     gaps: Vec<Gap>,
+    /// Events that were lost where a spike needed them.
     lost_events: u64,
 }
 
@@ -104,6 +110,14 @@ impl Watch {
         &self.told.why
     }
 
+    /// To be told before threads begin to measure. Page faults of others are not traced.
+    pub fn begin(&mut self, thread_ids: &[u32]) {
+        if let Source::Trace(instance, _) = &self.source {
+            // Without the filter the rings fill sooner; what is lost then is told.
+            let _ = instance.only_faults_of(thread_ids);
+        }
+    }
+
     /// To be called some twenty times a second, spike or not: counters must be read before a spike to tell its cause.
     pub fn tick(&mut self, waiters: impl Iterator<Item = Waiter>, now_ns: u64) {
         let Source::Counters(counters) = &mut self.source else { return };
@@ -145,18 +159,46 @@ impl Watch {
     }
 
     fn explain(&mut self, waiter: &Waiter, wake: Wake) -> Explanation {
-        match &mut self.source {
+        match &self.source {
             Source::Off => Explanation::default(),
             Source::Counters(counters) => counters
                 .get(&waiter.cpu)
                 .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
-            Source::Trace(instance, windows) => {
-                let window = windows.entry(waiter.cpu).or_default();
-                let events = around(&window.events, waiter.pid, wake);
-                let complete_since_ns = window.complete_since_ns(wake.woke_ns);
-                let symbol = |address| instance.symbol(address).map(str::to_owned);
-                explain(events, instance.names(), &symbol, waiter, wake, Some(complete_since_ns))
+            Source::Trace(..) => {
+                let explanation = self.explain_from_trace(waiter, wake, false);
+                if explanation.evidence == Evidence::Trace {
+                    return explanation;
+                }
+                // Another CPU may have woken or stopped the thread.
+                self.others_of(waiter.cpu).into_iter().for_each(|cpu| self.read_trace(cpu));
+                self.explain_from_trace(waiter, wake, true)
             }
+        }
+    }
+
+    fn explain_from_trace(&mut self, waiter: &Waiter, wake: Wake, with_others: bool) -> Explanation {
+        let Source::Trace(instance, windows) = &mut self.source else { return Explanation::default() };
+        let symbol = |address| instance.symbol(address).map(str::to_owned);
+        let own = windows.entry(waiter.cpu).or_default();
+        let complete_since_ns = Some(own.complete_since_ns(wake.woke_ns));
+        own.count_lost(wake);
+        let events = around(&own.events, waiter.pid, wake);
+        if !with_others {
+            return explain(events, instance.names(), &symbol, waiter, wake, complete_since_ns);
+        }
+        let from_ns = events.first().map_or(wake.deadline_ns, |event| event.at_ns);
+        let mut all = events.to_vec();
+        for (_, other) in windows.iter().filter(|&(&cpu, _)| cpu != waiter.cpu) {
+            all.extend_from_slice(of_another(&other.events, waiter.pid, from_ns, wake.woke_ns));
+        }
+        all.sort_by_key(|event| event.at_ns);
+        explain(&all, instance.names(), &symbol, waiter, wake, complete_since_ns)
+    }
+
+    fn others_of(&self, cpu: u32) -> Vec<u32> {
+        match &self.source {
+            Source::Trace(instance, _) => instance.cpus().filter(|&other| other != cpu).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -166,9 +208,9 @@ impl Watch {
         let window = windows.entry(cpu).or_default();
         // A ring that cannot be read leaves its windows without events, which is what they then tell.
         if let Ok(drained) = instance.drain(cpu, &mut window.events) {
-            window.lost_events += drained.lost_events;
             window.gaps.extend(drained.gaps);
         }
+        window.bound();
     }
 
     /// Lets go of events that no later spike needs.
@@ -226,7 +268,8 @@ fn traced(cpus: &[u32], deep: bool, keep: bool) -> Result<Source, TraceError> {
     let tracefs = Tracefs::open()?;
     remove_leftovers(&tracefs);
     // A kernel developer wants to see what the other CPUs did.
-    let settings = Settings { cpus: if keep { &[] } else { cpus }, deep, buffer_kb_per_cpu: RING_KIB };
+    let cpus = if keep { &[] } else { cpus };
+    let settings = Settings { cpus, deep, buffer_kb_per_cpu: RING_KIB, others_kb_per_cpu: OTHERS_KIB };
     let mut instance = Instance::create(&tracefs, &settings)?;
     if keep {
         instance.keep_drained();
@@ -235,6 +278,23 @@ fn traced(cpus: &[u32], deep: bool, keep: bool) -> Result<Source, TraceError> {
 }
 
 impl Window {
+    /// Counts the events that are missing where a spike needs them; each gap once.
+    fn count_lost(&mut self, wake: Wake) {
+        for gap in &mut self.gaps {
+            if gap.from_ns < wake.woke_ns && gap.to_ns > wake.deadline_ns.saturating_sub(CONTEXT_NS) {
+                self.lost_events += std::mem::take(&mut gap.lost);
+            }
+        }
+    }
+
+    /// Drops the oldest events where there are too many, and says so.
+    fn bound(&mut self) {
+        let Some(over @ 1..) = self.events.len().checked_sub(EVENTS_KEPT) else { return };
+        let dropped = self.events.drain(..over).last().map_or(0, |event| event.at_ns);
+        let to_ns = self.events.first().map_or(dropped, |event| event.at_ns);
+        self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
+    }
+
     /// Since when no event is missing before `until_ns`, ns.
     fn complete_since_ns(&self, until_ns: u64) -> u64 {
         self.gaps.iter().filter(|gap| gap.from_ns < until_ns).map(|gap| gap.to_ns).max().unwrap_or(0)
@@ -257,6 +317,19 @@ fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
         None => None,
     };
     &events[sent.unwrap_or(from)..to]
+}
+
+/// What another CPU had to do with a wake-up: all of it where the thread was woken or stopped from there.
+fn of_another(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] {
+    let from = events.partition_point(|event| event.at_ns < from_ns);
+    let to = events.partition_point(|event| event.at_ns <= to_ns);
+    let events = &events[from.min(to)..to];
+    let concerns = |event: &Event| match event.what {
+        What::Waking { task, .. } => task.pid == pid,
+        What::Signal { .. } => true,
+        _ => false,
+    };
+    if events.iter().any(concerns) { events } else { &[] }
 }
 
 /// The last thread switch before a moment: from there on it is known who had the CPU.

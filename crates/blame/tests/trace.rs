@@ -198,7 +198,7 @@ mod rights {
         let _one = ONE.lock();
         let before = global_state();
         let mounts = fs::read("/proc/self/mounts").unwrap();
-        let mut instance = create(&Settings { cpus: &[0], deep: true, buffer_kb_per_cpu: 64 });
+        let mut instance = create(&Settings { cpus: &[0], deep: true, buffer_kb_per_cpu: 64, ..Settings::default() });
         instance.set_on(false).unwrap();
         assert_eq!(global_state(), before, "while it lives");
         drop(instance);

@@ -91,6 +91,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut planned_before_ns = 0;
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, stop_on.as_ref())?;
+        blame.begin(&phase_run.timers.iter().map(|timer| timer.grant().thread_id).collect::<Vec<_>>());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
