@@ -198,12 +198,8 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
     let mut say = |doubt, text| out.push(Remark { text, command: String::new(), doubt });
     if blame.incomplete > 0 || blame.lost_events > 0 {
         let (windows, spikes, lost) = (blame.incomplete, blame.spikes, blame.lost_events);
-        say(
-            true,
-            format!(
-                "The trace lost {lost} events around {windows} of the {spikes} spikes: their culprits may be incomplete."
-            ),
-        );
+        let missing = if lost > 0 { format!("{lost} events were lost") } else { "events are missing".to_owned() };
+        say(true, format!("Around {windows} of the {spikes} spikes {missing}: their culprits may be incomplete."));
     }
     if blame.passed_over > 0 {
         say(

@@ -219,7 +219,7 @@ fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
         place: format!("{}, {}", series.place(), series.phase),
         culprit: main_culprit(spike, Cause::title).unwrap_or_default(),
         doubt: match spike.evidence {
-            Evidence::Incomplete => "The trace lost events in or before this window: the time line may be incomplete.",
+            Evidence::Incomplete => "Events of this time, or before it, are missing: the time line may be incomplete.",
             Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
             Evidence::Trace | Evidence::None => "",
         },

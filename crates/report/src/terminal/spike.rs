@@ -29,7 +29,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
         waterfall(page, spike, &parts);
     }
     let evidence = match spike.evidence {
-        Evidence::Incomplete => "The trace lost events in or before this window: the time line may be incomplete.",
+        Evidence::Incomplete => "Events of this time, or before it, are missing: the time line may be incomplete.",
         Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
         Evidence::Trace | Evidence::None => "",
     };
