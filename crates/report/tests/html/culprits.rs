@@ -80,7 +80,7 @@ fn doubts_stand_before_the_ledger() {
     for text in [
         "likely i915 interrupt thread",
         "These are likely culprits, from counters: the kernel has no tracefs.",
-        "The trace lost 812 events around 3 of the 66 spikes",
+        "Around 3 of the 66 spikes 812 events were lost",
         "40 spikes were passed over",
         "the time line may be incomplete",
     ] {
