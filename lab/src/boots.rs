@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{culprits, kernel},
+    tests::{culprits, exact, isolation, kernel, peers, threads, timer},
 };
 
 /// One guest.
@@ -75,7 +75,50 @@ pub const ALL: &[Boot] = &[
         ],
         ..PLAIN
     },
-    Boot { name: "virtual", tests: tests![kernel::is_preempt_rt], ..PLAIN },
+    Boot {
+        name: "virtual",
+        devices: &["-chardev", "null,id=printer", "-device", "isa-parallel,chardev=printer"],
+        modules: &["parport_pc", "pps_parport"],
+        programs: &[("cyclictest", "rt-tests")],
+        tests: tests![
+            kernel::is_preempt_rt,
+            timer::is_granted,
+            timer::holds_the_cpu_awake,
+            exact::delays_are_found,
+            peers::cyclictest_agrees,
+            peers::timerlat_agrees,
+            threads::interrupts_have_threads_at_50,
+            threads::a_probe_below_them_is_delayed_and_one_above_is_not,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "isolcpus",
+        cpus: 2,
+        time: Time::Real,
+        append: "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0",
+        tests: tests![isolation::at_boot],
+        ..PLAIN
+    },
+    Boot { name: "partition", cpus: 2, time: Time::Real, tests: tests![isolation::by_partition], ..PLAIN },
+    Boot {
+        name: "old",
+        kernel: debian::RT_6_1,
+        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::delays_are_found],
+        ..PLAIN
+    },
+    Boot {
+        name: "arm64",
+        kernel: debian::RT_6_1_ARM64,
+        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::delays_are_found],
+        ..PLAIN
+    },
+    Boot {
+        name: "ordinary",
+        kernel: debian::ORDINARY_6_12,
+        tests: tests![kernel::is_ordinary, timer::is_granted],
+        ..PLAIN
+    },
 ];
 
 #[cfg(test)]

@@ -145,6 +145,14 @@ pub fn write(path: &str, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {text} to {path}"))
 }
 
+/// The middle one; 0 of none.
+#[must_use]
+pub fn median(values: &[i64]) -> i64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

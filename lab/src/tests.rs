@@ -1,4 +1,10 @@
 //! The tests, one module a subject. They run inside a guest, as root, in a folder that comes back to the host.
 
+mod blocker;
 pub mod culprits;
+pub mod exact;
+pub mod isolation;
 pub mod kernel;
+pub mod peers;
+pub mod threads;
+pub mod timer;

@@ -26,3 +26,14 @@ pub fn is_preempt_rt() -> Result<()> {
     ensure!(state == "ok", "kernel.preempt is {state}");
     Ok(())
 }
+
+/// One without real-time preemption is not, and what to do about it is told.
+pub fn is_ordinary() -> Result<()> {
+    let machine = machine()?;
+    let preempt = machine["machine"]["preempt"].as_str().context("no preemption model")?;
+    ensure!(["none", "voluntary", "full", "lazy"].contains(&preempt), "preempt is {preempt}");
+    let finding = finding(&machine, "kernel.preempt")?;
+    ensure!(finding["state"] != "ok" && finding["state"] != "unknown", "kernel.preempt is {}", finding["state"]);
+    ensure!(finding["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "there is no remedy");
+    Ok(())
+}
