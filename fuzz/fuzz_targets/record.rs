@@ -11,5 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     record.verdict = analysis::verdict(&record, &record.uses);
     let style = report::Style::plain();
     let _ = (report::terminal::summary(&record, &style, 80), report::terminal::overview(&record, &style, 80));
+    let _ = (report::terminal::blame(&record, &style, 80), report::terminal::spike(&record, 1, &style, 80));
     let _ = (report::html::render(&record), record::export::csv(&record), record::export::hgrm(&record));
+    let _ = blame::perfetto(&record);
 });

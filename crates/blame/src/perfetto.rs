@@ -19,7 +19,7 @@ pub fn perfetto(record: &Record) -> Value {
     let mut events = vec![name("process_name", RUN, LATENESS, "run"), name("thread_name", RUN, LATENESS, "phases")];
     events.extend(record.phases.iter().map(|phase| {
         let args = json!({"period_us": us(phase.period_ns), "loads": phase.asked_loads});
-        complete(RUN, LATENESS, (phase.start_ns as i64, phase.duration_ns), &phase.name, "phase", &args)
+        complete(RUN, LATENESS, (signed(phase.start_ns), phase.duration_ns), &phase.name, "phase", &args)
     }));
     let mut processes = Vec::new();
     let began_ns = began_ns(record);
@@ -36,13 +36,13 @@ pub fn perfetto(record: &Record) -> Value {
         // No stretch may overlap another of its track: the time before a deadline ends where the last spike did.
         let mut free_from_ns = i64::MIN;
         for spike in &series.spikes {
-            let deadline_ns = series.first_deadline_ns + spike.at_ns as i64 - began_ns;
+            let deadline_ns = series.first_deadline_ns.saturating_add_unsigned(spike.at_ns).saturating_sub(began_ns);
             events.push(lateness(process, deadline_ns, spike, series));
             events.extend(spike.timeline.iter().filter_map(|stretch| {
-                let (start_ns, ns) = after(free_from_ns, deadline_ns + stretch.start_ns, stretch.ns)?;
+                let (start_ns, ns) = after(free_from_ns, deadline_ns.saturating_add(stretch.start_ns), stretch.ns)?;
                 Some(had_the_cpu(process, (start_ns, ns), stretch))
             }));
-            free_from_ns = free_from_ns.max(deadline_ns + spike.lateness_ns);
+            free_from_ns = free_from_ns.max(deadline_ns.saturating_add(spike.lateness_ns));
         }
     }
     json!({
@@ -59,20 +59,20 @@ fn began_ns(record: &Record) -> i64 {
         .iter()
         .find_map(|phase| {
             let of_phase = record.series.iter().filter(|series| series.phase == phase.name);
-            Some(of_phase.map(|series| series.first_deadline_ns).min()? - phase.start_ns as i64)
+            Some(of_phase.map(|series| series.first_deadline_ns).min()?.saturating_sub_unsigned(phase.start_ns))
         })
         .unwrap_or(0)
 }
 
 fn process(series: &Series) -> u32 {
-    series.cpu.map_or(UNPINNED, |cpu| cpu + 2)
+    series.cpu.map_or(UNPINNED, |cpu| cpu.saturating_add(2))
 }
 
 /// What is left of a stretch behind `free_from_ns`: its begin and length in ns.
 fn after(free_from_ns: i64, start_ns: i64, ns: u64) -> Option<(i64, u64)> {
-    let end_ns = start_ns + ns as i64;
+    let end_ns = start_ns.saturating_add_unsigned(ns);
     let start_ns = start_ns.max(free_from_ns);
-    (start_ns < end_ns).then_some((start_ns, (end_ns - start_ns) as u64))
+    (start_ns < end_ns).then_some((start_ns, end_ns.abs_diff(start_ns)))
 }
 
 fn lateness(process: u32, deadline_ns: i64, spike: &Spike, series: &Series) -> Value {
@@ -117,6 +117,10 @@ fn complete(pid: u32, tid: u32, (start_ns, ns): (i64, u64), name: &str, category
 /// Metadata: the name of a process or track.
 fn name(what: &str, pid: u32, tid: u32, name: &str) -> Value {
     json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}})
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 fn us(ns: u64) -> f64 {
@@ -213,6 +217,26 @@ mod tests {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6, "{pair:?}");
         }
         assert!((stretches[3].1 - 69.999).abs() < 1e-6, "cut where the spike before it ended: {:?}", stretches[3]);
+    }
+
+    #[test]
+    fn numbers_that_no_run_has_do_no_harm() {
+        for (small, large) in [(i64::MIN, u64::MAX), (i64::MAX, u64::MAX), (i64::MIN, 0)] {
+            let stretches = [small, 0, i64::MAX].map(|start_ns| Stretch { start_ns, ns: large, ..Stretch::default() });
+            let odd = Spike { lateness_ns: small, at_ns: large, timeline: stretches.to_vec(), ..Spike::default() };
+            let mut record = record();
+            (record.phases[0].start_ns, record.phases[0].duration_ns) = (large, large);
+            for series in &mut record.series {
+                (series.cpu, series.first_deadline_ns) = (series.cpu.map(|cpu| u32::MAX - cpu), small);
+                series.spikes.splice(.., [odd.clone(), odd.clone()]);
+            }
+            let trace = perfetto(&record);
+            for pid in [UNPINNED, u32::MAX] {
+                assert!(
+                    complete_events(&trace, pid, HAD_THE_CPU).iter().all(|(ts, dur, _)| ts.is_finite() && *dur > 0.0)
+                );
+            }
+        }
     }
 
     #[test]
