@@ -6,6 +6,7 @@
 //! | [`counters`] | a likely culprit where there is no trace |
 //! | [`event`] | what happened on a CPU, in our words |
 //! | [`mod@explain`] | the culprits of one spike, from the events of its CPU |
+//! | `idle` | names of idle states |
 //! | [`ledger`] | the causes of all spikes, the heaviest first |
 //! | [`mod@remedy`] | what to do about a cause |
 //! | [`mod@perfetto`] | time lines for a viewer |
@@ -14,6 +15,7 @@
 pub mod counters;
 pub mod event;
 pub mod explain;
+mod idle;
 pub mod ledger;
 pub mod perfetto;
 pub mod remedy;

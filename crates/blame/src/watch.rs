@@ -4,12 +4,13 @@
 use std::{collections::BTreeMap, fs::File, path::Path};
 
 use machine::Root;
-use record::{Blame, BlameMode, Evidence, Spike};
+use record::{Blame, BlameMode, Cause, CauseKind, Evidence, Spike};
 
 use crate::{
     Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What,
     event::Left,
     explain,
+    idle::IdleStates,
     trace::{DatError, Gap, Instance, Settings, TraceError, Tracefs, remove_leftovers},
 };
 
@@ -37,6 +38,8 @@ const CONTEXT_NS: u64 = 500_000;
 /// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
 /// for the signal's lock (PREEMPT_RT), and it stopped.
 const OWN_SWITCHES: usize = 6;
+/// How long a signal may take to stop the measuring thread, ns.
+const SIGNAL_NS: u64 = 50_000_000;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
 const EVL: &str = "sys/devices/virtual/evl";
 
@@ -44,6 +47,7 @@ const EVL: &str = "sys/devices/virtual/evl";
 #[derive(Debug)]
 pub struct Watch {
     root: Root,
+    idle_states: IdleStates,
     source: Source,
     told: Blame,
     ledger: Ledger,
@@ -95,7 +99,8 @@ impl Watch {
             _ => Vec::new(),
         };
         let told = Blame { mode, why, events, ..Blame::default() };
-        Ok(Self { root: root.clone(), source, told, ledger: Ledger::default() })
+        let (root, idle_states) = (root.clone(), IdleStates::of(root));
+        Ok(Self { root, idle_states, source, told, ledger: Ledger::default() })
     }
 
     /// From what culprits are found.
@@ -146,7 +151,9 @@ impl Watch {
         for spike in by_lateness {
             let deadline_ns = first_deadline_ns + spike.at_ns;
             let wake = Wake { deadline_ns, woke_ns: deadline_ns.saturating_add_signed(spike.lateness_ns) };
-            let Explanation { culprits, timeline, evidence } = self.explain(waiter, wake);
+            let mut explanation = self.explain(waiter, wake);
+            self.idle_states.name(waiter.cpu, &mut explanation);
+            let Explanation { culprits, timeline, evidence } = explanation;
             let entry =
                 Entry { cpu: waiter.cpu, phase, deadline_ns, lateness_ns: spike.lateness_ns, culprits: &culprits };
             self.ledger.add(entry);
@@ -166,7 +173,9 @@ impl Watch {
                 .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
             Source::Trace(..) => {
                 let explanation = self.explain_from_trace(waiter, wake, false);
-                if explanation.evidence == Evidence::Trace {
+                let unknown_sender = |cause: &Cause| cause.kind == CauseKind::Stopped && cause.number.is_none();
+                let nothing_open = !explanation.culprits.iter().any(|culprit| unknown_sender(&culprit.cause));
+                if explanation.evidence == Evidence::Trace && nothing_open {
                     return explanation;
                 }
                 // Another CPU may have woken or stopped the thread.
@@ -189,6 +198,7 @@ impl Watch {
         let from_ns = events.first().map_or(wake.deadline_ns, |event| event.at_ns);
         let mut all = events.to_vec();
         for (_, other) in windows.iter().filter(|&(&cpu, _)| cpu != waiter.cpu) {
+            all.extend(signal_before(&other.events, from_ns));
             all.extend_from_slice(of_another(&other.events, waiter.pid, from_ns, wake.woke_ns));
         }
         all.sort_by_key(|event| event.at_ns);
@@ -290,8 +300,8 @@ impl Window {
     /// Drops the oldest events where there are too many, and says so.
     fn bound(&mut self) {
         let Some(over @ 1..) = self.events.len().checked_sub(EVENTS_KEPT) else { return };
-        let dropped = self.events.drain(..over).last().map_or(0, |event| event.at_ns);
-        let to_ns = self.events.first().map_or(dropped, |event| event.at_ns);
+        let to_ns = self.events[over].at_ns;
+        self.events.drain(..over);
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
     }
 
@@ -330,6 +340,13 @@ fn of_another(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] 
         _ => false,
     };
     if events.iter().any(concerns) { events } else { &[] }
+}
+
+/// The last signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
+fn signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
+    let before = &events[..events.partition_point(|event| event.at_ns < moment_ns)];
+    let recent = before.iter().rev().take_while(|event| event.at_ns + SIGNAL_NS > moment_ns);
+    recent.copied().find(|event| matches!(event.what, What::Signal { .. }))
 }
 
 /// The last thread switch before a moment: from there on it is known who had the CPU.

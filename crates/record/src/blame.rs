@@ -224,6 +224,7 @@ impl Cause {
         let name = &self.name;
         match self.kind {
             CauseKind::LateInterrupt => format!("timer interrupt late, {name} had the CPU"),
+            CauseKind::IdleExit if name.is_empty() => "return from idle".to_owned(),
             CauseKind::IdleExit => format!("return from idle state {name}"),
             CauseKind::Interrupt => format!("interrupt {name}"),
             CauseKind::Softirq => format!("softirq {name}"),

@@ -11,6 +11,7 @@ use super::{
     waiter::{At, Spell},
     words::{Words, idle_exit, waiting, why, with_detail},
 };
+use crate::idle::IN_STATE;
 
 /// The kernel's way from the timer's interrupt to the measuring thread, where nobody keeps the CPU from it: a thread of
 /// lower priority, or the idle thread, has the CPU for at most so long before the switch, ns.
@@ -84,7 +85,7 @@ impl Labels<'_> {
         }
         let mut cause = self.words.thread(CauseKind::Thread, moment.thread);
         if let Some(state) = moment.idle.filter(|idle| idle.left_ns.is_none()).and_then(|idle| idle.state) {
-            cause.detail = format!("idle state {state}");
+            cause.detail = format!("{IN_STATE}{state}");
         }
         cause
     }

@@ -114,9 +114,9 @@ pub(super) fn waiting(fault: bool, woken_by: Option<String>) -> Cause {
     with_detail(CauseKind::Blocked, woken_by.map(|waker| format!("woken by {waker}")).unwrap_or_default())
 }
 
-/// The way out of an idle state.
+/// The way out of an idle state; without a name where no event told which.
 pub(super) fn idle_exit(idle: Idle) -> Cause {
-    Cause::new(CauseKind::IdleExit, idle.state.map_or_else(|| "?".to_owned(), |state| state.to_string()))
+    Cause::new(CauseKind::IdleExit, idle.state.map(|state| state.to_string()).unwrap_or_default())
 }
 
 pub(super) fn with_detail(kind: CauseKind, detail: impl Into<String>) -> Cause {

@@ -123,11 +123,9 @@ impl Instance {
     /// # Errors
     /// The kernel refuses the filter.
     pub fn only_faults_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
-        let filter: Vec<String> = thread_ids.iter().map(|id| format!("common_pid == {id}")).collect();
-        let faults = self.events.iter().filter_map(|event| event.strip_prefix("exceptions:"));
-        faults
-            .map(|name| self.folder.at.write(format!("events/exceptions/{name}/filter"), &filter.join(" || ")))
-            .collect()
+        let filter = thread_ids.iter().map(|id| format!("common_pid == {id}")).collect::<Vec<_>>().join(" || ");
+        let mut faults = self.events.iter().filter_map(|event| event.strip_prefix("exceptions:"));
+        faults.try_for_each(|name| self.folder.at.write(format!("events/exceptions/{name}/filter"), &filter))
     }
 
     /// Turns the trace on or off. What was traced stays in the rings.

@@ -322,7 +322,7 @@ fn waiting_for_something_else() {
         &[
             "100 the probe waited for something else (woken by kworker/0:1)",
             "9 the kernel's own way to the probe",
-            "1 return from idle state ?",
+            "1 return from idle",
         ],
     );
 }
@@ -381,7 +381,7 @@ fn a_stall_that_nothing_was_traced_in() {
         &[
             "8000 unexplained (nothing was traced on the way to the probe)",
             "4 the kernel's own way to the probe",
-            "1 return from idle state ?",
+            "1 return from idle",
         ],
     );
 }

@@ -1,0 +1,101 @@
+//! Names of idle states. The kernel's trace tells their numbers alone.
+
+use std::collections::HashMap;
+
+use machine::Root;
+use record::{Cause, CauseKind};
+
+use crate::Explanation;
+
+/// How a cause says that the idle thread has the CPU because it sleeps; the state's number or name follows.
+pub(crate) const IN_STATE: &str = "idle state ";
+
+/// The names of a machine's idle states, each read once.
+#[derive(Debug, Clone)]
+pub(crate) struct IdleStates {
+    root: Root,
+    /// By CPU and number, as text; `None` where the machine tells no name.
+    names: HashMap<(u32, String), Option<String>>,
+}
+
+impl IdleStates {
+    pub fn of(root: &Root) -> Self {
+        Self { root: root.clone(), names: HashMap::new() }
+    }
+
+    /// Puts names in place of the numbers of idle states; a state without a name keeps its number.
+    pub fn name(&mut self, cpu: u32, explanation: &mut Explanation) {
+        let shares = explanation.culprits.iter_mut().map(|culprit| &mut culprit.cause);
+        for cause in shares.chain(explanation.timeline.iter_mut().map(|stretch| &mut stretch.cause)) {
+            self.name_in(cpu, cause);
+        }
+    }
+
+    fn name_in(&mut self, cpu: u32, cause: &mut Cause) {
+        if cause.kind == CauseKind::IdleExit {
+            if let Some(name) = self.name_of(cpu, &cause.name) {
+                name.clone_into(&mut cause.name);
+            }
+        } else if let Some(name) = cause.detail.strip_prefix(IN_STATE).and_then(|state| self.name_of(cpu, state)) {
+            cause.detail = format!("{IN_STATE}{name}");
+        }
+    }
+
+    fn name_of(&mut self, cpu: u32, state: &str) -> Option<&str> {
+        let Self { root, names } = self;
+        let name = names.entry((cpu, state.to_owned())).or_insert_with(|| {
+            let number: u32 = state.parse().ok()?;
+            let name = root.read(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/name"))?;
+            (!name.is_empty()).then_some(name)
+        });
+        name.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Culprit, Stretch};
+
+    use super::*;
+
+    #[test]
+    fn states_have_the_names_of_the_machine_and_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (cpu, state, name) in [(0, 0, "POLL"), (0, 2, "C6"), (1, 2, "C7s")] {
+            let part = root.path(&format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{state}"));
+            std::fs::create_dir_all(&part).unwrap();
+            std::fs::write(part.join("name"), format!("{name}\n")).unwrap();
+        }
+        let mut states = IdleStates::of(&root);
+        let mut title = |cpu, state: &str| {
+            let cause = Cause::new(CauseKind::IdleExit, state);
+            let mut explanation = Explanation { culprits: vec![Culprit { cause, ns: 1 }], ..Explanation::default() };
+            states.name(cpu, &mut explanation);
+            explanation.culprits[0].cause.title()
+        };
+        assert_eq!(title(0, "2"), "return from idle state C6");
+        assert_eq!(title(1, "2"), "return from idle state C7s");
+        assert_eq!(title(0, "0"), "return from idle state POLL");
+        assert_eq!(title(0, "5"), "return from idle state 5", "this machine has no name for it");
+        assert_eq!(title(0, ""), "return from idle", "no event told the state");
+        drop(folder);
+        assert_eq!(title(0, "2"), "return from idle state C6", "read before");
+    }
+
+    #[test]
+    fn a_time_line_names_the_state_before_the_deadline_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let part = root.path("sys/devices/system/cpu/cpu3/cpuidle/state1");
+        std::fs::create_dir_all(&part).unwrap();
+        std::fs::write(part.join("name"), "C1E\n").unwrap();
+        let of = |detail: &str| Cause { detail: detail.to_owned(), ..Cause::new(CauseKind::Thread, "swapper/3") };
+        let stretch = |detail: &str| Stretch { cause: of(detail), ..Stretch::default() };
+        let timeline = vec![stretch("idle state 1"), stretch("idle state 4"), stretch("ran 2 times"), stretch("")];
+        let mut explanation = Explanation { timeline, ..Explanation::default() };
+        IdleStates::of(&root).name(3, &mut explanation);
+        let details: Vec<_> = explanation.timeline.iter().map(|stretch| stretch.cause.detail.as_str()).collect();
+        assert_eq!(details, ["idle state C1E", "idle state 4", "ran 2 times", ""]);
+    }
+}
