@@ -11,6 +11,7 @@ use crate::{
     cyclictest::{self, Buckets},
     instructions,
     punctual::Punctual,
+    reading,
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
@@ -37,6 +38,8 @@ pub struct Effort {
     cpu_time: (usize, [u64; 2]),
     /// Pairs for what blame costs: lateness and CPU time each.
     blame: usize,
+    /// Pairs for reading a trace.
+    reading: usize,
     /// Pairs for missed deadlines, 1 s each.
     missed: usize,
     /// Starts.
@@ -52,6 +55,7 @@ pub const FULL: Effort = Effort {
     lateness: (20, 2000),
     cpu_time: (11, [500, 4500]),
     blame: 12,
+    reading: 5,
     missed: 14,
     starts: 30,
     memory: 5,
@@ -62,6 +66,7 @@ pub const QUICK: Effort = Effort {
     lateness: (5, 1000),
     cpu_time: (3, [300, 2000]),
     blame: 3,
+    reading: 2,
     missed: 5,
     starts: 10,
     memory: 1,
@@ -75,12 +80,13 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 6] {
+    fn parts(&self) -> [(&'static str, u64); 7] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
             ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
             ("blame", self.blame as u64 * (self.lateness.1 * 2 / 1000 + cycles * 4 / 1000 + 3)),
+            ("reading a trace", 4 + self.reading as u64 * 3),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
@@ -100,12 +106,14 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(2);
     rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1, effort.cpu_time.1)?);
     say(3);
-    rows.push(missed(punctual, scenario, effort)?);
+    rows.push(reading::measure(effort.reading)?);
     say(4);
+    rows.push(missed(punctual, scenario, effort)?);
+    say(5);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(5);
+    say(6);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
