@@ -323,7 +323,7 @@ fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
     let stopped =
         |event: &Event| matches!(event.what, What::Switch { from, left: Left::Stopped, .. } if from.pid == pid);
     let sent = match events[from..to].iter().position(stopped) {
-        Some(_) => events[..from].iter().rposition(|event| matches!(event.what, What::Signal { .. })),
+        Some(_) => events[..from].iter().rposition(stops),
         None => None,
     };
     &events[sent.unwrap_or(from)..to]
@@ -336,17 +336,22 @@ fn of_another(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] 
     let events = &events[from.min(to)..to];
     let concerns = |event: &Event| match event.what {
         What::Waking { task, .. } => task.pid == pid,
-        What::Signal { .. } => true,
+        What::Signal { .. } => stops(event),
         _ => false,
     };
     if events.iter().any(concerns) { events } else { &[] }
 }
 
-/// The last signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
+/// Whether a signal that stops a process was sent: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU (asm-generic/signal.h).
+fn stops(event: &Event) -> bool {
+    matches!(event.what, What::Signal { signal: 19..=22, .. })
+}
+
+/// The last such signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
 fn signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
     let before = &events[..events.partition_point(|event| event.at_ns < moment_ns)];
     let recent = before.iter().rev().take_while(|event| event.at_ns + SIGNAL_NS > moment_ns);
-    recent.copied().find(|event| matches!(event.what, What::Signal { .. }))
+    recent.copied().find(stops)
 }
 
 /// The last thread switch before a moment: from there on it is known who had the CPU.
