@@ -1,0 +1,159 @@
+//! Culprits from the kernel's trace, and what a run leaves behind of it.
+
+use std::{fs, os::unix::fs::PermissionsExt, os::unix::process::CommandExt, path::PathBuf, process::Command};
+
+use blame::Tracefs;
+use record::{BlameMode, CauseKind, Evidence, Record};
+
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
+
+/// The trace instances that belong to punctual.
+fn instances() -> Vec<PathBuf> {
+    let tracefs = Tracefs::open().expect("the kernel's trace");
+    let entries = fs::read_dir(tracefs.path("instances")).expect("its instances");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.to_string_lossy().contains("punctual-")).collect()
+}
+
+/// What is mounted, and how the kernel's own trace is set.
+fn global_state() -> Vec<String> {
+    let tracefs = Tracefs::open().expect("the kernel's trace");
+    let files = ["tracing_on", "current_tracer", "set_event", "trace_clock", "buffer_size_kb", "tracing_cpumask"];
+    let mut state: Vec<String> = files.iter().map(|name| fs::read_to_string(tracefs.path(name)).unwrap()).collect();
+    state.push(fs::read_to_string("/proc/self/mounts").unwrap());
+    state
+}
+
+fn shares_add_up(record: &Record) {
+    for spike in record.series.iter().flat_map(|series| &series.spikes) {
+        let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
+        assert_eq!(sum, spike.lateness_ns as u64, "{spike:?}");
+        let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
+        assert_eq!(late.sum::<u64>(), spike.lateness_ns as u64, "{spike:?}");
+    }
+}
+
+#[test]
+fn every_spike_has_culprits_and_nothing_is_left_behind() {
+    let _alone = alone();
+    let before = global_state();
+    let scratch = Scratch::new();
+    let record = scratch.measure(0, "--threshold 1ns --period 2ms --samples 300");
+    let told = record.blame.as_ref().expect("culprits were looked for");
+    assert_eq!((told.mode, told.why.as_str()), (BlameMode::Trace, ""));
+    assert!(told.events.contains(&"sched:sched_switch".to_owned()), "{:?}", told.events);
+    let total: u64 = record.series.iter().map(|series| series.spikes_total).sum();
+    assert_eq!(told.spikes + told.passed_over, total);
+    assert_eq!(told.ledger.iter().map(|account| account.count).sum::<u64>(), told.spikes);
+    assert!(told.ledger.iter().all(|account| account.count == 0 || !account.remedy.is_empty()));
+    assert!(told.cost.as_ref().is_some_and(|cost| cost.samples > 50), "{:?}", told.cost);
+    shares_add_up(&record);
+    // With a threshold of 1 ns every wake-up is a spike, nearly all by the kernel's own way.
+    let spikes = || record.series.iter().flat_map(|series| &series.spikes);
+    let looked_at = spikes().filter(|spike| spike.evidence != Evidence::None).count();
+    assert!(looked_at * 10 >= spikes().count() * 9, "{looked_at} of {}", spikes().count());
+    assert_eq!(global_state(), before);
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let child = scratch
+        .punctual(&format!("measure timer --quiet --record a --cpus {} --endless", last_cpu()))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    for _ in 0..10 {
+        signal(&child, "STOP");
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        signal(&child, "CONT");
+        std::thread::sleep(std::time::Duration::from_millis(60));
+    }
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    let record = scratch.record();
+    shares_add_up(&record);
+    let stopped = |spike: &&record::Spike| {
+        let main = spike.culprits.first().expect("a culprit");
+        spike.lateness_ns > 20_000_000 && main.cause.kind == CauseKind::Stopped && main.cause.name == "SIGSTOP"
+    };
+    let long: Vec<_> = record.series[0].spikes.iter().filter(|spike| spike.lateness_ns > 20_000_000).collect();
+    assert_eq!(long.iter().copied().filter(stopped).count(), 10, "{long:#?}");
+}
+
+#[test]
+fn what_a_killed_run_leaves_the_next_one_removes() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let mut child = scratch.punctual("measure timer --quiet --record a --endless").spawn().unwrap();
+    let mine = format!("punctual-{}-", child.id());
+    wait_until("its instance exists", || instances().iter().any(|path| path.to_string_lossy().contains(&mine)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(instances().len(), 1, "the kernel keeps the instance of a killed process");
+    scratch.measure(0, "--samples 10");
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_run_that_stops_on_a_spike_keeps_a_trace_for_other_tools() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let arguments = format!("measure timer --record a --cpus {} --stop-on 1ns --stop-trace t.dat", last_cpu());
+    let run = scratch.punctual(&arguments).args(["--stop-run", "echo $PUNCTUAL_TRACE > ran"]).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(2), "{told}");
+    assert!(told.contains("trace-cmd report t.dat"), "{told}");
+    assert_eq!(fs::read_to_string(scratch.path().join("ran")).unwrap(), "t.dat\n");
+    let record = scratch.record();
+    assert_eq!(record.blame.unwrap().stopped_trace.as_deref(), Some("t.dat"));
+    let spike = record.series[0].spikes.last().unwrap();
+    assert_eq!(spike.at_ns, 0, "the first wake-up was late enough");
+    // What trace-cmd reads must hold the wake-up of the probe that ended the run.
+    let report = Command::new("trace-cmd").args(["report", "t.dat"]).current_dir(scratch.path()).output().unwrap();
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    let probe = format!("comm=timer/{}", last_cpu());
+    assert!(report.lines().any(|line| line.contains("sched_waking") && line.contains(&probe)), "{report}");
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_refused_trace_is_told_and_counters_take_its_place() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("punctual");
+    fs::copy(PUNCTUAL, &binary).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let run = |more: &str| {
+        let arguments = format!("measure timer --quiet --cpus 0 --samples 100 --threshold 1ns {more}");
+        let mut command = Command::new(&binary);
+        command.args(arguments.split_whitespace()).current_dir(scratch.path()).uid(65_534).gid(65_534);
+        command.output().unwrap()
+    };
+    run("--record a");
+    let record = scratch.record();
+    let told = record.blame.unwrap();
+    assert_eq!(told.mode, BlameMode::Counters);
+    assert!(told.why.contains("root"), "{}", told.why);
+    let spikes = &record.series[0].spikes;
+    assert!(!spikes.is_empty() && spikes.iter().all(|spike| spike.evidence == Evidence::Counters));
+    let refused = run("--no-record --blame");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("root"), "{said}");
+}
+
+#[test]
+fn blame_can_be_left_out() {
+    let _alone = alone();
+    let record = Scratch::new().measure(0, "--blame=off --threshold 1ns --samples 20");
+    assert_eq!(record.blame.unwrap().mode, BlameMode::Off);
+    assert!(record.series[0].spikes.iter().all(|spike| spike.culprits.is_empty()));
+    let record = Scratch::new().measure(0, "--blame=counters --threshold 1ns --samples 200");
+    assert_eq!(record.blame.unwrap().mode, BlameMode::Counters);
+    assert!(record.series[0].spikes.iter().all(|spike| spike.culprits.len() == 1));
+}
