@@ -3,10 +3,12 @@
 //! | module | holds |
 //! |---|---|
 //! | `line` | what is kept of one cause |
+//! | `mend` | the record's spikes, as the ledger counts them |
 //! | `stalls` | spikes of all CPUs at once |
 //! | `regular` | whether strikes come at a regular interval |
 
 mod line;
+mod mend;
 mod regular;
 mod stalls;
 
@@ -32,6 +34,8 @@ pub struct Entry<'a> {
     pub cpu: u32,
     /// The phase of the run.
     pub phase: &'a str,
+    /// Which deadline was missed, ns after the first of its series.
+    pub at_ns: u64,
     /// When the wake-up was to be, ns on CLOCK_MONOTONIC.
     pub deadline_ns: u64,
     /// How late it was, ns.
@@ -57,6 +61,7 @@ impl Ledger {
         let spike = Stall {
             cpu: entry.cpu,
             phase: self.phase(entry.phase),
+            at_ns: entry.at_ns,
             deadline_ns: entry.deadline_ns,
             lateness_ns: entry.lateness_ns,
             shares: entry.culprits.iter().map(|culprit| (self.line(&culprit.cause), culprit.ns)).collect(),

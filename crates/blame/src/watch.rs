@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs::File, path::Path};
 
 use machine::Root;
-use record::{Blame, BlameMode, Cause, CauseKind, Evidence, Spike};
+use record::{Blame, BlameMode, Cause, CauseKind, Evidence, Record, Spike};
 
 use crate::{
     Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What,
@@ -154,9 +154,8 @@ impl Watch {
             let mut explanation = self.explain(waiter, wake);
             self.idle_states.name(waiter.cpu, &mut explanation);
             let Explanation { culprits, timeline, evidence } = explanation;
-            let entry =
-                Entry { cpu: waiter.cpu, phase, deadline_ns, lateness_ns: spike.lateness_ns, culprits: &culprits };
-            self.ledger.add(entry);
+            let &mut Spike { at_ns, lateness_ns, .. } = spike;
+            self.ledger.add(Entry { cpu: waiter.cpu, phase, at_ns, deadline_ns, lateness_ns, culprits: &culprits });
             self.told.spikes += 1;
             self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
             (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
@@ -271,6 +270,12 @@ impl Watch {
         }
         told.ledger = self.ledger.accounts(facts);
         told
+    }
+
+    /// Gives the spikes that the ledger counts as stalls of all CPUs that cause in the record too. It takes the whole run
+    /// to know them, so this is for its end.
+    pub fn mend(&self, record: &mut Record) {
+        self.ledger.mend(record, &RemedyFacts::of(record).measured);
     }
 }
 

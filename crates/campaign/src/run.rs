@@ -143,6 +143,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             break;
         }
     }
+    blame.mend(&mut record);
     if state == State::Complete && matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep) {
         let cost =
             plan.phases.last().and_then(|phase| cost::measure(&mut blame, &phase::first_thread(plan, phase, &cpus)));

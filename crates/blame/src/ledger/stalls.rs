@@ -15,6 +15,7 @@ const LONGEST_IDLE_EXIT_NS: i64 = 1_000_000;
 pub(super) struct Stall {
     pub cpu: u32,
     pub phase: usize,
+    pub at_ns: u64,
     pub deadline_ns: u64,
     pub lateness_ns: i64,
     /// Line of the ledger and share in ns, the main one first.
@@ -128,7 +129,8 @@ mod tests {
 
     fn stall(cpu: u32, kind: CauseKind, deadline_us: u64, lateness_us: i64) -> Stall {
         let (deadline_ns, lateness_ns) = (deadline_us * 1000, lateness_us * 1000);
-        Stall { cpu, phase: 0, deadline_ns, lateness_ns, shares: vec![(0, 1)], main: Cause::new(kind, "x") }
+        let main = Cause::new(kind, "x");
+        Stall { cpu, phase: 0, at_ns: deadline_ns, deadline_ns, lateness_ns, shares: vec![(0, 1)], main }
     }
 
     const LATE: CauseKind = CauseKind::LateInterrupt;

@@ -1,0 +1,115 @@
+//! The record's spikes, as the ledger counts them: each CPU shows a stall of all CPUs as something else, until those of
+//! the others are known.
+
+use std::collections::HashSet;
+
+use record::{Cause, CauseKind, Record, Spike};
+
+use super::{Ledger, stalls};
+
+impl Ledger {
+    /// Gives the spikes that the accounts count as stalls of all CPUs that cause, with what was seen of them as detail.
+    /// Their shares stay. `measured` are the CPUs that were.
+    pub fn mend(&self, record: &mut Record, measured: &[u32]) {
+        let everywhere = stalls::on_all_cpus(&self.stalls, measured);
+        let everywhere: HashSet<(&str, u32, u64, i64)> = self
+            .stalls
+            .iter()
+            .zip(everywhere)
+            .filter(|(_, everywhere)| *everywhere)
+            .map(|(stall, _)| (self.phases[stall.phase].as_str(), stall.cpu, stall.at_ns, stall.lateness_ns))
+            .collect();
+        for series in &mut record.series {
+            let Some(cpu) = series.cpu else { continue };
+            let phase = series.phase.as_str();
+            let of_all = |spike: &&mut Spike| everywhere.contains(&(phase, cpu, spike.at_ns, spike.lateness_ns));
+            series.spikes.iter_mut().filter(of_all).for_each(blame_all_cpus);
+        }
+    }
+}
+
+fn blame_all_cpus(spike: &mut Spike) {
+    let Some(main) = spike.culprits.first_mut() else { return };
+    let cause = Cause { detail: format!("seen as {}", main.cause.title()), ..Cause::new(CauseKind::AllCpus, "") };
+    let seen = std::mem::replace(&mut main.cause, cause.clone());
+    let is_it = |other: &Cause| (other.kind, &other.name, other.number) == (seen.kind, &seen.name, seen.number);
+    for stretch in spike.timeline.iter_mut().filter(|stretch| stretch.start_ns >= 0 && is_it(&stretch.cause)) {
+        stretch.cause = cause.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Culprit, Series, Stretch};
+
+    use super::*;
+    use crate::{Entry, RemedyFacts};
+
+    const MS: u64 = 1_000_000;
+
+    fn spike(at_ns: u64, lateness_ns: i64, kind: CauseKind) -> Spike {
+        let rest_ns = 6_000;
+        let causes = [Cause::new(kind, "dd"), Cause::new(CauseKind::WakeUp, "")];
+        let shares = [lateness_ns as u64 - rest_ns, rest_ns];
+        let culprits = causes.iter().zip(shares).map(|(cause, ns)| Culprit { cause: cause.clone(), ns }).collect();
+        let stretch = |start_ns, ns, cause: &Cause| Stretch { start_ns, ns, cause: cause.clone() };
+        let timeline = vec![
+            stretch(-50_000, 50_000, &causes[0]),
+            stretch(0, shares[0], &causes[0]),
+            stretch(shares[0] as i64, rest_ns, &causes[1]),
+        ];
+        Spike { lateness_ns, at_ns, culprits, timeline, ..Spike::default() }
+    }
+
+    /// Two CPUs whose first deadlines are not the same, and the ledger of their spikes.
+    fn run(of_cpus: [Vec<Spike>; 2]) -> (Ledger, Record) {
+        let mut ledger = Ledger::default();
+        let mut record = Record::default();
+        for (cpu, spikes) in (0..).zip(of_cpus) {
+            for &Spike { at_ns, lateness_ns, ref culprits, .. } in &spikes {
+                let deadline_ns = 7 * MS + u64::from(cpu) * 10_000 + at_ns;
+                ledger.add(Entry { cpu, phase: "rest", at_ns, deadline_ns, lateness_ns, culprits });
+            }
+            record.series.push(Series { phase: "rest".to_owned(), cpu: Some(cpu), spikes, ..Series::default() });
+        }
+        (ledger, record)
+    }
+
+    #[test]
+    fn the_record_names_what_the_ledger_counts() {
+        let (late, idle) = (CauseKind::LateInterrupt, CauseKind::IdleExit);
+        let alone = spike(90 * MS, 120_000, late);
+        let (ledger, mut record) =
+            run([vec![spike(10 * MS, 306_000, late), alone.clone()], vec![spike(10 * MS, 296_000, idle)]]);
+        ledger.mend(&mut record, &[0, 1]);
+
+        let main = |cpu: usize, spike: usize| &record.series[cpu].spikes[spike].culprits[0].cause;
+        assert_eq!(main(0, 0).kind, CauseKind::AllCpus);
+        assert_eq!(
+            main(0, 0).in_full(),
+            "all CPUs at once: firmware or hypervisor (seen as timer interrupt late, dd had the CPU)"
+        );
+        assert_eq!(main(1, 0).detail, "seen as return from idle state dd");
+        assert_eq!(record.series[0].spikes[1], alone, "this one had the other CPU going");
+        for spike in record.series.iter().flat_map(|series| &series.spikes) {
+            assert_eq!(spike.culprits.iter().map(|culprit| culprit.ns).sum::<u64>(), spike.lateness_ns as u64);
+        }
+        let kinds: Vec<_> = record.series[0].spikes[0].timeline.iter().map(|stretch| stretch.cause.kind).collect();
+        assert_eq!(kinds, [late, CauseKind::AllCpus, CauseKind::WakeUp], "what was before the deadline stays");
+
+        let facts = RemedyFacts { measured: vec![0, 1], ..RemedyFacts::default() };
+        for account in ledger.accounts(&facts).iter().filter(|account| account.count > 0) {
+            let told = record.series.iter().flat_map(|series| &series.spikes);
+            let told = told.filter(|spike| spike.culprits[0].cause.kind == account.cause.kind).count();
+            assert_eq!(told as u64, account.count, "{:?}", account.cause);
+        }
+    }
+
+    #[test]
+    fn one_cpu_alone_is_left_as_it_is() {
+        let (ledger, mut record) = run([vec![spike(10 * MS, 306_000, CauseKind::LateInterrupt)], vec![]]);
+        let before = record.clone();
+        ledger.mend(&mut record, &[0, 1]);
+        assert_eq!(record, before);
+    }
+}
