@@ -132,6 +132,39 @@ mod rights {
         assert!(error.starts_with("CPU 4000 has no trace"), "{error}");
     }
 
+    #[test]
+    fn a_frozen_trace_stays_as_it_is() {
+        let _one = ONE.lock();
+        let mut instance = create(&settings());
+        let (before, ..) = sleep_on_cpu_0("before", 1);
+        instance.switch().unwrap().write_all(b"0").unwrap();
+        let (after, ..) = sleep_on_cpu_0("after", 1);
+        let events = drain_cpu_0(&mut instance);
+        assert!(switches_to(&events, before) > 0 && switches_to(&events, after) == 0);
+    }
+
+    #[test]
+    fn page_faults_of_one_thread_alone_are_traced() {
+        let _one = ONE.lock();
+        let mut instance = create(&settings());
+        instance.only_faults_of(&[sys::sched::thread_id()]).unwrap();
+        let touch = || {
+            sys::sched::set_affinity(&[0]).unwrap();
+            // Larger than what the allocator keeps, so that every page is a new one.
+            (sys::sched::thread_id(), vec![1_u8; 16 << 20].len())
+        };
+        let before = sys::sched::affinity().unwrap();
+        let (own, _) = touch();
+        thread::spawn(touch).join().unwrap();
+        sys::sched::set_affinity(&before).unwrap();
+        let events = drain_cpu_0(&mut instance);
+        let faults: Vec<_> = events.iter().filter(|event| matches!(event.what, What::PageFault { .. })).collect();
+        assert!(!faults.is_empty() && faults.iter().all(|event| event.pid == own), "{faults:?}");
+    }
+
+    /// Set for a process that is to hold an instance.
+    const HOLDS: &str = "PUNCTUAL_TEST_HOLDS_AN_INSTANCE";
+
     /// The instances of a process.
     fn instances_of(pid: u32) -> Vec<PathBuf> {
         let tracefs = Tracefs::open().unwrap();
@@ -143,6 +176,9 @@ mod rights {
     #[test]
     #[ignore = "run by the next one in a process of its own"]
     fn hold_an_instance() {
+        if std::env::var_os(HOLDS).is_none() {
+            return;
+        }
         let _instance = create(&Settings { cpus: &[0], buffer_kb_per_cpu: 64, ..Settings::default() });
         println!("held");
         std::io::stdout().flush().unwrap();
@@ -156,6 +192,7 @@ mod rights {
         let holder = || {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["--exact", "rights::hold_an_instance", "--ignored", "--nocapture"]);
+            command.env(HOLDS, "");
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             assert!(lines.any(|line| line.unwrap().contains("held")), "it holds an instance");

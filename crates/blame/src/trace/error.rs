@@ -15,13 +15,13 @@ pub enum TraceError {
     #[error("tracefs is not mounted: mount it with `sudo mount -t tracefs nodev /sys/kernel/tracing`")]
     NotMounted,
     /// This process lacks the right.
-    #[error("no right to use the kernel's trace: run as root, with `sudo`")]
+    #[error("no right to use the kernel's trace: run as root, with `sudo`, and not in a container")]
     Forbidden,
     /// Nobody has the right.
     #[error("the kernel is locked down, which forbids its trace: boot with the kernel argument `lockdown=integrity`")]
     LockedDown,
     /// The kernel has not enough memory for the rings.
-    #[error("no memory for trace rings of {kb_per_cpu} KB a CPU: ask for smaller ones")]
+    #[error("no memory for a trace ring of {kb_per_cpu} KB: free some, or use `--blame counters`")]
     NoMemory {
         /// What was asked for.
         kb_per_cpu: u32,
@@ -33,9 +33,7 @@ pub enum TraceError {
         cpu: u32,
     },
     /// Someone else holds it.
-    #[error(
-        "{what} of the kernel's trace is in use: end the other tracer, which `sudo fuser -v /sys/kernel/tracing/instances/*/*` names"
-    )]
+    #[error("another tracer uses {what} of the kernel's trace: end that one, or use `--blame counters`")]
     Busy {
         /// Which part.
         what: String,
@@ -47,7 +45,7 @@ pub enum TraceError {
         what: String,
     },
     /// The kernel answered with another error.
-    #[error("the kernel refused {what} of its trace ({source}): measure without its trace, with `--blame off`")]
+    #[error("the kernel refused {what} of its trace ({source}): use `--blame counters` instead")]
     Refused {
         /// Which part.
         what: String,
@@ -82,4 +80,29 @@ impl TraceError {
 pub(crate) fn is_locked_down() -> bool {
     let path = Path::new("/sys/kernel/security/lockdown");
     fs::read_to_string(path).is_ok_and(|text| text.contains("[confidentiality]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_answers_becomes_one_sentence_with_a_remedy() {
+        let told = |errno: Errno| TraceError::of("tracing_on", errno.into()).to_string();
+        for (errno, expected) in [
+            (
+                Errno::BUSY,
+                "another tracer uses tracing_on of the kernel's trace: end that one, or use `--blame counters`",
+            ),
+            (Errno::NODEV, "this kernel's trace has no tracing_on: use Linux 4.14 or newer"),
+            (Errno::NOENT, "this kernel's trace has no tracing_on: use Linux 4.14 or newer"),
+        ] {
+            assert_eq!(told(errno), expected);
+        }
+        for errno in [Errno::ACCESS, Errno::PERM] {
+            let expected = if is_locked_down() { "lockdown=integrity" } else { "run as root" };
+            assert!(told(errno).contains(expected), "{}", told(errno));
+        }
+        assert!(told(Errno::INVAL).starts_with("the kernel refused tracing_on of its trace (Invalid argument"));
+    }
 }

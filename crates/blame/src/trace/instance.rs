@@ -10,6 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
+use machine::{CpuList, Root};
 use rustix::{fs::OFlags, io::Errno};
 use sys::clock::Clock;
 
@@ -254,10 +255,13 @@ impl Ring {
     }
 }
 
-/// The CPUs that are asked for, each of which must have a ring; sorted.
+/// The CPUs that are to have a ring, sorted; those that are asked for must be online.
 fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, TraceError> {
+    // There is a folder for every CPU that could ever be plugged in.
+    let online = Root::system().read("sys/devices/system/cpu/online").and_then(|list| list.parse::<CpuList>().ok());
     let names = folder.at.list("per_cpu");
     let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
+    there.retain(|&cpu| online.as_ref().is_none_or(|online| online.contains(cpu)));
     there.sort_unstable();
     if settings.cpus.is_empty() {
         return Ok(there);
