@@ -113,9 +113,11 @@ mod rights {
         assert_eq!(instance.cpus().collect::<Vec<_>>(), [0]);
         let mut events = Vec::new();
         instance.drain(0, &mut events).unwrap();
-        for _ in 0..20 {
-            sleep_on_cpu_0("sleeper", 1);
-        }
+        let sleeps = || {
+            sys::sched::set_affinity(&[0]).unwrap();
+            (0..300).for_each(|_| thread::sleep(Duration::from_micros(50)));
+        };
+        thread::spawn(sleeps).join().unwrap();
         let drained = instance.drain(0, &mut events).unwrap();
         let gap = *drained.gaps.last().unwrap();
         assert!(drained.lost_events > 100 && gap.lost > 0, "{drained:?}");
