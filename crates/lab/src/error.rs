@@ -151,6 +151,8 @@ fn hint(reason: &str) -> &'static str {
         " (build it with CONFIG_BLK_DEV_INITRD)"
     } else if reason.contains("No working init") || reason.contains("Requested init") {
         " (build it with CONFIG_BLK_DEV_INITRD, CONFIG_BINFMT_ELF and 64-bit programs)"
+    } else if reason.contains("emory") {
+        " (give the guest more with --memory)"
     } else {
         ""
     }

@@ -7,9 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use tempfile::TempPath;
-
-use crate::{LabError, elf::Elf, error::At};
+use crate::{LabError, elf::Elf, error::At, memfile::MemoryFile};
 
 /// A processor architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,15 +72,19 @@ impl fmt::Display for Arch {
     }
 }
 
+/// The file to boot: the one that was given, or what was taken out of it.
+#[derive(Debug)]
+enum Unpacked {
+    AsItIs(PathBuf),
+    InMemory(MemoryFile),
+}
+
 /// A kernel that can be booted.
 #[derive(Debug)]
 pub struct Image {
     /// What it runs on.
     pub arch: Arch,
-    /// The file to boot.
-    path: PathBuf,
-    /// Keeps an unpacked file there.
-    _unpacked: Option<TempPath>,
+    file: Unpacked,
 }
 
 impl Image {
@@ -102,15 +104,20 @@ impl Image {
             Some(Form::BzImage) => (Arch::X86_64, vmlinux_in(&bytes)),
             None => return Err(LabError::NotAKernel { path: path.to_owned() }),
         };
-        let unpacked = unpacked.map(|image| keep(&image)).transpose()?;
-        let path = unpacked.as_deref().unwrap_or(path).to_owned();
-        Ok(Self { arch, path, _unpacked: unpacked })
+        let file = match unpacked {
+            Some(image) => Unpacked::InMemory(MemoryFile::new("kernel", &image)?),
+            None => Unpacked::AsItIs(path.to_owned()),
+        };
+        Ok(Self { arch, file })
     }
 
     /// The file to boot.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        match &self.file {
+            Unpacked::AsItIs(path) => path,
+            Unpacked::InMemory(file) => file.path(),
+        }
     }
 }
 
@@ -188,12 +195,6 @@ pub(crate) fn decompress(program: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
     } else {
         Err(io::Error::other(format!("{program} cannot unpack it")))
     }
-}
-
-fn keep(image: &[u8]) -> Result<TempPath, LabError> {
-    let mut file = tempfile::Builder::new().prefix("punctual-kernel-").tempfile().writing(&std::env::temp_dir())?;
-    file.write_all(image).writing(file.path())?;
-    Ok(file.into_temp_path())
 }
 
 #[cfg(test)]

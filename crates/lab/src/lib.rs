@@ -20,6 +20,7 @@ pub mod frame;
 pub mod guest;
 pub mod image;
 pub mod initramfs;
+mod memfile;
 pub mod qemu;
 pub mod run;
 

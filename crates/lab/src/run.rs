@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fs,
     io::{self, BufRead, BufReader, Read},
     process::{Child, Stdio},
     sync::mpsc::{self, RecvTimeoutError},
@@ -17,6 +16,7 @@ use crate::{
     error::At,
     frame::{Frame, Kind, Receiver},
     initramfs::find_program,
+    memfile::MemoryFile,
 };
 
 /// A kernel that has printed nothing for so long will not.
@@ -66,10 +66,8 @@ pub fn run(
     if guest.emulator.is_none() && find_program(arch.qemu()).is_none() {
         return Err(LabError::NoQemu { arch });
     }
-    let scratch = tempfile::Builder::new().prefix("punctual-lab-").tempdir().writing(&std::env::temp_dir())?;
-    let archive = scratch.path().join("initramfs");
-    fs::write(&archive, initramfs.to_archive()).writing(&archive)?;
-    let mut command = guest.command(arch, image.path(), &archive);
+    let archive = MemoryFile::new("initramfs", &initramfs.to_archive())?;
+    let mut command = guest.command(arch, image.path(), archive.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::child::signal_when_parent_ends(&mut command, Signal::KILL);
     let begin = Instant::now();
@@ -140,6 +138,8 @@ struct Listener<'a> {
     receiver: Receiver,
     /// The last lines that were no frames.
     tail: VecDeque<String>,
+    /// Why the kernel panicked.
+    panic: Option<String>,
     files: Vec<u8>,
     boot: Option<Duration>,
 }
@@ -153,6 +153,7 @@ impl<'a> Listener<'a> {
             listen,
             receiver: Receiver::default(),
             tail: VecDeque::new(),
+            panic: None,
             files: Vec::new(),
             boot: None,
         }
@@ -186,10 +187,7 @@ impl<'a> Listener<'a> {
         let text = printable(read.text);
         if !text.is_empty() {
             (self.listen)(Said::Console(&text));
-            self.tail.push_back(text);
-            if self.tail.len() > LINES_SHOWN {
-                self.tail.pop_front();
-            }
+            self.remember(text);
         }
         read.frame.map_or(Ok(None), |frame| self.frame(&frame))
     }
@@ -225,12 +223,24 @@ impl<'a> Listener<'a> {
         })
     }
 
-    fn ended(&self) -> LabError {
+    /// Keeps the last lines; those before a panic and the first after it once there is one.
+    fn remember(&mut self, line: String) {
         const PANIC: &str = "Kernel panic - not syncing: ";
+        if self.panic.is_none() {
+            self.panic = line.split_once(PANIC).map(|(_, reason)| reason.trim_end_matches(" ]---").to_owned());
+        } else if self.tail.len() == LINES_SHOWN {
+            return;
+        }
+        if self.tail.len() == LINES_SHOWN {
+            self.tail.drain(..LINES_SHOWN / 2);
+        }
+        self.tail.push_back(line);
+    }
+
+    fn ended(&self) -> LabError {
         let console = self.last_lines();
-        let panic = self.tail.iter().find_map(|line| line.split_once(PANIC));
-        match panic {
-            Some((_, reason)) => LabError::Panic { reason: reason.trim_end_matches(" ]---").to_owned(), console },
+        match &self.panic {
+            Some(reason) => LabError::Panic { reason: reason.clone(), console },
             None => LabError::Ended { console },
         }
     }

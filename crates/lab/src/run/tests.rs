@@ -1,4 +1,4 @@
-use std::{io::Write, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{fs, io::Write, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use super::*;
 use crate::frame::Sender;
@@ -115,6 +115,11 @@ fn a_panic_a_refusal_and_silence_are_told_apart() {
     let error = Fake::saying(panic, "").error();
     assert!(error.starts_with("the kernel panicked: VFS: Unable to mount root fs"), "{error}");
     assert!(error.contains("CONFIG_BLK_DEV_INITRD") && error.contains("[ 2.1] CPU: 0"), "{error}");
+    let long: String = (0..50).map(|line| format!("[ 3.{line}] Call Trace {line}\n")).collect();
+    let error =
+        Fake::saying(&format!("{long}[ 4.0] Kernel panic - not syncing: System is deadlocked on memory\n{long}"), "")
+            .error();
+    assert!(error.contains("--memory") && error.contains("Call Trace 49") && error.lines().count() < 25, "{error}");
     let refused = Fake::new("echo 'qemu: no such device: isa-nothing' >&2; exit 1").error();
     assert!(refused.ends_with("refused: qemu: no such device: isa-nothing"), "{refused}");
     let silent = Fake::new("exit 0").error();

@@ -2,6 +2,7 @@
 
 mod blame;
 mod generate;
+mod lab;
 mod loads;
 mod machine;
 mod measure;
@@ -21,6 +22,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Machine(options)) => machine::run(&options),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::Loads) => loads::list(),
+        Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),
         Some(Command::Guest) => ::lab::guest::init().map(|()| 1).map_err(Into::into),
