@@ -1,10 +1,11 @@
 //! Watches a run: when a measuring thread tells a spike, reads out the trace of its CPU and explains it, while
 //! measuring goes on.
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{collections::BTreeMap, fs::File, path::Path, thread};
 
 use machine::Root;
 use record::{Blame, BlameMode, Cause, CauseKind, Evidence, Record, Spike};
+use rustix::system::sysinfo;
 
 use crate::{
     Counters, Entry, Event, Explanation, Ledger, RemedyFacts, Waiter, Wake, What,
@@ -24,8 +25,10 @@ pub enum Asked {
     Only(BlameMode),
 }
 
-/// Ring of one CPU, KiB: several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
-const RING_KIB: u32 = 4096;
+/// Ring of one CPU, KiB: at best several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
+const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
+/// The part of the memory that all rings together may take.
+const MEMORY_SHARE: u64 = 64;
 /// Ring of a CPU that is not measured, KiB: a thread there may wake or stop a measuring thread, and timers of isolated
 /// CPUs run on others.
 const OTHERS_KIB: u32 = 512;
@@ -51,6 +54,7 @@ pub struct Watch {
     source: Source,
     told: Blame,
     ledger: Ledger,
+    keep: bool,
 }
 
 #[derive(Debug)]
@@ -100,7 +104,7 @@ impl Watch {
         };
         let told = Blame { mode, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
-        Ok(Self { root, idle_states, source, told, ledger: Ledger::default() })
+        Ok(Self { root, idle_states, source, told, ledger: Ledger::default(), keep })
     }
 
     /// From what culprits are found.
@@ -115,11 +119,12 @@ impl Watch {
         &self.told.why
     }
 
-    /// To be told before threads begin to measure. Page faults of others are not traced.
+    /// To be told before threads begin to measure. Page faults and wake-ups of others are not traced, unless the trace
+    /// is kept for other tools.
     pub fn begin(&mut self, thread_ids: &[u32]) {
-        if let Source::Trace(instance, _) = &self.source {
-            // Without the filter the rings fill sooner; what is lost then is told.
-            let _ = instance.only_faults_of(thread_ids);
+        if let (Source::Trace(instance, _), false) = (&self.source, self.keep) {
+            // Without the filters the rings fill sooner; what is lost then is told.
+            let _ = instance.only_of(thread_ids);
         }
     }
 
@@ -283,8 +288,11 @@ fn traced(cpus: &[u32], deep: bool, keep: bool) -> Result<Source, TraceError> {
     let tracefs = Tracefs::open()?;
     remove_leftovers(&tracefs);
     // A kernel developer wants to see what the other CPUs did.
-    let cpus = if keep { &[] } else { cpus };
-    let settings = Settings { cpus, deep, buffer_kb_per_cpu: RING_KIB, others_kb_per_cpu: OTHERS_KIB };
+    let (cpus, count) = match keep {
+        true => (&[][..], thread::available_parallelism().map_or(1, usize::from)),
+        false => (cpus, cpus.len()),
+    };
+    let settings = Settings { cpus, deep, buffer_kb_per_cpu: ring_kib(count), others_kb_per_cpu: OTHERS_KIB };
     let mut instance = Instance::create(&tracefs, &settings)?;
     if keep {
         instance.keep_drained();
@@ -314,6 +322,13 @@ impl Window {
     fn complete_since_ns(&self, until_ns: u64) -> u64 {
         self.gaps.iter().filter(|gap| gap.from_ns < until_ns).map(|gap| gap.to_ns).max().unwrap_or(0)
     }
+}
+
+/// Size of a ring, so that small machines keep their memory.
+fn ring_kib(cpus: usize) -> u32 {
+    let memory = sysinfo();
+    let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
+    (kib / MEMORY_SHARE / cpus.max(1) as u64).clamp(*RING_KIB.start(), *RING_KIB.end()) as u32
 }
 
 /// The events from well before the deadline to the wake-up: it must be known who had the CPU, how the measuring thread

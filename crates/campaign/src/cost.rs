@@ -27,16 +27,17 @@ pub fn measure(watch: &mut Watch, settings: &Settings) -> Option<BlameCost> {
     let (mut off, mut on) = (Histogram::default(), Histogram::default());
     for _ in 0..PAIRS {
         watch.set_on(false);
-        off.merge(&stretch(&settings)?);
+        off.merge(&stretch(watch, &settings)?);
         watch.set_on(true);
-        on.merge(&stretch(&settings)?);
+        on.merge(&stretch(watch, &settings)?);
     }
     Some(BlameCost { samples: on.total().min(off.total()), off_ns: off.percentile(50.0)?, on_ns: on.percentile(50.0)? })
 }
 
 /// The lateness of one stretch.
-fn stretch(settings: &Settings) -> Option<Histogram> {
+fn stretch(watch: &mut Watch, settings: &Settings) -> Option<Histogram> {
     let mut timer = Timer::prepare(settings, Heartbeat::start().ok()?).ok()?;
+    watch.begin(&[timer.grant().thread_id]);
     timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
     timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));
     timer.stop();

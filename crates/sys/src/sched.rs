@@ -197,6 +197,16 @@ pub fn affinity() -> io::Result<Vec<u32>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
+/// Sets the niceness of the calling thread, -20 (most of the CPU) to 19; answers what it was.
+///
+/// # Errors
+/// When the right is missing: root or CAP_SYS_NICE to go below the present one.
+pub fn set_niceness(niceness: i32) -> io::Result<i32> {
+    let before = rustix::process::getpriority_process(None)?;
+    rustix::process::setpriority_process(None, niceness)?;
+    Ok(before)
+}
+
 /// The calling thread, as the kernel numbers it in the process's own pid namespace.
 #[must_use]
 pub fn thread_id() -> u32 {

@@ -119,14 +119,21 @@ impl Instance {
         self.rings.iter().map(|ring| ring.progress.cpu)
     }
 
-    /// Traces the page faults of these threads alone: those of others say nothing, and fill the rings.
+    /// Traces the page faults and wake-ups of these threads alone: those of others say nothing, and fill the rings.
     ///
     /// # Errors
-    /// The kernel refuses the filter.
-    pub fn only_faults_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
-        let filter = thread_ids.iter().map(|id| format!("common_pid == {id}")).collect::<Vec<_>>().join(" || ");
-        let mut faults = self.events.iter().filter_map(|event| event.strip_prefix("exceptions:"));
-        faults.try_for_each(|name| self.folder.at.write(format!("events/exceptions/{name}/filter"), &filter))
+    /// The kernel refuses a filter.
+    pub fn only_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
+        for event in &self.events {
+            let field = match event.as_str() {
+                "sched:sched_waking" => "pid",
+                _ if event.starts_with("exceptions:") => "common_pid",
+                _ => continue,
+            };
+            let terms: Vec<String> = thread_ids.iter().map(|id| format!("{field} == {id}")).collect();
+            self.folder.at.write(format!("events/{}/filter", event.replace(':', "/")), &terms.join(" || "))?;
+        }
+        Ok(())
     }
 
     /// Turns the trace on or off. What was traced stays in the rings.
