@@ -149,7 +149,7 @@ mod rights {
     fn page_faults_of_one_thread_alone_are_traced() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
-        instance.only_faults_of(&[sys::sched::thread_id()]).unwrap();
+        instance.only_of(&[sys::sched::thread_id()]).unwrap();
         let touch = || {
             sys::sched::set_affinity(&[0]).unwrap();
             // Larger than what the allocator keeps, so that every page is a new one.
