@@ -28,10 +28,10 @@ impl<'a> Group<'a> {
 /// One group for each set of loads in `record`, in the order in which they ran.
 ///
 /// Series without a period have no deadlines and are left out. Of two periods equally near, the longer is taken: it
-/// lets the CPUs sleep as deeply as the use may.
+/// lets the CPUs sleep as deeply as the use may. What the kernel's timerlat tracer told is no use's.
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for series in record.series.iter().filter(|series| series.period_ns > 0) {
+    for series in record.of_the_probe().filter(|series| series.period_ns > 0) {
         let phase = record.phase(&series.phase);
         let loads = loads_of(record, series);
         let found = groups.iter().position(|group| group.loads == loads);
@@ -51,7 +51,8 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        group.faster = record.series.iter().filter(|series| counts_against(record, group, series, period_ns)).collect();
+        group.faster =
+            record.of_the_probe().filter(|series| counts_against(record, group, series, period_ns)).collect();
     }
     groups
 }
@@ -84,6 +85,8 @@ fn nearer(a: u64, b: u64, target: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use record::{TIMERLAT_IRQ, TIMERLAT_THREAD};
+
     use super::*;
 
     /// Name, loads, and CPU and period of each series.
@@ -136,6 +139,16 @@ mod tests {
         assert_eq!(faster(10_000_000), [2, 0]);
         assert_eq!(faster(125_000), [0, 0]);
         assert_eq!(groups(&record, 10_000_000)[0].considered().count(), 3);
+    }
+
+    #[test]
+    fn threads_of_the_kernels_own_are_no_use_s() {
+        let mut record = record(&[("rest", &[], &[(0, 1_000_000), (0, 1_000_000), (0, 100_000), (0, 100_000)])]);
+        for (series, role) in record.series[1..].iter_mut().zip([TIMERLAT_IRQ, TIMERLAT_THREAD, TIMERLAT_THREAD]) {
+            series.role = role.to_owned();
+        }
+        assert_eq!(found(&record, 100_000), [(1, 1_000_000, vec!["rest"])]);
+        assert_eq!(groups(&record, 1_000_000)[0].considered().count(), 1);
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! Time lines for a viewer: Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
 //!
-//! Each CPU is a process with two tracks: the lateness of each spike, and below it what had the CPU. Times are us since
-//! the run began, so one spike can be looked at beside those of other CPUs.
+//! Each CPU is a process with two tracks: the lateness of each spike, and below it what had the CPU; with two more for
+//! the kernel's timerlat tracer. Times are us since the run began, so one spike can be looked at beside those of other
+//! CPUs.
 
-use record::{Cause, Record, Series, Spike, Stretch};
+use record::{Cause, Record, Series, Spike, Stretch, TIMERLAT_IRQ};
 use serde_json::{Map, Value, json};
 
 /// Process of the run itself; that of CPU n is n + 2, and that of threads without a CPU of their own 1.
 const RUN: u32 = 0;
 const UNPINNED: u32 = 1;
-/// Tracks of a process.
+/// Tracks of a process: two of the probe, two of timerlat's thread.
 const LATENESS: u32 = 1;
-const HAD_THE_CPU: u32 = 2;
+const TIMERLAT_LATENESS: u32 = 3;
+/// Behind the lateness, what had the CPU.
+const HAD_THE_CPU: u32 = 1;
 
 /// The phases, spikes and time lines of a record as a trace.
 #[must_use]
@@ -21,15 +24,21 @@ pub fn perfetto(record: &Record) -> Value {
         let args = json!({"period_us": us(phase.period_ns), "loads": phase.asked_loads});
         complete(RUN, LATENESS, (signed(phase.start_ns), phase.duration_ns), &phase.name, "phase", &args)
     }));
-    let mut processes = Vec::new();
+    let mut tracks = Vec::new();
     let began_ns = began_ns(record);
-    for series in &record.series {
+    // The spikes of timerlat's interrupts are those of its threads.
+    for series in record.series.iter().filter(|series| series.role != TIMERLAT_IRQ) {
         let process = process(series);
-        if !processes.contains(&process) {
-            processes.push(process);
-            events.push(name("process_name", process, LATENESS, &series.place()));
-            events.push(name("thread_name", process, LATENESS, "lateness"));
-            events.push(name("thread_name", process, HAD_THE_CPU, "had the CPU"));
+        let (track, whose) = match series.is_timerlat() {
+            false => (LATENESS, ""),
+            true => (TIMERLAT_LATENESS, "timerlat: "),
+        };
+        if !tracks.contains(&(process, track)) {
+            tracks.push((process, track));
+            let place = series.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
+            events.push(name("process_name", process, LATENESS, &place));
+            events.push(name("thread_name", process, track, &format!("{whose}lateness")));
+            events.push(name("thread_name", process, track + HAD_THE_CPU, &format!("{whose}had the CPU")));
             events.push(json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": LATENESS,
                                "args": {"sort_index": process}}));
         }
@@ -37,10 +46,10 @@ pub fn perfetto(record: &Record) -> Value {
         let mut free_from_ns = i64::MIN;
         for spike in &series.spikes {
             let deadline_ns = series.first_deadline_ns.saturating_add_unsigned(spike.at_ns).saturating_sub(began_ns);
-            events.push(lateness(process, deadline_ns, spike, series));
+            events.push(lateness((process, track), deadline_ns, spike, series));
             events.extend(spike.timeline.iter().filter_map(|stretch| {
                 let (start_ns, ns) = after(free_from_ns, deadline_ns.saturating_add(stretch.start_ns), stretch.ns)?;
-                Some(had_the_cpu(process, (start_ns, ns), stretch))
+                Some(had_the_cpu((process, track + HAD_THE_CPU), (start_ns, ns), stretch))
             }));
             free_from_ns = free_from_ns.max(deadline_ns.saturating_add(spike.lateness_ns));
         }
@@ -58,7 +67,7 @@ fn began_ns(record: &Record) -> i64 {
         .phases
         .iter()
         .find_map(|phase| {
-            let of_phase = record.series.iter().filter(|series| series.phase == phase.name);
+            let of_phase = record.of_the_probe().filter(|series| series.phase == phase.name);
             Some(of_phase.map(|series| series.first_deadline_ns).min()?.saturating_sub_unsigned(phase.start_ns))
         })
         .unwrap_or(0)
@@ -75,7 +84,7 @@ fn after(free_from_ns: i64, start_ns: i64, ns: u64) -> Option<(i64, u64)> {
     (start_ns < end_ns).then_some((start_ns, end_ns.abs_diff(start_ns)))
 }
 
-fn lateness(process: u32, deadline_ns: i64, spike: &Spike, series: &Series) -> Value {
+fn lateness((process, track): (u32, u32), deadline_ns: i64, spike: &Spike, series: &Series) -> Value {
     let late_us = spike.lateness_ns as f64 / 1000.0;
     let title = match spike.culprits.first() {
         Some(main) => format!("{late_us:.1} us late: {}", main.cause.title()),
@@ -87,25 +96,28 @@ fn lateness(process: u32, deadline_ns: i64, spike: &Spike, series: &Series) -> V
         .enumerate()
         .map(|(place, culprit)| (format!("{}. {}", place + 1, culprit.cause.in_full()), json!(us(culprit.ns))))
         .collect();
-    let args = json!({
+    let mut args = json!({
         "phase": series.phase,
         "thread": series.role,
         "lateness_us": late_us,
         "culprits_us": shares,
         "evidence": spike.evidence,
     });
+    if let Some(split) = spike.split {
+        args["timerlat_us"] = json!({"irq": us(split.irq_ns), "thread": us(split.thread_ns)});
+    }
     let dur_ns = spike.lateness_ns.max(0) as u64;
-    complete(process, LATENESS, (deadline_ns, dur_ns), &title, "lateness", &args)
+    complete(process, track, (deadline_ns, dur_ns), &title, "lateness", &args)
 }
 
-fn had_the_cpu(process: u32, when: (i64, u64), stretch: &Stretch) -> Value {
+fn had_the_cpu((process, track): (u32, u32), when: (i64, u64), stretch: &Stretch) -> Value {
     let Cause { kind, number, priority, detail, .. } = &stretch.cause;
     let mut args = Map::from_iter([("kind".to_owned(), json!(kind))]);
     args.extend(number.map(|number| ("number".to_owned(), json!(number))));
     args.extend(priority.map(|priority| ("priority".to_owned(), json!(record::priority_in_words(priority)))));
     args.extend((!detail.is_empty()).then(|| ("detail".to_owned(), json!(detail))));
     let category = if stretch.start_ns < 0 { "before" } else { "culprit" };
-    complete(process, HAD_THE_CPU, when, &stretch.cause.title(), category, &Value::Object(args))
+    complete(process, track, when, &stretch.cause.title(), category, &Value::Object(args))
 }
 
 /// A complete event: begin and length in us, with the ns behind the point.
@@ -146,6 +158,7 @@ mod tests {
                 stretch(0, 12_345),
                 stretch(12_345, lateness_ns as u64 - 12_345),
             ],
+            ..Spike::default()
         }
     }
 
@@ -207,7 +220,7 @@ mod tests {
     fn time_lines_add_up_and_never_overlap() {
         let trace = perfetto(&record());
         let late = complete_events(&trace, 2, LATENESS);
-        let stretches = complete_events(&trace, 2, HAD_THE_CPU);
+        let stretches = complete_events(&trace, 2, LATENESS + HAD_THE_CPU);
         for (ts, dur, _) in &late {
             let within = stretches.iter().filter(|stretch| stretch.0 >= *ts && stretch.0 < ts + dur);
             let sum: f64 = within.map(|stretch| stretch.1).sum();
@@ -217,6 +230,21 @@ mod tests {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6, "{pair:?}");
         }
         assert!((stretches[3].1 - 69.999).abs() < 1e-6, "cut where the spike before it ended: {:?}", stretches[3]);
+    }
+
+    #[test]
+    fn timerlat_has_tracks_of_its_own() {
+        let mut record = record();
+        let mut kernel = record.series[1].clone();
+        kernel.role = record::TIMERLAT_THREAD.to_owned();
+        kernel.spikes[0].split = Some(record::Split { irq_ns: 2_500, thread_ns: 180_001 });
+        record.series.push(kernel);
+        let trace = perfetto(&record);
+        assert_eq!(complete_events(&trace, 2, LATENESS).len(), 2);
+        assert_eq!(complete_events(&trace, 2, LATENESS), complete_events(&trace, 2, TIMERLAT_LATENESS));
+        let events = trace["traceEvents"].as_array().expect("a list");
+        let split = events.iter().find_map(|event| event["args"]["timerlat_us"].as_object()).expect("one");
+        assert_eq!((&split["irq"], &split["thread"]), (&json!(2.5), &json!(180.001)));
     }
 
     #[test]
@@ -233,7 +261,9 @@ mod tests {
             let trace = perfetto(&record);
             for pid in [UNPINNED, u32::MAX] {
                 assert!(
-                    complete_events(&trace, pid, HAD_THE_CPU).iter().all(|(ts, dur, _)| ts.is_finite() && *dur > 0.0)
+                    complete_events(&trace, pid, LATENESS + HAD_THE_CPU)
+                        .iter()
+                        .all(|(ts, dur, _)| ts.is_finite() && *dur > 0.0)
                 );
             }
         }

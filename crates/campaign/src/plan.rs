@@ -36,6 +36,8 @@ pub struct Plan {
     pub hold_cpu_awake: bool,
     /// How to look for the culprits of spikes.
     pub blame: blame::Asked,
+    /// Whether to run the kernel's timerlat tracer beside the probe.
+    pub timerlat: bool,
     /// When to end early and keep the trace.
     pub stop_on: Option<StopOn>,
     /// The parts of the run in their order; at least one.
@@ -137,6 +139,7 @@ impl Plan {
             offset_ns: self.offset_ns,
             threshold_ns: self.phases.first().map_or(0, |phase| self.threshold_at(phase.period_ns)),
             hold_cpu_awake: self.hold_cpu_awake,
+            timerlat: self.timerlat,
             profiles: self.profiles.clone(),
             extra: record::Extra::new(),
         }
@@ -175,6 +178,7 @@ mod tests {
             threshold_ns: None,
             hold_cpu_awake: false,
             blame: blame::Asked::Auto,
+            timerlat: false,
             stop_on: None,
             phases,
             profiles: Vec::new(),

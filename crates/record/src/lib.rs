@@ -8,6 +8,7 @@
 //! | [`layout`] | which histogram bucket a value falls into; shared with the measuring thread |
 //! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
 //! | [`maxima`] | largest values over time, in bounded memory |
+//! | [`mod@worst`] | the worst spikes, in bounded memory |
 //! | [`model`] | the document itself |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`file`] | reading it, writing it atomically |
@@ -22,11 +23,13 @@ pub mod layout;
 pub mod maxima;
 pub mod model;
 pub mod shell;
+pub mod worst;
 
 pub use blame::*;
 pub use histogram::{Correction, Histogram};
 pub use maxima::Maxima;
 pub use model::*;
+pub use worst::Worst;
 
 /// Name and version of the document's form.
 pub const SCHEMA: &str = "punctual.run/1";

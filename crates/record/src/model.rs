@@ -103,6 +103,9 @@ pub struct Scenario {
     pub threshold_ns: i64,
     /// Whether the measured CPUs are held out of their idle states.
     pub hold_cpu_awake: bool,
+    /// Whether the kernel's timerlat tracer ran beside the probe.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timerlat: bool,
     /// Profiles whose limits decide the verdict.
     #[serde(default)]
     pub profiles: Vec<String>,
@@ -170,7 +173,7 @@ pub struct LoadProof {
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`.
+    /// What the thread is: `timer`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +228,12 @@ pub struct Series {
 /// How many spikes a series keeps.
 pub const SPIKES_KEPT: usize = 1000;
 
+/// Role of a series of the kernel's timerlat tracer: how late its timer's interrupt came. The spikes that it counts
+/// stand in the series of the thread.
+pub const TIMERLAT_IRQ: &str = "timerlat/irq";
+/// Role of a series of the kernel's timerlat tracer: how late its thread ran.
+pub const TIMERLAT_THREAD: &str = "timerlat/thread";
+
 /// What the kernel granted a measuring thread, read back after it was set.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Granted {
@@ -260,6 +269,18 @@ pub struct Spike {
     /// What had the CPU, in order of time, from a little before the deadline to the wake-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stretch>,
+    /// Where the kernel itself saw the time go; only in a series of its timerlat tracer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+}
+
+/// One cycle of the kernel's timerlat tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Split {
+    /// When the timer's interrupt ran, ns after the deadline.
+    pub irq_ns: u64,
+    /// When the thread ran, ns after the deadline.
+    pub thread_ns: u64,
 }
 
 /// The machine a run was made on. What could not be read is absent, never guessed.
@@ -467,13 +488,32 @@ impl Record {
     pub fn phase(&self, name: &str) -> Option<&Phase> {
         self.phases.iter().find(|phase| phase.name == name)
     }
+
+    /// The series of the probe, without those of the kernel's timerlat tracer.
+    pub fn of_the_probe(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| !series.is_timerlat())
+    }
+
+    /// Spikes that were counted, kept or not. A late interrupt of timerlat's and its thread are one.
+    #[must_use]
+    pub fn spikes_total(&self) -> u64 {
+        let told = self.series.iter().filter(|series| series.role != TIMERLAT_IRQ);
+        told.fold(0, |sum, series| series.spikes_total.saturating_add(sum))
+    }
 }
 
 impl Series {
-    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander.
+    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `CPU 1 timerlat/irq`.
     #[must_use]
     pub fn place(&self) -> String {
-        self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"))
+        let place = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
+        if self.is_timerlat() { format!("{place} {}", self.role) } else { place }
+    }
+
+    /// Whether the kernel's timerlat tracer told it: its threads are not the probe's.
+    #[must_use]
+    pub fn is_timerlat(&self) -> bool {
+        [TIMERLAT_IRQ, TIMERLAT_THREAD].contains(&self.role.as_str())
     }
 }
 

@@ -28,7 +28,7 @@ pub fn ranked(record: &Record) -> Vec<Ranked<'_>> {
 
 /// Spikes that the run counted, kept or not.
 pub(crate) fn total_spikes(record: &Record) -> u64 {
-    record.series.iter().fold(0, |sum, series| series.spikes_total.saturating_add(sum))
+    record.spikes_total()
 }
 
 /// Who made most of the spikes: `14 of the 16 spikes above 80 us: i915 interrupt thread`.

@@ -146,10 +146,10 @@ fn terminal_size() -> (u16, u16) {
     rustix::termios::tcgetwinsize(io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row))
 }
 
-/// The series of the phase under way.
+/// The probe's series of the phase under way.
 fn running<'a>(record: &'a Record, progress: &Progress) -> Vec<&'a Series> {
     let phase = record.phases.get(progress.phase_index).map(|phase| phase.name.as_str());
-    record.series.iter().filter(|series| Some(series.phase.as_str()) == phase).collect()
+    record.of_the_probe().filter(|series| Some(series.phase.as_str()) == phase).collect()
 }
 
 /// The time that is left, in words; nothing where only a number of samples ends the run.

@@ -1,34 +1,14 @@
 //! Turns what the measuring thread wrote into the series of a record. Runs on an ordinary thread.
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::BinaryHeap,
-    sync::atomic::Ordering::Relaxed,
-};
+use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, Granted, Histogram, Maxima, SPIKES_KEPT, Series, Spike};
+use record::{Correction, Granted, Histogram, Maxima, Series, Spike, Worst};
 
 use super::{
     End, Grant, Settings,
     shared::{Event, Shared},
 };
 use crate::guard;
-
-/// A spike, ordered by lateness and then by time.
-#[derive(Debug, PartialEq, Eq)]
-struct ByLateness(Spike);
-
-impl Ord for ByLateness {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.0.lateness_ns, self.0.at_ns).cmp(&(other.0.lateness_ns, other.0.at_ns))
-    }
-}
-
-impl PartialOrd for ByLateness {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 /// What has been read so far.
 #[derive(Debug)]
@@ -37,8 +17,7 @@ pub struct Reader {
     queue: rtrb::Consumer<Event>,
     period_ns: i64,
     threshold_ns: i64,
-    /// The worst spikes so far, the least of them on top.
-    worst: BinaryHeap<Reverse<ByLateness>>,
+    worst: Worst,
     /// Spikes since the last collection, in order of time, for others to explain.
     pub fresh: Vec<Spike>,
     correction: Correction,
@@ -54,7 +33,7 @@ impl Reader {
             queue,
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
-            worst: BinaryHeap::new(),
+            worst: Worst::default(),
             fresh: Vec::new(),
             correction: Correction::new(settings.period_ns),
             outside: Histogram::default(),
@@ -64,12 +43,7 @@ impl Reader {
 
     /// Takes in the events that wait. What was fresh is fresh no more.
     pub fn collect(&mut self, shared: &Shared) {
-        for spike in self.fresh.drain(..) {
-            self.worst.push(Reverse(ByLateness(spike)));
-            if self.worst.len() > SPIKES_KEPT {
-                self.worst.pop();
-            }
-        }
+        self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
         while let Ok(event) = self.queue.pop() {
             match event {
                 Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns - 1, max_ns),
@@ -119,19 +93,11 @@ impl Reader {
             raw,
             maxima: self.maxima.clone(),
             spikes_total: shared.spikes.load(Relaxed),
-            spikes: self.spikes(),
+            spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             notes: self.notes(settings, shared),
             extra: record::Extra::new(),
         }
-    }
-
-    fn spikes(&self) -> Vec<Spike> {
-        let mut spikes: Vec<_> = self.worst.iter().map(|Reverse(ByLateness(spike))| spike).chain(&self.fresh).collect();
-        spikes.sort_unstable_by_key(|spike| Reverse(spike.lateness_ns));
-        spikes.truncate(SPIKES_KEPT);
-        spikes.sort_unstable_by_key(|spike| spike.at_ns);
-        spikes.into_iter().cloned().collect()
     }
 
     fn notes(&self, settings: &Settings, shared: &Shared) -> Vec<String> {

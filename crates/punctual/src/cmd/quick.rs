@@ -34,6 +34,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
         threshold_ns: None,
         hold_cpu_awake: false,
         blame: options.blame.into(),
+        timerlat: false,
         stop_on: None,
         phases: phases(options.duration)?,
         profiles: Vec::new(),

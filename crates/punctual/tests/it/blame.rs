@@ -27,6 +27,7 @@ fn record() -> Record {
             Stretch { start_ns: -9_000, ns: lateness_ns + 3_000, cause: i915() },
             Stretch { start_ns: lateness_ns as i64 - 6_000, ns: 6_000, cause: Cause::new(CauseKind::WakeUp, "") },
         ],
+        ..Spike::default()
     };
     let account = Account {
         cause: i915(),

@@ -113,7 +113,7 @@ pub fn lines(record: &Record) -> Vec<Line<'_>> {
         let phase = phases.iter().position(|p| *p == series.phase).unwrap_or_default();
         let rank = ranks[phase];
         ranks[phase] += 1;
-        let role = if roles.len() > 1 { format!(", {}", series.role) } else { String::new() };
+        let role = if roles.len() > 1 && !series.is_timerlat() { format!(", {}", series.role) } else { String::new() };
         out.push(Line {
             series,
             index,

@@ -47,7 +47,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
 /// The chart of all spikes that the record kept, with the worst `worst` of them as a table.
 pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let threshold_ns = record.scenario.threshold_ns;
-    let total = lines.iter().fold(0u64, |sum, l| sum.saturating_add(l.series.spikes_total));
+    let total = record.spikes_total();
     let kept: usize = lines.iter().map(|l| l.series.spikes.len()).sum();
     let x = run_axis(record, lines);
     let values = lines.iter().flat_map(|l| l.series.spikes.iter().map(|s| s.lateness_ns)).chain([threshold_ns]);

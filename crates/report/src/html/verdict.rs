@@ -124,17 +124,17 @@ pub fn ending(state: State) -> &'static str {
 
 /// The figures that stand out.
 pub fn keys(record: &Record) -> Vec<Key> {
-    let series = &record.series;
-    let sum = |of: fn(&record::Series) -> u64| series.iter().fold(0u64, |sum, s| sum.saturating_add(of(s)));
+    let series = || record.of_the_probe();
+    let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
     let mut keys = Vec::new();
-    if let Some((worst, max_ns)) = series.iter().filter_map(|s| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
+    if let Some((worst, max_ns)) = series().filter_map(|s| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let mut detail = format!("{}, {}", worst.place(), worst.phase);
         if let Some(at_ns) = worst.max_at_ns {
             let _ = write!(detail, ", at {:.1} s", at_ns as f64 / 1e9);
         }
         keys.push(Key { label: "largest lateness", value: format_ns(max_ns), detail });
     }
-    let p99_9 = series.iter().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
+    let p99_9 = series().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
     if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
         let detail = format!("99.9 % are no later on {}, {}", worst.place(), worst.phase);
         keys.push(Key { label: "p99.9 of the worst series", value: format_ns(value_ns), detail });
@@ -143,7 +143,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let detail = format!("of {}", text::grouped(samples.saturating_add(missed)));
     keys.push(Key { label: "missed deadlines", value: text::grouped(missed), detail });
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
-    let detail = format!("{} in {} series", text::counted(samples, "wake-up"), series.len());
+    let detail = format!("{} in {} series", text::counted(samples, "wake-up"), series().count());
     keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
     keys
 }

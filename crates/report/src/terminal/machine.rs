@@ -129,7 +129,7 @@ fn hypervisor(name: &str) -> String {
 /// What the kernel allowed the measuring threads, all of them taken together.
 fn rights(record: &Record) -> String {
     let asked = &record.scenario.policy;
-    let granted = || record.series.iter().map(|series| &series.granted);
+    let granted = || record.of_the_probe().map(|series| &series.granted);
     let policy = match granted().find(|granted| granted.policy != *asked) {
         None if record.series.is_empty() => return String::new(),
         None => format!("{asked} granted"),

@@ -248,5 +248,5 @@ fn of<'a>(record: &'a Record, phase: &Phase) -> Vec<&'a Series> {
 }
 
 fn name(series: &Series) -> String {
-    series.cpu.map_or_else(|| series.place(), |cpu| cpu.to_string())
+    series.cpu.map_or_else(|| series.place(), |_| series.place().replacen("CPU ", "", 1))
 }

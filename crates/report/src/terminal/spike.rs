@@ -21,6 +21,15 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
     page.heading(&format!("Spike {number} of {of}: {late} late on {place}, {}", series.phase));
     page.text(Ink::Quiet, &format!("The deadline was {} after the first of its series.", unsigned(spike.at_ns)));
+    if let Some(split) = spike.split {
+        let (irq, thread) = (unsigned(split.irq_ns), unsigned(split.thread_ns));
+        page.text(
+            Ink::Quiet,
+            &format!(
+                "By the kernel's own account the timer's interrupt ran {irq} after it, the thread {thread} after it."
+            ),
+        );
+    }
     page.gap();
     let parts = parts(spike);
     if parts.is_empty() {

@@ -102,6 +102,7 @@ fn large() -> Record {
                 .collect(),
             culprits: vec![record::Culprit { cause: cause(at), ns: 10_000 }],
             evidence: Evidence::Trace,
+            ..Spike::default()
         };
         series.spikes = (0..1000).map(|at| spike(at * 8 + u64::from(n))).collect();
         series.spikes_total = 1_000_000;

@@ -1,0 +1,69 @@
+//! The worst spikes of a series, in bounded memory.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
+
+use crate::{SPIKES_KEPT, Spike};
+
+/// The worst spikes so far, at most [`SPIKES_KEPT`].
+#[derive(Debug, Clone, Default)]
+pub struct Worst(BinaryHeap<Reverse<ByLateness>>);
+
+/// A spike, ordered by lateness and then by time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ByLateness(Spike);
+
+impl Worst {
+    /// Takes in a spike; where there are too many, the least late goes.
+    pub fn take_in(&mut self, spike: Spike) {
+        self.0.push(Reverse(ByLateness(spike)));
+        if self.0.len() > SPIKES_KEPT {
+            self.0.pop();
+        }
+    }
+
+    /// The worst of these and of the `fresh` ones, which are not taken in yet, in order of time.
+    #[must_use]
+    pub fn with(&self, fresh: &[Spike]) -> Vec<Spike> {
+        let mut spikes: Vec<&Spike> = self.0.iter().map(|Reverse(ByLateness(spike))| spike).chain(fresh).collect();
+        spikes.sort_unstable_by_key(|spike| Reverse(spike.lateness_ns));
+        spikes.truncate(SPIKES_KEPT);
+        spikes.sort_unstable_by_key(|spike| spike.at_ns);
+        spikes.into_iter().cloned().collect()
+    }
+}
+
+impl Ord for ByLateness {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.0.lateness_ns, self.0.at_ns).cmp(&(other.0.lateness_ns, other.0.at_ns))
+    }
+}
+
+impl PartialOrd for ByLateness {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spike(at_ns: u64, lateness_ns: i64) -> Spike {
+        Spike { at_ns, lateness_ns, ..Spike::default() }
+    }
+
+    #[test]
+    fn the_worst_stay_in_order_of_time() {
+        let mut worst = Worst::default();
+        let many = SPIKES_KEPT as u64 + 500;
+        (0..many).for_each(|at_ns| worst.take_in(spike(at_ns, (at_ns * 7919 % many) as i64)));
+        let kept = worst.with(&[spike(many, 1_000_000), spike(many + 1, -1)]);
+        assert_eq!(kept.len(), SPIKES_KEPT);
+        assert!(kept.is_sorted_by_key(|spike| spike.at_ns));
+        assert_eq!(kept.last().map(|spike| spike.at_ns), Some(many), "the fresh one that is worse than the others");
+        assert_eq!(kept.iter().map(|spike| spike.lateness_ns).min(), Some(501));
+    }
+}
