@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lab::{
     Time,
-    debian::{self, Flavour},
+    debian::{self, Flavour, Package},
 };
 
 use crate::{
@@ -33,6 +33,8 @@ pub struct Boot {
     pub hold: bool,
     /// Programs of this machine to take along, with the packages that have them.
     pub programs: &'static [(&'static str, &'static str)],
+    /// Programs of a newer Debian, with the packages that have them.
+    pub fetched: &'static [(&'static str, Package)],
     /// How long it may take by the host's clock; a machine under load is slow.
     pub timeout: Duration,
     /// What is tested.
@@ -50,6 +52,7 @@ const PLAIN: Boot = Boot {
     modules: &[],
     hold: false,
     programs: &[],
+    fetched: &[],
     timeout: Duration::from_secs(240),
     tests: &[],
 };
@@ -72,6 +75,8 @@ pub const ALL: &[Boot] = &[
             culprits::an_interrupt_handler,
             culprits::an_interrupt_thread,
             culprits::a_stop_signal,
+            culprits::faults::of_an_unlocked_probe,
+            culprits::storms::of_interrupts,
         ],
         ..PLAIN
     },
@@ -119,6 +124,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![kernel::is_ordinary, timer::is_granted],
         ..PLAIN
     },
+    Boot { name: "softirqs", kernel: debian::ORDINARY_6_12, tests: tests![culprits::storms::of_softirqs], ..PLAIN },
 ];
 
 #[cfg(test)]

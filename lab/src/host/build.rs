@@ -90,6 +90,9 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, programs: &Path) -> R
     for (program, package) in boot.programs {
         initramfs.host_program(program, package)?;
     }
+    for (program, package) in boot.fetched {
+        initramfs.unpacked_program(program, &package.fetch(&mut say)?)?;
+    }
     if boot.hold {
         initramfs.module("hold", hold(kernel)?);
     }
