@@ -150,6 +150,8 @@ mod rights {
         let _one = ONE.lock();
         let mut instance = create(&settings());
         instance.only_of(&[sys::sched::thread_id()]).unwrap();
+        // Those of others may have come before.
+        drain_cpu_0(&mut instance);
         let touch = || {
             sys::sched::set_affinity(&[0]).unwrap();
             // Larger than what the allocator keeps, so that every page is a new one.
@@ -161,7 +163,7 @@ mod rights {
         sys::sched::set_affinity(&before).unwrap();
         let events = drain_cpu_0(&mut instance);
         let faults = events.iter().filter(|event| matches!(event.what, What::PageFault { .. }));
-        let (own, others): (Vec<_>, Vec<_>) = faults.partition(|event| event.pid == own);
+        let (own, others): (Vec<&Event>, Vec<&Event>) = faults.partition(|event| event.pid == own);
         assert_eq!((own.is_empty(), others.len()), (false, 0));
     }
 
