@@ -10,6 +10,7 @@
 //! | [`ledger`] | the causes of all spikes, the heaviest first |
 //! | [`mod@remedy`] | what to do about a cause |
 //! | [`mod@perfetto`] | time lines for a viewer |
+//! | [`timerlat`] | the kernel's own measurement, beside ours |
 //! | [`trace`] | the kernel's trace as such events |
 
 pub mod counters;
@@ -19,6 +20,7 @@ mod idle;
 pub mod ledger;
 pub mod perfetto;
 pub mod remedy;
+pub mod timerlat;
 pub mod trace;
 pub mod watch;
 
@@ -28,5 +30,6 @@ pub use explain::{Explanation, Waiter, Wake, explain};
 pub use ledger::{Entry, Ledger};
 pub use perfetto::perfetto;
 pub use remedy::{RemedyFacts, remedy};
+pub use timerlat::{Timerlat, TimerlatError};
 pub use trace::{DatError, Instance, Settings, TraceError, Tracefs};
 pub use watch::{Asked, Watch};

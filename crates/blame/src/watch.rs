@@ -36,6 +36,8 @@ const OTHERS_KIB: u32 = 512;
 const EVENTS_KEPT: usize = 200_000;
 /// Spikes explained at a time, the worst first; at the usual 25 times a second it bounds what looking may cost.
 const EXPLAINED_AT_A_TIME: usize = 400;
+/// Events that only a spike yet to be told may need are kept for so long, where other threads of the CPU have spikes, ns.
+const KEPT_NS: u64 = 500_000_000;
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
 const CONTEXT_NS: u64 = 500_000;
 /// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
@@ -60,6 +62,7 @@ pub struct Watch {
 #[derive(Debug)]
 enum Source {
     Off,
+    /// By thread.
     Counters(BTreeMap<u32, Counters>),
     Trace(Box<Instance>, BTreeMap<u32, Window>),
 }
@@ -70,6 +73,8 @@ struct Window {
     events: Vec<Event>,
     /// Where events are missing, oldest first.
     gaps: Vec<Gap>,
+    /// Since when each measuring thread of the CPU may need events, ns.
+    needed: BTreeMap<u32, u64>,
     /// Events that were lost where a spike needed them.
     lost_events: u64,
 }
@@ -128,16 +133,24 @@ impl Watch {
         }
     }
 
-    /// To be called some twenty times a second, spike or not: counters must be read before a spike to tell its cause.
-    pub fn tick(&mut self, waiters: impl Iterator<Item = Waiter>, now_ns: u64) {
-        let Source::Counters(counters) = &mut self.source else { return };
-        for waiter in waiters {
-            let begin = || Counters::start(&self.root, waiter.cpu, waiter.pid);
-            let watched = counters.entry(waiter.cpu).or_insert_with(begin);
-            if watched.thread_id() != waiter.pid {
-                *watched = begin();
+    /// To be called some twenty times a second, spike or not, with all threads that measure now: counters must be read
+    /// before a spike to tell its cause, and events kept that a thread's next spike may need.
+    pub fn tick(&mut self, waiters: &[Waiter], now_ns: u64) {
+        let measures = |pid: u32| waiters.iter().any(|waiter| waiter.pid == pid);
+        match &mut self.source {
+            Source::Off => {}
+            Source::Counters(counters) => {
+                counters.retain(|&pid, _| measures(pid));
+                for &Waiter { pid, cpu, .. } in waiters {
+                    counters.entry(pid).or_insert_with(|| Counters::start(&self.root, cpu, pid)).read(now_ns);
+                }
             }
-            watched.read(now_ns);
+            Source::Trace(_, windows) => {
+                windows.values_mut().for_each(|window| window.needed.retain(|&pid, _| measures(pid)));
+                for &Waiter { pid, cpu, .. } in waiters {
+                    windows.entry(cpu).or_default().needed.entry(pid).or_insert(0);
+                }
+            }
         }
     }
 
@@ -166,14 +179,14 @@ impl Watch {
             (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
             last_woke_ns = wake.woke_ns;
         }
-        self.forget(waiter.cpu, last_woke_ns.saturating_sub(CONTEXT_NS));
+        self.forget(waiter, last_woke_ns.saturating_sub(CONTEXT_NS));
     }
 
     fn explain(&mut self, waiter: &Waiter, wake: Wake) -> Explanation {
         match &self.source {
             Source::Off => Explanation::default(),
             Source::Counters(counters) => counters
-                .get(&waiter.cpu)
+                .get(&waiter.pid)
                 .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
             Source::Trace(..) => {
                 let explanation = self.explain_from_trace(waiter, wake, false);
@@ -227,15 +240,11 @@ impl Watch {
         window.bound();
     }
 
-    /// Lets go of events that no later spike needs.
-    fn forget(&mut self, cpu: u32, before_ns: u64) {
-        let Source::Trace(_, windows) = &mut self.source else { return };
-        let window = windows.entry(cpu).or_default();
-        let needed = first_needed(&window.events, before_ns);
-        window.events.drain(..needed);
-        window.events.shrink_to(1 << 16);
-        let last = window.gaps.len().saturating_sub(1);
-        window.gaps.drain(..last);
+    /// Lets go of events that no later spike needs, now that this thread needs none from before.
+    fn forget(&mut self, waiter: &Waiter, before_ns: u64) {
+        if let Source::Trace(_, windows) = &mut self.source {
+            windows.entry(waiter.cpu).or_default().forget(waiter.pid, before_ns);
+        }
     }
 
     /// A handle that freezes the trace when `0` is written to it; `None` without a trace.
@@ -316,6 +325,22 @@ impl Window {
         let to_ns = self.events[over].at_ns;
         self.events.drain(..over);
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
+    }
+
+    /// Lets go of events that no thread needs, now that this one needs none from before.
+    fn forget(&mut self, pid: u32, before_ns: u64) {
+        self.needed.insert(pid, before_ns);
+        let oldest_ns = self.needed.values().copied().min().unwrap_or(before_ns);
+        let kept_ns = self.events.last().map_or(0, |event| event.at_ns.saturating_sub(KEPT_NS)).min(before_ns);
+        let first = first_needed(&self.events, oldest_ns.max(kept_ns));
+        self.events.drain(..first);
+        self.events.shrink_to(1 << 16);
+        let last = self.gaps.len().saturating_sub(1);
+        self.gaps.drain(..last);
+        if kept_ns > oldest_ns {
+            let to_ns = self.events.first().map_or(kept_ns, |event| event.at_ns);
+            self.gaps.insert(0, Gap { from_ns: 0, to_ns, lost: 0 });
+        }
     }
 
     /// Since when no event is missing before `until_ns`, ns.
@@ -404,5 +429,22 @@ mod tests {
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
         assert_eq!(around(&events, 2, wake).len(), 5, "the thread's own switches are needed");
         assert!(around(&[], 9, wake).is_empty());
+    }
+
+    #[test]
+    fn events_stay_until_no_thread_of_the_cpu_needs_them() {
+        const MS: u64 = 1_000_000;
+        let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
+        window.needed.extend([(7, 600 * MS), (8, 600 * MS)]);
+        window.forget(7, 900 * MS);
+        assert_eq!(window.events[0].at_ns, 599 * MS, "thread 8 may tell a spike that began then");
+        window.forget(8, 950 * MS);
+        assert_eq!((window.events[0].at_ns, window.complete_since_ns(u64::MAX)), (899 * MS, 0));
+
+        window.events = (1000..2000).map(|ms| switch(ms * MS)).collect();
+        window.forget(7, 1990 * MS);
+        let kept_since = window.events[0].at_ns;
+        assert!((1498 * MS..=1500 * MS).contains(&kept_since), "thread 8 has told nothing for long: {kept_since}");
+        assert_eq!(window.complete_since_ns(u64::MAX), kept_since, "what it needs from before is missing, and told so");
     }
 }

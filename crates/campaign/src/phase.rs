@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use blame::{Waiter, Watch};
+use blame::{Timerlat, Waiter, Watch};
 use loads::Running;
 use machine::CpuList;
 use probes::{
     guard::Heartbeat,
     timer::{End, Settings, StopOn, Timer, TimerError},
 };
-use record::Phase;
+use record::{Phase, Series};
 use sys::{
     clock::Clock,
     sched::{self, Policy},
@@ -26,9 +26,11 @@ const TICK: Duration = Duration::from_millis(40);
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A phase under way.
-pub struct PhaseRun {
+pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
     pub began: Instant,
+    /// The kernel's own measurement beside ours.
+    timerlat: Option<&'a mut Timerlat>,
     loads: Option<Running>,
 }
 
@@ -41,9 +43,15 @@ pub enum Ended {
     ByStopOn,
 }
 
-impl PhaseRun {
+impl<'a> PhaseRun<'a> {
     /// Starts the loads, makes the threads, and lets them wait for the start.
-    pub fn prepare(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Result<Self, RunError> {
+    pub fn prepare(
+        plan: &Plan,
+        phase: &PhasePlan,
+        cpus: &CpuList,
+        stop_on: Option<&StopOn>,
+        timerlat: Option<&'a mut Timerlat>,
+    ) -> Result<Self, RunError> {
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = match &phase.loads[..] {
             [] => None,
@@ -54,7 +62,22 @@ impl PhaseRun {
             .into_iter()
             .map(|cpu| Timer::prepare(&settings(plan, phase, cpu, stop_on), heartbeat.clone()))
             .collect::<Result<_, _>>()?;
-        Ok(Self { timers, began: Instant::now(), loads })
+        Ok(Self { timers, began: Instant::now(), timerlat, loads })
+    }
+
+    /// The threads that measure, ours and the kernel's, as the kernel numbers them.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        let ours = self.timers.iter().map(|timer| timer.grant().thread_id);
+        ours.chain(self.timerlat.iter().flat_map(|timerlat| timerlat.waiters()).map(|waiter| waiter.pid)).collect()
+    }
+
+    /// What the kernel's own measurement has seen so far.
+    pub fn timerlat_series(&self, plan: &Plan, phase: &PhasePlan) -> Vec<Series> {
+        let Some(timerlat) = &self.timerlat else { return Vec::new() };
+        let ahead_ns = ahead_ns(plan.clock);
+        let mut all = timerlat.series(&phase.name);
+        all.iter_mut().for_each(|series| series.first_deadline_ns = series.first_deadline_ns.saturating_add(ahead_ns));
+        all
     }
 
     /// Measures until the phase is over, and has its spikes explained. `tick` is called some twenty times a second.
@@ -74,6 +97,9 @@ impl PhaseRun {
         // is missing it does what it can. Loads are there already, and keep their own niceness.
         let niceness = sched::set_niceness(-20);
         self.began = Instant::now();
+        if let Some(timerlat) = &mut self.timerlat {
+            timerlat.begin(plan.threshold_at(phase.period_ns));
+        }
         for (index, timer) in self.timers.iter_mut().enumerate() {
             timer.start(first_ns + (index as u64 * plan.offset_ns) as i64, end_ns);
         }
@@ -106,13 +132,21 @@ impl PhaseRun {
 
     /// Takes in what the threads told, and has fresh spikes explained.
     fn look(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
-        watch.tick(self.timers.iter().filter_map(waiter), Clock::Monotonic.now_ns() as u64);
-        let clock_ahead_ns = plan.clock.now_ns() - Clock::Monotonic.now_ns();
+        let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.waiters());
+        let waiters: Vec<Waiter> = self.timers.iter().filter_map(waiter).chain(kernels).collect();
+        watch.tick(&waiters, Clock::Monotonic.now_ns() as u64);
+        let ahead_ns = ahead_ns(plan.clock);
         for timer in &mut self.timers {
             timer.collect();
             if let Some(waiter) = waiter(timer) {
-                let first_ns = (timer.first_deadline_ns() - clock_ahead_ns).max(0) as u64;
+                let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
                 watch.look(&waiter, &phase.name, first_ns, timer.fresh_spikes());
+            }
+        }
+        if let Some(timerlat) = &mut self.timerlat {
+            timerlat.collect();
+            for (waiter, first_ns, spikes) in timerlat.fresh_spikes() {
+                watch.look(&waiter, &phase.name, first_ns, spikes);
             }
         }
     }
@@ -124,6 +158,19 @@ impl PhaseRun {
             told.loads = loads.stop();
         }
     }
+}
+
+/// How far a clock is ahead of CLOCK_MONOTONIC now, ns.
+fn ahead_ns(clock: Clock) -> i64 {
+    if clock == Clock::Monotonic {
+        return 0;
+    }
+    let look = |_| {
+        let (before_ns, there_ns, after_ns) = (Clock::Monotonic.now_ns(), clock.now_ns(), Clock::Monotonic.now_ns());
+        (after_ns - before_ns, there_ns - before_ns)
+    };
+    // Something may come between the clocks: the quickest look counts.
+    (0..5).map(look).min().map_or(0, |(_, ahead_ns)| ahead_ns)
 }
 
 /// One thread a CPU; a single one that wanders for a deadline policy without CPUs, since the kernel pins none of those.

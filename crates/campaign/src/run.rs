@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use blame::{DatError, RemedyFacts, TraceError, Watch};
+use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
-use record::{BlameMode, Record, SCHEMA, State, Tool, Validity, file::FileError};
+use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
 use sys::{memory, sched, signal};
 
 use crate::{
@@ -50,6 +50,9 @@ pub enum RunError {
     /// The kernel's trace was asked for, and is not to be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The kernel's timerlat tracer was asked for, and is not to be had.
+    #[error(transparent)]
+    Timerlat(#[from] TimerlatError),
     /// The trace could not be kept.
     #[error("{0}; choose another place with --stop-trace FILE")]
     KeepTrace(#[from] DatError),
@@ -79,6 +82,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     }
     let mut record = begin(plan, root);
     let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
+    let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
     let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
     let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
     make_room(root, &cpus);
@@ -90,8 +94,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let run_began = Instant::now();
     let mut planned_before_ns = 0;
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, stop_on.as_ref())?;
-        blame.begin(&phase_run.timers.iter().map(|timer| timer.grant().thread_id).collect::<Vec<_>>());
+        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, stop_on.as_ref(), timerlat.as_mut())?;
+        blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
@@ -106,6 +110,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
                 series.granted.cpu_awake.clone_from(&how_awake);
                 record.series.push(series);
             }
+            record.series.extend(phase_run.timerlat_series(plan, phase));
             record.phases[index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
             record.written_at = now();
         };
@@ -143,6 +148,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             break;
         }
     }
+    drop(timerlat);
     blame.mend(&mut record);
     if state == State::Complete && matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep) {
         let cost =
@@ -195,6 +201,19 @@ fn freezer(stop_on: &StopOn, blame: &Watch) -> Result<timer::StopOn, RunError> {
     let none = || RunError::NothingToStop(blame.why_not().to_owned());
     let freeze = Arc::new(blame.switch().ok_or_else(none)?);
     Ok(timer::StopOn { lateness_ns: stop_on.lateness_ns as i64, freeze })
+}
+
+/// Starts the kernel's timerlat tracer, and says in the record that it ran.
+fn start_timerlat(record: &mut Record, root: &Root, cpus: &CpuList) -> Result<Timerlat, TimerlatError> {
+    let timerlat = Timerlat::start(root, cpus)?;
+    let setup = timerlat.setup();
+    let (period_us, cpus) = (setup.period_ns / 1000, setup.cpus.in_words());
+    let text = format!(
+        "the kernel's timerlat tracer ran beside the probe, on {cpus} every {period_us} us, as osnoise/cpus and \
+         osnoise/timerlat_period_us of its trace say: its threads, FIFO 95 unless set otherwise, may delay the probe"
+    );
+    record.caveats.push(Caveat { kind: "timerlat".to_owned(), text });
+    Ok(timerlat)
 }
 
 fn told(phase: &PhasePlan, start: Duration) -> record::Phase {

@@ -149,6 +149,10 @@ pub struct Timer {
     /// How to look for the culprits of spikes.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
+    /// Run the kernel's own timerlat tracer beside the probe: how late a timer's interrupt comes, and how late a thread of
+    /// the kernel runs then. Its threads run above the probe (FIFO 95) and delay it, so it is off unless asked for.
+    #[arg(long)]
+    pub timerlat: bool,
     /// End with the first wake-up that is later, and keep the kernel's trace of what led to it.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stop_on: Option<u64>,

@@ -83,6 +83,22 @@ impl Instance {
     /// # Errors
     /// The kernel refuses it, has no such CPU, or has not enough memory. Nothing stays behind then.
     pub fn create(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
+        Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, settings.deep, decoder))
+    }
+
+    /// Creates an instance that runs the kernel's timerlat tracer, and traces what that tells and nothing else.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create); [`TraceError::Busy`] where the kernel's osnoise tracer runs.
+    pub fn of_timerlat(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
+        Self::tracing(tracefs, settings, run_timerlat)
+    }
+
+    fn tracing(
+        tracefs: &Tracefs,
+        settings: &Settings<'_>,
+        turn_on: impl FnOnce(&Folder, &mut Decoder) -> Result<Vec<String>, TraceError>,
+    ) -> Result<Self, TraceError> {
         let folder = Folder::create(tracefs)?;
         let cpus = traced_cpus(&folder, settings)?;
         set_up(&folder, settings, &cpus)?;
@@ -91,7 +107,7 @@ impl Instance {
         let code_start = if settings.deep { symbols.get_or_init(Symbols::of_this_kernel).code_start() } else { 0 };
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
         let mut decoder = Decoder::new(Kernel { code_start, strings });
-        let events = enable_events(&folder, settings.deep, &mut decoder)?;
+        let events = turn_on(&folder, &mut decoder)?;
         let pages = |cpu| (settings.kb_of(cpu) as usize * 1024).div_ceil(layout.size).max(2);
         let rings = cpus.iter().map(|&cpu| Ring::open(&folder, cpu, pages(cpu))).collect::<Result<_, _>>()?;
         let switch = folder.at.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
@@ -328,11 +344,19 @@ fn enable_events(folder: &Folder, deep: bool, decoder: &mut Decoder) -> Result<V
             }
         }
     }
-    // It comes from a tracer, not from an event that could be turned on.
-    if let Ok(text) = folder.at.read("events/ftrace/timerlat/format") {
-        Format::parse(&text).map(|format| decoder.learn("ftrace", &format));
-    }
     Ok(on)
+}
+
+/// Starts the tracer, which the kernel allows only as long as nobody has the rings open. It has no event that could be
+/// turned on.
+fn run_timerlat(folder: &Folder, decoder: &mut Decoder) -> Result<Vec<String>, TraceError> {
+    const FORMAT: &str = "events/ftrace/timerlat/format";
+    let text = folder.at.read(FORMAT).or_else(|_| folder.tracefs.read(FORMAT))?;
+    if !Format::parse(&text).is_some_and(|format| decoder.learn("ftrace", &format)) {
+        return Err(TraceError::Format { what: FORMAT.to_owned() });
+    }
+    folder.at.write("current_tracer", "timerlat")?;
+    Ok(vec!["ftrace:timerlat".to_owned()])
 }
 
 fn now_ns() -> u64 {

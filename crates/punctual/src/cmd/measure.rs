@@ -45,7 +45,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
         threshold_ns: options.threshold,
         hold_cpu_awake: options.hold_cpu_awake,
         blame: options.blame.into(),
-        timerlat: false,
+        timerlat: options.timerlat,
         stop_on,
         phases: vec![phase],
         profiles: options.profiles.clone(),

@@ -1,0 +1,214 @@
+//! The kernel's own timerlat tracer, beside the probe: how late the interrupt of a timer comes, and how late the thread
+//! that it wakes runs, both seen from inside the kernel.
+//!
+//! It runs in a private instance of the trace. Its period and its CPUs are one for the whole machine, so they are taken
+//! as they are.
+
+mod cycles;
+mod setup;
+
+use std::{collections::BTreeMap, mem};
+
+use machine::{CpuList, Root};
+use record::{Granted, Series, Spike, TIMERLAT_IRQ, TIMERLAT_THREAD};
+
+use crate::{
+    Event, Waiter,
+    trace::{Instance, Settings, Tracefs, remove_leftovers},
+};
+use cycles::Cycles;
+
+pub use setup::{Setup, TimerlatError};
+
+/// Ring of one CPU, KiB: half a second of the shortest period that the tracer takes, 100 us.
+const RING_KIB: u32 = 512;
+
+/// The tracer at work, until this is dropped.
+#[derive(Debug)]
+pub struct Timerlat {
+    root: Root,
+    setup: Setup,
+    instance: Instance,
+    cpus: BTreeMap<u32, OfCpu>,
+}
+
+/// What is known of one measured CPU.
+#[derive(Debug, Default)]
+struct OfCpu {
+    thread: Option<Thread>,
+    cycles: Cycles,
+    /// Spikes since the last collection, in order of time, for others to explain.
+    fresh: Vec<Spike>,
+    /// Read and not yet taken in.
+    events: Vec<Event>,
+}
+
+/// The tracer's thread on a CPU.
+#[derive(Debug, Clone)]
+struct Thread {
+    pid: u32,
+    /// As the kernel counts.
+    priority: i32,
+    /// As policies are asked for: `fifo:95`.
+    policy: String,
+}
+
+impl Timerlat {
+    /// Starts the tracer for these CPUs.
+    ///
+    /// # Errors
+    /// The kernel has none, it is set up in a way that cannot serve, or it is in use in another way; with the remedy.
+    pub fn start(root: &Root, cpus: &CpuList) -> Result<Self, TimerlatError> {
+        let tracefs = Tracefs::open()?;
+        remove_leftovers(&tracefs);
+        let setup = Setup::read(&tracefs, cpus)?;
+        let measured: Vec<u32> = cpus.iter().collect();
+        let settings = Settings { cpus: &measured, buffer_kb_per_cpu: RING_KIB, ..Settings::default() };
+        let instance = Instance::of_timerlat(&tracefs, &settings).map_err(TimerlatError::starting)?;
+        let mut of_cpus: BTreeMap<u32, OfCpu> = cpus.iter().map(|cpu| (cpu, OfCpu::default())).collect();
+        for (cpu, thread) in Thread::all(root) {
+            if let Some(of_cpu) = of_cpus.get_mut(&cpu) {
+                of_cpu.thread = Some(thread);
+            }
+        }
+        Ok(Self { root: root.clone(), setup, instance, cpus: of_cpus })
+    }
+
+    /// How the tracer is set up, for the whole machine.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Begins anew: what was seen so far is forgotten. A thread later than `threshold_ns` is a spike from now on.
+    pub fn begin(&mut self, threshold_ns: i64) {
+        for (&cpu, of_cpu) in &mut self.cpus {
+            // A ring that cannot be read has nothing to tell; the same below.
+            let _ = self.instance.drain(cpu, &mut of_cpu.events);
+            of_cpu.events.clear();
+            of_cpu.fresh.clear();
+            of_cpu.cycles = Cycles::new(self.setup.period_ns, threshold_ns);
+        }
+    }
+
+    /// Takes in what the tracer told since the last call. To be called some twenty times a second.
+    pub fn collect(&mut self) {
+        for (&cpu, of_cpu) in &mut self.cpus {
+            let _ = self.instance.drain(cpu, &mut of_cpu.events);
+            of_cpu.take_in(&self.root);
+        }
+    }
+
+    /// The tracer's threads, as far as they are known.
+    pub fn waiters(&self) -> impl Iterator<Item = Waiter> + '_ {
+        self.cpus.iter().filter_map(|(&cpu, of_cpu)| of_cpu.waiter(cpu))
+    }
+
+    /// The spikes that the last [`collect`](Self::collect) brought, by thread, with its first deadline in ns on
+    /// CLOCK_MONOTONIC. What is written into them stays with those that are kept.
+    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (Waiter, u64, &mut [Spike])> {
+        self.cpus.iter_mut().filter_map(|(&cpu, of_cpu)| {
+            let waiter = of_cpu.waiter(cpu)?;
+            Some((waiter, of_cpu.cycles.first_deadline_ns()?, of_cpu.fresh.as_mut_slice()))
+        })
+    }
+
+    /// What was seen so far: the interrupt's series and the thread's of each CPU.
+    #[must_use]
+    pub fn series(&self, phase: &str) -> Vec<Series> {
+        let of_cpu = |(&cpu, of_cpu): (&u32, &OfCpu)| {
+            let granted = Granted {
+                policy: of_cpu.thread.as_ref().map(|thread| thread.policy.clone()).unwrap_or_default(),
+                cpus: cpu.to_string(),
+                // The kernel's own memory is always there.
+                memory_locked: true,
+                ..Granted::default()
+            };
+            [TIMERLAT_IRQ, TIMERLAT_THREAD].map(|role| Series {
+                phase: phase.to_owned(),
+                role: role.to_owned(),
+                cpu: Some(cpu),
+                granted: granted.clone(),
+                ..of_cpu.cycles.series(role, &of_cpu.fresh)
+            })
+        };
+        self.cpus.iter().flat_map(of_cpu).collect()
+    }
+}
+
+impl OfCpu {
+    fn take_in(&mut self, root: &Root) {
+        mem::take(&mut self.fresh).into_iter().for_each(|spike| self.cycles.keep(spike));
+        for event in mem::take(&mut self.events) {
+            let Some(thread) = self.cycles.take_in(&event, &mut self.fresh) else { continue };
+            if self.thread.as_ref().is_none_or(|known| known.pid != thread) {
+                self.thread = Some(Thread::of(root, thread));
+            }
+        }
+    }
+
+    fn waiter(&self, cpu: u32) -> Option<Waiter> {
+        self.thread.as_ref().map(|thread| Waiter { pid: thread.pid, priority: thread.priority, cpu })
+    }
+}
+
+impl Thread {
+    /// The tracer's threads, by CPU. A process in a container may not see them, before they tell something.
+    fn all(root: &Root) -> impl Iterator<Item = (u32, Self)> {
+        let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+        pids.filter_map(|pid| {
+            let cpu = root.read(&format!("proc/{pid}/comm"))?.strip_prefix("timerlat/")?.parse().ok()?;
+            Some((cpu, Self::of(root, pid)))
+        })
+    }
+
+    /// With its priority as it is now. Facts: proc(5), fields 40 and 41 of `/proc/PID/stat`.
+    fn of(root: &Root, pid: u32) -> Self {
+        let stat = root.read(&format!("proc/{pid}/stat")).unwrap_or_default();
+        let fields: Vec<i32> = stat.rsplit_once(')').map_or_else(Vec::new, |(_, fields)| {
+            fields.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0)).collect()
+        });
+        let field = |number: usize| fields.get(number - 4).copied().unwrap_or(0);
+        let (real_time, policy) = (field(40), field(41));
+        let (priority, policy) = match policy {
+            1 => (99 - real_time, format!("fifo:{real_time}")),
+            2 => (99 - real_time, format!("rr:{real_time}")),
+            6 => (-1, "deadline".to_owned()),
+            _ => (120, "other".to_owned()),
+        };
+        Self { pid, priority, policy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_says_its_policy_as_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        // As Linux 6.12 writes it; of the fields behind the name only the real-time priority and the policy matter.
+        let stat = |real_time, policy| {
+            let before = "2129920 0 0 0 0 0 0 0 0 -96 0 1 0 36742 0 0 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 -1 0";
+            format!("88 (timerlat/0) S 2 0 0 0 -1 {before} {real_time} {policy} 0 0 0 0 0 0 0 0 0 0 0\n")
+        };
+        std::fs::create_dir_all(root.path("proc/88")).unwrap();
+        let told = |real_time, policy| {
+            std::fs::write(root.path("proc/88/stat"), stat(real_time, policy)).unwrap();
+            let Thread { priority, policy, .. } = Thread::of(&root, 88);
+            (priority, policy)
+        };
+        assert_eq!(told(95, 1), (4, "fifo:95".to_owned()));
+        assert_eq!(told(1, 2), (98, "rr:1".to_owned()));
+        assert_eq!(told(0, 0), (120, "other".to_owned()));
+        assert_eq!(Thread::of(&root, 89).policy, "other", "it is gone");
+
+        for (pid, comm) in [(88, "timerlat/0"), (90, "timerlat/12"), (91, "timerlat"), (92, "bash")] {
+            std::fs::create_dir_all(root.path(&format!("proc/{pid}"))).unwrap();
+            std::fs::write(root.path(&format!("proc/{pid}/comm")), format!("{comm}\n")).unwrap();
+        }
+        let found: Vec<_> = Thread::all(&root).map(|(cpu, thread)| (cpu, thread.pid)).collect();
+        assert_eq!(found, [(0, 88), (12, 90)]);
+    }
+}

@@ -1,0 +1,235 @@
+//! The cycles of one CPU: each is a timer's interrupt and the run of the thread that it wakes.
+
+use record::{Correction, Histogram, Maxima, Series, Spike, Split, TIMERLAT_IRQ, Worst};
+
+use crate::{Event, What};
+
+/// Where a sample was taken, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
+const IN_IRQ: u32 = 0;
+const IN_THREAD: u32 = 1;
+
+/// The cycles of one CPU that are whole.
+#[derive(Debug, Default)]
+pub(super) struct Cycles {
+    period_ns: u64,
+    threshold_ns: i64,
+    /// The interrupt whose thread has not run yet: its cycle and latency, ns.
+    interrupt: Option<(u32, u64)>,
+    last: Option<u32>,
+    /// Cycles that were not told, or not to their end.
+    lost: u64,
+    first_deadline_ns: Option<u64>,
+    irq: Seen,
+    thread: Seen,
+    worst: Worst,
+}
+
+/// What was seen of interrupts or threads.
+#[derive(Debug, Default)]
+struct Seen {
+    raw: Histogram,
+    correction: Correction,
+    maxima: Maxima,
+    sum_ns: i128,
+    min_ns: i64,
+    /// With when it was, ns after the first deadline.
+    max: Option<(i64, u64)>,
+    missed: u64,
+    spikes: u64,
+    /// When the last one ran, ns after the first deadline.
+    last_ns: Option<i64>,
+    jitter_ns: u64,
+}
+
+impl Cycles {
+    pub fn new(period_ns: u64, threshold_ns: i64) -> Self {
+        let seen = || Seen { correction: Correction::new(period_ns), ..Seen::default() };
+        Self { period_ns, threshold_ns, irq: seen(), thread: seen(), ..Self::default() }
+    }
+
+    /// The first deadline, ns on CLOCK_MONOTONIC.
+    pub fn first_deadline_ns(&self) -> Option<u64> {
+        self.first_deadline_ns
+    }
+
+    /// Takes in what the tracer told, and appends a late thread to `fresh`. The thread's process id where one ran.
+    pub fn take_in(&mut self, event: &Event, fresh: &mut Vec<Spike>) -> Option<u32> {
+        let What::Timerlat { cycle, context, latency_ns } = event.what else { return None };
+        match context {
+            IN_IRQ => {
+                self.interrupt = Some((cycle, latency_ns));
+                None
+            }
+            IN_THREAD => {
+                // One whose interrupt was not told began before, or events were lost.
+                if let Some((_, irq_ns)) = self.interrupt.take().filter(|&(begun, _)| begun == cycle) {
+                    self.note_lost(cycle);
+                    self.whole(event.at_ns, Split { irq_ns, thread_ns: latency_ns }, fresh);
+                }
+                Some(event.pid)
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps a spike that was fresh, if it is one of the worst.
+    pub fn keep(&mut self, spike: Spike) {
+        self.worst.take_in(spike);
+    }
+
+    /// Cycles are numbered; from 1 again when somebody restarts the tracer.
+    fn note_lost(&mut self, cycle: u32) {
+        if let Some(last) = self.last.replace(cycle) {
+            self.lost += u64::from(cycle.saturating_sub(last).saturating_sub(1));
+        }
+    }
+
+    fn whole(&mut self, thread_at_ns: u64, split: Split, fresh: &mut Vec<Spike>) {
+        let deadline_ns = thread_at_ns.saturating_sub(split.thread_ns);
+        let at_ns = deadline_ns.saturating_sub(*self.first_deadline_ns.get_or_insert(deadline_ns));
+        let [irq_ns, lateness_ns] = [split.irq_ns, split.thread_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+        let (period_ns, threshold_ns) = (self.period_ns, self.threshold_ns);
+        self.irq.note(at_ns, irq_ns, period_ns, threshold_ns);
+        self.thread.note(at_ns, lateness_ns, period_ns, threshold_ns);
+        if lateness_ns > threshold_ns {
+            fresh.push(Spike { lateness_ns, at_ns, split: Some(split), ..Spike::default() });
+        }
+    }
+
+    /// The figures so far; `fresh` are spikes that are not kept yet.
+    pub fn series(&self, role: &str, fresh: &[Spike]) -> Series {
+        let (seen, spikes) = match role {
+            TIMERLAT_IRQ => (&self.irq, Vec::new()),
+            _ => (&self.thread, self.worst.with(fresh)),
+        };
+        let samples = seen.raw.total();
+        let mut notes = Vec::new();
+        if self.lost > 0 {
+            notes.push(format!("{} cycles of the tracer were lost, and are in no figure", self.lost));
+        }
+        if samples == 0 {
+            notes.push("the tracer told nothing".to_owned());
+        }
+        Series {
+            period_ns: self.period_ns,
+            first_deadline_ns: self.first_deadline_ns.unwrap_or_default() as i64,
+            samples,
+            missed: seen.missed,
+            min_ns: seen.max.map(|_| seen.min_ns),
+            mean_ns: seen.max.map(|_| seen.sum_ns as f64 / samples as f64),
+            max_ns: seen.max.map(|(max_ns, _)| max_ns),
+            max_at_ns: seen.max.map(|(_, at_ns)| at_ns),
+            jitter_ns: seen.jitter_ns,
+            raw: seen.raw.clone(),
+            corrected: seen.correction.of(&seen.raw),
+            maxima: seen.maxima.clone(),
+            spikes_total: seen.spikes,
+            spikes,
+            notes,
+            ..Series::default()
+        }
+    }
+}
+
+impl Seen {
+    fn note(&mut self, at_ns: u64, lateness_ns: i64, period_ns: u64, threshold_ns: i64) {
+        self.raw.record(lateness_ns);
+        if lateness_ns.unsigned_abs() >= period_ns {
+            self.correction.late(lateness_ns);
+            self.missed += lateness_ns.unsigned_abs() / period_ns.max(1);
+        }
+        self.maxima.take_in(at_ns, lateness_ns);
+        self.sum_ns += i128::from(lateness_ns);
+        self.min_ns = if self.max.is_none() { lateness_ns } else { self.min_ns.min(lateness_ns) };
+        if self.max.is_none_or(|(max_ns, _)| lateness_ns > max_ns) {
+            self.max = Some((lateness_ns, at_ns));
+        }
+        self.spikes += u64::from(lateness_ns > threshold_ns);
+        let ran_ns = lateness_ns.saturating_add_unsigned(at_ns);
+        if let Some(last_ns) = self.last_ns.replace(ran_ns) {
+            let interval_ns = ran_ns.saturating_sub(last_ns);
+            self.jitter_ns = self.jitter_ns.max(interval_ns.saturating_sub_unsigned(period_ns).unsigned_abs());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::TIMERLAT_THREAD;
+
+    use super::*;
+
+    const PERIOD_NS: u64 = 1_000_000;
+    const BEGIN_NS: u64 = 5_000_000_000;
+
+    /// What the tracer tells of a cycle.
+    fn told(cycle: u32, irq_ns: u64, thread_ns: u64) -> [Event; 2] {
+        let deadline_ns = BEGIN_NS + u64::from(cycle) * PERIOD_NS;
+        let event = |context, latency_ns, pid| Event {
+            at_ns: deadline_ns + latency_ns,
+            cpu: 1,
+            pid,
+            what: What::Timerlat { cycle, context, latency_ns },
+        };
+        [event(IN_IRQ, irq_ns, 0), event(IN_THREAD, thread_ns, 88)]
+    }
+
+    fn take_in(events: &[Event]) -> (Cycles, Vec<Spike>) {
+        let mut cycles = Cycles::new(PERIOD_NS, 100_000);
+        let mut fresh = Vec::new();
+        for event in events {
+            let ran = cycles.take_in(event, &mut fresh);
+            assert_eq!(ran, (event.pid == 88).then_some(88));
+        }
+        (cycles, fresh)
+    }
+
+    #[test]
+    fn interrupt_and_thread_are_told_apart() {
+        let cycles = [told(7, 2_000, 9_000), told(8, 150_000, 160_000), told(9, 3_000, 2_500_000)].concat();
+        let (cycles, fresh) = take_in(&cycles);
+        let (irq, thread) = (cycles.series(TIMERLAT_IRQ, &fresh), cycles.series(TIMERLAT_THREAD, &fresh));
+        assert_eq!(
+            (irq.samples, irq.min_ns, irq.max_ns, irq.max_at_ns),
+            (3, Some(2_000), Some(150_000), Some(PERIOD_NS))
+        );
+        assert_eq!((irq.missed, irq.spikes_total, irq.spikes.len()), (0, 1, 0));
+        assert_eq!((thread.samples, thread.max_ns, thread.missed), (3, Some(2_500_000), 2));
+        assert_eq!((thread.corrected.total(), thread.raw.total(), thread.period_ns), (5, 3, PERIOD_NS));
+        assert_eq!(thread.mean_ns, Some((9_000 + 160_000 + 2_500_000) as f64 / 3.0));
+        assert_eq!(thread.first_deadline_ns as u64, BEGIN_NS + 7 * PERIOD_NS);
+        assert_eq!(thread.jitter_ns, 2_340_000, "from 160 us late to 2500 us late");
+        let splits: Vec<_> = thread.spikes.iter().map(|spike| (spike.at_ns, spike.lateness_ns, spike.split)).collect();
+        let split = |irq_ns, thread_ns| Some(Split { irq_ns, thread_ns });
+        assert_eq!(
+            splits,
+            [(PERIOD_NS, 160_000, split(150_000, 160_000)), (2 * PERIOD_NS, 2_500_000, split(3_000, 2_500_000))]
+        );
+        assert!(thread.notes.is_empty());
+    }
+
+    #[test]
+    fn only_whole_cycles_count_and_lost_ones_are_told() {
+        let [_, end_of_2] = told(2, 1_000, 200_000);
+        let [begin_of_9, _] = told(9, 1_000, 2_000);
+        let mut events = vec![end_of_2];
+        events.extend(told(3, 1_000, 2_000));
+        events.extend(told(6, 1_000, 2_000));
+        events.push(begin_of_9);
+        events.extend(told(10, 1_000, 2_000));
+        // Somebody has restarted the tracer.
+        events.extend(told(1, 1_000, 2_000));
+        let (cycles, fresh) = take_in(&events);
+        let thread = cycles.series(TIMERLAT_THREAD, &fresh);
+        assert_eq!((thread.samples, cycles.lost), (4, 5), "4, 5, 7, 8 and the half of 9");
+        assert_eq!(thread.notes, ["5 cycles of the tracer were lost, and are in no figure"]);
+        assert!(fresh.is_empty());
+        assert_eq!(thread.max_at_ns, Some(0));
+    }
+
+    #[test]
+    fn a_tracer_that_tells_nothing_is_told_of() {
+        let series = Cycles::new(PERIOD_NS, 1).series(TIMERLAT_IRQ, &[]);
+        assert_eq!((series.samples, series.max_ns, series.notes.len()), (0, None, 1));
+    }
+}
