@@ -1,0 +1,162 @@
+//! The events of one CPU that a spike may still need.
+
+use std::collections::BTreeMap;
+
+use crate::{Event, Wake, What, event::Left, trace::Gap};
+
+/// How far before a deadline events are needed, to tell what the CPU was at, ns.
+pub const CONTEXT_NS: u64 = 500_000;
+/// Events kept of a CPU, at most.
+const EVENTS_KEPT: usize = 200_000;
+/// Events that only a spike yet to be told may need are kept for so long, where other threads of the CPU have spikes, ns.
+const KEPT_NS: u64 = 500_000_000;
+/// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
+/// for the signal's lock (PREEMPT_RT), and it stopped.
+const OWN_SWITCHES: usize = 6;
+/// How long a signal may take to stop the measuring thread, ns.
+const SIGNAL_NS: u64 = 50_000_000;
+
+/// The events of a CPU that a spike may still need.
+#[derive(Debug, Default)]
+pub struct Window {
+    pub events: Vec<Event>,
+    /// Where events are missing, oldest first.
+    pub gaps: Vec<Gap>,
+    /// Since when each measuring thread of the CPU may need events, ns.
+    pub needed: BTreeMap<u32, u64>,
+    /// Events that were lost where a spike needed them.
+    pub lost_events: u64,
+}
+
+impl Window {
+    /// Counts the events that are missing where a spike needs them; each gap once.
+    pub fn count_lost(&mut self, wake: Wake) {
+        for gap in &mut self.gaps {
+            if gap.from_ns < wake.woke_ns && gap.to_ns > wake.deadline_ns.saturating_sub(CONTEXT_NS) {
+                self.lost_events += std::mem::take(&mut gap.lost);
+            }
+        }
+    }
+
+    /// Drops the oldest events where there are too many, and says so.
+    pub fn bound(&mut self) {
+        let Some(over @ 1..) = self.events.len().checked_sub(EVENTS_KEPT) else { return };
+        let to_ns = self.events[over].at_ns;
+        self.events.drain(..over);
+        self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
+    }
+
+    /// Lets go of events that no thread needs, now that this one needs none from before.
+    pub fn forget(&mut self, pid: u32, before_ns: u64) {
+        self.needed.insert(pid, before_ns);
+        let oldest_ns = self.needed.values().copied().min().unwrap_or(before_ns);
+        let kept_ns = self.events.last().map_or(0, |event| event.at_ns.saturating_sub(KEPT_NS)).min(before_ns);
+        let first = first_needed(&self.events, oldest_ns.max(kept_ns));
+        self.events.drain(..first);
+        self.events.shrink_to(1 << 16);
+        let last = self.gaps.len().saturating_sub(1);
+        self.gaps.drain(..last);
+        if kept_ns > oldest_ns {
+            let to_ns = self.events.first().map_or(kept_ns, |event| event.at_ns);
+            self.gaps.insert(0, Gap { from_ns: 0, to_ns, lost: 0 });
+        }
+    }
+
+    /// Since when no event is missing before `until_ns`, ns.
+    pub fn complete_since_ns(&self, until_ns: u64) -> u64 {
+        self.gaps.iter().filter(|gap| gap.from_ns < until_ns).map(|gap| gap.to_ns).max().unwrap_or(0)
+    }
+}
+
+/// The events from well before the deadline to the wake-up: it must be known who had the CPU, how the measuring thread
+/// left it last, and who sent a signal that stopped it.
+pub fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
+    let to = events.partition_point(|event| event.at_ns <= wake.woke_ns);
+    let deadline = events[..to].partition_point(|event| event.at_ns < wake.deadline_ns);
+    let own = |event: &Event| matches!(event.what, What::Switch { from, to, .. } if from.pid == pid || to.pid == pid);
+    let own_switches = (0..deadline).rev().filter(|&index| own(&events[index]));
+    let last_left = own_switches.take(OWN_SWITCHES).last().unwrap_or(deadline);
+    let from = first_needed(events, wake.deadline_ns.saturating_sub(CONTEXT_NS)).min(last_left).min(to);
+    let stopped =
+        |event: &Event| matches!(event.what, What::Switch { from, left: Left::Stopped, .. } if from.pid == pid);
+    let sent = match events[from..to].iter().position(stopped) {
+        Some(_) => events[..from].iter().rposition(stops),
+        None => None,
+    };
+    &events[sent.unwrap_or(from)..to]
+}
+
+/// What another CPU had to do with a wake-up: all of it where the thread was woken or stopped from there.
+pub fn of_another(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] {
+    let from = events.partition_point(|event| event.at_ns < from_ns);
+    let to = events.partition_point(|event| event.at_ns <= to_ns);
+    let events = &events[from.min(to)..to];
+    let concerns = |event: &Event| match event.what {
+        What::Waking { task, .. } => task.pid == pid,
+        What::Signal { .. } => stops(event),
+        _ => false,
+    };
+    if events.iter().any(concerns) { events } else { &[] }
+}
+
+/// Whether a signal that stops a process was sent: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU (asm-generic/signal.h).
+fn stops(event: &Event) -> bool {
+    matches!(event.what, What::Signal { signal: 19..=22, .. })
+}
+
+/// The last such signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
+pub fn signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
+    let before = &events[..events.partition_point(|event| event.at_ns < moment_ns)];
+    let recent = before.iter().rev().take_while(|event| event.at_ns + SIGNAL_NS > moment_ns);
+    recent.copied().find(stops)
+}
+
+/// The last thread switch before a moment: from there on it is known who had the CPU.
+fn first_needed(events: &[Event], moment_ns: u64) -> usize {
+    let first = events.partition_point(|event| event.at_ns < moment_ns);
+    events[..first].iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Comm, Task};
+
+    fn event(at_ns: u64, what: What) -> Event {
+        Event { at_ns, cpu: 0, pid: 1, what }
+    }
+
+    fn switch(at_ns: u64) -> Event {
+        let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
+        event(at_ns, What::Switch { from: task(1), left: Left::Sleeping, to: task(2) })
+    }
+
+    #[test]
+    fn a_window_begins_where_it_is_known_who_ran() {
+        let idle = |at_ns| event(at_ns, What::Idle { state: None });
+        let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
+        let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000 };
+        let window = around(&events, 9, wake);
+        assert_eq!(window.first().map(|event| event.at_ns), Some(200));
+        assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
+        assert_eq!(around(&events, 2, wake).len(), 5, "the thread's own switches are needed");
+        assert!(around(&[], 9, wake).is_empty());
+    }
+
+    #[test]
+    fn events_stay_until_no_thread_of_the_cpu_needs_them() {
+        const MS: u64 = 1_000_000;
+        let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
+        window.needed.extend([(7, 600 * MS), (8, 600 * MS)]);
+        window.forget(7, 900 * MS);
+        assert_eq!(window.events[0].at_ns, 599 * MS, "thread 8 may tell a spike that began then");
+        window.forget(8, 950 * MS);
+        assert_eq!((window.events[0].at_ns, window.complete_since_ns(u64::MAX)), (899 * MS, 0));
+
+        window.events = (1000..2000).map(|ms| switch(ms * MS)).collect();
+        window.forget(7, 1990 * MS);
+        let kept_since = window.events[0].at_ns;
+        assert!((1498 * MS..=1500 * MS).contains(&kept_since), "thread 8 has told nothing for long: {kept_since}");
+        assert_eq!(window.complete_since_ns(u64::MAX), kept_since, "what it needs from before is missing, and told so");
+    }
+}
