@@ -20,7 +20,6 @@ use crate::{
     trace::{DatError, TraceError},
 };
 use traced::Traced;
-use window::CONTEXT_NS;
 
 /// How culprits are to be looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,7 +159,7 @@ impl Watch {
             last_woke_ns = wake.woke_ns;
         }
         if let Source::Trace(traced) = &mut self.source {
-            traced.forget(waiter, last_woke_ns.saturating_sub(CONTEXT_NS));
+            traced.explained(waiter, last_woke_ns);
         }
     }
 

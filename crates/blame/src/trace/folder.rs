@@ -77,9 +77,11 @@ fn start_time(pid: u32) -> Option<u64> {
     start_time_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The command's name, in brackets, may hold anything.
+/// The command's name, in brackets, may hold anything. A zombie has ended, whether its parent looks or not.
 fn start_time_in(stat: &str) -> Option<u64> {
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
 #[cfg(test)]
@@ -97,6 +99,7 @@ mod tests {
     fn brackets_in_a_command_do_no_harm() {
         let fields: Vec<String> = (3..=52).map(|number: u32| number.to_string()).collect();
         assert_eq!(start_time_in(&format!("4711 (a) b) {}", fields.join(" "))), Some(22));
+        assert_eq!(start_time_in(&format!("4711 (a) b) Z {}", fields[1..].join(" "))), None);
         assert!(start_time(std::process::id()).is_some());
     }
 

@@ -45,12 +45,14 @@ impl Traced {
         Ok(Self { instance, windows: BTreeMap::new() })
     }
 
-    /// Keeps events for these threads alone from now on.
+    /// Keeps events for these threads alone from now on. All spikes that were told must have been explained.
     pub fn keep_for(&mut self, waiters: &[Waiter]) {
-        let measures = |pid: u32| waiters.iter().any(|waiter| waiter.pid == pid);
-        self.windows.values_mut().for_each(|window| window.needed.retain(|&pid, _| measures(pid)));
-        for &Waiter { pid, cpu, .. } in waiters {
-            self.windows.entry(cpu).or_default().needed.entry(pid).or_insert(0);
+        for waiter in waiters {
+            self.windows.entry(waiter.cpu).or_default();
+        }
+        for (&cpu, window) in &mut self.windows {
+            let of_cpu = waiters.iter().filter(|waiter| waiter.cpu == cpu);
+            window.begin_round(&of_cpu.map(|waiter| waiter.pid).collect::<Vec<_>>());
         }
     }
 
@@ -98,9 +100,9 @@ impl Traced {
         explain(&all, instance.names(), &symbol, waiter, wake, complete_since_ns)
     }
 
-    /// Lets go of events that no later spike needs, now that this thread needs none from before.
-    pub fn forget(&mut self, waiter: &Waiter, before_ns: u64) {
-        self.windows.entry(waiter.cpu).or_default().forget(waiter.pid, before_ns);
+    /// Notes that the spikes of a thread are explained up to this wake-up: their events may go.
+    pub fn explained(&mut self, waiter: &Waiter, woke_ns: u64) {
+        self.windows.entry(waiter.cpu).or_default().explained(waiter.pid, woke_ns);
     }
 
     /// Events that were lost where a spike needed them.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{Event, Wake, What, event::Left, trace::Gap};
 
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
-pub const CONTEXT_NS: u64 = 500_000;
+const CONTEXT_NS: u64 = 500_000;
 /// Events kept of a CPU, at most.
 const EVENTS_KEPT: usize = 200_000;
 /// Events that only a spike yet to be told may need are kept for so long, where other threads of the CPU have spikes, ns.
@@ -23,7 +23,7 @@ pub struct Window {
     /// Where events are missing, oldest first.
     pub gaps: Vec<Gap>,
     /// Since when each measuring thread of the CPU may need events, ns.
-    pub needed: BTreeMap<u32, u64>,
+    needed: BTreeMap<u32, u64>,
     /// Events that were lost where a spike needed them.
     pub lost_events: u64,
 }
@@ -46,19 +46,38 @@ impl Window {
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
     }
 
-    /// Lets go of events that no thread needs, now that this one needs none from before.
-    pub fn forget(&mut self, pid: u32, before_ns: u64) {
-        self.needed.insert(pid, before_ns);
-        let oldest_ns = self.needed.values().copied().min().unwrap_or(before_ns);
-        let kept_ns = self.events.last().map_or(0, |event| event.at_ns.saturating_sub(KEPT_NS)).min(before_ns);
-        let first = first_needed(&self.events, oldest_ns.max(kept_ns));
+    /// Notes the threads that measure on the CPU now, and lets go of events that none of them needs any more. All spikes
+    /// that were told must have been explained.
+    pub fn begin_round(&mut self, threads: &[u32]) {
+        self.needed.retain(|pid, _| threads.contains(pid));
+        for &pid in threads {
+            self.needed.entry(pid).or_insert(0);
+        }
+        if threads.len() > 1 {
+            let last_ns = self.events.last().map_or(0, |event| event.at_ns);
+            self.forget(last_ns.saturating_sub(KEPT_NS));
+        }
+    }
+
+    /// Notes that the spikes of a thread are explained up to this wake-up.
+    pub fn explained(&mut self, pid: u32, woke_ns: u64) {
+        self.needed.insert(pid, woke_ns.saturating_sub(CONTEXT_NS));
+        // Other threads may have told spikes of the same time, which wait for their turn.
+        if self.needed.len() == 1 {
+            self.forget(0);
+        }
+    }
+
+    /// Lets go of events that no thread needs, and of all before `kept_ns`, which is told.
+    fn forget(&mut self, kept_ns: u64) {
+        let needed_ns = self.needed.values().copied().min().unwrap_or(0);
+        let first = first_needed(&self.events, needed_ns.max(kept_ns));
         self.events.drain(..first);
         self.events.shrink_to(1 << 16);
-        let last = self.gaps.len().saturating_sub(1);
-        self.gaps.drain(..last);
-        if kept_ns > oldest_ns {
-            let to_ns = self.events.first().map_or(kept_ns, |event| event.at_ns);
-            self.gaps.insert(0, Gap { from_ns: 0, to_ns, lost: 0 });
+        let first_ns = self.events.first().map_or(kept_ns, |event| event.at_ns);
+        self.gaps.retain(|gap| gap.to_ns > first_ns);
+        if kept_ns > needed_ns {
+            self.gaps.insert(0, Gap { from_ns: 0, to_ns: first_ns, lost: 0 });
         }
     }
 
@@ -146,17 +165,27 @@ mod tests {
     #[test]
     fn events_stay_until_no_thread_of_the_cpu_needs_them() {
         const MS: u64 = 1_000_000;
+        let since = |window: &Window| (window.events[0].at_ns / MS, window.complete_since_ns(u64::MAX) / MS);
         let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
-        window.needed.extend([(7, 600 * MS), (8, 600 * MS)]);
-        window.forget(7, 900 * MS);
-        assert_eq!(window.events[0].at_ns, 599 * MS, "thread 8 may tell a spike that began then");
-        window.forget(8, 950 * MS);
-        assert_eq!((window.events[0].at_ns, window.complete_since_ns(u64::MAX)), (899 * MS, 0));
+        window.begin_round(&[7]);
+        window.explained(7, 600 * MS);
+        assert_eq!(since(&window), (599, 0), "one thread alone");
 
-        window.events = (1000..2000).map(|ms| switch(ms * MS)).collect();
-        window.forget(7, 1990 * MS);
-        let kept_since = window.events[0].at_ns;
-        assert!((1498 * MS..=1500 * MS).contains(&kept_since), "thread 8 has told nothing for long: {kept_since}");
-        assert_eq!(window.complete_since_ns(u64::MAX), kept_since, "what it needs from before is missing, and told so");
+        window.begin_round(&[7, 8]);
+        window.explained(7, 900 * MS);
+        assert_eq!(since(&window).0, 599, "thread 8 may tell of the same time");
+        window.explained(8, 800 * MS);
+        window.begin_round(&[7, 8]);
+        assert_eq!(since(&window).0, 799);
+
+        window.events.extend((1000..2000).map(|ms| switch(ms * MS)));
+        window.explained(7, 1990 * MS);
+        window.begin_round(&[7, 8]);
+        let (kept, complete) = since(&window);
+        assert!((1497..=1499).contains(&kept), "thread 8 has told nothing for long: {kept}");
+        assert_eq!(complete, kept, "what it may need from before is missing, and told so");
+        window.begin_round(&[8]);
+        window.explained(8, 1999 * MS);
+        assert_eq!(since(&window), (1998, 0), "thread 7 has ended");
     }
 }
