@@ -15,7 +15,7 @@ TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 # rustc brings this linker along, so that no cross compiler is needed.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
 
-.PHONY: run build test test-all lint bench dist fuzz help
+.PHONY: run build test test-all lint lab bench dist fuzz help
 
 run: build
 	@target/release/punctual || [ $$? -ge 2 ]   # a verdict is no failure of make
@@ -27,6 +27,7 @@ build:
 
 test:
 	@tools/setup test
+	@tools/setup lab || true   # what is missing makes tests of the lab be skipped, loudly
 	@tools/test
 	$(give_back)
 
@@ -36,6 +37,11 @@ test-all: test
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lab:
+	@tools/setup lab || true
+	@$(CARGO) run --quiet -p lab-tests -- $(LAB)
+	$(give_back)
 
 bench:
 	@tools/setup test
@@ -59,6 +65,7 @@ help:
 	@echo 'make test      every test; as root those that need real-time rights too'
 	@echo 'make test-all  the slow ones as well'
 	@echo 'make lint      formatting and lints'
+	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios'
 	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
 	@echo 'make fuzz      every fuzz target for SECONDS_EACH seconds (default 20)'

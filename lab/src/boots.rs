@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{culprits, exact, isolation, kernel, peers, threads, timer},
+    tests::{command, culprits, exact, isolation, kernel, peers, threads, timer},
 };
 
 /// One guest.
@@ -37,8 +37,17 @@ pub struct Boot {
     pub fetched: &'static [(&'static str, Package)],
     /// How long it may take by the host's clock; a machine under load is slow.
     pub timeout: Duration,
+    /// Whether the tests run inside; else they boot what they need.
+    pub inside: bool,
     /// What is tested.
     pub tests: &'static [Test],
+}
+
+impl Boot {
+    /// The tests of these names; all of them where no name is given.
+    pub fn wanted(&self, names: &[&str]) -> impl Iterator<Item = &Test> {
+        self.tests.iter().filter(move |test| names.is_empty() || names.contains(&test.name))
+    }
 }
 
 /// What a boot is unless it says otherwise: one CPU, virtual time, Linux 6.12 with PREEMPT_RT.
@@ -54,6 +63,7 @@ const PLAIN: Boot = Boot {
     programs: &[],
     fetched: &[],
     timeout: Duration::from_secs(240),
+    inside: true,
     tests: &[],
 };
 
@@ -105,6 +115,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![isolation::at_boot],
         ..PLAIN
     },
+    Boot { name: "command", inside: false, tests: tests![command::a_kernel_image_is_measured], ..PLAIN },
     Boot { name: "partition", cpus: 2, time: Time::Real, tests: tests![isolation::by_partition], ..PLAIN },
     Boot {
         name: "old",

@@ -10,6 +10,7 @@ use std::{
     thread,
 };
 
+pub use build::program;
 use clap::Parser;
 
 use crate::{

@@ -70,18 +70,27 @@ pub fn main() -> ExitCode {
         eprintln!("no boot is called {boot}");
         return ExitCode::from(64);
     };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut status = ExitCode::SUCCESS;
-    for test in boot.tests.iter().filter(|test| names.is_empty() || names.iter().any(|name| name == test.name)) {
-        let begin = Instant::now();
-        // A test that panics has failed, and the next one runs.
-        let answer = std::panic::catch_unwind(test.run).unwrap_or_else(|_| bail!("it panicked: see above"));
-        let wrong = answer.err().map(|error| format!("{error:#}"));
-        if wrong.is_some() {
+    for test in boot.wanted(&names) {
+        let verdict = test.verdict();
+        if verdict.wrong.is_some() {
             status = ExitCode::FAILURE;
         }
-        println!("{}", Verdict { name: test.name.to_owned(), wrong, seconds: begin.elapsed().as_secs_f64() });
+        println!("{verdict}");
     }
     status
+}
+
+impl Test {
+    /// Runs it. One that panics has failed, and the next one runs.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let begin = Instant::now();
+        let answer = std::panic::catch_unwind(self.run).unwrap_or_else(|_| bail!("it panicked: see above"));
+        let wrong = answer.err().map(|error| format!("{error:#}"));
+        Verdict { name: self.name.to_owned(), wrong, seconds: begin.elapsed().as_secs_f64() }
+    }
 }
 
 /// Runs punctual with these arguments, split at spaces.

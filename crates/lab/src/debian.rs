@@ -105,7 +105,7 @@ impl Flavour {
             apt.unpack(&package, new, say)?;
             let release = package.trim_start_matches("linux-image-");
             depmod(new, release)?;
-            let packed = new.join("boot").join(format!("vmlinuz-{release}"));
+            let packed = packed_image(new, release);
             let image = fs::read(&packed).reading(&packed)?;
             // Without xz the whole image boots as well, only slower.
             let kernel = vmlinux_in(&image).unwrap_or(image);
@@ -125,6 +125,12 @@ impl Kernel {
     /// When the cache is damaged.
     pub fn image(&self) -> Result<Image, LabError> {
         Image::open(&self.folder.join("kernel"))
+    }
+
+    /// The file that the package has: on x86 a bzImage, as it was built.
+    #[must_use]
+    pub fn packed_image(&self) -> PathBuf {
+        packed_image(&self.folder, &self.release)
     }
 
     /// Puts a module, and before it those that it needs, into a guest.
@@ -171,6 +177,10 @@ impl Kernel {
         }
         Ok(folder)
     }
+}
+
+fn packed_image(folder: &Path, release: &str) -> PathBuf {
+    folder.join("boot").join(format!("vmlinuz-{release}"))
 }
 
 /// The files to load for a module, in their order; `None` where the list does not have it.

@@ -146,6 +146,14 @@ pub enum LabError {
     },
 }
 
+impl LabError {
+    /// Whether something is not there that comes from elsewhere: the emulator, another program, a package, the network.
+    #[must_use]
+    pub fn is_lack(&self) -> bool {
+        matches!(self, Self::NoQemu { .. } | Self::Missing { .. } | Self::NoPackage { .. } | Self::Command { .. })
+    }
+}
+
 fn hint(reason: &str) -> &'static str {
     if reason.contains("unable to mount root") || reason.contains("Unable to mount root") {
         " (build it with CONFIG_BLK_DEV_INITRD)"

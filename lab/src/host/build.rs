@@ -21,27 +21,35 @@ pub struct Kit {
 }
 
 const GUEST: &str = "/bin/guest";
-const PROFILE: &str = "dist";
+/// What is built: package, program, profile.
+const PROGRAMS: [(&str, &str, &str); 2] = [("punctual", "punctual", "dist"), ("lab-tests", "guest", "guest")];
 
 /// Fetches and builds what the boots need. What is missing for one is told for that one.
 pub fn prepare(wanted: &[Wanted], update: bool) -> Vec<Result<Kit, Ended>> {
-    let mut kernels: BTreeMap<&str, Result<Kernel, String>> = BTreeMap::new();
+    let mut kernels: BTreeMap<&str, Result<Kernel, LabError>> = BTreeMap::new();
     for (boot, _) in wanted {
-        kernels.entry(boot.kernel.name).or_insert_with(|| kernel(boot, update).map_err(|error| error.to_string()));
+        kernels.entry(boot.kernel.name).or_insert_with(|| kernel(boot, update));
     }
-    let mut programs: BTreeMap<&str, Result<PathBuf, String>> = BTreeMap::new();
+    let mut built: BTreeMap<&str, Result<(), String>> = BTreeMap::new();
     let mut kit = |(boot, tests): &Wanted| {
-        let kernel = kernels[boot.kernel.name].clone().map_err(Ended::Skipped)?;
-        let target = target(boot.kernel.arch);
-        let programs = programs.entry(target).or_insert_with(|| build(target).map_err(|error| format!("{error:#}")));
-        let programs = programs.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
-        match initramfs(boot, tests, &kernel, programs) {
-            Ok(initramfs) => Ok(Kit { kernel, initramfs }),
-            Err(error) if error.is::<LabError>() => Err(Ended::Skipped(format!("{error:#}"))),
-            Err(error) => Err(Ended::Failed(Vec::new(), format!("{error:#}"))),
+        let kernel = kernels[boot.kernel.name].as_ref().map_err(ended)?;
+        let arch = boot.kernel.arch;
+        let built = built.entry(target(arch)).or_insert_with(|| build(arch).map_err(|error| format!("{error:#}")));
+        built.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
+        match initramfs(boot, tests, kernel) {
+            Ok(initramfs) => Ok(Kit { kernel: kernel.clone(), initramfs }),
+            Err(error) => Err(match error.downcast_ref() {
+                Some(error) => ended(error),
+                None => Ended::Failed(Vec::new(), format!("{error:#}")),
+            }),
         }
     };
     wanted.iter().map(&mut kit).collect()
+}
+
+/// What is not there makes tests be skipped; all else is a failure of ours.
+fn ended(error: &LabError) -> Ended {
+    if error.is_lack() { Ended::Skipped(error.to_string()) } else { Ended::Failed(Vec::new(), error.to_string()) }
 }
 
 fn say(text: &str) {
@@ -63,26 +71,41 @@ fn target(arch: Arch) -> &'static str {
     }
 }
 
-/// Builds punctual and the tests for a target; the folder that they are in.
-fn build(target: &str) -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has a folder")?;
-    say(&format!("building for {target}"));
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--profile", PROFILE, "--target", target])
-        .args(["-p", "punctual", "-p", "lab-tests", "--bin", "punctual", "--bin", "guest"])
-        // rustc brings this linker along, so that no cross compiler is needed.
-        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-        .current_dir(root)
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "the programs for the guests cannot be built; see above");
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(folder.join(target).join(PROFILE))
+/// Builds punctual, as it is shipped, and the tests for a target.
+fn build(arch: Arch) -> Result<()> {
+    say(&format!("building for {arch}"));
+    for (package, program, profile) in PROGRAMS {
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--quiet", "--profile", profile, "--target", target(arch), "-p", package, "--bin", program])
+            // rustc brings this linker along, so that no cross compiler is needed.
+            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+            .current_dir(workspace()?)
+            .status()
+            .context("cannot run cargo")?;
+        ensure!(status.success(), "{program} cannot be built for {arch}; see above");
+    }
+    Ok(())
 }
 
-fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, programs: &Path) -> Result<Initramfs> {
-    let mut initramfs = Initramfs::new(kernel.flavour.arch, &programs.join("punctual"))?;
-    initramfs.static_program(GUEST, &programs.join("guest"))?;
+/// Where a program of ours for the guests is, once they have been prepared.
+///
+/// # Errors
+/// When there is no such program.
+pub fn program(arch: Arch, name: &str) -> Result<PathBuf> {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace()?.join("target"), PathBuf::from);
+    let known = PROGRAMS.iter().find(|(_, program, _)| *program == name);
+    let (_, program, profile) = known.with_context(|| format!("no program of ours is called {name}"))?;
+    Ok(folder.join(target(arch)).join(profile).join(program))
+}
+
+fn workspace() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no folder")
+}
+
+fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel) -> Result<Initramfs> {
+    let arch = kernel.flavour.arch;
+    let mut initramfs = Initramfs::new(arch, &program(arch, "punctual")?)?;
+    initramfs.static_program(GUEST, &program(arch, "guest")?)?;
     initramfs.command([GUEST, boot.name].iter().chain(tests).copied());
     for module in boot.modules {
         kernel.add_module(module, &mut initramfs)?;

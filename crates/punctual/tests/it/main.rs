@@ -8,5 +8,6 @@ mod blame;
 mod cli;
 mod endings;
 mod harness;
+mod lab;
 mod rights;
 mod timer;

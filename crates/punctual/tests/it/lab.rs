@@ -1,0 +1,61 @@
+//! `punctual lab` says in one sentence why there is no guest. Guests themselves are tested in `lab/`.
+
+use std::fs;
+
+use crate::harness::Scratch;
+
+/// A folder with an x86 kernel image, as far as its magic goes.
+fn with_kernel() -> Scratch {
+    let scratch = Scratch::new();
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    fs::write(scratch.path().join("bzImage"), image).unwrap();
+    let mut image = vec![0; 0x400];
+    image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+    fs::write(scratch.path().join("Image"), image).unwrap();
+    let mut program = vec![0; 64];
+    program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    program[18] = 62;
+    fs::write(scratch.path().join("static"), program).unwrap();
+    scratch
+}
+
+#[test]
+fn what_cannot_be_booted_is_refused_with_what_would_do() {
+    let scratch = with_kernel();
+    for (arguments, expected) in [
+        ("--kernel nowhere", "cannot read nowhere"),
+        ("--kernel static", "is no kernel image: give an x86 bzImage"),
+        ("--kernel bzImage --binary bzImage", "is no program"),
+        ("--kernel bzImage --binary /bin/sh", "the static one that `make dist` makes, dist/punctual-x86_64"),
+        ("--kernel Image --binary static", "give --binary dist/punctual-aarch64, which `make dist` makes"),
+        ("--kernel bzImage --binary static --record nowhere/a", "cannot write nowhere/a.punctual.json"),
+    ] {
+        let run = scratch.run(&format!("lab {arguments}"));
+        let said = run.expect_status(1).stderr();
+        assert!(said.contains(expected) && said.lines().count() == 1, "{arguments}: {said}");
+    }
+}
+
+#[test]
+fn without_an_emulator_the_package_to_install_is_named() {
+    let scratch = with_kernel();
+    let mut command = scratch.punctual("lab --quiet --kernel bzImage --binary static --no-record");
+    // Folders for programs of the administrator are looked into whatever PATH says; no emulator lies there.
+    let output = command.env("PATH", scratch.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no qemu-system-x86_64 on this machine: sudo apt-get install"), "{said}");
+}
+
+#[test]
+fn an_emulator_that_refuses_is_quoted() {
+    let scratch = with_kernel();
+    let emulator = scratch.path().join("qemu-system-x86_64");
+    fs::write(&emulator, "#!/bin/sh\necho 'qemu: cannot set up guest memory' >&2\nexit 1\n").unwrap();
+    fs::set_permissions(&emulator, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = scratch.punctual("lab --quiet --kernel bzImage --binary static --no-record");
+    let output = command.env("PATH", format!("{}:/usr/bin:/bin", scratch.path().display())).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("qemu-system-x86_64 refused: qemu: cannot set up guest memory"), "{said}");
+}
