@@ -21,17 +21,26 @@ const CPU_TIME_LIMIT: f64 = 1.5;
 /// As punctual has it.
 const RING_KB: u32 = 4096;
 
+/// Wake-ups of a short and a long run for CPU time: what a run does once, such as reading the kernel's symbols, happens
+/// in both.
+const LENGTHS: [u64; 2] = [2000, 8000];
+
+/// About how long it takes, s.
+pub fn seconds(rounds: usize, cycles: u64) -> u64 {
+    let (lateness, cpu_time) = (cycles * 2 / 1000, LENGTHS.iter().sum::<u64>() * 2 / 1000);
+    rounds as u64 * (lateness * 2 + cpu_time) + peer_rounds(rounds) as u64 * cpu_time
+}
+
+/// The peer's figures have no target: fewer rounds do.
+fn peer_rounds(rounds: usize) -> usize {
+    rounds.div_ceil(2)
+}
+
 /// Takes the rows: `rounds` pairs, of `cycles` wake-ups for lateness and of two lengths for CPU time.
-pub fn measure(
-    punctual: &Punctual,
-    scenario: &Scenario,
-    rounds: usize,
-    cycles: u64,
-    lengths: [u64; 2],
-) -> Result<Vec<Row>> {
+pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize, cycles: u64) -> Result<Vec<Row>> {
     let looking = punctual.with_blame();
     let lasting = |cycles| Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) };
-    let (one, two) = (lasting(cycles), lengths.map(lasting));
+    let (one, two) = (lasting(cycles), LENGTHS.map(lasting));
     let median = |lateness: &Histogram| lateness.percentile(50.0).map_or(f64::NAN, |late_ns| late_ns as f64);
     let ours = |punctual: &Punctual| Ok(median(&punctual.measure(&one)?.lateness));
     let theirs = || Ok(median(&cyclictest::measure(&one, Buckets::Nanoseconds)?.lateness));
@@ -43,7 +52,7 @@ pub fn measure(
     )?;
     let peer_lateness = alternate(rounds, || traced(scenario, theirs), theirs)?;
     let peer_cpu_time = alternate(
-        rounds,
+        peer_rounds(rounds),
         || traced(scenario, || Ok(Costs::of_cyclictest(&two)?.a_cycle_ns())),
         || Ok(Costs::of_cyclictest(&two)?.a_cycle_ns()),
     )?;

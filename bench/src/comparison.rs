@@ -54,7 +54,7 @@ pub struct Effort {
 pub const FULL: Effort = Effort {
     lateness: (20, 2000),
     cpu_time: (11, [500, 4500]),
-    blame: 12,
+    blame: 8,
     reading: 5,
     missed: 14,
     starts: 30,
@@ -65,7 +65,7 @@ pub const FULL: Effort = Effort {
 pub const QUICK: Effort = Effort {
     lateness: (5, 1000),
     cpu_time: (3, [300, 2000]),
-    blame: 3,
+    blame: 2,
     reading: 2,
     missed: 5,
     starts: 10,
@@ -85,11 +85,11 @@ impl Effort {
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
             ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
-            ("blame", self.blame as u64 * (self.lateness.1 * 2 / 1000 + cycles * 4 / 1000 + 3)),
-            ("reading a trace", 4 + self.reading as u64 * 3),
+            ("blame", blame::seconds(self.blame, self.lateness.1)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
+            ("reading a trace", 4 + self.reading as u64 * 3),
         ]
     }
 }
@@ -104,21 +104,22 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(1);
     rows.extend(cpu_time(punctual, scenario, effort)?);
     say(2);
-    rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1, effort.cpu_time.1)?);
+    rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1)?);
     say(3);
-    rows.push(reading::measure(effort.reading)?);
-    say(4);
     rows.push(missed(punctual, scenario, effort)?);
-    say(5);
+    say(4);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(6);
+    say(5);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
+    say(6);
+    // Last, since what this program takes in here would count as memory of the programs that it starts later.
+    rows.push(reading::measure(effort.reading)?);
     Ok(rows)
 }
 
