@@ -9,7 +9,7 @@ use crate::{
     blame,
     costs::Costs,
     cyclictest::{self, Buckets},
-    instructions,
+    instructions, ledger,
     punctual::Punctual,
     reading,
     rounds::{Pair, alternate},
@@ -120,6 +120,7 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(6);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
+    rows.push(ledger::measure(effort.reading));
     Ok(rows)
 }
 

@@ -5,6 +5,7 @@
 //! | `comparison` | what is compared, and how much |
 //! | `blame` | what looking for culprits costs |
 //! | `reading` | how fast a trace is read |
+//! | `ledger` | how long the ledger of very many spikes takes |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `punctual`, `cyclictest` | one run of each |
@@ -21,6 +22,7 @@ mod comparison;
 mod costs;
 mod cyclictest;
 mod instructions;
+mod ledger;
 mod punctual;
 mod reading;
 mod rounds;
