@@ -136,6 +136,14 @@ pub enum LabError {
         /// The package.
         package: String,
     },
+    /// The package lists could not be fetched, so that the package may only be unknown.
+    #[error("cannot fetch {package} ({said}): is there a network?")]
+    NoLists {
+        /// The package.
+        package: String,
+        /// What apt said.
+        said: String,
+    },
     /// The kernel has no such module.
     #[error("kernel {release} has no module {module}")]
     NoModule {
@@ -150,7 +158,14 @@ impl LabError {
     /// Whether something is not there that comes from elsewhere: the emulator, another program, a package, the network.
     #[must_use]
     pub fn is_lack(&self) -> bool {
-        matches!(self, Self::NoQemu { .. } | Self::Missing { .. } | Self::NoPackage { .. } | Self::Command { .. })
+        matches!(
+            self,
+            Self::NoQemu { .. }
+                | Self::Missing { .. }
+                | Self::NoPackage { .. }
+                | Self::NoLists { .. }
+                | Self::Command { .. }
+        )
     }
 }
 

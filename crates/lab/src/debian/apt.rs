@@ -19,6 +19,8 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// An apt folder of our own.
 pub(super) struct Apt {
     configuration: PathBuf,
+    /// What kept some of the package lists from being fetched: without them a package may be unknown.
+    incomplete: Option<String>,
 }
 
 impl Apt {
@@ -34,7 +36,7 @@ impl Apt {
             let folder = root.join(folder);
             fs::create_dir_all(&folder).writing(&folder)?;
         }
-        let apt = Self { configuration: root.join("apt.conf") };
+        let mut apt = Self { configuration: root.join("apt.conf"), incomplete: None };
         let root_text = root.display();
         let mut configuration = format!(
             "APT::Architecture \"{arch}\";\nAPT::Architectures {{ \"{arch}\"; }};\nDir::State \"{root_text}/state\";\n\
@@ -57,15 +59,19 @@ impl Apt {
             .and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_none_or(|age| age > LISTS_FRESH) {
             say(&format!("fetching package lists for {name}"));
-            apt.run("apt-get", &["update", "--error-on=any"]).or_else(|_| apt.run("apt-get", &["update"]))?;
-            fs::write(&fetched, "").writing(&fetched)?;
+            // A source that we do not need may be out of reach, or have nothing for this architecture.
+            match apt.run("apt-get", &["update", "--error-on=any"]) {
+                Ok(_) => fs::write(&fetched, "").writing(&fetched)?,
+                Err(LabError::Command { said, .. }) => apt.incomplete = Some(said),
+                Err(error) => return Err(error),
+            }
         }
         Ok(apt)
     }
 
     /// The first package that `package` depends on whose name begins like this.
     pub(super) fn dependency(&self, package: &str, begin: &str) -> Result<String, LabError> {
-        let missing = || LabError::NoPackage { package: package.to_owned() };
+        let missing = || self.missing(package);
         let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
         let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
         names.into_iter().find(|name| name.starts_with(begin)).map(str::to_owned).ok_or_else(missing)
@@ -73,12 +79,20 @@ impl Apt {
 
     /// A package and all that it needs to run.
     pub(super) fn closure(&self, package: &str) -> Result<Vec<String>, LabError> {
-        let missing = |_| LabError::NoPackage { package: package.to_owned() };
         let only =
             ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
         let arguments = [&["depends", "--recurse"], &only[..], &[package]].concat();
-        let told = self.run("apt-cache", &arguments).map_err(missing)?;
+        let told = self.run("apt-cache", &arguments).map_err(|_| self.missing(package))?;
         Ok(packages_in(&told))
+    }
+
+    /// Why a package is not known.
+    fn missing(&self, package: &str) -> LabError {
+        let package = package.to_owned();
+        match &self.incomplete {
+            Some(said) => LabError::NoLists { package, said: said.clone() },
+            None => LabError::NoPackage { package },
+        }
     }
 
     /// Downloads a package, checked by apt, and unpacks it into `folder`.
