@@ -127,7 +127,7 @@ impl Watch {
                     counters.entry(pid).or_insert_with(|| Counters::start(&self.root, cpu, pid)).read(now_ns);
                 }
             }
-            Source::Trace(traced) => traced.keep_for(waiters),
+            Source::Trace(traced) => traced.keep_for(waiters, now_ns),
         }
     }
 

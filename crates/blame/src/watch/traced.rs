@@ -45,14 +45,14 @@ impl Traced {
         Ok(Self { instance, windows: BTreeMap::new() })
     }
 
-    /// Keeps events for these threads alone from now on. All spikes that were told must have been explained.
-    pub fn keep_for(&mut self, waiters: &[Waiter]) {
+    /// Keeps events for these threads alone from now on. Each of them is then asked for its spikes.
+    pub fn keep_for(&mut self, waiters: &[Waiter], now_ns: u64) {
         for waiter in waiters {
             self.windows.entry(waiter.cpu).or_default();
         }
         for (&cpu, window) in &mut self.windows {
             let of_cpu = waiters.iter().filter(|waiter| waiter.cpu == cpu);
-            window.begin_round(&of_cpu.map(|waiter| waiter.pid).collect::<Vec<_>>());
+            window.begin_round(&of_cpu.map(|waiter| waiter.pid).collect::<Vec<_>>(), now_ns);
         }
     }
 

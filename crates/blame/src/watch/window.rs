@@ -8,7 +8,7 @@ use crate::{Event, Wake, What, event::Left, trace::Gap};
 const CONTEXT_NS: u64 = 500_000;
 /// Events kept of a CPU, at most.
 const EVENTS_KEPT: usize = 200_000;
-/// Events that only a spike yet to be told may need are kept for so long, where other threads of the CPU have spikes, ns.
+/// The longest spike whose events are all kept where other threads of the CPU have spikes meanwhile, ns.
 const KEPT_NS: u64 = 500_000_000;
 /// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
 /// for the signal's lock (PREEMPT_RT), and it stopped.
@@ -24,6 +24,8 @@ pub struct Window {
     pub gaps: Vec<Gap>,
     /// Since when each measuring thread of the CPU may need events, ns.
     needed: BTreeMap<u32, u64>,
+    /// When the round of looking under way began, ns: what a thread tells in the next one ended after that.
+    round_ns: u64,
     /// Events that were lost where a spike needed them.
     pub lost_events: u64,
 }
@@ -46,17 +48,17 @@ impl Window {
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
     }
 
-    /// Notes the threads that measure on the CPU now, and lets go of events that none of them needs any more. All spikes
-    /// that were told must have been explained.
-    pub fn begin_round(&mut self, threads: &[u32]) {
+    /// Notes the threads that measure on the CPU now, and lets go of events that none of them needs any more. Each thread
+    /// is then asked for its spikes.
+    pub fn begin_round(&mut self, threads: &[u32], now_ns: u64) {
         self.needed.retain(|pid, _| threads.contains(pid));
         for &pid in threads {
             self.needed.entry(pid).or_insert(0);
         }
         if threads.len() > 1 {
-            let last_ns = self.events.last().map_or(0, |event| event.at_ns);
-            self.forget(last_ns.saturating_sub(KEPT_NS));
+            self.forget(self.round_ns.saturating_sub(KEPT_NS));
         }
+        self.round_ns = now_ns;
     }
 
     /// Notes that the spikes of a thread are explained up to this wake-up.
@@ -167,24 +169,25 @@ mod tests {
         const MS: u64 = 1_000_000;
         let since = |window: &Window| (window.events[0].at_ns / MS, window.complete_since_ns(u64::MAX) / MS);
         let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
-        window.begin_round(&[7]);
+        window.begin_round(&[7], 1000 * MS);
         window.explained(7, 600 * MS);
         assert_eq!(since(&window), (599, 0), "one thread alone");
 
-        window.begin_round(&[7, 8]);
+        window.begin_round(&[7, 8], 1000 * MS);
         window.explained(7, 900 * MS);
         assert_eq!(since(&window).0, 599, "thread 8 may tell of the same time");
         window.explained(8, 800 * MS);
-        window.begin_round(&[7, 8]);
-        assert_eq!(since(&window).0, 799);
-
+        // Thread 7 took long to explain: its next spikes may be from long before the last event.
         window.events.extend((1000..2000).map(|ms| switch(ms * MS)));
+        window.begin_round(&[7, 8], 2000 * MS);
+        assert_eq!(since(&window), (799, 0));
+
         window.explained(7, 1990 * MS);
-        window.begin_round(&[7, 8]);
+        window.begin_round(&[7, 8], 2040 * MS);
         let (kept, complete) = since(&window);
-        assert!((1497..=1499).contains(&kept), "thread 8 has told nothing for long: {kept}");
+        assert_eq!(kept, 1499, "thread 8 has told nothing for long");
         assert_eq!(complete, kept, "what it may need from before is missing, and told so");
-        window.begin_round(&[8]);
+        window.begin_round(&[8], 2080 * MS);
         window.explained(8, 1999 * MS);
         assert_eq!(since(&window), (1998, 0), "thread 7 has ended");
     }
