@@ -208,7 +208,8 @@ fn lock() -> Result<File, LabError> {
 
 /// Fills a folder beside `folder` and renames it when it is complete, so that an interrupted fetch leaves no half of it.
 fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
-    let new = folder.with_extension("new");
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let new = folder.with_file_name(format!(".{name}.new"));
     // What an earlier attempt left; the lock says that nobody is at it.
     let _ = fs::remove_dir_all(&new);
     fs::create_dir_all(&new).writing(&new)?;

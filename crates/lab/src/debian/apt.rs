@@ -100,13 +100,14 @@ impl Apt {
         let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
         let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
         say(&format!("fetching {package} ({} MB)", bytes.unwrap_or(0).div_ceil(1_000_000)));
-        let downloads = tempfile::tempdir_in(cache()).writing(&cache())?;
-        self.run_in(downloads.path(), "apt-get", &["download", package])?;
-        for entry in fs::read_dir(downloads.path()).reading(downloads.path())? {
-            let path = entry.reading(downloads.path())?.path();
+        let downloads = folder.join(".download");
+        fs::create_dir_all(&downloads).writing(&downloads)?;
+        self.run_in(&downloads, "apt-get", &["download", package])?;
+        for entry in fs::read_dir(&downloads).reading(&downloads)? {
+            let path = entry.reading(&downloads)?.path();
             self.run("dpkg-deb", &["-x", &path.to_string_lossy(), &folder.to_string_lossy()])?;
         }
-        Ok(())
+        fs::remove_dir_all(&downloads).writing(&downloads)
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
