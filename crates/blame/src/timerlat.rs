@@ -128,7 +128,10 @@ impl Timerlat {
                 phase: phase.to_owned(),
                 role: role.to_owned(),
                 cpu: Some(cpu),
-                granted: granted.clone(),
+                granted: match role {
+                    TIMERLAT_IRQ => Granted { policy: "interrupt".to_owned(), ..granted.clone() },
+                    _ => granted.clone(),
+                },
                 ..of_cpu.cycles.series(role, &of_cpu.fresh)
             })
         };

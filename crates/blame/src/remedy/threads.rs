@@ -26,6 +26,9 @@ pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {
         "rcuc" | "rcub" | "rcu_preempt" | "rcu_sched" | "rcuop" | "rcuog" | "rcuos" => {
             format!("move the callbacks of RCU to other CPUs: kernel argument `rcu_nocbs={measured} rcu_nocb_poll`")
         }
+        "timerlat" => {
+            "this is the kernel's own measurement, above every probe: measure without `--timerlat`".to_owned()
+        }
         "migration" | "stopper" | "cpuhp" => format!(
             "the kernel stops a CPU to move threads or to change its own code: load no modules, start no tracing and change \
              no affinities while it matters, and use kernel argument `isolcpus=domain,managed_irq,{measured}`"

@@ -44,7 +44,7 @@ pub(super) fn run(page: &mut Page, record: &Record) {
     for (places, granted) in granted(record) {
         page.fact("granted", 7, &format!("{granted} ({places})"));
     }
-    if let Some(floor_ns) = record.series.iter().map(|series| series.floor_ns).max() {
+    if let Some(floor_ns) = record.of_the_probe().map(|series| series.floor_ns).max() {
         page.fact("floor", 7, &format!("{}: what reading the clock costs the probe", format_ns(floor_ns as i64)));
     }
     if !record.command.is_empty() {
@@ -60,7 +60,7 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
 /// The wordings of what was granted, each with the places that it holds for.
 fn granted(record: &Record) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
-    for series in &record.series {
+    for series in record.of_the_probe() {
         let granted = &series.granted;
         let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
         let pinned =
@@ -74,7 +74,7 @@ fn granted(record: &Record) -> Vec<(String, String)> {
         }
     }
     let words = |all: &[&Series]| {
-        if all.len() == record.series.len() { "all threads".to_owned() } else { places(all) }
+        if all.len() == record.of_the_probe().count() { "all threads".to_owned() } else { places(all) }
     };
     found.into_iter().map(|(text, all)| (words(&all), text)).collect()
 }
