@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{command, culprits, exact, isolation, kernel, peers, threads, timer},
+    tests::{command, culprits, exact, isolation, kernel, peers, threads, timer, timerlat},
 };
 
 /// One guest.
@@ -120,7 +120,12 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "old",
         kernel: debian::RT_6_1,
-        tests: tests![kernel::is_preempt_rt, timer::is_granted, exact::delays_are_found],
+        tests: tests![
+            kernel::is_preempt_rt,
+            timer::is_granted,
+            exact::delays_are_found,
+            timerlat::agrees_with_the_tracer
+        ],
         ..PLAIN
     },
     Boot {
@@ -132,7 +137,19 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "ordinary",
         kernel: debian::ORDINARY_6_12,
-        tests: tests![kernel::is_ordinary, timer::is_granted],
+        tests: tests![kernel::is_ordinary, timer::is_granted, timerlat::is_absent],
+        ..PLAIN
+    },
+    Boot {
+        name: "timerlat",
+        hold: true,
+        tests: tests![
+            timerlat::agrees_with_the_tracer,
+            timerlat::interrupts_off,
+            timerlat::preemption_off,
+            timerlat::leaves_nothing_behind,
+            timerlat::says_why_not,
+        ],
         ..PLAIN
     },
     Boot { name: "softirqs", kernel: debian::ORDINARY_6_12, tests: tests![culprits::storms::of_softirqs], ..PLAIN },

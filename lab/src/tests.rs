@@ -10,3 +10,4 @@ pub mod kernel;
 pub mod peers;
 pub mod threads;
 pub mod timer;
+pub mod timerlat;

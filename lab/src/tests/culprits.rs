@@ -3,10 +3,10 @@
 //! Each test makes delays while `punctual measure timer` runs, and then looks into the record. Times are asserted, so
 //! these tests run in virtual time.
 
-mod delays;
+pub(super) mod delays;
 pub mod faults;
 pub mod storms;
-mod tally;
+pub(super) mod tally;
 
 use std::{thread, time::Duration};
 

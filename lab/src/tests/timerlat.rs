@@ -1,0 +1,255 @@
+//! `--timerlat`: what the kernel's own tracer tells, and that our explanations agree with it.
+
+use std::{fs, path::Path, thread, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use record::{CauseKind, Evidence, Histogram, Record, Series, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD};
+use rustix::process::Signal;
+
+use super::culprits::{
+    delays::{Delay, LOOKED_FOR_NS, Measuring, adds_up, hold},
+    tally::Tally,
+};
+use crate::inside::{expect, measure, punctual, read, write};
+
+const TRACING: &str = "/sys/kernel/tracing";
+
+fn series<'a>(record: &'a Record, role: &str) -> Result<&'a Series> {
+    record.series.iter().find(|series| series.role == role).with_context(|| format!("no series {role}"))
+}
+
+/// What the tracer told of one cycle, as the kernel writes it.
+#[derive(Debug, Default, Clone, Copy)]
+struct Told {
+    irq_ns: Option<i64>,
+    thread_ns: i64,
+    deadline_us: i64,
+}
+
+/// A second instance of the trace sees the same cycles; in the kernel's own text they have the same latencies.
+pub fn agrees_with_the_tracer() -> Result<()> {
+    let instance = format!("{TRACING}/instances/peer");
+    fs::create_dir(&instance)?;
+    write(&format!("{instance}/trace_clock"), "mono")?;
+    write(&format!("{instance}/buffer_size_kb"), "4096")?;
+    write(&format!("{instance}/current_tracer"), "timerlat")?;
+    let record = measure(0, "timerlat", "--cpus 0 --timerlat --duration 4s --blame=off")?;
+    write(&format!("{instance}/tracing_on"), "0")?;
+    let text = read(&format!("{instance}/trace"))?;
+    fs::remove_dir(&instance)?;
+
+    let (irq, thread) = (series(&record, TIMERLAT_IRQ)?, series(&record, TIMERLAT_THREAD)?);
+    let first_us = thread.first_deadline_ns / 1000;
+    let theirs: Vec<Told> = cycles(&text).into_iter().filter(|told| told.deadline_us >= first_us - 100).collect();
+    let count = thread.samples as usize;
+    ensure!(count > 3_500 && irq.samples == thread.samples, "{} and {count} samples in 4 s", irq.samples);
+    ensure!(theirs.len() >= count, "the kernel told of {} cycles, punctual of {count}", theirs.len());
+    let irqs = theirs[..count].iter().map(|told| told.irq_ns.context("a cycle without its interrupt"));
+    same(irq, &irqs.collect::<Result<Vec<_>>>()?)?;
+    same(thread, &theirs[..count].iter().map(|told| told.thread_ns).collect::<Vec<_>>())?;
+
+    let median = |series: &Series| series.raw.percentile(50.0);
+    ensure!(median(irq) < median(thread), "the interrupt came {:?}, the thread {:?}", median(irq), median(thread));
+    ensure!(thread.granted.policy == "fifo:95" && thread.period_ns == 1_000_000, "{:?}", thread.granted);
+    ensure!(record.scenario.timerlat && record.caveats.iter().any(|caveat| caveat.kind == "timerlat"), "not told");
+    ensure!(record.of_the_probe().count() == 1, "{} series of the probe", record.of_the_probe().count());
+    Ok(())
+}
+
+/// Whether a series is made of these latencies.
+fn same(series: &Series, theirs: &[i64]) -> Result<()> {
+    let mut histogram = Histogram::default();
+    theirs.iter().for_each(|&ns| histogram.record(ns));
+    ensure!(series.raw == histogram, "{}: other histograms: {:?} and {histogram:?}", series.role, series.raw);
+    let (min, max) = (theirs.iter().copied().min(), theirs.iter().copied().max());
+    ensure!((series.min_ns, series.max_ns) == (min, max), "{}: {min:?} to {max:?}, {series:?}", series.role);
+    let mean_ns = theirs.iter().sum::<i64>() as f64 / theirs.len() as f64;
+    ensure!(series.mean_ns.is_some_and(|ours| (ours - mean_ns).abs() < 1e-6), "{}: mean {mean_ns}", series.role);
+    Ok(())
+}
+
+/// The whole cycles in lines as `<idle>-0 [000] d.h2. 27.000101: #3012 context    irq timer_latency     11672 ns`.
+fn cycles(text: &str) -> Vec<Told> {
+    let mut all = Vec::new();
+    let mut irq = None;
+    for line in text.lines() {
+        let Some((before, latency)) = line.split_once(" timer_latency ") else { continue };
+        let words: Vec<&str> = before.split_whitespace().collect();
+        let (Some(&context), Some(number)) = (words.last(), words.len().checked_sub(3)) else { continue };
+        let latency_ns: i64 = latency.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(-1);
+        let stamp = words[number - 1].trim_end_matches(':').replace('.', "");
+        if context == "irq" {
+            irq = Some((words[number], latency_ns));
+        } else if let Ok(stamp_us) = stamp.parse::<i64>() {
+            let irq_ns = irq.take().filter(|&(cycle, _)| cycle == words[number]).map(|(_, ns)| ns);
+            all.push(Told { irq_ns, thread_ns: latency_ns, deadline_us: stamp_us - latency_ns / 1000 });
+        }
+    }
+    all
+}
+
+/// With interrupts off the interrupt is late, and nothing after it.
+pub fn interrupts_off() -> Result<()> {
+    judge("timerlat-irqs", "irqs", |split, late_ns| close(split.irq_ns, late_ns) && close(split.thread_ns, late_ns))
+}
+
+/// With preemption off the interrupt is on time, and the thread late.
+pub fn preemption_off() -> Result<()> {
+    judge("timerlat-preempt", "preempt", |split, late_ns| {
+        split.irq_ns < LOOKED_FOR_NS as u64 / 5 && close(split.thread_ns, late_ns)
+    })
+}
+
+/// Whether the kernel saw a lateness that the hold made. Behind the hold comes the kernel's way to the thread.
+fn close(seen_ns: u64, late_ns: i64) -> bool {
+    const WAY_NS: i64 = 80_000;
+    (-5_000..=late_ns / 20 + WAY_NS).contains(&(seen_ns as i64 - late_ns))
+}
+
+/// Whether two accounts of a time agree: within 5 % and 5 us.
+fn agree(ours_ns: u64, kernels_ns: u64) -> bool {
+    ours_ns.abs_diff(kernels_ns) <= kernels_ns / 20 + 5_000
+}
+
+/// Has the kernel hold the CPU at irregular times, and holds the split of each late thread against what was done, and
+/// our explanation of it against the split.
+fn judge(name: &'static str, command: &'static str, is_right: fn(&Split, i64) -> bool) -> Result<()> {
+    let measuring = Measuring::start(name, "--timerlat --policy fifo:80")?;
+    let delays = hold(command)?;
+    let record = measuring.end()?;
+    let usual_irq_ns = series(&record, TIMERLAT_IRQ)?.raw.percentile(50.0).context("no samples")? as u64;
+    let series = series(&record, TIMERLAT_THREAD)?;
+    let (mut splits, mut explanations) = (Tally::default(), Tally::default());
+    for delay in &delays {
+        let Some((spike, late_ns)) = late_by(series, delay) else { continue };
+        let split = spike.split.context("a spike without the kernel's split")?;
+        adds_up(spike)?;
+        if is_right(&split, late_ns) {
+            splits.right();
+        } else {
+            splits.wrong(format!("{split:?} where {late_ns} ns were held"));
+        }
+        let to_irq_ns = blamed_until_ns(spike, split.irq_ns) + usual_irq_ns;
+        let rest_ns = (spike.lateness_ns as u64).saturating_sub(to_irq_ns);
+        let agrees = agree(to_irq_ns, split.irq_ns) && agree(rest_ns, split.thread_ns - split.irq_ns);
+        if agrees && spike.evidence == Evidence::Trace {
+            explanations.right();
+        } else {
+            explanations.wrong(format!("{to_irq_ns} ns to the interrupt, {rest_ns} after it: {spike:?}"));
+        }
+    }
+    splits.judge().context("the kernel's split")?;
+    explanations.judge().context("our explanation")
+}
+
+/// The spike of a hold, and how late it is for that; `None` where the hold hardly touched a deadline.
+fn late_by<'a>(series: &'a Series, delay: &Delay) -> Option<(&'a Spike, i64)> {
+    let late_ns = |spike: &Spike| {
+        let deadline_ns = series.first_deadline_ns + spike.at_ns as i64;
+        if deadline_ns < delay.begin_ns { 0 } else { delay.end_ns - deadline_ns }
+    };
+    let late = series.spikes.iter().map(|spike| (spike, late_ns(spike)));
+    late.max_by_key(|&(_, late_ns)| late_ns).filter(|&(_, late_ns)| late_ns >= LOOKED_FOR_NS)
+}
+
+/// Until when our time line puts the time to others before the tracer looked at the clock in its timer's interrupt, ns
+/// after the deadline: until that interrupt was taken, or the last timer that came before in it had ended. From there it
+/// is the kernel's own way, as long as ever.
+fn blamed_until_ns(spike: &Spike, irq_ns: u64) -> u64 {
+    let is_due = |kind| matches!(kind, CauseKind::LateInterrupt | CauseKind::IdleExit | CauseKind::Interrupt);
+    let late: Vec<_> = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).collect();
+    let taken = late.iter().take_while(|stretch| is_due(stretch.cause.kind)).count();
+    let in_interrupt = late[taken..].iter().take_while(|stretch| stretch.start_ns < irq_ns as i64);
+    let timers = in_interrupt.filter(|stretch| stretch.cause.kind == CauseKind::Timer);
+    late[..taken].iter().chain(timers).last().map_or(0, |stretch| stretch.start_ns as u64 + stretch.ns)
+}
+
+/// After the end of a run, and after the run that follows a killed one, nothing of the tracer is left, and what holds for
+/// the whole machine is as before.
+pub fn leaves_nothing_behind() -> Result<()> {
+    let before = global_state()?;
+    let own = || -> Result<Vec<String>> {
+        let names =
+            fs::read_dir(format!("{TRACING}/instances"))?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        let names: Vec<Option<String>> = names.collect::<Result<_>>()?;
+        Ok(names.into_iter().flatten().filter(|name| name.starts_with("punctual-")).collect())
+    };
+    let measuring = Measuring::start("killed", "--timerlat")?;
+    ensure!(own()?.len() == 2 && has_threads()?, "it does not run: {:?}", own()?);
+    measuring.signal(Signal::KILL)?;
+    thread::sleep(Duration::from_millis(300));
+    ensure!(!own()?.is_empty(), "nothing is left to clean up");
+    measure(0, "cleaned", "--cpus 0 --samples 100")?;
+    ensure!(own()?.is_empty() && !has_threads()?, "left behind: {:?}", own()?);
+    measure(0, "ended", "--cpus 0 --samples 100 --timerlat")?;
+    ensure!(own()?.is_empty() && !has_threads()?, "left behind: {:?}", own()?);
+    let after = global_state()?;
+    ensure!(before == after, "before: {before:?}, after: {after:?}");
+    Ok(())
+}
+
+fn has_threads() -> Result<bool> {
+    let mut found = false;
+    for entry in fs::read_dir("/proc")? {
+        let comm = fs::read_to_string(entry?.path().join("comm")).unwrap_or_default();
+        found |= comm.starts_with("timerlat/");
+    }
+    Ok(found)
+}
+
+/// What holds for the whole machine.
+fn global_state() -> Result<Vec<(String, String)>> {
+    let mut files: Vec<String> =
+        ["current_tracer", "tracing_on", "trace_clock", "tracing_cpumask", "buffer_size_kb", "set_event"]
+            .map(str::to_owned)
+            .to_vec();
+    for entry in fs::read_dir(Path::new(TRACING).join("osnoise"))? {
+        files.push(format!("osnoise/{}", entry?.file_name().to_string_lossy()));
+    }
+    files.retain(|file| Path::new(TRACING).join(file).is_file());
+    files.into_iter().map(|file| Ok((file.clone(), read(&format!("{TRACING}/{file}"))?))).collect()
+}
+
+/// Where the tracer cannot serve, one sentence says why and what to do, before anything is measured.
+pub fn says_why_not() -> Result<()> {
+    let told = |expected: &str| -> Result<()> {
+        let refused = punctual("measure timer --quiet --cpus 0 --samples 10 --timerlat --record refused")?;
+        expect(1, &refused)?;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        ensure!(said.trim_end().lines().count() == 1 && said.contains(expected), "it said: {said}");
+        ensure!(!Path::new("refused.punctual.json").exists(), "there is a record");
+        Ok(())
+    };
+    write(&format!("{TRACING}/osnoise/stop_tracing_us"), "50")?;
+    let stops = told("echo 0 | sudo tee /sys/kernel/tracing/osnoise/stop_tracing_us");
+    write(&format!("{TRACING}/osnoise/stop_tracing_us"), "0")?;
+    stops?;
+    write(&format!("{TRACING}/current_tracer"), "osnoise")?;
+    let busy = told("the kernel's osnoise tracer is running");
+    write(&format!("{TRACING}/current_tracer"), "nop")?;
+    busy
+}
+
+/// A kernel without the tracer.
+pub fn is_absent() -> Result<()> {
+    let refused = punctual("measure timer --quiet --samples 10 --timerlat --no-record")?;
+    expect(1, &refused)?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(said.contains("this kernel has no timerlat tracer"), "it said: {said}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_kernels_text_is_read() {
+        let text = "# tracer: timerlat\n#                  ||||  /     delay\n\
+                    \x20         <idle>-0       [000] d.h1.    27.000101: #1     context    irq timer_latency      1672 ns\n\
+                    \x20      timerlat/0-88      [000] .....    27.000110: #1     context thread timer_latency     10100 ns\n\
+                    \x20      timerlat/0-88      [000] .....    27.001110: #2     context thread timer_latency     10200 ns\n";
+        let told = super::cycles(text);
+        assert_eq!(told.len(), 2);
+        assert_eq!((told[0].irq_ns, told[0].thread_ns, told[0].deadline_us), (Some(1672), 10100, 27_000_100));
+        assert_eq!((told[1].irq_ns, told[1].thread_ns), (None, 10200));
+    }
+}
