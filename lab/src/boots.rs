@@ -116,7 +116,13 @@ pub const ALL: &[Boot] = &[
         ..PLAIN
     },
     Boot { name: "command", inside: false, tests: tests![command::a_kernel_image_is_measured], ..PLAIN },
-    Boot { name: "partition", cpus: 2, time: Time::Real, tests: tests![isolation::by_partition], ..PLAIN },
+    Boot {
+        name: "partition",
+        cpus: 2,
+        time: Time::Real,
+        tests: tests![isolation::by_partition, timerlat::on_two_cpus],
+        ..PLAIN
+    },
     Boot {
         name: "old",
         kernel: debian::RT_6_1,

@@ -1,6 +1,12 @@
 //! `--timerlat`: what the kernel's own tracer tells, and that our explanations agree with it.
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use record::{CauseKind, Evidence, Histogram, Record, Series, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD};
@@ -10,9 +16,21 @@ use super::culprits::{
     delays::{Delay, LOOKED_FOR_NS, Measuring, adds_up, hold},
     tally::Tally,
 };
-use crate::inside::{expect, measure, punctual, read, write};
+use crate::inside::{expect, measure, punctual, write};
 
 const TRACING: &str = "/sys/kernel/tracing";
+
+/// What a file of the trace says. The kernel refuses to read some of them in pieces smaller than the whole.
+fn read(path: &str) -> Result<String> {
+    let mut file = File::open(path).with_context(|| format!("cannot open {path}"))?;
+    let (mut bytes, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut piece).with_context(|| format!("cannot read {path}"))? {
+            0 => return Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
+            length => bytes.extend_from_slice(&piece[..length]),
+        }
+    }
+}
 
 fn series<'a>(record: &'a Record, role: &str) -> Result<&'a Series> {
     record.series.iter().find(|series| series.role == role).with_context(|| format!("no series {role}"))
@@ -228,6 +246,29 @@ pub fn says_why_not() -> Result<()> {
     let busy = told("the kernel's osnoise tracer is running");
     write(&format!("{TRACING}/current_tracer"), "nop")?;
     busy
+}
+
+/// Of two CPUs, one that the tracer is kept from is named with the command that helps; that done, both are measured.
+pub fn on_two_cpus() -> Result<()> {
+    let cpus = format!("{TRACING}/osnoise/cpus");
+    let before = read(&cpus)?;
+    write(&cpus, "0")?;
+    let refused = punctual("measure timer --quiet --cpus 0-1 --samples 10 --timerlat --no-record")?;
+    expect(1, &refused)?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(said.contains("kept from CPU 1: allow it there with `echo 0-1 | sudo tee "), "it said: {said}");
+    write(&cpus, "0-1")?;
+    let record = measure(0, "two", "--cpus 0-1 --duration 2s --timerlat --threshold 50us")?;
+    write(&cpus, &before)?;
+    let of = |cpu, role: &str| record.series.iter().find(|series| series.cpu == Some(cpu) && series.role == role);
+    for (cpu, role) in [(0, TIMERLAT_IRQ), (0, TIMERLAT_THREAD), (1, TIMERLAT_IRQ), (1, TIMERLAT_THREAD)] {
+        let samples = of(cpu, role).context("a series is missing")?.samples;
+        ensure!(samples > 100, "{samples} samples of {role} on CPU {cpu}");
+    }
+    ensure!(record.series.len() == 6, "{} series", record.series.len());
+    // Where many come at once, some are passed over.
+    let spikes = record.series.iter().flat_map(|series| &series.spikes);
+    spikes.filter(|spike| !spike.culprits.is_empty()).try_for_each(adds_up)
 }
 
 /// A kernel without the tracer.
