@@ -97,6 +97,7 @@ pub const ALL: &[Boot] = &[
         programs: &[("cyclictest", "rt-tests")],
         tests: tests![
             kernel::is_preempt_rt,
+            kernel::much_comes_back,
             timer::is_granted,
             timer::holds_the_cpu_awake,
             exact::delays_are_found,

@@ -130,8 +130,8 @@ impl Count {
             println!("{how:<8} {:<12} {:<10} {test}{rest}", boot.kernel.name, boot.name);
         };
         let (verdicts, failure) = match ended {
-            Ended::Ran(verdicts) => (verdicts, "it told nothing: the guest's program ended before".to_owned()),
-            Ended::Failed(verdicts, failure) => (verdicts, failure),
+            Ended::Ran(verdicts) => (verdicts, None),
+            Ended::Failed(verdicts, failure) => (verdicts, Some(failure)),
             Ended::Skipped(reason) => {
                 self.skipped += tests.len();
                 eprintln!("SKIPPED: {} tests of {}: {reason}", tests.len(), boot.name);
@@ -139,6 +139,11 @@ impl Count {
                 return;
             }
         };
+        if let Some(failure) = &failure {
+            // Also where every test has said its word: what came after that, the files for one, was lost.
+            self.failed += 1;
+            line("FAILED", "the boot", &format!(": {failure}"));
+        }
         for test in tests {
             match verdicts.iter().find(|verdict| verdict.name == *test) {
                 Some(Verdict { wrong: None, seconds, .. }) => {
@@ -151,9 +156,36 @@ impl Count {
                 }
                 None => {
                     self.failed += 1;
-                    line("FAILED", test, &format!(": {failure}"));
+                    let why = if failure.is_some() { "" } else { ": it told nothing, its program ended before" };
+                    line("FAILED", test, why);
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(ended: Ended) -> (usize, usize, usize) {
+        let mut count = Count::default();
+        count.add(&(&boots::ALL[0], vec!["a", "b"]), ended);
+        (count.passed, count.failed, count.skipped)
+    }
+
+    fn verdict(name: &str, wrong: Option<&str>) -> Verdict {
+        Verdict { name: name.to_owned(), wrong: wrong.map(str::to_owned), seconds: 0.0 }
+    }
+
+    #[test]
+    fn only_what_said_that_it_passed_has_passed() {
+        let (a, b) = (verdict("a", None), verdict("b", None));
+        assert_eq!(counted(Ended::Ran(vec![a.clone(), b.clone()])), (2, 0, 0));
+        assert_eq!(counted(Ended::Ran(vec![a.clone(), verdict("b", Some("late"))])), (1, 1, 0));
+        assert_eq!(counted(Ended::Ran(vec![a.clone()])), (1, 1, 0));
+        assert_eq!(counted(Ended::Skipped("no network".to_owned())), (0, 0, 2));
+        assert_eq!(counted(Ended::Failed(vec![], "a panic".to_owned())), (0, 3, 0));
+        assert_eq!(counted(Ended::Failed(vec![a, b], "a torn frame".to_owned())), (2, 1, 0));
     }
 }

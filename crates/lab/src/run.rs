@@ -102,11 +102,22 @@ impl Drop for Emulator {
     }
 }
 
+/// A pipe that is read now and then. The emulator writes a guest's console byte by byte, and a reader that woke for each
+/// would slow it down several times.
+struct Unhurried<R>(R);
+
+impl<R: Read> Read for Unhurried<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        thread::sleep(Duration::from_millis(4));
+        self.0.read(buffer)
+    }
+}
+
 /// The lines of a pipe, read by a thread of their own; the channel closes at the end.
 fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        let mut pipe = BufReader::new(pipe);
+        let mut pipe = BufReader::with_capacity(64 * 1024, Unhurried(pipe));
         let mut line = Vec::new();
         while matches!(pipe.read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();

@@ -37,3 +37,18 @@ pub fn is_ordinary() -> Result<()> {
     ensure!(finding["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "there is no remedy");
     Ok(())
 }
+
+/// More comes back over the serial port than its driver has interrupts to spare for, and all of it: the host checks every
+/// frame, and a boot of which one is lost or torn has failed.
+pub fn much_comes_back() -> Result<()> {
+    let mut state: u64 = 1;
+    let noise = || {
+        // Xorshift (Marsaglia 2003), which no compression makes smaller.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    let bytes: Vec<u8> = std::iter::repeat_with(noise).take(300_000).collect();
+    std::fs::write("noise", bytes).context("cannot write to the folder that comes back")
+}
