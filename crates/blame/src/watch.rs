@@ -9,7 +9,12 @@
 mod traced;
 mod window;
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use machine::Root;
 use record::{Blame, BlameMode, Evidence, Record, Spike};
@@ -31,7 +36,10 @@ pub enum Asked {
     Only(BlameMode),
 }
 
-/// Spikes explained at a time, the worst first; at the usual 25 times a second it bounds what looking may cost.
+/// How long explaining may take at a time, the worst spikes first; at the usual 25 times a second it bounds what looking
+/// may cost.
+const LOOK_LIMIT: Duration = Duration::from_millis(20);
+/// And how many spikes.
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
 const EVL: &str = "sys/devices/virtual/evl";
@@ -143,9 +151,13 @@ impl Watch {
         by_lateness.sort_by_key(|spike| std::cmp::Reverse(spike.lateness_ns));
         self.told.passed_over += by_lateness.len().saturating_sub(EXPLAINED_AT_A_TIME) as u64;
         by_lateness.truncate(EXPLAINED_AT_A_TIME);
-        by_lateness.sort_by_key(|spike| spike.at_ns);
         let mut last_woke_ns = 0;
-        for spike in by_lateness {
+        let (begun, count) = (Instant::now(), by_lateness.len());
+        for (done, spike) in by_lateness.into_iter().enumerate() {
+            if begun.elapsed() > LOOK_LIMIT {
+                self.told.passed_over += (count - done) as u64;
+                break;
+            }
             let deadline_ns = first_deadline_ns + spike.at_ns;
             let wake = Wake { deadline_ns, woke_ns: deadline_ns.saturating_add_signed(spike.lateness_ns) };
             let mut explanation = self.explain(waiter, wake);
@@ -156,7 +168,7 @@ impl Watch {
             self.told.spikes += 1;
             self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
             (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
-            last_woke_ns = wake.woke_ns;
+            last_woke_ns = last_woke_ns.max(wake.woke_ns);
         }
         if let Source::Trace(traced) = &mut self.source {
             traced.explained(waiter, last_woke_ns);

@@ -1,6 +1,6 @@
 //! What looking for culprits costs: wake-ups with the trace off and on, in turn, after the run and without its loads.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use blame::Watch;
 use probes::{
@@ -13,14 +13,15 @@ use record::{BlameCost, Histogram};
 const PAIRS: u32 = 6;
 /// Length of a stretch, ns.
 const STRETCH_NS: u64 = 20_000_000;
-/// Longest period: a stretch must hold wake-ups enough for a median.
-const PERIOD_MAX_NS: u64 = 1_000_000;
+/// Period at which wake-ups are compared, ns: long enough for a thread to sleep in between, and short enough for a stretch
+/// to hold a median's worth of them.
+const PERIOD_NS: RangeInclusive<u64> = 20_000..=1_000_000;
 /// Time to the first deadline, ns.
 const LEAD_NS: i64 = 1_000_000;
 
 /// Measures one thread as `settings` say, with the trace off and on in turn. `None` when it cannot be measured.
 pub fn measure(watch: &mut Watch, settings: &Settings) -> Option<BlameCost> {
-    let period_ns = settings.period_ns.min(PERIOD_MAX_NS);
+    let period_ns = settings.period_ns.clamp(*PERIOD_NS.start(), *PERIOD_NS.end());
     let samples = STRETCH_NS / period_ns;
     let settings =
         Settings { period_ns, samples: Some(samples), threshold_ns: i64::MAX, stop_on: None, ..settings.clone() };

@@ -16,7 +16,7 @@ mod thread;
 use std::{
     fs::File,
     io,
-    sync::{Arc, mpsc},
+    sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -152,7 +152,8 @@ impl Timer {
 
     /// Lets the thread begin. Deadlines lie on the settings' clock: the first at `first_ns`, none after `end_ns`.
     pub fn start(&mut self, first_ns: i64, end_ns: i64) {
-        self.reader.first_deadline_ns = first_ns;
+        // The thread tells a later one where this word comes too late.
+        self.shared.first_deadline_ns.store(first_ns, Relaxed);
         // A thread that has gone away already cannot begin; `has_ended` says so.
         let _ = self.start.send((first_ns, end_ns));
     }
@@ -215,7 +216,7 @@ impl Timer {
     /// The first deadline, ns on the settings' clock.
     #[must_use]
     pub fn first_deadline_ns(&self) -> i64 {
-        self.reader.first_deadline_ns
+        self.shared.first_deadline_ns.load(Relaxed)
     }
 
     /// What the thread has seen so far.

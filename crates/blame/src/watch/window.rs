@@ -6,6 +6,8 @@ use crate::{Event, Wake, What, event::Left, trace::Gap};
 
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
 const CONTEXT_NS: u64 = 500_000;
+/// Events that one explanation looks at, at most: those of a stop of a second on a busy CPU.
+const EVENTS_EXPLAINED: usize = 50_000;
 /// Events kept of a CPU, at most.
 const EVENTS_KEPT: usize = 200_000;
 /// The longest spike whose events are all kept where other threads of the CPU have spikes meanwhile, ns.
@@ -104,7 +106,8 @@ pub fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
         Some(_) => events[..from].iter().rposition(stops),
         None => None,
     };
-    &events[sent.unwrap_or(from)..to]
+    // A thread that never sleeps has no switches, and all that is there would be its window.
+    &events[sent.unwrap_or(from).max(to.saturating_sub(EVENTS_EXPLAINED))..to]
 }
 
 /// What another CPU had to do with a wake-up: all of it where the thread was woken or stopped from there.

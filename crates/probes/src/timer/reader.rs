@@ -13,7 +13,6 @@ use crate::guard;
 /// What has been read so far.
 #[derive(Debug)]
 pub struct Reader {
-    pub first_deadline_ns: i64,
     queue: rtrb::Consumer<Event>,
     period_ns: i64,
     threshold_ns: i64,
@@ -29,7 +28,6 @@ pub struct Reader {
 impl Reader {
     pub fn new(queue: rtrb::Consumer<Event>, settings: &Settings) -> Self {
         Self {
-            first_deadline_ns: 0,
             queue,
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
@@ -80,7 +78,7 @@ impl Reader {
                 ..Granted::default()
             },
             period_ns: settings.period_ns,
-            first_deadline_ns: self.first_deadline_ns,
+            first_deadline_ns: shared.first_deadline_ns.load(Relaxed),
             samples,
             missed: shared.missed.load(Relaxed),
             early: raw.iter().take_while(|&(value_ns, _)| value_ns < 0).map(|(_, count)| count).sum(),

@@ -24,6 +24,8 @@ const QUEUE: usize = 4096;
 #[derive(Debug)]
 pub struct Shared {
     pub counts: Counts,
+    /// The first deadline, ns on the series' clock.
+    pub first_deadline_ns: AtomicI64,
     pub sum_ns: AtomicI64,
     pub min_ns: AtomicI64,
     pub max_ns: AtomicI64,
@@ -51,6 +53,7 @@ pub struct Writer {
 pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
     let shared = Arc::new(Shared {
         counts: Counts::default(),
+        first_deadline_ns: AtomicI64::new(0),
         sum_ns: AtomicI64::new(0),
         min_ns: AtomicI64::new(i64::MAX),
         max_ns: AtomicI64::new(i64::MIN),

@@ -40,6 +40,12 @@ pub fn run(
     let _ = tell_grant.send(granted);
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
+    // Deadlines that passed before the word to begin came here are none: the grid stays, and begins later.
+    let behind_ns = settings.clock.now_ns() - first_ns;
+    let passed = if behind_ns < 0 { 0 } else { behind_ns / settings.period_ns as i64 + 1 };
+    let late_ns = passed * settings.period_ns as i64;
+    let (first_ns, end_ns) = (first_ns + late_ns, end_ns.saturating_add(late_ns));
+    shared.first_deadline_ns.store(first_ns, Relaxed);
     let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);
     let end = without_allocation(|| measuring.run(&sleeper, heartbeat));
     shared.set_end(end);
@@ -128,10 +134,7 @@ impl Measuring {
     }
 
     fn measure(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
-        // Deadlines that passed before the word to begin came here are no deadlines of ours.
-        let behind_ns = self.clock.now_ns() - self.first_ns;
-        let passed = if behind_ns < 0 { 0 } else { behind_ns / self.period_ns + 1 };
-        let mut deadline_ns = self.first_ns + passed * self.period_ns;
+        let mut deadline_ns = self.first_ns;
         while deadline_ns <= self.end_ns && self.samples_left > 0 {
             if sleeper.sleep_until(deadline_ns).is_err() {
                 return End::ClockFailed;
