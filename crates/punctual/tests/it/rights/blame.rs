@@ -1,18 +1,29 @@
 //! Culprits from the kernel's trace, and what a run leaves behind of it.
 
-use std::{fs, os::unix::fs::PermissionsExt, os::unix::process::CommandExt, path::PathBuf, process::Command};
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
 
 use blame::Tracefs;
 use record::{BlameMode, CauseKind, Evidence, Record};
 
 use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
 
-/// The trace instances that belong to punctual.
-fn instances() -> Vec<PathBuf> {
+/// The trace instances of a process; other runs on this machine have theirs.
+fn instances_of(pid: u32) -> Vec<PathBuf> {
     let tracefs = Tracefs::open().expect("the kernel's trace");
     let entries = fs::read_dir(tracefs.path("instances")).expect("its instances");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    paths.filter(|path| path.to_string_lossy().contains("punctual-")).collect()
+    paths.filter(|path| path.to_string_lossy().contains(&format!("/punctual-{pid}-"))).collect()
+}
+
+/// Runs it to its end; its process id and what it said.
+fn run(mut command: Command) -> (u32, Output) {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    (child.id(), child.wait_with_output().expect("it ends"))
 }
 
 /// What is mounted, and how the kernel's own trace is set.
@@ -38,7 +49,10 @@ fn every_spike_has_culprits_and_nothing_is_left_behind() {
     let _alone = alone();
     let before = global_state();
     let scratch = Scratch::new();
-    let record = scratch.measure(0, "--threshold 1ns --period 2ms --samples 300");
+    let (pid, output) =
+        run(scratch.punctual("measure timer --quiet --record a --threshold 1ns --period 2ms --samples 300"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = scratch.record();
     let told = record.blame.as_ref().expect("culprits were looked for");
     assert_eq!((told.mode, told.why.as_str()), (BlameMode::Trace, ""));
     assert!(told.events.contains(&"sched:sched_switch".to_owned()), "{:?}", told.events);
@@ -53,7 +67,7 @@ fn every_spike_has_culprits_and_nothing_is_left_behind() {
     let looked_at = spikes().filter(|spike| spike.evidence != Evidence::None).count();
     assert!(looked_at * 10 >= spikes().count() * 9, "{looked_at} of {}", spikes().count());
     assert_eq!(global_state(), before);
-    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -62,7 +76,7 @@ fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
     let scratch = Scratch::new();
     let child = scratch
         .punctual(&format!("measure timer --quiet --record a --cpus {} --endless", last_cpu()))
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     wait_until("the record exists", || scratch.record_path().exists());
@@ -90,13 +104,13 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
     let _alone = alone();
     let scratch = Scratch::new();
     let mut child = scratch.punctual("measure timer --quiet --record a --endless").spawn().unwrap();
-    let mine = format!("punctual-{}-", child.id());
-    wait_until("its instance exists", || instances().iter().any(|path| path.to_string_lossy().contains(&mine)));
+    let killed = child.id();
+    wait_until("its instance exists", || !instances_of(killed).is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(instances().len(), 1, "the kernel keeps the instance of a killed process");
+    // The kernel keeps the instance of a killed process, until another run, this one or any, clears it away.
     scratch.measure(0, "--samples 10");
-    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert_eq!(instances_of(killed), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -104,9 +118,11 @@ fn a_run_that_stops_on_a_spike_keeps_a_trace_for_other_tools() {
     let _alone = alone();
     let scratch = Scratch::new();
     let arguments = format!("measure timer --record a --cpus {} --stop-on 1ns --stop-trace t.dat", last_cpu());
-    let run = scratch.punctual(&arguments).args(["--stop-run", "echo $PUNCTUAL_TRACE > ran"]).output().unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert_eq!(run.status.code(), Some(2), "{told}");
+    let mut command = scratch.punctual(&arguments);
+    command.args(["--stop-run", "echo $PUNCTUAL_TRACE > ran"]);
+    let (pid, output) = run(command);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("trace-cmd report t.dat"), "{told}");
     assert_eq!(fs::read_to_string(scratch.path().join("ran")).unwrap(), "t.dat\n");
     let record = scratch.record();
@@ -118,7 +134,7 @@ fn a_run_that_stops_on_a_spike_keeps_a_trace_for_other_tools() {
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     let probe = format!("comm=timer/{}", last_cpu());
     assert!(report.lines().any(|line| line.contains("sched_waking") && line.contains(&probe)), "{report}");
-    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
 }
 
 #[test]
