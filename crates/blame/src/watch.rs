@@ -38,7 +38,7 @@ pub enum Asked {
 
 /// How long explaining may take at a time, the worst spikes first; at the usual 25 times a second it bounds what looking
 /// may cost.
-const LOOK_LIMIT: Duration = Duration::from_millis(20);
+const LOOK_LIMIT: Duration = Duration::from_millis(100);
 /// And how many spikes.
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.

@@ -19,6 +19,8 @@ use super::{
 use crate::guard::{Advice, Guard, Heartbeat, REST_NS};
 
 const SECOND_NS: i64 = 1_000_000_000;
+/// Time to the first deadline, at most, where the word to begin came too late for the one that was planned, ns.
+const LATE_LEAD_NS: i64 = 10 * 1_000_000;
 /// Stack that the loop may need, bytes; touched before it begins.
 const STACK_TOUCHED: usize = 64 * 1024;
 
@@ -40,10 +42,12 @@ pub fn run(
     let _ = tell_grant.send(granted);
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
-    // Deadlines that passed before the word to begin came here are none: the grid stays, and begins later.
+    // Deadlines that passed before the word to begin came here are none. The grid stays, and begins later; but nobody
+    // waits for a long period because of that.
+    let period_ns = settings.period_ns as i64;
     let behind_ns = settings.clock.now_ns() - first_ns;
-    let passed = if behind_ns < 0 { 0 } else { behind_ns / settings.period_ns as i64 + 1 };
-    let late_ns = passed * settings.period_ns as i64;
+    let late_ns =
+        if behind_ns < 0 { 0 } else { ((behind_ns / period_ns + 1) * period_ns).min(behind_ns + LATE_LEAD_NS) };
     let (first_ns, end_ns) = (first_ns + late_ns, end_ns.saturating_add(late_ns));
     shared.first_deadline_ns.store(first_ns, Relaxed);
     let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);

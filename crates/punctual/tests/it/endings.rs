@@ -8,7 +8,7 @@ use std::{
 
 use record::{Record, State};
 
-use super::harness::{Scratch, signal, wait_until};
+use super::harness::{Scratch, signal, stop, wait_until};
 
 const ENDLESS: &str = "measure timer --quiet --record a --cpus 0 --policy other --period 1ms --endless";
 
@@ -87,7 +87,7 @@ fn kill_at_any_moment_leaves_a_record_that_lacks_at_most_five_seconds() {
 fn a_stop_of_one_second_is_a_thousand_missed_deadlines() {
     let scratch = Scratch::new();
     let child = under_way(&scratch, ENDLESS);
-    signal(&child, "STOP");
+    stop(&child);
     let begin = Instant::now();
     sleep(Duration::from_secs(1));
     let stopped = begin.elapsed();

@@ -88,6 +88,18 @@ pub fn signal(child: &std::process::Child, name: &str) {
     assert!(status.success());
 }
 
+/// Stops a process that the test started, and waits until each of its threads is: a signal takes effect when a thread
+/// leaves the kernel.
+pub fn stop(child: &std::process::Child) {
+    signal(child, "STOP");
+    let stopped = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.expect("a thread").path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    };
+    let tasks = format!("/proc/{}/task", child.id());
+    wait_until("it is stopped", || std::fs::read_dir(&tasks).expect("its threads").all(stopped));
+}
+
 /// The CPU that a test may measure: the last one online.
 pub fn last_cpu() -> u32 {
     std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1)

