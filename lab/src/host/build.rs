@@ -24,6 +24,9 @@ const GUEST: &str = "/bin/guest";
 /// What is built: package, program, profile.
 const PROGRAMS: [(&str, &str, &str); 2] = [("punctual", "punctual", "dist"), ("lab-tests", "guest", "guest")];
 
+/// `hold.ko` by the release that it was built for.
+type Modules = BTreeMap<String, Vec<u8>>;
+
 /// Fetches and builds what the boots need. What is missing for one is told for that one.
 pub fn prepare(wanted: &[Wanted], update: bool) -> Vec<Result<Kit, Ended>> {
     let mut kernels: BTreeMap<&str, Result<Kernel, LabError>> = BTreeMap::new();
@@ -31,12 +34,13 @@ pub fn prepare(wanted: &[Wanted], update: bool) -> Vec<Result<Kit, Ended>> {
         kernels.entry(boot.kernel.name).or_insert_with(|| kernel(boot, update));
     }
     let mut built: BTreeMap<&str, Result<(), String>> = BTreeMap::new();
+    let mut modules = BTreeMap::new();
     let mut kit = |(boot, tests): &Wanted| {
         let kernel = kernels[boot.kernel.name].as_ref().map_err(ended)?;
         let arch = boot.kernel.arch;
         let built = built.entry(target(arch)).or_insert_with(|| build(arch).map_err(|error| format!("{error:#}")));
         built.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
-        match initramfs(boot, tests, kernel) {
+        match initramfs(boot, tests, kernel, &mut modules) {
             Ok(initramfs) => Ok(Kit { kernel: kernel.clone(), initramfs }),
             Err(error) => Err(match error.downcast_ref() {
                 Some(error) => ended(error),
@@ -102,7 +106,7 @@ fn workspace() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no folder")
 }
 
-fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel) -> Result<Initramfs> {
+fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules) -> Result<Initramfs> {
     let arch = kernel.flavour.arch;
     let mut initramfs = Initramfs::new(arch, &program(arch, "punctual")?)?;
     initramfs.static_program(GUEST, &program(arch, "guest")?)?;
@@ -117,7 +121,11 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel) -> Result<Initramfs> 
         initramfs.unpacked_program(program, &package.fetch(&mut say)?)?;
     }
     if boot.hold {
-        initramfs.module("hold", hold(kernel)?);
+        let bytes = match modules.get(&kernel.release) {
+            Some(bytes) => bytes.clone(),
+            None => modules.entry(kernel.release.clone()).or_insert(hold(kernel)?).clone(),
+        };
+        initramfs.module("hold", bytes);
     }
     Ok(initramfs)
 }
