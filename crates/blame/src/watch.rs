@@ -39,6 +39,9 @@ pub enum Asked {
 /// How long explaining may take at a time, the worst spikes first; at the usual 25 times a second it bounds what looking
 /// may cost.
 const LOOK_LIMIT: Duration = Duration::from_millis(100);
+/// The worst spikes that are explained however long it takes: the first one reads the kernel's symbols, and the whole
+/// process may be stopped meanwhile.
+const EXPLAINED_AT_LEAST: usize = 16;
 /// And how many spikes.
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
@@ -154,7 +157,7 @@ impl Watch {
         let mut last_woke_ns = 0;
         let (begun, count) = (Instant::now(), by_lateness.len());
         for (done, spike) in by_lateness.into_iter().enumerate() {
-            if begun.elapsed() > LOOK_LIMIT {
+            if done >= EXPLAINED_AT_LEAST && begun.elapsed() > LOOK_LIMIT {
                 self.told.passed_over += (count - done) as u64;
                 break;
             }
