@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{command, culprits, exact, isolation, kernel, peers, threads, timer, timerlat},
+    tests::{agreement, command, culprits, exact, isolation, kernel, peers, threads, timer, timerlat},
 };
 
 /// One guest.
@@ -74,6 +74,13 @@ macro_rules! tests {
 
 /// Every boot, the longest first, so that two at a time end together.
 pub const ALL: &[Boot] = &[
+    Boot {
+        name: "agreement",
+        hold: true,
+        fetched: &[("rtla", debian::RTLA)],
+        tests: tests![agreement::with_rtla],
+        ..PLAIN
+    },
     Boot {
         name: "culprits",
         hold: true,

@@ -1,6 +1,7 @@
 //! The tests, one module a subject. They run inside a guest, as root, in a folder that comes back to the host; but for
 //! `command`, which boots guests itself.
 
+pub mod agreement;
 mod blocker;
 pub mod command;
 pub mod culprits;
