@@ -41,7 +41,7 @@ pub enum Asked {
 const LOOK_LIMIT: Duration = Duration::from_millis(100);
 /// The worst spikes that are explained however long it takes: the first one reads the kernel's symbols, and the whole
 /// process may be stopped meanwhile.
-const EXPLAINED_AT_LEAST: usize = 16;
+const EXPLAINED_AT_LEAST: usize = 64;
 /// And how many spikes.
 const EXPLAINED_AT_A_TIME: usize = 400;
 /// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
