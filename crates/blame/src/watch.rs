@@ -155,10 +155,6 @@ impl Watch {
         self.told.passed_over += by_lateness.len().saturating_sub(EXPLAINED_AT_A_TIME) as u64;
         by_lateness.truncate(EXPLAINED_AT_A_TIME);
         let mut last_woke_ns = 0;
-        if let Source::Trace(traced) = &self.source {
-            // The names of the kernel's functions are read once, which counts for no spike.
-            let _ = traced.instance.symbol(0);
-        }
         let (begun, count) = (Instant::now(), by_lateness.len());
         for (done, spike) in by_lateness.into_iter().enumerate() {
             if done >= EXPLAINED_AT_LEAST && begun.elapsed() > LOOK_LIMIT {

@@ -39,6 +39,9 @@ impl Traced {
         };
         let settings = Settings { cpus, deep, buffer_kb_per_cpu: ring_kib(count), others_kb_per_cpu: OTHERS_KIB };
         let mut instance = Instance::create(&tracefs, &settings)?;
+        // Names of the kernel's functions are read before anything is measured: that takes 60 ms on a PC, and seconds on a
+        // slow CPU, in which spikes would pile up.
+        let _ = instance.symbol(0);
         if keep {
             instance.keep_drained();
         }
