@@ -68,8 +68,22 @@ impl Measuring {
             .stdout(Stdio::null())
             .spawn()
             .context("cannot start punctual")?;
-        thread::sleep(Duration::from_millis(1500));
-        Ok(Self { child, name })
+        let measuring = Self { child, name };
+        let begin = Instant::now();
+        while !measuring.has_its_thread() {
+            ensure!(begin.elapsed() < Duration::from_secs(60), "punctual does not measure");
+            thread::sleep(Duration::from_millis(100));
+        }
+        thread::sleep(Duration::from_millis(500));
+        Ok(measuring)
+    }
+
+    /// Whether the thread that measures is there.
+    fn has_its_thread(&self) -> bool {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid()));
+        // A thread may end meanwhile.
+        let comm = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        tasks.is_ok_and(|tasks| tasks.flatten().any(|task| comm(task).trim() == "timer/0"))
     }
 
     /// Sends it a signal.
