@@ -22,7 +22,9 @@
 #define MOST_NS (50 * NSEC_PER_MSEC)	/* longest hold */
 #define LATEST_NS (60 * NSEC_PER_SEC)	/* longest `after` */
 #define WAITING 256			/* holds that may wait at a time */
-#define LOGGED 4096			/* holds that the log keeps */
+#define LOGGED 1024			/* holds that the log keeps */
+#define GAP_NS 2000			/* between two looks at the clock: longer than a look takes by far */
+#define GAPS 8				/* gaps that the log keeps of a hold */
 
 static unsigned int irq = 7;
 module_param(irq, uint, 0444);
@@ -40,11 +42,12 @@ struct hold {
 	u64 ns;
 };
 
-/* A hold that was. */
+/* A hold that was, and its gaps: times in which something else had the CPU. */
 struct done {
 	u64 begin_ns, end_ns;
 	enum kind kind;
-	unsigned int cpu;
+	unsigned int cpu, gaps;
+	struct { u64 begin_ns, end_ns; } gap[GAPS];
 };
 
 static DEFINE_RAW_SPINLOCK(lock);	/* for the lists, the log and `lost` */
@@ -89,11 +92,22 @@ static void note(const struct done *done)
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
+/* Something had the CPU since the clock was last looked at. */
+static void note_gap(struct done *done, u64 now_ns)
+{
+	if (done->gaps < GAPS) {
+		done->gap[done->gaps].begin_ns = done->end_ns;
+		done->gap[done->gaps].end_ns = now_ns;
+	}
+	done->gaps++;
+}
+
 /* Holds the CPU that it runs on. The begin is stamped inside the section, the end just before it is left. */
 static void spin(enum kind kind, u64 ns)
 {
 	struct done done = { .kind = kind };
 	unsigned long flags = 0;
+	u64 now_ns;
 
 	if (kind == IRQS)
 		local_irq_save(flags);
@@ -101,10 +115,13 @@ static void spin(enum kind kind, u64 ns)
 		preempt_disable();
 
 	done.cpu = raw_smp_processor_id();
-	done.begin_ns = ktime_get_ns();
+	done.begin_ns = done.end_ns = ktime_get_ns();
 	do {
 		cpu_relax();
-		done.end_ns = ktime_get_ns();
+		now_ns = ktime_get_ns();
+		if (now_ns - done.end_ns > GAP_NS)
+			note_gap(&done, now_ns);
+		done.end_ns = now_ns;
 	} while (done.end_ns - done.begin_ns < ns);
 
 	if (kind == IRQS)
@@ -255,6 +272,8 @@ static int take_line(char *text, size_t size)
 {
 	struct done done;
 	unsigned long flags, lost_now = 0;
+	unsigned int i;
+	int length;
 	bool any;
 
 	raw_spin_lock_irqsave(&lock, flags);
@@ -262,15 +281,19 @@ static int take_line(char *text, size_t size)
 	if (!any)
 		swap(lost, lost_now);
 	raw_spin_unlock_irqrestore(&lock, flags);
-	if (any)
-		return scnprintf(text, size, "%s %llu %llu %u\n", names[done.kind], done.begin_ns, done.end_ns, done.cpu);
-	return lost_now ? scnprintf(text, size, "lost %lu\n", lost_now) : 0;
+	if (!any)
+		return lost_now ? scnprintf(text, size, "lost %lu\n", lost_now) : 0;
+	length = scnprintf(text, size, "%s %llu %llu %u %u", names[done.kind], done.begin_ns, done.end_ns, done.cpu,
+			   done.gaps);
+	for (i = 0; i < min(done.gaps, (unsigned int)GAPS); i++)
+		length += scnprintf(text + length, size - length, " %llu %llu", done.gap[i].begin_ns, done.gap[i].end_ns);
+	return length + scnprintf(text + length, size - length, "\n");
 }
 
 /* A read with less room than a line leaves the rest of it to the next one. */
 static ssize_t hold_read(struct file *file, char __user *to, size_t room, loff_t *at)
 {
-	static char line[80];
+	static char line[512];
 	static size_t line_size, line_sent;	/* under `reading`, as the line */
 	size_t part, sent = 0;
 	bool fault = false;

@@ -77,7 +77,7 @@ pub fn a_stop_signal() -> Result<()> {
         let begin_ns = Clock::Monotonic.now_ns();
         thread::sleep(Duration::from_nanos(length_ns as u64));
         signal_to(pid, Signal::CONT)?;
-        Ok(Delay { begin_ns, end_ns: Clock::Monotonic.now_ns() })
+        Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
     })?;
     let is = |culprit: &Culprit| culprit.cause.kind == CauseKind::Stopped && culprit.cause.name == "SIGSTOP";
     judge(&measuring.end()?, &delays, &Expected { is: &is, timed: false })

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write,
+    ops::Range,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -29,10 +30,37 @@ pub const LOOKED_FOR_NS: i64 = 150_000;
 pub const HOLD: &str = "/dev/hold";
 
 /// A delay, ns on CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct Delay {
     pub begin_ns: i64,
     pub end_ns: i64,
+    /// When something else had the CPU meanwhile, where that is known.
+    pub gaps: Vec<Range<i64>>,
+}
+
+impl Delay {
+    /// One without gaps.
+    pub fn new(begin_ns: i64, end_ns: i64) -> Self {
+        Self { begin_ns, end_ns, gaps: Vec::new() }
+    }
+
+    /// Reads a line of the module's log about a hold of this kind: kind, begin, end, CPU, gaps, begin and end of each.
+    pub fn of_log(line: &str, kind: &str) -> Result<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        ensure!(fields.next() == Some(kind), "not a hold of {kind}: {line}");
+        let numbers = fields.map(str::parse).collect::<Result<Vec<i64>, _>>()?;
+        let [begin_ns, end_ns, _cpu, count, gaps @ ..] = &numbers[..] else { bail!("not a hold: {line}") };
+        ensure!(gaps.len() as i64 == 2 * count, "more gaps than the log keeps: {line}");
+        let gaps = gaps.chunks_exact(2).map(|gap| gap[0]..gap[1]).collect();
+        Ok(Self { begin_ns: *begin_ns, end_ns: *end_ns, gaps })
+    }
+
+    /// How long it had the CPU between two times, ns; not above 0 where it lies outside.
+    fn between(&self, from_ns: i64, to_ns: i64) -> i64 {
+        let both = |range: &Range<i64>| range.end.min(to_ns) - range.start.max(from_ns);
+        let away_ns: i64 = self.gaps.iter().map(|gap| both(gap).max(0)).sum();
+        both(&(self.begin_ns..self.end_ns)) - away_ns
+    }
 }
 
 /// Numbers that are irregular and the same in every run.
@@ -44,7 +72,7 @@ impl Dice {
     }
 
     /// A number from `range`.
-    pub fn roll(&mut self, range: std::ops::Range<i64>) -> i64 {
+    pub fn roll(&mut self, range: Range<i64>) -> i64 {
         // xorshift64 (Marsaglia 2003).
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -120,13 +148,11 @@ pub fn hold(command: &'static str) -> Result<Vec<Delay>> {
         device.write_all(format!("{command} {length_ns}").as_bytes()).context("cannot write to /dev/hold")?;
         let asked = Instant::now();
         while asked.elapsed() < Duration::from_secs(1) {
-            // One line a hold: kind, begin, end, CPU.
+            // One line a hold.
             let log = fs::read_to_string(HOLD)?;
-            let fields: Vec<&str> = log.split_whitespace().collect();
-            if let [_, begin, end, _] = fields[..] {
-                return Ok(Delay { begin_ns: begin.parse()?, end_ns: end.parse()? });
+            if !log.is_empty() {
+                return Delay::of_log(&log, command);
             }
-            ensure!(log.is_empty(), "not one hold: {log}");
             thread::sleep(Duration::from_millis(1));
         }
         bail!("{command} was not held")
@@ -143,7 +169,7 @@ pub fn at_irregular_times(
         sched::set_policy(policy)?;
         let mut dice = Dice::new();
         // Touched before, so that keeping a delay costs no page fault.
-        let mut delays = vec![Delay { begin_ns: 0, end_ns: 0 }; DELAYS];
+        let mut delays = vec![Delay::default(); DELAYS];
         for kept in &mut delays {
             thread::sleep(Duration::from_nanos(dice.roll(7_000_000..29_000_000) as u64));
             *kept = delay(dice.roll(1_200_000..3_500_000))?;
@@ -163,7 +189,7 @@ pub fn spin(length_ns: i64) -> Delay {
     while end_ns < begin_ns + length_ns {
         end_ns = Clock::Monotonic.now_ns();
     }
-    Delay { begin_ns, end_ns }
+    Delay::new(begin_ns, end_ns)
 }
 
 /// What must be said of each delay.
@@ -179,19 +205,19 @@ pub fn judge(record: &Record, delays: &[Delay], expected: &Expected) -> Result<(
     let series = record.series.first().context("no series")?;
     let mut tally = Tally::default();
     for delay in delays {
-        let (begin_ns, end_ns) = (delay.begin_ns - series.first_deadline_ns, delay.end_ns - series.first_deadline_ns);
-        let deadline_ns = (begin_ns.div_euclid(PERIOD_NS) + 1) * PERIOD_NS;
-        if end_ns - deadline_ns < LOOKED_FOR_NS {
+        let first_ns = series.first_deadline_ns;
+        let deadline_ns = ((delay.begin_ns - first_ns).div_euclid(PERIOD_NS) + 1) * PERIOD_NS;
+        if delay.end_ns - first_ns - deadline_ns < LOOKED_FOR_NS {
             continue;
         }
         // The probe may still have been on its way from the deadline before; and the end may be told after it woke.
         let late_by = |spike: &&Spike| {
-            let at_ns = spike.at_ns as i64;
-            end_ns.min(at_ns + spike.lateness_ns) - begin_ns.max(at_ns)
+            let at_ns = first_ns + spike.at_ns as i64;
+            delay.between(at_ns, at_ns + spike.lateness_ns)
         };
         let longest = series.spikes.iter().max_by_key(late_by).filter(|spike| late_by(spike) > 0);
         let Some(spike) = longest else {
-            tally.wrong(format!("no spike for {begin_ns} to {end_ns}"));
+            tally.wrong(format!("no spike for {delay:?}"));
             continue;
         };
         adds_up(spike)?;

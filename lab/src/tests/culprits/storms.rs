@@ -59,7 +59,7 @@ pub fn of_softirqs() -> Result<()> {
         let to = (group(dice.roll(0..GROUPS as i64) as usize), PORT);
         let begin_ns = Clock::Monotonic.now_ns();
         sender.send_to(&[0; 64], to)?;
-        Ok(Delay { begin_ns, end_ns: Clock::Monotonic.now_ns() })
+        Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
     })?;
     let record = measuring.end()?;
     members.iter().try_for_each(arrived)?;
@@ -93,7 +93,7 @@ pub fn of_interrupts() -> Result<()> {
         flood(&device, &mut dice)?;
         thread::sleep(Duration::from_nanos((AHEAD_NS + 5_000_000) as u64));
         tell.send(log()?)?;
-        Ok(Delay { begin_ns, end_ns: Clock::Monotonic.now_ns() })
+        Ok(Delay::new(begin_ns, Clock::Monotonic.now_ns()))
     })?;
     let floods: Vec<Vec<Delay>> = told.into_iter().collect();
     let record = measuring.end()?;
@@ -123,11 +123,7 @@ fn flood(mut device: &fs::File, dice: &mut Dice) -> Result<()> {
 /// When the handlers ran, from the module's log.
 fn log() -> Result<Vec<Delay>> {
     let log = fs::read_to_string(HOLD)?;
-    let held = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        ["hardirq", begin, end, _] => Ok(Delay { begin_ns: begin.parse()?, end_ns: end.parse()? }),
-        _ => anyhow::bail!("not a hold: {line}"),
-    };
-    let handlers = log.lines().map(held).collect::<Result<Vec<_>>>()?;
+    let handlers = log.lines().map(|line| Delay::of_log(line, "hardirq")).collect::<Result<Vec<_>>>()?;
     ensure!(handlers.len() == INTERRUPTS, "{} interrupts", handlers.len());
     Ok(handlers)
 }
