@@ -16,5 +16,5 @@ pub mod plan;
 mod run;
 mod validity;
 
-pub use plan::{Length, PhasePlan, Plan, PlanError, StopOn};
+pub use plan::{Length, PhasePlan, Plan, PlanError, StopOn, ThreadPlan};
 pub use run::{Progress, RunError, run, stamp_now};

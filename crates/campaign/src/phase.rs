@@ -58,9 +58,9 @@ impl<'a> PhaseRun<'a> {
             specs => Some(Running::start(&plan.executable, specs, load_cpus)?),
         };
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
-        let timers = places(plan, cpus)
-            .into_iter()
-            .map(|cpu| Timer::prepare(&settings(plan, phase, cpu, stop_on), heartbeat.clone()))
+        let timers = threads(plan, phase, cpus, stop_on)
+            .iter()
+            .map(|settings| Timer::prepare(settings, heartbeat.clone()))
             .collect::<Result<_, _>>()?;
         Ok(Self { timers, began: Instant::now(), timerlat, loads })
     }
@@ -181,9 +181,26 @@ fn places(plan: &Plan, cpus: &CpuList) -> Vec<Option<u32>> {
     cpus.iter().map(Some).collect()
 }
 
-/// What the first measuring thread of a phase is asked to do.
-pub fn first_thread(plan: &Plan, phase: &PhasePlan, cpus: &CpuList) -> Settings {
-    settings(plan, phase, places(plan, cpus)[0], None)
+/// What each measuring thread of a phase is asked to do.
+pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&StopOn>) -> Vec<Settings> {
+    let settings = |role: &str, cpu, policy, period_ns| Settings {
+        role: role.to_owned(),
+        cpu,
+        policy,
+        clock: plan.clock,
+        wait: plan.wait,
+        period_ns,
+        samples: match phase.length {
+            Length::Samples(samples) => Some(samples),
+            Length::Duration(_) | Length::UntilStopped => None,
+        },
+        threshold_ns: plan.threshold_at(period_ns),
+        stop_on: stop_on.cloned(),
+    };
+    match &phase.threads[..] {
+        [] => places(plan, cpus).into_iter().map(|cpu| settings("timer", cpu, plan.policy, phase.period_ns)).collect(),
+        named => named.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect(),
+    }
 }
 
 /// The thread whose spikes are to be explained; none that wanders over CPUs.
@@ -194,20 +211,4 @@ fn waiter(timer: &Timer) -> Option<Waiter> {
         Policy::Other | Policy::Unknown(_) => 120,
     };
     Some(Waiter { pid: timer.grant().thread_id, priority, cpu: timer.cpu()? })
-}
-
-fn settings(plan: &Plan, phase: &PhasePlan, cpu: Option<u32>, stop_on: Option<&StopOn>) -> Settings {
-    Settings {
-        cpu,
-        policy: plan.policy,
-        clock: plan.clock,
-        wait: plan.wait,
-        period_ns: phase.period_ns,
-        samples: match phase.length {
-            Length::Samples(samples) => Some(samples),
-            Length::Duration(_) | Length::UntilStopped => None,
-        },
-        threshold_ns: plan.threshold_at(phase.period_ns),
-        stop_on: stop_on.cloned(),
-    }
 }

@@ -72,6 +72,21 @@ pub struct PhasePlan {
     pub length: Length,
     /// What runs beside the probe.
     pub loads: Vec<LoadSpec>,
+    /// The measuring threads, each with its own place and period; empty for one on every measured CPU.
+    pub threads: Vec<ThreadPlan>,
+}
+
+/// A measuring thread that is not like the others. Its CPU is one of [`Plan::cpus`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadPlan {
+    /// What it is called in the record: `base`, `servo`.
+    pub role: String,
+    /// CPU it is pinned to.
+    pub cpu: u32,
+    /// Its policy.
+    pub policy: Policy,
+    /// Time between its deadlines, ns; 1 to [`PERIOD_MAX_NS`].
+    pub period_ns: u64,
 }
 
 /// When a phase ends.
@@ -103,7 +118,8 @@ impl Plan {
     /// When a period or a length is out of range.
     pub fn check(&self) -> Result<(), PlanError> {
         for phase in &self.phases {
-            if !(1..=PERIOD_MAX_NS).contains(&phase.period_ns) {
+            let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
+            if of_threads.chain([phase.period_ns]).any(|period_ns| !(1..=PERIOD_MAX_NS).contains(&period_ns)) {
                 return Err(PlanError::Period);
             }
             if matches!(phase.length, Length::Duration(0) | Length::Samples(0)) {
@@ -163,7 +179,7 @@ mod tests {
     use super::*;
 
     fn phase(period_ns: u64, length: Length) -> PhasePlan {
-        PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new() }
+        PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new(), threads: Vec::new() }
     }
 
     fn plan(phases: Vec<PhasePlan>) -> Plan {
@@ -195,6 +211,9 @@ mod tests {
         assert_eq!(check(PERIOD_MAX_NS + 1, Length::UntilStopped), Err(PlanError::Period));
         assert_eq!(check(1, Length::Samples(0)), Err(PlanError::Length));
         assert_eq!(check(PERIOD_MAX_NS, Length::Duration(1)), Ok(()));
+        let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::Fifo(90), period_ns: 0 };
+        let with_threads = PhasePlan { threads: vec![servo], ..phase(1, Length::UntilStopped) };
+        assert_eq!(plan(vec![with_threads]).check(), Err(PlanError::Period));
     }
 
     #[test]

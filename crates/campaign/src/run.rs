@@ -151,8 +151,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     drop(timerlat);
     blame.mend(&mut record);
     if state == State::Complete && matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep) {
-        let cost =
-            plan.phases.last().and_then(|phase| cost::measure(&mut blame, &phase::first_thread(plan, phase, &cpus)));
+        let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, &cpus, None).into_iter().next());
+        let cost = last.and_then(|settings| cost::measure(&mut blame, &settings));
         if let Some(told) = &mut record.blame {
             told.cost = cost;
         }

@@ -33,6 +33,8 @@ use shared::Shared;
 /// What one measuring thread is asked to do.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What the thread is called in the record: `timer`, `base`, `servo`.
+    pub role: String,
     /// CPU to be pinned to; `None` to wander.
     pub cpu: Option<u32>,
     /// Scheduling policy.
@@ -131,7 +133,7 @@ impl Timer {
         let (start, wait_for_start) = mpsc::channel();
         let (tell_grant, told_grant) = mpsc::channel();
         let asked = settings.clone();
-        let name = settings.cpu.map_or_else(|| "timer".to_owned(), |cpu| format!("timer/{cpu}"));
+        let name = settings.cpu.map_or_else(|| settings.role.clone(), |cpu| format!("{}/{cpu}", settings.role));
         let thread = std::thread::Builder::new()
             .name(name)
             .stack_size(STACK_BYTES)
@@ -193,7 +195,11 @@ impl Timer {
     /// Where it measures, in words.
     #[must_use]
     pub fn place(&self) -> String {
-        self.settings.cpu.map_or_else(|| "an unpinned thread".to_owned(), |cpu| format!("CPU {cpu}"))
+        match (self.settings.cpu, self.settings.role.as_str()) {
+            (None, _) => "an unpinned thread".to_owned(),
+            (Some(cpu), "timer") => format!("CPU {cpu}"),
+            (Some(cpu), role) => format!("{role} on CPU {cpu}"),
+        }
     }
 
     /// Takes in what the thread reported since the last call. To be called a few times a second.

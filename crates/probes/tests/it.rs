@@ -17,6 +17,7 @@ static GUARD: AllocGuard = AllocGuard;
 
 fn settings() -> Settings {
     Settings {
+        role: "timer".to_owned(),
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,

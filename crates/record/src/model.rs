@@ -173,7 +173,7 @@ pub struct LoadProof {
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// What the thread is: `timer`, or the name it was given, as `base` and `servo`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,6 +217,10 @@ pub struct Series {
     pub spikes: Vec<Spike>,
     /// What the probe itself costs between waking and its stamp, ns: the median of reading the clock twice in a row.
     pub floor_ns: u64,
+    /// How often the thread was found on the CPU that it was pinned to: once in 1000 wake-ups and once a second. A series
+    /// ends where it is found elsewhere, and says so in `notes`.
+    #[serde(default)]
+    pub cpu_checks: u64,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,

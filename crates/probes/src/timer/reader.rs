@@ -70,7 +70,7 @@ impl Reader {
         let seen = (samples > 0).then_some(());
         Series {
             phase: phase.to_owned(),
-            role: "timer".to_owned(),
+            role: settings.role.clone(),
             cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
             granted: Granted {
                 policy: grant.policy.to_string(),
@@ -93,6 +93,7 @@ impl Reader {
             spikes_total: shared.spikes.load(Relaxed),
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
+            cpu_checks: shared.cpu_checks.load(Relaxed),
             notes: self.notes(settings, shared),
             extra: record::Extra::new(),
         }

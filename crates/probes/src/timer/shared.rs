@@ -38,6 +38,8 @@ pub struct Shared {
     pub outside: AtomicU64,
     /// Events that found the queue full.
     pub lost: AtomicU64,
+    /// Times that the thread was found on its own CPU.
+    pub cpu_checks: AtomicU64,
     /// Times that the guard made the thread rest.
     pub rests: AtomicU64,
     stop: AtomicBool,
@@ -63,6 +65,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
         spikes: AtomicU64::new(0),
         outside: AtomicU64::new(0),
         lost: AtomicU64::new(0),
+        cpu_checks: AtomicU64::new(0),
         rests: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         end: AtomicU8::new(0),

@@ -21,6 +21,8 @@ use crate::guard::{Advice, Guard, Heartbeat, REST_NS};
 const SECOND_NS: i64 = 1_000_000_000;
 /// Time to the first deadline, at most, where the word to begin came too late for the one that was planned, ns.
 const LATE_LEAD_NS: i64 = 10 * 1_000_000;
+/// Wake-ups between two looks at which CPU the thread is on; it looks once a second too.
+const CPU_CHECKED_EVERY: u64 = 1000;
 /// Stack that the loop may need, bytes; touched before it begins.
 const STACK_TOUCHED: usize = 64 * 1024;
 
@@ -149,6 +151,9 @@ impl Measuring {
             }
             let missed = self.note(deadline_ns, now_ns);
             self.samples_left -= 1;
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_on_its_cpu() {
+                return End::CpuGone;
+            }
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
                 return self.freeze();
             }
@@ -215,6 +220,15 @@ impl Measuring {
         End::StoppedOn
     }
 
+    /// Whether the thread is where it was pinned to; each time that it is counts.
+    #[cold]
+    fn is_on_its_cpu(&self) -> bool {
+        let Some(cpu) = self.pinned_to else { return true };
+        let is = cpu == sched::current_cpu();
+        add(&self.writer.shared.cpu_checks, u64::from(is));
+        is
+    }
+
     /// Reports the second that ended, and asks the guard; answers how long to rest.
     #[cold]
     fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<i64, End> {
@@ -225,7 +239,7 @@ impl Measuring {
         }
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
         self.second_end_ns += seconds * SECOND_NS;
-        if self.pinned_to.is_some_and(|cpu| cpu != sched::current_cpu()) {
+        if !self.is_on_its_cpu() {
             return Err(End::CpuGone);
         }
         match self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat) {

@@ -10,13 +10,13 @@ mod profiles;
 mod quick;
 mod show;
 
-use crate::cli::{Cli, Command, Measure};
+use crate::cli::{Cli, Command};
 
 /// Runs the command; answers the exit status.
 pub fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         None => quick::run(&cli.quick),
-        Some(Command::Measure(Measure::Timer(options))) => measure::run(&options),
+        Some(Command::Measure(what)) => measure::run(&what),
         Some(Command::Show(options)) => show::run(&options),
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),

@@ -67,6 +67,7 @@ fn phases(total_ns: u64) -> anyhow::Result<Vec<PhasePlan>> {
             period_ns,
             length: Length::Duration((total_ns / 100 * percent).max(1)),
             loads: if loaded { loads.clone() } else { Vec::new() },
+            threads: Vec::new(),
         })
         .collect())
 }
