@@ -9,7 +9,10 @@
 //! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
 //! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`mod@worst`] | the worst spikes, in bounded memory |
-//! | [`model`] | the document itself |
+//! | [`model`] | the document itself: what was asked for, its parts |
+//! | [`machine`] | the machine, findings, settings |
+//! | [`series`] | what a thread saw; its spikes |
+//! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
@@ -20,15 +23,21 @@ pub mod export;
 pub mod file;
 pub mod histogram;
 pub mod layout;
+pub mod machine;
 pub mod maxima;
 pub mod model;
+pub mod series;
 pub mod shell;
+pub mod verdict;
 pub mod worst;
 
 pub use blame::*;
 pub use histogram::{Correction, Histogram};
+pub use machine::*;
 pub use maxima::Maxima;
 pub use model::*;
+pub use series::*;
+pub use verdict::*;
 pub use worst::Worst;
 
 /// Name and version of the document's form.
