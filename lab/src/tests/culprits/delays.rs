@@ -182,14 +182,23 @@ pub fn at_irregular_times(
     }
 }
 
+/// Time between two looks at the clock in which something else must have had the CPU, ns.
+const GAP_NS: i64 = 5_000;
+
 /// Keeps the CPU until so many ns have passed.
 pub fn spin(length_ns: i64) -> Delay {
+    // Made before, so that keeping a gap takes no time.
+    let mut gaps = Vec::with_capacity(8);
     let begin_ns = Clock::Monotonic.now_ns();
     let mut end_ns = begin_ns;
     while end_ns < begin_ns + length_ns {
-        end_ns = Clock::Monotonic.now_ns();
+        let now_ns = Clock::Monotonic.now_ns();
+        if now_ns - end_ns > GAP_NS {
+            gaps.push(end_ns..now_ns);
+        }
+        end_ns = now_ns;
     }
-    Delay::new(begin_ns, end_ns)
+    Delay { begin_ns, end_ns, gaps }
 }
 
 /// What must be said of each delay.
