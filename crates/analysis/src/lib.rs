@@ -8,12 +8,14 @@
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | `consider` | which series of a record tell something about a use |
+//! | [`campaign`] | the table of a campaign, and what it recommends |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 
 #![forbid(unsafe_code)]
 
 mod builtin;
+pub mod campaign;
 mod consider;
 pub mod duration;
 mod judge;

@@ -260,6 +260,6 @@ pub fn stamp_now() -> String {
 }
 
 /// Now, RFC 3339, to the millisecond.
-fn now() -> String {
+pub fn now() -> String {
     jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default().to_string()
 }

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Record, SCHEMA};
+use serde::de::DeserializeOwned;
+
+use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA};
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -51,19 +53,51 @@ pub fn read(path: &Path) -> Result<Record, FileError> {
 /// # Errors
 /// When the bytes are not JSON, or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
+    parse_as(bytes, SCHEMA)
+}
+
+fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON ({error})"))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {
-        Some(SCHEMA) => {}
-        Some(other) => return Err(format!("its schema is {other:?}, this version reads {SCHEMA:?}")),
-        None => return Err(format!("it has no \"schema\": {SCHEMA:?}")),
+        Some(found) if found == schema => {}
+        Some(other) => return Err(format!("its schema is {other:?}, this version reads {schema:?}")),
+        None => return Err(format!("it has no \"schema\": {schema:?}")),
     }
     serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// Reads the document of a campaign.
+///
+/// # Errors
+/// When the file cannot be read, is not JSON, or is not of schema `punctual.campaign/1`.
+pub fn read_campaign(path: &Path) -> Result<Campaign, FileError> {
+    let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    parse_as(&bytes, CAMPAIGN_SCHEMA).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
+}
+
+/// Whether the file says that it is the document of a campaign.
+#[must_use]
+pub fn is_campaign(path: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let head = fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Head>(&bytes).ok());
+    head.is_some_and(|head| head.schema == CAMPAIGN_SCHEMA)
 }
 
 /// The document as bytes.
 #[must_use]
 pub fn to_json(record: &Record) -> Vec<u8> {
     let mut json = serde_json::to_vec(record).expect("a record has no map with keys that are not strings");
+    json.push(b'\n');
+    json
+}
+
+/// The document of a campaign as bytes, indented: people look into it.
+#[must_use]
+pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
+    let mut json = serde_json::to_vec_pretty(campaign).expect("it has no map with keys that are not strings");
     json.push(b'\n');
     json
 }

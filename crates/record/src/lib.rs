@@ -14,11 +14,13 @@
 //! | [`series`] | what a thread saw; its spikes |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
+//! | [`campaign`] | the document of a campaign: its scenarios with their records |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
 //! | [`export`] | the same figures in other tools' formats |
 
 pub mod blame;
+pub mod campaign;
 pub mod export;
 pub mod file;
 pub mod histogram;
@@ -32,6 +34,7 @@ pub mod verdict;
 pub mod worst;
 
 pub use blame::*;
+pub use campaign::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;
 pub use maxima::Maxima;

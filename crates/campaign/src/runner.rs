@@ -1,0 +1,279 @@
+//! Runs a campaign: scenario after scenario, each with its own record, and the campaign's record after each.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use machine::Root;
+use record::{CAMPAIGN_SCHEMA, Campaign, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
+use sys::signal::termination_requests;
+
+use crate::{Progress, RunError, Scenario, Scenarios, run, run::now};
+
+/// Name of the campaign's own document in the folder of its records.
+pub const CAMPAIGN_FILE: &str = "campaign.json";
+
+/// Time between two looks, during a rest, at whether the user wants to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why a campaign could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The folder for its records could not be made.
+    #[error("cannot make the folder {}: {source}; choose another place with --dir DIR", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A record could not be written or read.
+    #[error(transparent)]
+    File(#[from] file::FileError),
+    /// The folder holds another campaign, or another plan of it.
+    #[error(
+        "{} was begun from another plan (the file, its words or the CPUs changed since): start anew without --resume",
+        path.display()
+    )]
+    OtherPlan {
+        /// The campaign's document.
+        path: PathBuf,
+    },
+    /// There is no campaign to go on with.
+    #[error("no campaign of this plan to go on with in {}: start it without --resume, or name its folder with --dir DIR", path.display())]
+    NothingToResume {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+}
+
+/// Where a campaign has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CampaignProgress {
+    /// Index of the scenario under way.
+    pub index: usize,
+    /// Number of scenarios.
+    pub count: usize,
+    /// What of the plan is behind, ns.
+    pub done_ns: u64,
+    /// What of the plan is to be run in all, ns.
+    pub total_ns: u64,
+}
+
+/// What a campaign needs from those who judge and show records.
+pub trait Audience {
+    /// Called as often as the plans say, with the record of the scenario as far as it has grown.
+    fn watch(&mut self, record: &Record, scenario: &Progress, campaign: &CampaignProgress);
+    /// Called when a scenario has run: writes verdicts into the record, and names its heaviest culprit.
+    fn judge(&mut self, record: &mut Record) -> Option<String>;
+    /// Called when a scenario is done, run or not.
+    fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress);
+}
+
+/// A campaign in its folder.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    scenarios: &'a Scenarios,
+    dir: PathBuf,
+    document: Campaign,
+}
+
+impl<'a> Runner<'a> {
+    /// Begins a campaign in a new folder.
+    ///
+    /// # Errors
+    /// When the folder or the campaign's document cannot be made.
+    pub fn begin(
+        scenarios: &'a Scenarios,
+        dir: &Path,
+        command: Vec<String>,
+        root: &Root,
+    ) -> Result<Self, CampaignError> {
+        fs::create_dir_all(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
+        let facts = machine::facts(root);
+        let document = Campaign {
+            schema: CAMPAIGN_SCHEMA.to_owned(),
+            tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            name: scenarios.name.clone(),
+            title: scenarios.title.clone(),
+            source: scenarios.source.clone(),
+            digest: scenarios.digest.clone(),
+            started_at: now(),
+            command,
+            hostname: facts.hostname,
+            kernel: facts.kernel,
+            against: scenarios.against.clone(),
+            planned_ns: scenarios.planned_ns(),
+            scenarios: scenarios.list.iter().enumerate().map(|(index, s)| entry(index, s)).collect(),
+            ..Campaign::default()
+        };
+        let mut runner = Self { scenarios, dir: dir.to_owned(), document };
+        runner.keep()?;
+        Ok(runner)
+    }
+
+    /// Goes on with a campaign where it was left: scenarios that have run, and whose records are whole, stay.
+    ///
+    /// # Errors
+    /// When there is none in the folder, or one of another plan.
+    pub fn resume(scenarios: &'a Scenarios, dir: &Path) -> Result<Self, CampaignError> {
+        let path = dir.join(CAMPAIGN_FILE);
+        if !path.exists() {
+            return Err(CampaignError::NothingToResume { path: dir.to_owned() });
+        }
+        let mut document = file::read_campaign(&path)?;
+        if document.digest != scenarios.digest || document.scenarios.len() != scenarios.list.len() {
+            return Err(CampaignError::OtherPlan { path });
+        }
+        for entry in &mut document.scenarios {
+            entry.error = None;
+            let is_whole = |record: Record| record.state == State::Complete;
+            if entry.result.is_some() && !file::read(&dir.join(&entry.record)).is_ok_and(is_whole) {
+                entry.result = None;
+            }
+        }
+        Ok(Self { scenarios, dir: dir.to_owned(), document })
+    }
+
+    /// Scenarios that have run already.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.document.scenarios.iter().filter(|entry| entry.result.is_some()).count()
+    }
+
+    /// Runs what has not run yet; answers the campaign's document, which is on disk too.
+    ///
+    /// A scenario that cannot run is noted, and the next one begins. SIGINT or SIGTERM ends the campaign with the scenario
+    /// under way: that one runs again when the campaign is resumed.
+    ///
+    /// # Errors
+    /// When a record cannot be written: what was measured up to then stays.
+    pub fn run(mut self, root: &Root, audience: &mut dyn Audience) -> Result<Campaign, CampaignError> {
+        let list = &self.scenarios.list;
+        let to_do = (0..list.len()).filter(|&index| self.document.scenarios[index].result.is_none());
+        let to_do: Vec<usize> = to_do.collect();
+        let rests_ns = to_do.len().saturating_sub(1) as u64 * self.scenarios.rest_ns;
+        let total_ns = to_do.iter().map(|&index| list[index].planned_ns).sum::<u64>() + rests_ns;
+        let mut done_ns = 0;
+        let mut first = true;
+        for index in to_do {
+            let began = Instant::now();
+            if !std::mem::take(&mut first) {
+                rest(Duration::from_nanos(self.scenarios.rest_ns));
+                done_ns += self.scenarios.rest_ns;
+            }
+            if termination_requests() > 0 {
+                break;
+            }
+            let progress = CampaignProgress { index, count: list.len(), done_ns, total_ns };
+            self.run_one(index, root, &progress, audience)?;
+            done_ns += list[index].planned_ns;
+            self.document.took_ns += began.elapsed().as_nanos() as u64;
+            self.document.state = if self.document.is_complete() { State::Complete } else { State::Partial };
+            self.keep()?;
+            audience.done(&self.document.scenarios[index], &CampaignProgress { done_ns, ..progress });
+        }
+        if !self.document.is_complete() {
+            self.document.state = State::Interrupted;
+            self.keep()?;
+        }
+        Ok(self.document)
+    }
+
+    fn run_one(
+        &mut self,
+        index: usize,
+        root: &Root,
+        progress: &CampaignProgress,
+        audience: &mut dyn Audience,
+    ) -> Result<(), CampaignError> {
+        let entry = &mut self.document.scenarios[index];
+        let path = self.dir.join(&entry.record);
+        let mut plan = self.scenarios.list[index].plan.clone();
+        plan.record_path = Some(path.clone());
+        let began = Instant::now();
+        match run(&plan, root, &mut |record, scenario| audience.watch(record, scenario, progress)) {
+            Ok(mut record) => {
+                let culprit = audience.judge(&mut record);
+                file::write_atomic(&path, &file::to_json(&record))?;
+                if record.state == State::Complete {
+                    entry.result = Some(ScenarioResult::of(&record, began.elapsed().as_nanos() as u64, culprit));
+                }
+            }
+            // The user ended it, and no record is left of it.
+            Err(RunError::Discarded) => {}
+            Err(error) => entry.error = Some(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self) -> Result<(), file::FileError> {
+        self.document.written_at = now();
+        file::write_atomic(&self.dir.join(CAMPAIGN_FILE), &file::campaign_to_json(&self.document))
+    }
+}
+
+fn entry(index: usize, scenario: &Scenario) -> ScenarioEntry {
+    ScenarioEntry {
+        name: scenario.name.clone(),
+        probe: scenario.probe.clone(),
+        load: scenario.load.clone(),
+        placement: scenario.placement.clone(),
+        settings: scenario.settings.clone(),
+        repeat: scenario.repeat,
+        planned_ns: scenario.planned_ns,
+        record: record_name(index, &scenario.name, scenario.repeat),
+        ..ScenarioEntry::default()
+    }
+}
+
+/// `003-switch-10us-2.punctual.json`: number, name and repeat.
+fn record_name(index: usize, name: &str, repeat: u32) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name: String = words.collect::<Vec<_>>().join("-").chars().take(60).collect();
+    format!("{:03}-{name}-{repeat}.punctual.json", index + 1)
+}
+
+/// Waits, but not for a user who wants to stop.
+fn rest(length: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < length && termination_requests() == 0 {
+        std::thread::sleep(LOOK_EVERY.min(length.saturating_sub(begin.elapsed())));
+    }
+}
+
+/// The newest folder below `dir` that holds an unfinished campaign of this plan.
+#[must_use]
+pub fn unfinished(dir: &Path, scenarios: &Scenarios) -> Option<PathBuf> {
+    let folders = fs::read_dir(dir).ok()?.flatten().map(|found| found.path());
+    let same = |folder: &PathBuf| {
+        let document = file::read_campaign(&folder.join(CAMPAIGN_FILE)).ok()?;
+        (document.digest == scenarios.digest && !document.is_complete()).then_some(document.written_at)
+    };
+    folders.filter_map(|folder| Some((same(&folder)?, folder))).max().map(|(_, folder)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_by_number_name_and_repeat() {
+        assert_eq!(record_name(2, "switch:10us, CPU 3", 1), "003-switch-10us-CPU-3-1.punctual.json");
+    }
+
+    #[test]
+    fn only_the_same_plan_is_resumed() {
+        let dir = std::env::temp_dir().join(format!("punctual-runner-{}", std::process::id()));
+        let scenarios = |digest: &str| Scenarios { digest: digest.to_owned(), ..Scenarios::default() };
+        let (one, other) = (scenarios("1"), scenarios("2"));
+        let root = Root::at(dir.join("none"));
+        assert!(matches!(Runner::resume(&one, &dir), Err(CampaignError::NothingToResume { .. })));
+        Runner::begin(&one, &dir, Vec::new(), &root).unwrap();
+        assert!(Runner::resume(&one, &dir).is_ok());
+        assert!(matches!(Runner::resume(&other, &dir), Err(CampaignError::OtherPlan { .. })));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
