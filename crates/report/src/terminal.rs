@@ -1,5 +1,6 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
+mod campaign;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
@@ -94,6 +95,16 @@ pub fn machine(record: &Record, style: &Style, width: usize) -> String {
     machine::facts(&mut page, record);
     machine::more_facts(&mut page, &record.machine);
     machine::all_findings(&mut page, &record.findings);
+    page.finish()
+}
+
+/// What `punctual run` answers: the table of a campaign, as far as it has run.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    campaign::page(&mut page, campaign);
     page.finish()
 }
 

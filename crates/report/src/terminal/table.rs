@@ -10,14 +10,15 @@ const GAP: usize = 2;
 /// Columns of text under their headings. The first column is the row's name and stands left, figures stand right.
 #[derive(Default)]
 pub(crate) struct Table {
-    headings: Vec<&'static str>,
+    headings: Vec<String>,
     rows: Vec<Spans>,
     left: Vec<usize>,
 }
 
 impl Table {
-    pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new(), left: vec![0] }
+    pub(crate) fn new<S: AsRef<str>>(headings: &[S]) -> Self {
+        let headings = headings.iter().map(|heading| clean(heading.as_ref())).collect();
+        Self { headings, rows: Vec::new(), left: vec![0] }
     }
 
     /// Sets the column `index` left, as the first one is: for words.
@@ -59,7 +60,7 @@ impl Table {
 
     fn width_of(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|(_, text)| display_width(text));
-        cells.chain([display_width(self.headings[column])]).max().unwrap_or(0)
+        cells.chain([display_width(&self.headings[column])]).max().unwrap_or(0)
     }
 
     fn part(&self, columns: &[usize], widths: &[usize], lines: &mut Vec<Spans>) {
@@ -68,7 +69,7 @@ impl Table {
             let gap = if column == 0 { "" } else { "  " };
             if self.left.contains(&column) { format!("{gap}{text}{blanks}") } else { format!("{gap}{blanks}{text}") }
         };
-        lines.push(columns.iter().map(|&c| (Ink::Quiet, place(c, self.headings[c]))).collect());
+        lines.push(columns.iter().map(|&c| (Ink::Quiet, place(c, &self.headings[c]))).collect());
         for row in &self.rows {
             lines.push(columns.iter().map(|&c| (row[c].0, place(c, &row[c].1))).collect());
         }

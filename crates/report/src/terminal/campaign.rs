@@ -1,0 +1,127 @@
+//! The table of a campaign: what one can choose across, what disturbs it down the side; and the recommendation.
+
+use analysis::{
+    campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
+    format_duration, format_ns,
+};
+use record::{Campaign, Outcome, State};
+
+use super::page::Page;
+use super::table::Table;
+use crate::style::{Ink, Spans};
+
+/// Writes the whole answer.
+pub(super) fn page(page: &mut Page, campaign: &Campaign) {
+    head(page, campaign);
+    let whole = table(campaign);
+    if whole.rows.is_empty() {
+        page.heading("The campaign has no scenarios");
+        return;
+    }
+    for role in roles(&whole) {
+        let of_role = if role == "timer" { String::new() } else { format!(" of {role}") };
+        page.heading(&format!("Largest lateness{of_role}, by scenario"));
+        page.table(&cells(page, &whole, &role));
+    }
+    legend(page, &whole);
+    if let Some(advice) = recommend(&whole) {
+        page.heading(if advice.column.is_some() { "Recommended" } else { "Not decided" });
+        page.text(Ink::Plain, &advice.text);
+    }
+    ending(page, campaign);
+}
+
+fn head(page: &mut Page, campaign: &Campaign) {
+    page.heading(if campaign.title.is_empty() { &campaign.name } else { &campaign.title });
+    let done = campaign.scenarios.iter().filter(|entry| entry.result.is_some()).count();
+    let column = "scenarios".len();
+    page.fact("scenarios", column, &format!("{done} of {} have run", campaign.scenarios.len()));
+    let (took, planned) = (format_duration(campaign.took_ns), format_duration(campaign.planned_ns));
+    page.fact("time", column, &format!("{took} of {planned} planned"));
+    let machine = [&campaign.hostname, &campaign.kernel].into_iter().flatten().cloned().collect::<Vec<_>>();
+    page.fact("machine", column, &machine.join(", "));
+    if !campaign.source.is_empty() {
+        page.fact("after", column, &campaign.source);
+    }
+}
+
+/// The roles of all cells, in the order in which they are first seen.
+fn roles(table: &CampaignTable) -> Vec<String> {
+    let mut roles: Vec<String> = Vec::new();
+    for role in table.cells.iter().flatten().flatten().flat_map(|cell| &cell.roles) {
+        if !roles.contains(&role.role) {
+            roles.push(role.role.clone());
+        }
+    }
+    if roles.is_empty() { vec!["timer".to_owned()] } else { roles }
+}
+
+/// The table of one role. A single row lies better as a column.
+fn cells(page: &Page, whole: &CampaignTable, role: &str) -> Table {
+    let upright = whole.rows.len() == 1 && whole.columns.len() > 1;
+    let (down, across) = if upright { (&whole.columns, &whole.rows) } else { (&whole.rows, &whole.columns) };
+    let headings: Vec<&str> = [""].into_iter().chain(across.iter().map(String::as_str)).collect();
+    let mut table = Table::new(&headings);
+    for (down_index, name) in down.iter().enumerate() {
+        let mut row: Spans = vec![(Ink::Plain, name.clone())];
+        for across_index in 0..across.len() {
+            let at = if upright { (across_index, down_index) } else { (down_index, across_index) };
+            row.push(cell(page, whole, at, role));
+        }
+        table.row(row);
+    }
+    table
+}
+
+fn cell(page: &Page, whole: &CampaignTable, at: (usize, usize), role: &str) -> (Ink, String) {
+    let Some(cell) = &whole.cells[at.0][at.1] else { return (Ink::Quiet, String::new()) };
+    if cell.badness.is_empty() {
+        let failed = cell.error.is_some();
+        return if failed { (Ink::Alarm, "failed".to_owned()) } else { (Ink::Quiet, "to do".to_owned()) };
+    }
+    let figures = cell.roles.iter().find(|of| of.role == role).map(figures).unwrap_or_else(|| "-".to_owned());
+    let (ink, word) = match cell.outcome {
+        _ if !cell.valid => (Ink::Alarm, " INVALID"),
+        Some(Outcome::Fail) => (Ink::Bad, " FAIL"),
+        _ if whole.best == Some(at) => (Ink::Good, " best"),
+        _ if whole.worst == Some(at) => (Ink::Bad, " worst"),
+        _ => (Ink::Plain, ""),
+    };
+    let mark = if word.is_empty() { "" } else { page.style.mark(ink) };
+    (ink, format!("{figures}{}{mark}{word}", if mark.is_empty() { "" } else { " " }))
+}
+
+/// Largest lateness; the least of several repeats before it; missed deadlines behind it.
+fn figures(role: &RoleCell) -> String {
+    let Some(max_ns) = role.max_ns else { return "no samples".to_owned() };
+    let range = role.least_max_ns.filter(|&least_ns| least_ns < max_ns);
+    let range = range.map_or_else(String::new, |least_ns| format!("{} .. ", format_ns(least_ns)));
+    let missed = if role.missed > 0 { format!(", {} missed", role.missed) } else { String::new() };
+    format!("{range}{}{missed}", format_ns(max_ns))
+}
+
+fn legend(page: &mut Page, table: &CampaignTable) {
+    let cells = || table.cells.iter().flatten().flatten();
+    let repeats = cells().map(|cell: &CampaignCell| cell.repeats).max().unwrap_or(0);
+    if repeats > 1 {
+        page.text(
+            Ink::Quiet,
+            &format!("Of {repeats} repeats: the least and the largest maximum, and all missed deadlines."),
+        );
+    }
+    let errors: Vec<&String> = cells().filter_map(|cell| cell.error.as_ref()).collect();
+    let mut told: Vec<&String> = Vec::new();
+    for error in errors {
+        if !told.contains(&error) {
+            page.item(Ink::Alarm, "failed", 6, error);
+            told.push(error);
+        }
+    }
+}
+
+fn ending(page: &mut Page, campaign: &Campaign) {
+    if campaign.state != State::Complete && campaign.scenarios.iter().all(|entry| entry.error.is_none()) {
+        page.gap();
+        page.remark("The campaign has not run whole. Go on with it: the same command with --resume.");
+    }
+}
