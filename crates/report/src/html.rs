@@ -8,11 +8,13 @@
 //! | [`verdict`] | headline, figures that stand out, ladder of uses |
 //! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
 //! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
+//! | [`campaign`] | the report of a campaign, a document of its own |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
 mod blame;
+mod campaign;
 mod facts;
 mod figure;
 mod histogram;
@@ -26,6 +28,8 @@ mod waterfall;
 
 use askama::Template;
 use record::Record;
+
+pub use campaign::render_campaign;
 
 use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};

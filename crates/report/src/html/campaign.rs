@@ -1,0 +1,256 @@
+//! The report of a campaign: the table, the recommendation, and each scenario with the way to its own report.
+
+use analysis::{
+    campaign::{CampaignCell, CampaignTable, recommend, table},
+    format_duration, format_ns,
+};
+use askama::Template;
+use record::{Campaign, Outcome, RoleResult, ScenarioEntry, State};
+
+#[derive(Template)]
+#[template(path = "campaign.html")]
+struct Page<'a> {
+    campaign: &'a Campaign,
+    style: &'static str,
+    title: &'a str,
+    class: &'static str,
+    word: &'static str,
+    advice: String,
+    ending: &'static str,
+    keys: Vec<(&'static str, String, String)>,
+    grids: Vec<Grid>,
+    lines: Vec<Line>,
+    command: String,
+}
+
+/// The table of one role.
+struct Grid {
+    title: String,
+    lead: &'static str,
+    across: Vec<String>,
+    rows: Vec<GridRow>,
+}
+
+struct GridRow {
+    name: String,
+    cells: Vec<GridCell>,
+}
+
+#[derive(Default)]
+struct GridCell {
+    class: &'static str,
+    /// Share of the full colour, per cent.
+    heat: Option<u32>,
+    mark: &'static str,
+    figure: String,
+    detail: String,
+}
+
+/// A line of the list of scenarios: one role of one scenario.
+struct Line {
+    first: bool,
+    height: usize,
+    name: String,
+    note: String,
+    report: String,
+    cells: Vec<String>,
+}
+
+/// The report of a campaign as one HTML document, UTF-8. It loads nothing; its links lead to the reports beside it.
+#[must_use]
+pub fn render_campaign(campaign: &Campaign) -> String {
+    let whole = table(campaign);
+    let advice = recommend(&whole);
+    let decided = advice.as_ref().is_some_and(|advice| advice.column.is_some());
+    let page = Page {
+        campaign,
+        style: include_str!("../../templates/report.css"),
+        title: if campaign.title.is_empty() { &campaign.name } else { &campaign.title },
+        class: if decided { "pass" } else { "measured" },
+        word: match (&advice, decided) {
+            (Some(_), true) => "RECOMMENDED",
+            (Some(_), false) => "NOT DECIDED",
+            (None, _) => "MEASURED",
+        },
+        advice: advice.map(|advice| advice.text).unwrap_or_default(),
+        ending: ending(campaign),
+        keys: keys(campaign),
+        grids: grids(&whole),
+        lines: campaign.scenarios.iter().flat_map(lines).collect(),
+        command: record::shell::command(&campaign.command),
+    };
+    page.render().expect("writing to a string does not fail, and the template has no other way to fail")
+}
+
+fn ending(campaign: &Campaign) -> &'static str {
+    match campaign.state {
+        State::Complete => "",
+        _ => "The campaign has not run whole. Go on with it: the same command with --resume.",
+    }
+}
+
+fn keys(campaign: &Campaign) -> Vec<(&'static str, String, String)> {
+    let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
+    let missed: u64 = results().flat_map(|result| &result.roles).map(|role| role.missed).sum();
+    let samples: u64 = results().flat_map(|result| &result.roles).map(|role| role.samples).sum();
+    let planned = format!("of {} planned", format_duration(campaign.planned_ns));
+    vec![
+        ("scenarios", results().count().to_string(), format!("of {}", campaign.scenarios.len())),
+        ("time", format_duration(campaign.took_ns), planned),
+        ("samples", samples.to_string(), String::new()),
+        ("missed", missed.to_string(), String::new()),
+    ]
+}
+
+fn grids(whole: &CampaignTable) -> Vec<Grid> {
+    let mut roles: Vec<&str> = Vec::new();
+    for role in whole.cells.iter().flatten().flatten().flat_map(|cell| &cell.roles) {
+        if !roles.contains(&role.role.as_str()) {
+            roles.push(&role.role);
+        }
+    }
+    roles.into_iter().map(|role| grid(whole, role)).collect()
+}
+
+/// A single row lies better as a column.
+fn grid(whole: &CampaignTable, role: &str) -> Grid {
+    let upright = whole.rows.len() == 1 && whole.columns.len() > 1;
+    let (down, across) = if upright { (&whole.columns, &whole.rows) } else { (&whole.rows, &whole.columns) };
+    let max_of = |cell: &CampaignCell| cell.roles.iter().find(|of| of.role == role).and_then(|of| of.max_ns);
+    let all: Vec<i64> = whole.cells.iter().flatten().flatten().filter_map(max_of).collect();
+    let range = (all.iter().min().copied().unwrap_or(0), all.iter().max().copied().unwrap_or(0));
+    let row = |(index, name): (usize, &String)| {
+        let at = |other: usize| if upright { (other, index) } else { (index, other) };
+        let cells = (0..across.len()).map(|other| cell(whole, at(other), role, range)).collect();
+        GridRow { name: name.clone(), cells }
+    };
+    Grid {
+        title: if role == "timer" { "Largest lateness".to_owned() } else { format!("Largest lateness of {role}") },
+        lead: "The later, the darker, on a logarithmic scale. Of several repeats, the largest; the least of them stands below.",
+        across: across.clone(),
+        rows: down.iter().enumerate().map(row).collect(),
+    }
+}
+
+fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)) -> GridCell {
+    let Some(cell) = &whole.cells[at.0][at.1] else { return GridCell::default() };
+    let Some(of) = cell.roles.iter().find(|of| of.role == role) else {
+        let figure = if cell.error.is_some() { "failed" } else { "to do" };
+        let detail = cell.error.clone().unwrap_or_default();
+        return GridCell { class: "todo", figure: figure.to_owned(), detail, ..GridCell::default() };
+    };
+    let (class, mark) = match cell.outcome {
+        _ if !cell.valid => ("worst", "INVALID"),
+        Some(Outcome::Fail) => ("worst", "FAIL"),
+        _ if whole.best == Some(at) => ("best", "best"),
+        _ if whole.worst == Some(at) => ("worst", "worst"),
+        _ => ("", ""),
+    };
+    let mut details = Vec::new();
+    if let Some(least_ns) = of.least_max_ns.filter(|&least_ns| Some(least_ns) < of.max_ns) {
+        details.push(format!("least {}", format_ns(least_ns)));
+    }
+    if of.missed > 0 {
+        details.push(format!("{} missed", of.missed));
+    }
+    details.extend(cell.culprit.clone());
+    GridCell {
+        class,
+        heat: of.max_ns.map(|max_ns| heat(max_ns, range)),
+        mark,
+        figure: of.max_ns.map_or_else(|| "no samples".to_owned(), format_ns),
+        detail: details.join(", "),
+    }
+}
+
+/// 5 to 60 per cent of the full colour, by the place of the logarithm in the range.
+fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> u32 {
+    let log = |ns: i64| (ns.max(1) as f64).ln();
+    let span = log(most_ns) - log(least_ns);
+    let place = if span > 0.0 { (log(max_ns) - log(least_ns)) / span } else { 0.0 };
+    (5.0 + 55.0 * place.clamp(0.0, 1.0)) as u32
+}
+
+fn lines(entry: &ScenarioEntry) -> Vec<Line> {
+    let name = if entry.repeat > 1 { format!("{} ({})", entry.name, entry.repeat) } else { entry.name.clone() };
+    let report = entry.record.replace(".json", ".html");
+    let empty = Line {
+        first: true,
+        height: 1,
+        name,
+        note: entry.error.clone().unwrap_or_default(),
+        report,
+        cells: vec![String::new(); 10],
+    };
+    let Some(result) = &entry.result else { return vec![empty] };
+    let verdict = match (result.valid, result.outcome) {
+        (false, _) => "INVALID",
+        (true, Some(outcome)) => outcome.name(),
+        (true, None) => "",
+    };
+    let line = |(index, role): (usize, &RoleResult)| Line {
+        first: index == 0,
+        height: result.roles.len(),
+        cells: figures(role, verdict, result.took_ns),
+        name: empty.name.clone(),
+        note: result.culprit.clone().unwrap_or_default(),
+        report: empty.report.clone(),
+    };
+    result.roles.iter().enumerate().map(line).collect()
+}
+
+fn figures(role: &RoleResult, verdict: &str, took_ns: u64) -> Vec<String> {
+    let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
+    vec![
+        role.role.clone(),
+        role.cpus.clone(),
+        role.samples.to_string(),
+        role.missed.to_string(),
+        time(role.p50_ns),
+        time(role.p99_9_ns),
+        time(role.max_ns),
+        format_ns(role.jitter_ns as i64),
+        verdict.to_owned(),
+        format_duration(took_ns),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use record::ScenarioResult;
+
+    use super::*;
+
+    fn entry(name: &str, max_us: i64) -> ScenarioEntry {
+        let role = RoleResult { role: "timer".to_owned(), max_ns: Some(max_us * 1000), ..RoleResult::default() };
+        ScenarioEntry {
+            name: name.to_owned(),
+            placement: name.to_owned(),
+            record: format!("001-{name}-1.punctual.json"),
+            repeat: 1,
+            result: Some(ScenarioResult { valid: true, roles: vec![role], ..ScenarioResult::default() }),
+            ..ScenarioEntry::default()
+        }
+    }
+
+    #[test]
+    fn best_and_worst_are_marked_and_names_lead_to_reports() {
+        let campaign = Campaign {
+            name: "c".to_owned(),
+            title: "<isolated> or not".to_owned(),
+            scenarios: vec![entry("isolated", 5), entry("ordinary", 900)],
+            ..Campaign::default()
+        };
+        let html = render_campaign(&campaign);
+        assert!(html.contains("&#60;isolated&#62; or not") && !html.contains("<isolated>"), "escaped");
+        assert!(html.contains("<b class=\"tag\">best</b>5 us") && html.contains("<b class=\"tag\">worst</b>900 us"));
+        assert!(html.contains("href=\"001-isolated-1.punctual.html\""));
+        assert!(html.contains("RECOMMENDED"));
+    }
+
+    #[test]
+    fn heat_follows_the_logarithm() {
+        assert_eq!((heat(1_000, (1_000, 100_000)), heat(10_000, (1_000, 100_000))), (5, 32));
+        assert_eq!((heat(100_000, (1_000, 100_000)), heat(7, (7, 7))), (60, 5));
+    }
+}
