@@ -66,8 +66,8 @@ pub struct CampaignProgress {
 pub trait Audience {
     /// Called as often as the plans say, with the record of the scenario as far as it has grown.
     fn watch(&mut self, record: &Record, scenario: &Progress, campaign: &CampaignProgress);
-    /// Called when a scenario has run: writes verdicts into the record, and names its heaviest culprit.
-    fn judge(&mut self, record: &mut Record) -> Option<String>;
+    /// Called when a scenario has run, before its record is written: writes verdicts into it, and names its heaviest culprit.
+    fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String>;
     /// Called when a scenario is done, run or not.
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress);
 }
@@ -196,7 +196,7 @@ impl<'a> Runner<'a> {
         let began = Instant::now();
         match run(&plan, root, &mut |record, scenario| audience.watch(record, scenario, progress)) {
             Ok(mut record) => {
-                let culprit = audience.judge(&mut record);
+                let culprit = audience.judge(&mut record, &path);
                 file::write_atomic(&path, &file::to_json(&record))?;
                 if record.state == State::Complete {
                     entry.result = Some(ScenarioResult::of(&record, began.elapsed().as_nanos() as u64, culprit));

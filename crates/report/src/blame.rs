@@ -31,6 +31,13 @@ pub(crate) fn total_spikes(record: &Record) -> u64 {
     record.spikes_total()
 }
 
+/// The heaviest culprit of a run in a few words; `None` where nobody made a spike.
+#[must_use]
+pub fn heaviest(record: &Record) -> Option<String> {
+    let account = record.blame.as_ref()?.ledger.first()?;
+    Some(in_short(&account.cause))
+}
+
 /// Who made most of the spikes: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
 pub(crate) fn headline(record: &Record) -> Option<String> {
     let blame = record.blame.as_ref()?;

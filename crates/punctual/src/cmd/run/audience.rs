@@ -1,0 +1,90 @@
+//! Shows a campaign while it runs, judges each record, and writes its report beside it.
+
+use std::path::Path;
+
+use analysis::format_duration;
+use campaign::CampaignProgress;
+use record::{Outcome, Record, ScenarioEntry, file};
+use report::{
+    Style,
+    live::{Live, LiveMode, Progress},
+};
+
+use crate::{cli::Talk, output};
+
+/// What a campaign needs of those who look on.
+pub struct Audience<'a> {
+    profiles: &'a [String],
+    talk: Talk,
+    live: Option<Live>,
+    names: Vec<String>,
+}
+
+impl<'a> Audience<'a> {
+    /// For a campaign with scenarios of these names.
+    pub fn new(profiles: &'a [String], talk: Talk, names: Vec<String>) -> Self {
+        Self { profiles, talk, live: None, names }
+    }
+}
+
+impl campaign::Audience for Audience<'_> {
+    fn watch(&mut self, record: &Record, scenario: &campaign::Progress, campaign: &CampaignProgress) {
+        let talk = self.talk;
+        let live = self.live.get_or_insert_with(|| {
+            let mode = if talk.quiet { LiveMode::Off } else { LiveMode::Auto };
+            Live::new(mode).with_style(Style::for_stderr(talk.color.into()))
+        });
+        live.update(
+            record,
+            &Progress {
+                phase: format!("{} of {}: {}", campaign.index + 1, campaign.count, self.names[campaign.index]),
+                elapsed_ns: campaign.done_ns + scenario.elapsed_ns,
+                total_ns: Some(campaign.total_ns),
+                phase_index: scenario.phase_index,
+                phase_count: scenario.phase_count,
+            },
+        );
+    }
+
+    fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String> {
+        if let Err(error) = output::judge(record, self.profiles) {
+            eprintln!("punctual: {error:#}");
+        }
+        // The record is what counts; a report can be made from it again.
+        if let Err(error) = file::write_atomic(&path.with_extension("html"), report::html::render(record).as_bytes()) {
+            eprintln!("punctual: {error}");
+        }
+        report::blame::heaviest(record)
+    }
+
+    fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress) {
+        if let Some(live) = self.live.take() {
+            live.finish();
+        }
+        if self.talk.quiet {
+            return;
+        }
+        let left = format_duration(campaign.total_ns.saturating_sub(campaign.done_ns));
+        let (index, count) = (campaign.index + 1, campaign.count);
+        eprintln!("{index:3} of {count}  {}: {}   {left} left", self.names[campaign.index], told(entry));
+    }
+}
+
+/// What a scenario gave, in a few words.
+fn told(entry: &ScenarioEntry) -> String {
+    if let Some(error) = &entry.error {
+        return format!("FAILED: {error}");
+    }
+    let Some(result) = &entry.result else { return "ended early".to_owned() };
+    let of_role = |role: &record::RoleResult| {
+        let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", analysis::format_ns(ns)));
+        let missed = if role.missed > 0 { format!(", {} missed", role.missed) } else { String::new() };
+        if result.roles.len() > 1 { format!("{} {max}{missed}", role.role) } else { format!("{max}{missed}") }
+    };
+    let figures = result.roles.iter().map(of_role).collect::<Vec<_>>().join("; ");
+    match result.outcome {
+        _ if !result.valid => format!("{figures}, INVALID"),
+        Some(outcome) if outcome != Outcome::Pass => format!("{figures}, {}", outcome.name()),
+        _ => figures,
+    }
+}
