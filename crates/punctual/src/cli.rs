@@ -1,5 +1,6 @@
 //! The command line: the one definition that parsing, help, man pages and completions come from.
 
+mod common;
 mod lab;
 mod measure;
 mod show;
@@ -12,6 +13,7 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
+    common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
     show::{BlameRecord, Machine, Profiles, Show},

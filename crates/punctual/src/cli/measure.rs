@@ -1,16 +1,10 @@
 //! `punctual measure`: one struct of options a probe.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
-use loads::LoadSpec;
 use machine::CpuList;
-use sys::{
-    clock::{Clock, Wait},
-    sched::Policy,
-};
+use sys::sched::Policy;
 
-use super::{Blame, Talk, duration, duration_or_zero, period};
+use super::{Common, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -34,70 +28,19 @@ pub struct Timer {
     /// Time between two deadlines [default: that of the profile, or 1ms].
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub period: Option<u64>,
-    /// How long to measure [default: 10s].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub duration: Option<u64>,
     /// Measure so many wake-ups a CPU.
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
-    /// Measure until Ctrl-C.
-    #[arg(long, conflicts_with_all = ["duration", "samples"])]
-    pub endless: bool,
     /// fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
     #[arg(long, default_value = "fifo:90")]
     pub policy: Policy,
     /// Shift between the grids of neighbouring CPUs.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
-    /// What runs beside the probe: cpu, cache, memory, switch:10us, timer, disk, net, irq, stress-ng:ARGS, idle; can be
-    /// repeated. `punctual loads` lists them.
-    #[arg(long = "load", value_name = "LOAD")]
-    pub loads: Vec<LoadSpec>,
-    /// CPUs that loads may use [default: the measured ones].
-    #[arg(long, value_name = "LIST")]
-    pub load_cpus: Option<CpuList>,
-    /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. `punctual profiles` lists them.
-    #[arg(long = "profile", value_name = "NAME|FILE")]
-    pub profiles: Vec<String>,
-    /// Lateness above which a wake-up is a spike [default: 100us, or the period where that is less].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub threshold: Option<u64>,
-    /// Hold the measured CPUs out of their idle states; as found if not given.
-    #[arg(long)]
-    pub hold_cpu_awake: bool,
-    /// How to look for the culprits of spikes.
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
-    pub blame: Blame,
-    /// Run the kernel's own timerlat tracer beside the probe: how late a timer's interrupt comes, and how late a thread of
-    /// the kernel runs then. Its threads run above the probe (FIFO 95) and delay it, so it is off unless asked for.
-    #[arg(long)]
-    pub timerlat: bool,
-    /// End with the first wake-up that is later, and keep the kernel's trace of what led to it.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub stop_on: Option<u64>,
-    /// Where that trace goes, for trace-cmd and KernelShark [default: HOST-DATE-TIME.trace.dat in this folder].
-    #[arg(long, value_name = "FILE", requires = "stop_on")]
-    pub stop_trace: Option<PathBuf>,
-    /// Shell command to run once stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD name the files.
-    #[arg(long, value_name = "COMMAND", requires = "stop_on")]
-    pub stop_run: Option<String>,
-    /// monotonic, realtime, tai or boottime.
-    #[arg(long, default_value = "monotonic")]
-    pub clock: Clock,
-    /// nanosleep or timerfd.
-    #[arg(long, default_value = "nanosleep")]
-    pub wait: Wait,
-    /// Where the record goes [default: HOST-DATE-TIME.punctual.json in this folder].
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-    /// Keep no record.
-    #[arg(long, conflicts_with = "record")]
-    pub no_record: bool,
-    /// Write the result there too, in the format of the extension: json, csv, hgrm or html; `-` is JSON on standard
-    /// output; can be repeated.
-    #[arg(long = "export", value_name = "FILE")]
-    pub exports: Vec<PathBuf>,
-    /// How to talk.
+    /// What each measurement of wake-ups has.
     #[command(flatten)]
-    pub talk: Talk,
+    pub wake_ups: WakeUps,
+    /// What every measurement has.
+    #[command(flatten)]
+    pub common: Common,
 }

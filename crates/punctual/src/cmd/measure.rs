@@ -1,11 +1,151 @@
-//! `punctual measure`: one file a probe.
+//! `punctual measure`: one file a probe; here what the probes share.
 
 mod timer;
 
-use crate::cli::Measure;
+use std::{path::Path, process::Command};
+
+use anyhow::Context;
+use campaign::{Length, PhasePlan, Plan, StopOn};
+use loads::{Load, LoadSpec};
+use record::{Outcome, Record};
+use report::Style;
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
+
+use crate::{
+    cli::{Common, Measure, WakeUps},
+    output::{self, Export, Kept},
+};
+
+const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 
 pub fn run(what: &Measure) -> anyhow::Result<u8> {
     match what {
         Measure::Timer(options) => timer::run(options),
+    }
+}
+
+/// The loads asked for. `--load idle` says explicitly what leaving it out says, too.
+fn loads(common: &Common) -> Vec<LoadSpec> {
+    let idle = common.loads.iter().all(|spec| spec.load == Load::Idle);
+    if idle { Vec::new() } else { common.loads.clone() }
+}
+
+/// What a phase with these loads is called.
+fn phase_name(loads: &[LoadSpec]) -> String {
+    if loads.is_empty() { "rest" } else { "load" }.to_owned()
+}
+
+fn length(common: &Common) -> Length {
+    if common.endless {
+        return Length::UntilStopped;
+    }
+    Length::Duration(common.duration.unwrap_or(DEFAULT_DURATION_NS))
+}
+
+/// A plan as the shared options ask for it; the probe's own options change it further.
+fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
+    Ok(Plan {
+        command: output::command_line(),
+        cpus: None,
+        load_cpus: common.load_cpus.clone(),
+        policy: Policy::Fifo(90),
+        clock: Clock::Monotonic,
+        wait: Wait::Nanosleep,
+        offset_ns: 0,
+        threshold_ns: None,
+        hold_cpu_awake: common.hold_cpu_awake,
+        blame: common.blame.into(),
+        timerlat: false,
+        stop_on: None,
+        phases,
+        profiles: Vec::new(),
+        record_path: kept.record.clone(),
+        executable: output::executable()?,
+        watch_every: output::watch_every(common.talk),
+    })
+}
+
+impl WakeUps {
+    /// The plan with these options.
+    fn apply(&self, plan: Plan) -> Plan {
+        let trace_path = || self.stop_trace.clone().unwrap_or_else(|| output::default_name("trace.dat").into());
+        Plan {
+            clock: self.clock,
+            wait: self.wait,
+            threshold_ns: self.threshold,
+            timerlat: self.timerlat,
+            stop_on: self.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() }),
+            profiles: self.profiles.clone(),
+            ..plan
+        }
+    }
+
+    /// What the process says at the end: that of the record, unless a spike ended the run.
+    fn status(&self, record: &Record, results: &Results) -> anyhow::Result<u8> {
+        match stopped_trace(record) {
+            Some(trace) => self.stopped(results, trace),
+            None => Ok(output::status(record)),
+        }
+    }
+
+    /// Says where the trace is, runs the user's command, and answers that a limit was exceeded.
+    fn stopped(&self, results: &Results, trace: &str) -> anyhow::Result<u8> {
+        if !results.options.talk.quiet {
+            eprintln!("trace   {trace}   (kernelshark {trace}, or: trace-cmd report {trace})");
+        }
+        if let Some(command) = &self.stop_run {
+            let record = results.kept.record.as_deref().unwrap_or(Path::new(""));
+            let status = Command::new("sh")
+                .args(["-c", command])
+                .env("PUNCTUAL_TRACE", trace)
+                .env("PUNCTUAL_RECORD", record)
+                .status()
+                .context("cannot start a shell for --stop-run")?;
+            if !status.success() {
+                eprintln!("punctual: the command of --stop-run ended with {status}");
+            }
+        }
+        Ok(Outcome::Fail.exit_status())
+    }
+}
+
+/// The trace of a run that a spike ended.
+fn stopped_trace(record: &Record) -> Option<&str> {
+    record.blame.as_ref()?.stopped_trace.as_deref()
+}
+
+/// Where the results of a measurement go. Chosen before it begins, so that a place that cannot be written is known then.
+struct Results<'a> {
+    options: &'a Common,
+    exports: Vec<Export>,
+    kept: Kept,
+}
+
+impl<'a> Results<'a> {
+    fn prepare(options: &'a Common) -> anyhow::Result<Self> {
+        let exports = Export::all(&options.exports)?;
+        let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
+        Ok(Self { options, exports, kept })
+    }
+
+    /// Writes the record and its exports, and shows the page.
+    fn deliver(&self, record: &Record, page: impl FnOnce(&Style, usize) -> String) -> anyhow::Result<()> {
+        self.kept.write(record)?;
+        for export in &self.exports {
+            export.write(record)?;
+        }
+        let talk = self.options.talk;
+        if talk.json {
+            output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(record)))?;
+        } else if !self.exports.iter().any(Export::is_stdout) {
+            output::print(talk, page)?;
+        }
+        if !talk.quiet {
+            self.kept.say();
+        }
+        Ok(())
     }
 }
