@@ -216,7 +216,9 @@ pub fn thread_id() -> u32 {
 /// The CPU that the calling thread runs on at this moment.
 #[must_use]
 pub fn current_cpu() -> u32 {
-    rustix::thread::sched_getcpu() as u32
+    // Of libc, since rustix looks for the kernel's vDSO with a system call of its own, in the middle of the loop that asks.
+    // SAFETY: the call takes nothing and touches no memory of ours.
+    unsafe { libc::sched_getcpu() as u32 }
 }
 
 /// Timer slack of the calling thread, ns: how much later than asked the kernel may end its sleeps. Real-time threads
