@@ -12,8 +12,7 @@ use crate::{Arch, LabError, error::At, initramfs::find_program};
 
 /// Package lists older than this are fetched anew before a name is resolved.
 const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
-/// Where the packages of other suites than this machine's are, and the keys that they are signed with.
-const MIRROR: &str = "http://deb.debian.org/debian";
+/// The keys that packages of other suites than this machine's are signed with.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// An apt folder of our own.
@@ -45,7 +44,7 @@ impl Apt {
         );
         if let Some(suite) = suite {
             let sources = root.join("suite.list");
-            fs::write(&sources, format!("deb [signed-by={KEYS}] {MIRROR} {suite} main\n")).writing(&sources)?;
+            fs::write(&sources, format!("deb [signed-by={KEYS}] {} {suite} main\n", debian()?)).writing(&sources)?;
             configuration +=
                 &format!("Dir::Etc::sourcelist \"{}\";\nDir::Etc::sourceparts \"-\";\n", sources.display());
         }
@@ -122,6 +121,23 @@ impl Apt {
     }
 }
 
+/// Where this machine's own packages of Debian come from.
+fn debian() -> Result<String, LabError> {
+    let mut command = Command::new("apt-get");
+    let of_debian = ["Origin: Debian", "Component: main", "Created-By: Packages"];
+    command.args(["indextargets", "--format", "$(SUITE) $(REPO_URI)"]).args(of_debian).env("LC_ALL", "C");
+    let told = answer(command)?;
+    let none = || LabError::NoPackage { package: "of Debian".to_owned() };
+    mirror_in(&told).map(str::to_owned).ok_or_else(none)
+}
+
+/// The mirror in lines of suite and address, by preference that of a whole release: others have few packages.
+fn mirror_in(told: &str) -> Option<&str> {
+    let mut all: Vec<(&str, &str)> = told.lines().filter_map(|line| line.split_once(' ')).collect();
+    all.sort_by_key(|(suite, _)| suite.contains('-'));
+    all.first().map(|(_, address)| address.trim_end_matches('/'))
+}
+
 /// The packages that `apt-cache depends --recurse` tells of: each begins a line, and what it depends on stands below it,
 /// further in. A virtual one is in angle brackets.
 fn packages_in(told: &str) -> Vec<String> {
@@ -148,6 +164,12 @@ pub(super) fn answer(mut command: Command) -> Result<String, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_release_is_preferred() {
+        let told = "stable-security http://mirror/debian-security/\nstable http://mirror/debian/\n";
+        assert_eq!((mirror_in(told), mirror_in("")), (Some("http://mirror/debian"), None));
+    }
 
     #[test]
     fn everything_that_a_package_needs_is_told_once() {
