@@ -195,6 +195,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
             Length::Duration(_) | Length::UntilStopped => None,
         },
         threshold_ns: plan.threshold_at(period_ns),
+        spikes_kept: plan.spikes_kept(),
         stop_on: stop_on.cloned(),
     };
     match &phase.threads[..] {

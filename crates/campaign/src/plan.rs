@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use loads::LoadSpec;
 use machine::CpuList;
-use record::Scenario;
+use record::{AskedThread, SPIKES_KEPT, Scenario};
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -12,6 +12,12 @@ use sys::{
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Up to so many series of threads of their own each keeps as many spikes as a series can.
+const FEW_SERIES: usize = 8;
+/// Above, all of them together keep so many, each at least [`SPIKES_AT_LEAST`].
+const SPIKES_IN_ALL: usize = 5000;
+const SPIKES_AT_LEAST: usize = 10;
 
 /// A run of the timer probe: where and how it measures, and what runs beside it, phase after phase.
 #[derive(Debug, Clone)]
@@ -143,13 +149,41 @@ impl Plan {
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
+    /// What measures: `threads` where they have places of their own, else `timer`.
+    fn probe(&self) -> &'static str {
+        if self.phases.iter().any(|phase| !phase.threads.is_empty()) { "threads" } else { "timer" }
+    }
+
+    /// The policy of all threads, or that of each role.
+    fn policy_in_words(&self) -> String {
+        let threads = self.phases.first().map_or(&[][..], |phase| &phase.threads);
+        match threads.split_first() {
+            None => self.policy.to_string(),
+            Some((first, rest)) if rest.iter().all(|thread| thread.policy == first.policy) => first.policy.to_string(),
+            Some(_) => {
+                let each = threads.iter().map(|thread| format!("{} for {}", thread.policy, thread.role));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// How many spikes each series keeps: as many as a record can hold, where it is to have very many series.
+    #[must_use]
+    pub fn spikes_kept(&self) -> usize {
+        let of_their_own: usize = self.phases.iter().map(|phase| phase.threads.len()).sum();
+        if of_their_own <= FEW_SERIES {
+            return SPIKES_KEPT;
+        }
+        (SPIKES_IN_ALL / of_their_own).clamp(SPIKES_AT_LEAST, SPIKES_KEPT)
+    }
+
     /// The plan as the record tells it.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         Scenario {
-            probe: "timer".to_owned(),
+            probe: self.probe().to_owned(),
             cpus: self.cpus.as_ref().map(ToString::to_string),
-            policy: self.policy.to_string(),
+            policy: self.policy_in_words(),
             clock: self.clock.to_string(),
             wait: self.wait.to_string(),
             offset_ns: self.offset_ns,
@@ -159,6 +193,14 @@ impl Plan {
             profiles: self.profiles.clone(),
             extra: record::Extra::new(),
         }
+    }
+}
+
+impl ThreadPlan {
+    /// The thread as the record tells it.
+    pub(crate) fn told(&self) -> AskedThread {
+        let Self { role, cpu, policy, period_ns } = self.clone();
+        AskedThread { role, cpu, policy: policy.to_string(), period_ns }
     }
 }
 
@@ -214,6 +256,26 @@ mod tests {
         let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::Fifo(90), period_ns: 0 };
         let with_threads = PhasePlan { threads: vec![servo], ..phase(1, Length::UntilStopped) };
         assert_eq!(plan(vec![with_threads]).check(), Err(PlanError::Period));
+    }
+
+    #[test]
+    fn very_many_series_share_what_a_record_can_hold() {
+        let thread = |role: &str, priority| ThreadPlan {
+            role: role.to_owned(),
+            cpu: 0,
+            policy: Policy::Fifo(priority),
+            period_ns: 25_000,
+        };
+        let two = vec![thread("base", 90), thread("servo", 89)];
+        let cells = |count| plan(vec![PhasePlan { threads: two.clone(), ..phase(1, Length::UntilStopped) }; count]);
+        assert_eq!([1, 4, 5, 32, 512].map(|count| cells(count).spikes_kept()), [1000, 1000, 500, 78, 10]);
+        let scenario = cells(1).scenario();
+        assert_eq!(
+            (scenario.probe.as_str(), scenario.policy.as_str()),
+            ("threads", "fifo:90 for base, fifo:89 for servo")
+        );
+        let alike = PhasePlan { threads: vec![thread("t1", 90), thread("t2", 90)], ..phase(1, Length::UntilStopped) };
+        assert_eq!(plan(vec![alike]).scenario().policy, "fifo:90");
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::{
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
-use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
+use record::{BlameMode, Caveat, Record, SCHEMA, SPIKES_KEPT, State, Tool, Validity, file::FileError};
 use sys::{memory, sched, signal};
 
 use crate::{
-    PhasePlan, Plan, PlanError, StopOn, cost,
+    PhasePlan, Plan, PlanError, StopOn, ThreadPlan, cost,
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
     validity,
@@ -81,6 +81,13 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         usable_cpus(root, Some(load_cpus))?;
     }
     let mut record = begin(plan, root);
+    if plan.spikes_kept() < SPIKES_KEPT {
+        let text = format!(
+            "this run has very many series: each keeps its worst {} spikes instead of {SPIKES_KEPT}, and counts all",
+            plan.spikes_kept()
+        );
+        record.caveats.push(Caveat { kind: "spikes".to_owned(), text });
+    }
     let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
     let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
     let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
@@ -98,7 +105,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
-        validity::judge_grants(&mut record, plan, &phase_run.timers, memory_locked);
+        validity::judge_grants(&mut record, &phase_run.timers, memory_locked);
         record.phases.push(told(phase, run_began.elapsed()));
         let grown = record.series.len();
         let refresh = |record: &mut Record, phase_run: &PhaseRun| {
@@ -225,6 +232,7 @@ fn told(phase: &PhasePlan, start: Duration) -> record::Phase {
             crate::Length::Duration(duration_ns) => Some(duration_ns),
             _ => None,
         },
+        threads: phase.threads.iter().map(ThreadPlan::told).collect(),
         asked_loads: phase.loads.iter().map(ToString::to_string).collect(),
         ..record::Phase::default()
     }

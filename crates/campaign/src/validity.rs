@@ -3,8 +3,7 @@
 use machine::{Change, Root};
 use probes::timer::{End, Grant, Timer};
 use record::{Caveat, Finding, Reason, Record};
-
-use crate::Plan;
+use sys::sched::Policy;
 
 /// Whether the kernel counts memory of this process as locked.
 pub fn memory_is_locked(root: &Root) -> bool {
@@ -14,22 +13,17 @@ pub fn memory_is_locked(root: &Root) -> bool {
 }
 
 /// Adds to the record what the kernel refused.
-pub fn judge_grants(record: &mut Record, plan: &Plan, timers: &[Timer], memory_locked: bool) {
-    let refused = |what: fn(&Grant) -> bool| {
-        let cpus: Vec<String> = timers.iter().filter(|t| what(t.grant())).map(|t| t.place()).collect();
-        (!cpus.is_empty()).then(|| cpus.join(", "))
-    };
-    if let Some(places) = refused(|grant| grant.policy_refused.is_some()) {
+pub fn judge_grants(record: &mut Record, timers: &[Timer], memory_locked: bool) {
+    for (policy, places) in refused(timers, |grant| grant.policy_refused.is_some()) {
         let ran_as = timers.first().map_or_else(String::new, |timer| timer.grant().policy.to_string());
         let remedy = remedy_of(&record.findings, &["rights.rt_budget", "rights.realtime"]);
         let text = format!(
-            "policy {} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about real-time work",
-            plan.policy
+            "policy {policy} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about real-time work"
         );
         add(record, "policy.refused", text, remedy);
     }
-    if let Some(places) = refused(|grant| grant.pin_refused.is_some()) {
-        let deadline = matches!(plan.policy, sys::sched::Policy::Deadline { .. });
+    for (policy, places) in refused(timers, |grant| grant.pin_refused.is_some()) {
+        let deadline = matches!(policy, Policy::Deadline { .. });
         let remedy = if deadline {
             "leave out --cpus; or give those CPUs a cpuset partition of their own; or `echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us`"
         } else {
@@ -42,11 +36,26 @@ pub fn judge_grants(record: &mut Record, plan: &Plan, timers: &[Timer], memory_l
             remedy,
         );
     }
-    if plan.policy.is_realtime() && !memory_locked {
+    if timers.iter().any(|timer| timer.settings().policy.is_realtime()) && !memory_locked {
         let remedy = remedy_of(&record.findings, &["rights.memlock"]);
         let text = "memory could not be locked: a page fault may have delayed a wake-up".to_owned();
         add(record, "memory.not_locked", text, remedy);
     }
+}
+
+/// The policies of the threads to which `what` applies, each with the threads' places. Threads with names of their own are
+/// named without their CPU, so that a run of many phases says it once.
+fn refused(timers: &[Timer], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
+    let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
+    for timer in timers.iter().filter(|timer| what(timer.grant())) {
+        let asked = timer.settings();
+        let place = if asked.role == "timer" { timer.place() } else { asked.role.clone() };
+        match found.iter_mut().find(|(policy, _)| *policy == asked.policy) {
+            Some((_, places)) => places.push(place),
+            None => found.push((asked.policy, vec![place])),
+        }
+    }
+    found.into_iter().map(|(policy, places)| (policy, places.join(", "))).collect()
 }
 
 /// Adds to the record how the threads ended.

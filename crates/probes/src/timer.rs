@@ -49,6 +49,8 @@ pub struct Settings {
     pub samples: Option<u64>,
     /// Lateness above which a wake-up is a spike, ns.
     pub threshold_ns: i64,
+    /// How many spikes to keep, the worst of them.
+    pub spikes_kept: usize,
     /// End with the first wake-up that is later.
     pub stop_on: Option<StopOn>,
 }
@@ -144,6 +146,12 @@ impl Timer {
             .unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))
             .map_err(|_| TimerError::Wait(settings.clock, settings.wait))?;
         Ok(Self { settings: settings.clone(), grant, shared, start, thread: Some(thread), reader })
+    }
+
+    /// What it was asked to do.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// What the kernel granted.

@@ -25,6 +25,7 @@ fn settings() -> Settings {
         period_ns: 200_000,
         samples: None,
         threshold_ns: 1_000,
+        spikes_kept: record::SPIKES_KEPT,
         stop_on: None,
     }
 }

@@ -11,6 +11,7 @@
 //! | [`mod@worst`] | the worst spikes, in bounded memory |
 //! | [`model`] | the document itself: what was asked for, its parts |
 //! | [`machine`] | the machine, findings, settings |
+//! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
 //! | [`series`] | what a thread saw; its spikes |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
@@ -26,6 +27,7 @@ pub mod file;
 pub mod histogram;
 pub mod layout;
 pub mod machine;
+pub mod matrix;
 pub mod maxima;
 pub mod model;
 pub mod series;
@@ -37,6 +39,7 @@ pub use blame::*;
 pub use campaign::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;
+pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
 pub use series::*;

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Blame, Caveat, Finding, Machine, Series, Setting, TIMERLAT_IRQ, UseVerdict, Validity, Verdict};
+use crate::{
+    AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Recommendation, Series, Setting, TIMERLAT_IRQ,
+    UseVerdict, Validity, Verdict,
+};
 
 /// Fields that a newer version wrote.
 pub type Extra = Map<String, Value>;
@@ -42,6 +45,15 @@ pub struct Record {
     /// What was seen: one entry a phase, CPU and thread.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// The cells of a matrix; empty for other runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<Cell>,
+    /// What is known of the CPUs of a matrix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_facts: Vec<CpuFacts>,
+    /// Which pair of CPUs a matrix recommends; absent when it cannot, and for other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<Recommendation>,
     /// Who made the spikes; absent when the run did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
@@ -86,7 +98,7 @@ pub enum State {
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
-    /// What measures: `timer`.
+    /// What measures: `timer`, `threads`.
     pub probe: String,
     /// CPUs asked for, as the kernel writes a list (`0,2-3`); absent for every online CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,6 +140,9 @@ pub struct Phase {
     pub planned_ns: Option<u64>,
     /// How long it took, ns.
     pub duration_ns: u64,
+    /// The measuring threads as asked for; empty for one alike on every measured CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<AskedThread>,
     /// The loads asked for, as written on the command line; empty for none.
     #[serde(default)]
     pub asked_loads: Vec<String>,

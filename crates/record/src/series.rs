@@ -54,7 +54,8 @@ pub struct Series {
     pub spikes: Vec<Spike>,
     /// What the probe itself costs between waking and its stamp, ns: the median of reading the clock twice in a row.
     pub floor_ns: u64,
-    /// How often the thread was found on the CPU that it was pinned to: once in 1000 wake-ups and once a second. A series
+    /// How often the thread was found on the CPU that it was pinned to: once in 1000 wake-ups, once a second and at
+    /// its end. A series
     /// ends where it is found elsewhere, and says so in `notes`.
     #[serde(default)]
     pub cpu_checks: u64,
@@ -68,6 +69,9 @@ pub struct Series {
 
 /// How many spikes a series keeps.
 pub const SPIKES_KEPT: usize = 1000;
+
+/// What stands in the notes of a series whose thread was found on another CPU than its own.
+pub const ELSEWHERE: &str = "were on another CPU";
 
 /// Role of a series of the kernel's timerlat tracer: how late its timer's interrupt came. The spikes that it counts
 /// stand in the series of the thread.
@@ -130,6 +134,12 @@ impl Series {
     pub fn place(&self) -> String {
         let place = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
         if self.is_timerlat() { format!("{place} {}", self.role) } else { place }
+    }
+
+    /// Whether its thread was found on another CPU than its own.
+    #[must_use]
+    pub fn was_elsewhere(&self) -> bool {
+        self.notes.iter().any(|note| note.contains(ELSEWHERE))
     }
 
     /// Whether the kernel's timerlat tracer told it: its threads are not the probe's.

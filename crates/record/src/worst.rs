@@ -7,29 +7,44 @@ use std::{
 
 use crate::{SPIKES_KEPT, Spike};
 
-/// The worst spikes so far, at most [`SPIKES_KEPT`].
-#[derive(Debug, Clone, Default)]
-pub struct Worst(BinaryHeap<Reverse<ByLateness>>);
+/// The worst spikes so far, at most so many: [`SPIKES_KEPT`] by default.
+#[derive(Debug, Clone)]
+pub struct Worst {
+    spikes: BinaryHeap<Reverse<ByLateness>>,
+    most: usize,
+}
 
 /// A spike, ordered by lateness and then by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ByLateness(Spike);
 
+impl Default for Worst {
+    fn default() -> Self {
+        Self::keeping(SPIKES_KEPT)
+    }
+}
+
 impl Worst {
+    /// Keeps `most` spikes.
+    #[must_use]
+    pub fn keeping(most: usize) -> Self {
+        Self { spikes: BinaryHeap::new(), most }
+    }
+
     /// Takes in a spike; where there are too many, the least late goes.
     pub fn take_in(&mut self, spike: Spike) {
-        self.0.push(Reverse(ByLateness(spike)));
-        if self.0.len() > SPIKES_KEPT {
-            self.0.pop();
+        self.spikes.push(Reverse(ByLateness(spike)));
+        if self.spikes.len() > self.most {
+            self.spikes.pop();
         }
     }
 
     /// The worst of these and of the `fresh` ones, which are not taken in yet, in order of time.
     #[must_use]
     pub fn with(&self, fresh: &[Spike]) -> Vec<Spike> {
-        let mut spikes: Vec<&Spike> = self.0.iter().map(|Reverse(ByLateness(spike))| spike).chain(fresh).collect();
+        let mut spikes: Vec<&Spike> = self.spikes.iter().map(|Reverse(ByLateness(spike))| spike).chain(fresh).collect();
         spikes.sort_unstable_by_key(|spike| Reverse(spike.lateness_ns));
-        spikes.truncate(SPIKES_KEPT);
+        spikes.truncate(self.most);
         spikes.sort_unstable_by_key(|spike| spike.at_ns);
         spikes.into_iter().cloned().collect()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, Granted, Histogram, Maxima, Series, Spike, Worst};
+use record::{Correction, ELSEWHERE, Granted, Histogram, Maxima, Series, Spike, Worst};
 
 use super::{
     End, Grant, Settings,
@@ -31,7 +31,7 @@ impl Reader {
             queue,
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
-            worst: Worst::default(),
+            worst: Worst::keeping(settings.spikes_kept),
             fresh: Vec::new(),
             correction: Correction::new(settings.period_ns),
             outside: Histogram::default(),
@@ -105,7 +105,7 @@ impl Reader {
         match shared.end() {
             None | Some(End::Planned) => {}
             Some(End::CpuGone) => notes.push(format!(
-                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups were on another CPU"
+                "CPU {cpu} went offline during the run: the series ends there, and up to 1 s of its last wake-ups {ELSEWHERE}"
             )),
             Some(End::Starved) => notes.push(format!(
                 "the guard ended the run: ordinary threads had not run for {} s",

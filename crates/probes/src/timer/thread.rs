@@ -130,7 +130,10 @@ impl Measuring {
     }
 
     fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
-        let end = self.measure(sleeper, heartbeat);
+        let end = match self.measure(sleeper, heartbeat) {
+            End::Planned if !self.is_on_its_cpu() => End::CpuGone,
+            end => end,
+        };
         // The maximum of the second that did not become whole; the queue takes it unless it is lost as a whole.
         if let Some(last_ns) = self.previous_ns.filter(|_| self.second_max_ns > i64::MIN) {
             let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0) as u64 + 1;
@@ -255,3 +258,6 @@ impl Measuring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

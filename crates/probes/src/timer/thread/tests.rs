@@ -1,0 +1,91 @@
+//! What the thread counts, given wake-ups that we make up.
+
+use proptest::prelude::*;
+use sys::{clock::Wait, sched::Policy};
+
+use super::*;
+use crate::timer::shared::channel;
+
+const PERIOD_NS: u64 = 25_000;
+
+/// The series of a thread that wakes so late, deadline after deadline of those that it does not miss.
+fn series(lateness_ns: &[i64]) -> record::Series {
+    let settings = Settings {
+        role: "base".to_owned(),
+        cpu: Some(0),
+        policy: Policy::Other,
+        clock: Clock::Monotonic,
+        wait: Wait::Nanosleep,
+        period_ns: PERIOD_NS,
+        samples: None,
+        threshold_ns: 10_000,
+        spikes_kept: 3,
+        stop_on: None,
+    };
+    let (writer, shared, mut reader) = channel(&settings);
+    let first_ns = 1_000_000_000;
+    let mut measuring = Measuring::new(&settings, Some(0), writer, first_ns, i64::MAX);
+    let mut deadline_ns = first_ns;
+    for &late_ns in lateness_ns {
+        let missed = measuring.note(deadline_ns, deadline_ns + late_ns);
+        deadline_ns += (missed + 1) * PERIOD_NS as i64;
+    }
+    reader.collect(&shared);
+    let grant = Grant {
+        thread_id: 1,
+        policy: Policy::Other,
+        cpus: vec![0],
+        timer_slack_ns: 0,
+        policy_refused: None,
+        pin_refused: None,
+        floor_ns: 0,
+    };
+    reader.series("rest", &settings, &grant, &shared)
+}
+
+/// Jitter by its definition: the largest |interval - period| between wake-ups.
+fn jitter(lateness_ns: &[i64]) -> u64 {
+    let period_ns = PERIOD_NS as i64;
+    let mut deadline_ns = 0;
+    let mut wake_ups = Vec::new();
+    for &late_ns in lateness_ns {
+        wake_ups.push(deadline_ns + late_ns);
+        deadline_ns += (late_ns.max(0) / period_ns + 1) * period_ns;
+    }
+    wake_ups.windows(2).map(|pair| (pair[1] - pair[0] - period_ns).unsigned_abs()).max().unwrap_or(0)
+}
+
+#[test]
+fn jitter_cannot_see_constant_lateness_and_lateness_can() {
+    let seen = series(&[9_000; 50]);
+    assert_eq!((seen.jitter_ns, seen.max_ns, seen.missed), (0, Some(9_000), 0));
+}
+
+#[test]
+fn one_late_wake_up_is_seen_by_both_and_jitter_sees_the_short_interval_after_it() {
+    let seen = series(&[1_000, 1_000, 8_000, 1_000]);
+    assert_eq!((seen.jitter_ns, seen.max_ns), (7_000, Some(8_000)));
+    // Early and then late: the interval is longer than either is late.
+    assert_eq!(series(&[-4_000, 6_000]).jitter_ns, 10_000);
+}
+
+#[test]
+fn a_stop_over_deadlines_is_a_long_interval_and_missed_deadlines() {
+    let seen = series(&[0, 60_000, 0]);
+    // From 0 to 85 us in one step, then at 100 us the next.
+    assert_eq!((seen.jitter_ns, seen.max_ns, seen.missed, seen.samples), (60_000, Some(60_000), 2, 3));
+}
+
+#[test]
+fn of_many_spikes_the_worst_are_kept_and_all_are_counted() {
+    let seen = series(&[11_000, 20_000, 12_000, 13_000, 5_000, 14_000]);
+    let kept: Vec<_> = seen.spikes.iter().map(|spike| spike.lateness_ns).collect();
+    assert_eq!((kept, seen.spikes_total), (vec![20_000, 13_000, 14_000], 5));
+}
+
+proptest! {
+    #[test]
+    fn jitter_is_what_its_definition_says(lateness_ns in prop::collection::vec(-5_000i64..200_000, 1..60)) {
+        prop_assert_eq!(series(&lateness_ns).jitter_ns, jitter(&lateness_ns));
+    }
+}
