@@ -16,10 +16,13 @@
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`campaign`] | the document of a campaign: its scenarios with their records |
+//! | [`published`] | figures that were published elsewhere |
+//! | [`against`] | figures of another record beside those of a run |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
 //! | [`export`] | the same figures in other tools' formats |
 
+pub mod against;
 pub mod blame;
 pub mod campaign;
 pub mod export;
@@ -30,11 +33,13 @@ pub mod machine;
 pub mod matrix;
 pub mod maxima;
 pub mod model;
+pub mod published;
 pub mod series;
 pub mod shell;
 pub mod verdict;
 pub mod worst;
 
+pub use against::*;
 pub use blame::*;
 pub use campaign::*;
 pub use histogram::{Correction, Histogram};
@@ -42,6 +47,7 @@ pub use machine::*;
 pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
+pub use published::*;
 pub use series::*;
 pub use verdict::*;
 pub use worst::Worst;

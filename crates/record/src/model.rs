@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Recommendation, Series, Setting, TIMERLAT_IRQ,
-    UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Published, Recommendation, Series, Setting,
+    TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -68,6 +68,12 @@ pub struct Record {
     /// What this record cannot tell, or tells with less precision.
     #[serde(default)]
     pub caveats: Vec<Caveat>,
+    /// The source, and the figures, of a record that was published elsewhere: punctual did not measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
+    /// Other records that were laid beside this one, each with its figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<Against>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
