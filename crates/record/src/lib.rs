@@ -12,6 +12,7 @@
 //! | [`model`] | the document itself: what was asked for, its parts |
 //! | [`machine`] | the machine, findings, settings |
 //! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
+//! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
@@ -33,6 +34,7 @@ pub mod machine;
 pub mod matrix;
 pub mod maxima;
 pub mod model;
+pub mod process;
 pub mod published;
 pub mod series;
 pub mod shell;
@@ -47,6 +49,7 @@ pub use machine::*;
 pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
+pub use process::*;
 pub use published::*;
 pub use series::*;
 pub use verdict::*;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Published, Recommendation, Series, Setting,
-    TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Program, Published, Recommendation, Series,
+    Setting, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -54,6 +54,9 @@ pub struct Record {
     /// Which pair of CPUs a matrix recommends; absent when it cannot, and for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<Recommendation>,
+    /// The program that was watched; absent when the probe was our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// Who made the spikes; absent when the run did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,
@@ -104,7 +107,7 @@ pub enum State {
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
-    /// What measures: `timer`, `threads`.
+    /// What measures: `timer`, `threads`, `process`.
     pub probe: String,
     /// CPUs asked for, as the kernel writes a list (`0,2-3`); absent for every online CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Culprit, Evidence, Extra, Histogram, Maxima, Stretch};
+use crate::{Culprit, Evidence, Extra, Histogram, Maxima, ProcessThread, Stretch};
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +59,9 @@ pub struct Series {
     /// ends where it is found elsewhere, and says so in `notes`.
     #[serde(default)]
     pub cpu_checks: u64,
+    /// The rest of what was seen of a thread of a user's program; absent for our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessThread>,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -94,6 +94,7 @@ impl Reader {
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
+            process: None,
             notes: self.notes(settings, shared),
             extra: record::Extra::new(),
         }
