@@ -20,7 +20,7 @@ pub mod runner;
 pub mod scenario;
 mod validity;
 
-pub use plan::{Length, PhasePlan, Plan, PlanError, StopOn, ThreadPlan};
+pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{Scenario, Scenarios};

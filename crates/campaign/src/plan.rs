@@ -12,6 +12,11 @@ use sys::{
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
+/// Period of the noise probe unless asked otherwise, ns.
+pub const NOISE_PERIOD_NS: u64 = 100_000_000;
+/// The part of each period that the noise probe spins unless asked otherwise, per cent: the kernel keeps the rest from
+/// real-time threads, too.
+pub const NOISE_SHARE_PERCENT: u64 = 95;
 
 /// Up to so many series of threads of their own each keeps as many spikes as a series can.
 const FEW_SERIES: usize = 8;
@@ -19,11 +24,27 @@ const FEW_SERIES: usize = 8;
 const SPIKES_IN_ALL: usize = 5000;
 const SPIKES_AT_LEAST: usize = 10;
 
-/// A run of the timer probe: where and how it measures, and what runs beside it, phase after phase.
+/// What the measuring threads do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Probe {
+    /// They sleep until their deadlines: how late they wake.
+    #[default]
+    Timer,
+    /// They look at a clock and do nothing else: what takes their CPU from them. One period is a stretch of that, and a
+    /// rest.
+    Noise {
+        /// How long they look in each period, ns; `None` for [`NOISE_SHARE_PERCENT`] of it.
+        runtime_ns: Option<u64>,
+    },
+}
+
+/// A run: what measures, where and how, and what runs beside it, phase after phase.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The command line that repeats the run.
     pub command: Vec<String>,
+    /// What the measuring threads do.
+    pub probe: Probe,
     /// CPUs to measure; `None` for every CPU that is online and allowed.
     pub cpus: Option<CpuList>,
     /// CPUs that loads may use where they do not say so themselves; `None` for the measured ones.
@@ -149,9 +170,13 @@ impl Plan {
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
-    /// What measures: `threads` where they have places of their own, else `timer`.
+    /// What measures: `timer`, or `threads` where they have places of their own; `noise`.
     fn probe(&self) -> &'static str {
-        if self.phases.iter().any(|phase| !phase.threads.is_empty()) { "threads" } else { "timer" }
+        match self.probe {
+            Probe::Noise { .. } => "noise",
+            Probe::Timer if self.phases.iter().any(|phase| !phase.threads.is_empty()) => "threads",
+            Probe::Timer => "timer",
+        }
     }
 
     /// The policy of all threads, or that of each role.
@@ -227,6 +252,7 @@ mod tests {
     fn plan(phases: Vec<PhasePlan>) -> Plan {
         Plan {
             command: Vec::new(),
+            probe: Probe::Timer,
             cpus: None,
             load_cpus: None,
             policy: Policy::Other,

@@ -5,7 +5,7 @@ mod timer;
 use std::{path::Path, process::Command};
 
 use anyhow::Context;
-use campaign::{Length, PhasePlan, Plan, StopOn};
+use campaign::{Length, PhasePlan, Plan, Probe, StopOn};
 use loads::{Load, LoadSpec};
 use record::{Outcome, Record};
 use report::Style;
@@ -49,6 +49,7 @@ fn length(common: &Common) -> Length {
 fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
     Ok(Plan {
         command: output::command_line(),
+        probe: Probe::Timer,
         cpus: None,
         load_cpus: common.load_cpus.clone(),
         policy: Policy::Fifo(90),

@@ -1,6 +1,6 @@
 //! Bare `punctual`: the half-minute look at a machine.
 
-use campaign::{Length, PhasePlan, Plan};
+use campaign::{Length, PhasePlan, Plan, Probe};
 use loads::LoadSpec;
 use sys::{
     clock::{Clock, Wait},
@@ -25,6 +25,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
     let plan = Plan {
         command: output::command_line(),
+        probe: Probe::Timer,
         cpus: options.cpus.clone(),
         load_cpus: None,
         policy: Policy::Fifo(90),
