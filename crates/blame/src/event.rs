@@ -129,6 +129,13 @@ pub enum What {
         /// The thread that it was sent to.
         pid: u32,
     },
+    /// The thread on the CPU made another one, or a process.
+    Fork {
+        /// Process id of the new thread.
+        child: u32,
+    },
+    /// The thread on the CPU is about to end.
+    Exit,
     /// A sample of the kernel's timerlat tracer.
     Timerlat {
         /// Number of the cycle.

@@ -51,6 +51,8 @@ enum Kind {
     Section { caller: Field, code_start: u64, section: Section },
     PageFault { address: Field, in_kernel: bool },
     Signal { signal: Word, pid: Word },
+    Fork { child: Word },
+    Exit,
     Timerlat { cycle: Word, context: Word, latency: Field },
 }
 
@@ -127,10 +129,12 @@ impl Decoder {
                 states: States::parse(&format.print),
                 to: TaskFields::of(format, "next_")?,
             })),
-            ("sched", "sched_waking") => {
+            ("sched", "sched_waking" | "sched_wakeup_new") => {
                 let TaskFields { comm, pid, priority } = TaskFields::of(format, "")?;
                 Kind::Waking { comm, pid, priority, target_cpu: word("target_cpu")? }
             }
+            ("sched", "sched_process_fork") => Kind::Fork { child: word("child_pid")? },
+            ("sched", "sched_process_exit") => Kind::Exit,
             ("irq", "irq_handler_entry") => Kind::IrqEntry { irq: word("irq")?, name: field("name")? },
             ("irq", "irq_handler_exit") => Kind::IrqExit { irq: word("irq")? },
             ("irq", "softirq_entry") => Kind::SoftirqEntry { vec: word("vec")? },
@@ -268,6 +272,8 @@ impl Kind {
                 What::PageFault { address: wide(address)?, in_kernel: *in_kernel }
             }
             Self::Signal { signal, pid } => What::Signal { signal: small(signal)?, pid: small(pid)? },
+            Self::Fork { child } => What::Fork { child: small(child)? },
+            Self::Exit => What::Exit,
             Self::Timerlat { cycle, context, latency } => {
                 What::Timerlat { cycle: small(cycle)?, context: small(context)?, latency_ns: wide(latency)? }
             }

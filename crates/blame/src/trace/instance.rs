@@ -22,7 +22,7 @@ use super::{
     ring::{Drained, Gap, Progress},
     symbols::{Symbols, strings},
     tracefs::Tracefs,
-    wanted::WANTED,
+    wanted::{OF_THREADS, WANTED, Wanted},
 };
 use crate::event::{Event, Names};
 
@@ -83,7 +83,28 @@ impl Instance {
     /// # Errors
     /// The kernel refuses it, has no such CPU, or has not enough memory. Nothing stays behind then.
     pub fn create(tracefs: &Tracefs, settings: &Settings<'_>) -> Result<Self, TraceError> {
-        Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, settings.deep, decoder))
+        let wanted = WANTED.iter().filter(|wanted| settings.deep || !wanted.deep);
+        Self::tracing(tracefs, settings, |folder, decoder| enable_events(folder, wanted, decoder))
+    }
+
+    /// Creates an instance that traces what these threads are at, and those that they make, and nothing else.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn of_threads(tracefs: &Tracefs, settings: &Settings<'_>, thread_ids: &[u32]) -> Result<Self, TraceError> {
+        Self::tracing(tracefs, settings, |folder, decoder| {
+            folder.at.write("options/event-fork", "1")?;
+            follow(folder, thread_ids)?;
+            enable_events(folder, OF_THREADS.iter(), decoder)
+        })
+    }
+
+    /// Traces these threads too, where it traces some alone.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn follow(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
+        follow(&self.folder, thread_ids)
     }
 
     /// Creates an instance that runs the kernel's timerlat tracer, and traces what that tells and nothing else.
@@ -330,10 +351,24 @@ fn page_layout(folder: &Folder) -> Result<PageLayout, TraceError> {
     PageLayout::parse(&text).ok_or_else(|| TraceError::Format { what: "events/header_page".to_owned() })
 }
 
+/// Adds threads to those that events are traced of. To truncate the file, as opening it for writing usually does, would
+/// forget the others.
+fn follow(folder: &Folder, thread_ids: &[u32]) -> Result<(), TraceError> {
+    // The kernel takes a page at a time, and cuts a number at its end in two.
+    thread_ids.chunks(256).try_for_each(|ids| {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        folder.at.write("set_event_pid", &ids.join(" "))
+    })
+}
+
 /// Turns on what is wanted and there; the decoder learns it.
-fn enable_events(folder: &Folder, deep: bool, decoder: &mut Decoder) -> Result<Vec<String>, TraceError> {
+fn enable_events<'a>(
+    folder: &Folder,
+    wanted: impl Iterator<Item = &'a Wanted>,
+    decoder: &mut Decoder,
+) -> Result<Vec<String>, TraceError> {
     let mut on = Vec::new();
-    for wanted in WANTED.iter().filter(|wanted| deep || !wanted.deep) {
+    for wanted in wanted {
         let existing = folder.at.list(Path::new("events").join(wanted.system));
         for name in wanted.names(&existing) {
             let part = format!("events/{}/{name}", wanted.system);

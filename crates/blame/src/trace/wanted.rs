@@ -46,6 +46,15 @@ pub const WANTED: &[Wanted] = &[
     deep("preempt_enable"),
 ];
 
+/// Those that tell what threads are at: which have a CPU, wake, begin and end.
+pub const OF_THREADS: &[Wanted] = &[
+    always("sched", "sched_switch"),
+    always("sched", "sched_waking"),
+    always("sched", "sched_wakeup_new"),
+    always("sched", "sched_process_fork"),
+    always("sched", "sched_process_exit"),
+];
+
 impl Wanted {
     /// Its names among those that a kernel has in its system.
     pub fn names<'a>(&self, existing: &'a [String]) -> impl Iterator<Item = &'a str> {

@@ -1,0 +1,126 @@
+//! Follows the threads of a program in the kernel's trace: reads its rings again and again, and hands the events of all
+//! CPUs on in order of time.
+
+use std::{collections::BTreeMap, mem};
+
+use sys::clock::Clock;
+
+use crate::{
+    Event, Process,
+    trace::{Gap, Instance, Settings, TraceError, Tracefs},
+};
+
+/// Ring of a CPU, KiB: 40 ms of a program that sleeps and wakes 200 000 times a second.
+const RING_KIB: u32 = 1024;
+/// What is younger waits for the next time, ns: a CPU may be held up while it writes an event that others are ahead of.
+const HOLD_NS: u64 = 20_000_000;
+
+/// The events of a program's threads.
+#[derive(Debug)]
+pub struct Follower {
+    instance: Instance,
+    /// Events that wait for those of other CPUs, oldest first.
+    held: Vec<Event>,
+    gaps: Vec<Gap>,
+    /// Until when each CPU was read, ns.
+    read_ns: BTreeMap<u32, u64>,
+    taken: u64,
+    lost: u64,
+}
+
+impl Follower {
+    /// Begins to trace these threads, and those that they will make.
+    ///
+    /// # Errors
+    /// As [`Instance::create`].
+    pub fn start(thread_ids: &[u32]) -> Result<Self, TraceError> {
+        let settings = Settings { buffer_kb_per_cpu: RING_KIB, ..Settings::default() };
+        let instance = Instance::of_threads(&Tracefs::open()?, &settings, thread_ids)?;
+        Ok(Self { instance, held: Vec::new(), gaps: Vec::new(), read_ns: BTreeMap::new(), taken: 0, lost: 0 })
+    }
+
+    /// Traces these threads too.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn follow(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
+        self.instance.follow(thread_ids)
+    }
+
+    /// Hands on what happened up to a moment ago.
+    ///
+    /// # Errors
+    /// The rings cannot be read.
+    pub fn read(&mut self, process: &mut Process) -> Result<(), TraceError> {
+        let now_ns = now_ns();
+        self.drain()?;
+        self.hand_on(process, now_ns.saturating_sub(HOLD_NS));
+        Ok(())
+    }
+
+    /// Ends tracing, and hands on all that is left.
+    ///
+    /// # Errors
+    /// The rings cannot be read.
+    pub fn finish(&mut self, process: &mut Process) -> Result<(), TraceError> {
+        self.instance.set_on(false)?;
+        self.drain()?;
+        self.hand_on(process, u64::MAX);
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), TraceError> {
+        let cpus: Vec<u32> = self.instance.cpus().collect();
+        for cpu in cpus {
+            let now_ns = now_ns();
+            let drained = self.instance.drain(cpu, &mut self.held)?;
+            self.lost += drained.lost_events;
+            let read_ns = self.read_ns.insert(cpu, now_ns);
+            // Before the first time it was not on yet.
+            let missing = drained.gaps.iter().filter(|gap| gap.from_ns > 0 || gap.lost > 0);
+            // When it was read last, nothing was missing.
+            self.gaps.extend(missing.map(|gap| Gap { from_ns: gap.from_ns.max(read_ns.unwrap_or(0)), ..*gap }));
+        }
+        Ok(())
+    }
+
+    fn hand_on(&mut self, process: &mut Process, until_ns: u64) {
+        self.held.sort_by_key(|event| event.at_ns);
+        let ready = self.held.partition_point(|event| event.at_ns <= until_ns);
+        let mut gaps = mem::take(&mut self.gaps);
+        gaps.sort_by_key(|gap| gap.from_ns);
+        let later = gaps.split_off(gaps.partition_point(|gap| gap.from_ns <= until_ns));
+        let mut gaps = gaps.into_iter().peekable();
+        for event in self.held.drain(..ready) {
+            while let Some(gap) = gaps.next_if(|gap| gap.from_ns < event.at_ns) {
+                process.lost(gap.from_ns, gap.to_ns);
+            }
+            process.take(&event);
+        }
+        gaps.for_each(|gap| process.lost(gap.from_ns, gap.to_ns));
+        self.gaps = later;
+        self.taken += ready as u64;
+    }
+
+    /// The trace events that are on, as `system:name`.
+    #[must_use]
+    pub fn events_on(&self) -> &[String] {
+        self.instance.events_on()
+    }
+
+    /// Events handed on so far.
+    #[must_use]
+    pub fn taken_events(&self) -> u64 {
+        self.taken
+    }
+
+    /// Events that the kernel overwrote before they could be read.
+    #[must_use]
+    pub fn lost_events(&self) -> u64 {
+        self.lost
+    }
+}
+
+fn now_ns() -> u64 {
+    Clock::Monotonic.now_ns().unsigned_abs()
+}

@@ -1,0 +1,94 @@
+//! Who took the CPU from a thread, and how long it then waited.
+
+use std::cmp::Reverse;
+
+use record::{PREEMPTERS_KEPT, Preempter};
+
+use crate::{Comm, Task};
+
+/// How many names are told apart; all further ones are one.
+const NAMES: usize = 64;
+
+/// The threads that took the CPU from another one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Preempters {
+    all: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    task: Task,
+    count: u64,
+    waited_ns: u64,
+}
+
+impl Preempters {
+    /// Notes that `by` took the CPU. Answers its place, for [`waited`](Self::waited).
+    pub fn took(&mut self, by: Task) -> usize {
+        // The idle thread of each CPU has a name of its own.
+        let by = if by.pid == 0 { Task { comm: Comm::new("idle"), ..by } } else { by };
+        let known = self.all.iter().position(|entry| entry.task.comm == by.comm);
+        let place = known.unwrap_or_else(|| {
+            let task = if self.all.len() + 1 < NAMES { by } else { Task { comm: Comm::new("others"), ..by } };
+            if self.all.len() < NAMES {
+                self.all.push(Entry { task, count: 0, waited_ns: 0 });
+            }
+            self.all.len() - 1
+        });
+        let entry = &mut self.all[place];
+        (entry.task.pid, entry.task.priority) = (by.pid, by.priority);
+        entry.count += 1;
+        place
+    }
+
+    /// Notes how long the thread waited after the preemption of this place.
+    pub fn waited(&mut self, place: usize, ns: u64) {
+        self.all[place].waited_ns += ns;
+    }
+
+    /// Those that cost most, the worst first.
+    pub fn told(&self) -> Vec<Preempter> {
+        let mut all = self.all.clone();
+        all.sort_by_key(|entry| Reverse((entry.waited_ns, entry.count)));
+        let told = |entry: &Entry| Preempter {
+            comm: entry.task.comm.to_string(),
+            tid: entry.task.pid,
+            priority: entry.task.priority,
+            count: entry.count,
+            waited_ns: entry.waited_ns,
+        };
+        all.iter().take(PREEMPTERS_KEPT).map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_costliest_comes_first_and_names_are_bounded() {
+        let mut preempters = Preempters::default();
+        for number in 0..200 {
+            let by = Task { pid: number + 1, priority: 120, comm: Comm::new(&format!("t{number}")) };
+            let place = preempters.took(by);
+            preempters.waited(place, u64::from(number));
+        }
+        assert_eq!(preempters.all.len(), NAMES);
+        let told = preempters.told();
+        assert_eq!(told.len(), PREEMPTERS_KEPT);
+        assert_eq!((told[0].comm.as_str(), told[0].count), ("others", 137));
+        assert_eq!((told[1].comm.as_str(), told[1].waited_ns), ("t62", 62));
+        let all: u64 = preempters.all.iter().map(|entry| entry.waited_ns).sum();
+        assert_eq!(all, (0..200).sum::<u64>());
+    }
+
+    #[test]
+    fn idle_threads_are_one() {
+        let mut preempters = Preempters::default();
+        for cpu in 0..3 {
+            preempters.took(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });
+        }
+        let [idle] = &preempters.told()[..] else { panic!("{preempters:?}") };
+        assert_eq!((idle.comm.as_str(), idle.tid, idle.count), ("idle", 0, 3));
+    }
+}

@@ -1,0 +1,88 @@
+//! Which threads of a program are asked for, and how often each of them is to run.
+
+use std::{convert::Infallible, fmt, str::FromStr};
+
+use crate::Comm;
+
+/// Threads by name or number: `audio`, `worker*`, `4711`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+/// Which threads are asked for, and their periods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The threads; none stands for all.
+    pub threads: Vec<Pattern>,
+    /// Periods, ns, with the threads that have them; `None` for those that no other entry names.
+    pub periods: Vec<(Option<Pattern>, u64)>,
+}
+
+impl FromStr for Pattern {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Pattern {
+    /// Whether it means this thread. The kernel keeps 15 bytes of a name, and so much is compared.
+    #[must_use]
+    pub fn means(&self, tid: u32, comm: Comm) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(start) => comm.0.starts_with(start.as_bytes()),
+            None => Comm::new(&self.0) == comm || self.0.parse() == Ok(tid),
+        }
+    }
+}
+
+impl Selection {
+    /// Whether a thread is asked for.
+    #[must_use]
+    pub fn wants(&self, tid: u32, comm: Comm) -> bool {
+        self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.means(tid, comm))
+    }
+
+    /// How often a thread is to run, ns; `None` when that is not said.
+    #[must_use]
+    pub fn period_ns(&self, tid: u32, comm: Comm) -> Option<u64> {
+        let named = self.periods.iter().find(|(pattern, _)| pattern.as_ref().is_some_and(|p| p.means(tid, comm)));
+        named.or_else(|| self.periods.iter().find(|(pattern, _)| pattern.is_none())).map(|&(_, period_ns)| period_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_pattern_is_a_name_the_start_of_one_or_a_number() {
+        let means = |text: &str, tid, comm: &str| pattern(text).means(tid, Comm::new(comm));
+        assert!(means("audio", 7, "audio") && !means("audio", 7, "audio2"));
+        assert!(means("audio*", 7, "audio2") && !means("audio*", 7, "video"));
+        assert!(means("7", 7, "audio") && means("7", 8, "7") && !means("7", 77, "audio"));
+        assert!(means("a-name-longer-than-kept", 7, "a-name-longer-t"));
+    }
+
+    #[test]
+    fn a_period_with_a_name_comes_before_one_without() {
+        let selection = Selection {
+            threads: vec![pattern("servo"), pattern("base")],
+            periods: vec![(None, 5), (Some(pattern("servo")), 9)],
+        };
+        let of = |comm| (selection.wants(1, Comm::new(comm)), selection.period_ns(1, Comm::new(comm)));
+        assert_eq!([of("servo"), of("base"), of("gui")], [(true, Some(9)), (true, Some(5)), (false, Some(5))]);
+        assert_eq!(Selection::default().period_ns(1, Comm::new("base")), None);
+        assert!(Selection::default().wants(1, Comm::new("base")));
+    }
+}

@@ -1,0 +1,268 @@
+//! What threads did, told by events written by hand, and what holds for any events.
+
+use proptest::{collection::vec, prelude::*, sample::select};
+use record::{Overruns, ProcessThread, Series, ThreadTimes};
+
+use super::{Known, Process, Selection};
+use crate::{Comm, Event, Task, What, event::Left};
+
+const START_NS: u64 = 1_000_000;
+const WORKER: u32 = 10;
+
+fn task(pid: u32) -> Task {
+    let comm = match pid {
+        0 => "swapper/0".to_owned(),
+        WORKER => "worker".to_owned(),
+        other => format!("t{other}"),
+    };
+    Task { pid, priority: 120, comm: Comm::new(&comm) }
+}
+
+/// Events at us after the begin, on CPU 0 unless they are moved.
+fn at(us: u64, pid: u32, what: What) -> Event {
+    Event { at_ns: START_NS + us * 1000, cpu: 0, pid, what }
+}
+
+fn waking(us: u64, pid: u32) -> Event {
+    at(us, 0, What::Waking { task: task(pid), target_cpu: 0 })
+}
+
+fn switch(us: u64, from: u32, left: Left, to: u32) -> Event {
+    at(us, from, What::Switch { from: task(from), left, to: task(to) })
+}
+
+fn on(cpu: u32, event: Event) -> Event {
+    Event { cpu, ..event }
+}
+
+fn process(period_us: Option<u64>) -> Process {
+    let periods = period_us.map(|us| (None, us * 1000)).into_iter().collect();
+    let mut process = Process::new(START_NS, 100_000, Selection { threads: Vec::new(), periods });
+    process.follow(Known { tid: WORKER, comm: Comm::new("worker"), asleep: true }, 0);
+    process
+}
+
+fn after(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessThread) {
+    let mut process = process(period_us);
+    events.iter().for_each(|event| process.take(event));
+    let mut series = process.series("run", START_NS + us * 1000);
+    assert_eq!(series.len(), 1, "{series:?}");
+    let thread = series[0].process.take().unwrap();
+    (series.remove(0), thread)
+}
+
+fn times(running: u64, ready: u64, preempted: u64, blocked: u64, unknown: u64) -> ThreadTimes {
+    let [running_ns, ready_ns, preempted_ns, blocked_ns, unknown_ns] =
+        [running, ready, preempted, blocked, unknown].map(|us| us * 1000);
+    ThreadTimes { running_ns, ready_ns, preempted_ns, blocked_ns, unknown_ns }
+}
+
+#[test]
+fn a_cycle_is_from_being_woken_to_going_to_sleep() {
+    let events = [
+        waking(100, WORKER),
+        switch(105, 0, Left::Preempted, WORKER),
+        switch(305, WORKER, Left::Preempted, 20),
+        on(1, switch(355, 0, Left::Preempted, WORKER)),
+        on(1, switch(455, WORKER, Left::Sleeping, 0)),
+        waking(1100, WORKER),
+        switch(1107, 0, Left::Preempted, WORKER),
+        switch(1200, WORKER, Left::Sleeping, 0),
+    ];
+    let (series, thread) = after(Some(1000), &events, 2000);
+    assert_eq!((series.samples, series.max_ns, series.min_ns), (2, Some(7000), Some(5000)));
+    assert_eq!((series.role.as_str(), series.missed, series.jitter_ns), ("worker", 0, 0));
+    assert_eq!(thread.times, times(393, 12, 50, 1545, 0));
+    assert_eq!((thread.cycles, thread.preemptions, thread.migrations, thread.cpus.as_str()), (2, 1, 2, "0-1"));
+    let longest = thread.longest.unwrap();
+    assert_eq!((longest.at_ns, longest.response_ns(), longest.times), (100_000, 355_000, times(300, 5, 50, 0, 0)));
+    let [by] = &thread.preempted_by[..] else { panic!("{:?}", thread.preempted_by) };
+    assert_eq!((by.comm.as_str(), by.tid, by.count, by.waited_ns), ("t20", 20, 1, 50_000));
+    assert_eq!(thread.interval.iter().count(), 1);
+}
+
+#[test]
+fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
+    let running = after(None, &[switch(40, WORKER, Left::Sleeping, 0)], 100).1;
+    assert_eq!((running.times, running.cycles), (times(40, 0, 0, 60, 0), 0));
+    let ready = after(None, &[switch(40, 0, Left::Preempted, WORKER)], 100);
+    assert_eq!((ready.1.times, ready.0.samples), (times(60, 40, 0, 0, 0), 0));
+    let asleep = after(None, &[waking(40, WORKER), switch(41, 0, Left::Preempted, WORKER)], 100);
+    assert_eq!((asleep.1.times, asleep.0.samples), (times(59, 1, 0, 40, 0), 1));
+    let mut process = process(None);
+    assert!(process.series("run", START_NS).is_empty() && process.others() == 1, "it only slept");
+    process.follow(Known { tid: 11, comm: Comm::new("spinner"), asleep: false }, 0);
+    let spinner = process.series("run", START_NS + 5000).remove(0).process.unwrap();
+    assert_eq!(spinner.times, times(0, 0, 0, 0, 5));
+}
+
+#[test]
+fn waiting_for_a_page_or_a_lock_of_the_kernel_belongs_to_the_cycle() {
+    let events = [
+        waking(100, WORKER),
+        switch(101, 0, Left::Preempted, WORKER),
+        switch(111, WORKER, Left::Uninterruptible, 0),
+        waking(211, WORKER),
+        switch(214, 0, Left::Preempted, WORKER),
+        switch(224, WORKER, Left::Sleeping, 0),
+    ];
+    let (series, thread) = after(None, &events, 300);
+    assert_eq!((series.samples, thread.cycles), (2, 1));
+    assert_eq!(thread.longest.unwrap().times, times(20, 4, 0, 100, 0));
+}
+
+#[test]
+fn a_thread_that_is_woken_on_its_way_to_sleep_is_ready_at_once() {
+    let events = [
+        waking(100, WORKER),
+        switch(101, 0, Left::Preempted, WORKER),
+        on(1, waking(109, WORKER)),
+        switch(110, WORKER, Left::Sleeping, 0),
+        switch(113, 0, Left::Preempted, WORKER),
+        on(1, waking(115, WORKER)),
+        // It was awake and stays so: this is no wake-up, and it sleeps until the next.
+        switch(120, WORKER, Left::Sleeping, 0),
+        waking(150, WORKER),
+        switch(152, 0, Left::Preempted, WORKER),
+    ];
+    let (series, thread) = after(None, &events, 160);
+    assert_eq!((series.samples, series.max_ns, thread.cycles), (3, Some(3000), 2));
+    assert_eq!(thread.times, times(9 + 7 + 8, 1 + 3 + 2, 0, 100 + 30, 0));
+    assert_eq!(thread.cycles_cut, 0);
+}
+
+#[test]
+fn a_deadline_is_missed_by_a_cycle_that_is_too_long_or_does_not_come() {
+    let mut events = Vec::new();
+    let mut cycle = |begin: u64, work: u64, waits: u64| {
+        events.push(waking(begin, WORKER));
+        events.push(switch(begin + waits, 0, Left::Preempted, WORKER));
+        events.push(switch(begin + waits + work, WORKER, Left::Sleeping, 0));
+    };
+    cycle(1000, 300, 0);
+    cycle(2000, 1300, 1); // too much work, and the next one does not come
+    cycle(4000, 300, 701); // just too late
+    cycle(5010, 300, 700); // in time
+    cycle(6010, 300, 0);
+    cycle(7510, 300, 0); // later than ever, but it comes
+    let (series, thread) = after(Some(1000), &events, 8000);
+    assert_eq!((thread.overruns, thread.skipped, series.missed), (2, 1, 3));
+    assert_eq!(thread.overrun_by, Some(Overruns { by_work: 1, by_waiting: 1, by_blocking: 0 }));
+    assert_eq!(series.jitter_ns, 1_000_000);
+    let none = after(None, &events, 8000);
+    assert_eq!((none.0.missed, none.1.overrun_by, none.1.cycles), (0, None, 6));
+    assert_eq!(after(Some(1000), &events, 10_110).0.missed, 3 + 2, "nothing came since 7510");
+}
+
+#[test]
+fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
+    let mut process = process(None);
+    let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.take(event));
+    take(&mut process, &[waking(100, WORKER), switch(105, 0, Left::Preempted, WORKER)]);
+    process.lost(START_NS + 200_000, START_NS + 300_000);
+    take(&mut process, &[switch(350, WORKER, Left::Sleeping, 0)]);
+    // Another gap, which no page told: it was woken in it.
+    take(&mut process, &[switch(500, 0, Left::Preempted, WORKER)]);
+    let series = process.series("run", START_NS + 600_000).remove(0);
+    let thread = series.process.unwrap();
+    assert_eq!(thread.times, times(95 + 50 + 100, 5, 0, 100, 100 + 150));
+    assert_eq!((thread.cycles, thread.cycles_cut, series.samples), (0, 1, 1));
+    assert!(thread.response.is_empty());
+}
+
+#[test]
+fn new_threads_are_followed_and_ended_ones_stop() {
+    let mut process = process(None);
+    let events = [
+        switch(10, 0, Left::Preempted, WORKER),
+        at(20, WORKER, What::Fork { child: 11 }),
+        at(20, WORKER, What::Waking { task: task(11), target_cpu: 1 }),
+        on(1, switch(25, 0, Left::Preempted, 11)),
+        at(30, 99, What::Fork { child: 100 }),
+        on(1, at(40, 11, What::Exit)),
+        on(1, switch(45, 11, Left::Other, 0)),
+    ];
+    events.iter().for_each(|event| process.take(event));
+    assert_eq!(process.living().collect::<Vec<_>>(), [WORKER]);
+    let series = process.series("run", START_NS + 100_000);
+    assert_eq!(series.iter().map(|s| s.role.as_str()).collect::<Vec<_>>(), ["worker", "t11"]);
+    let child = series[1].process.as_ref().unwrap();
+    assert!(child.ended && child.cycles == 1);
+    assert_eq!(child.times, times(20, 5, 0, 0, 0));
+    assert_eq!(series[1].max_ns, Some(5000));
+}
+
+#[test]
+fn spikes_are_fresh_once() {
+    let mut process = process(None);
+    process.take(&waking(100, WORKER));
+    process.take(&on(3, switch(350, 0, Left::Preempted, WORKER)));
+    let fresh: Vec<_> = process.fresh_spikes().map(|(waiter, spikes)| (waiter.pid, waiter.cpu, spikes.len())).collect();
+    assert_eq!(fresh, [(WORKER, 3, 1)]);
+    process.keep_spikes();
+    assert_eq!(process.fresh_spikes().count(), 0);
+    let series = process.series("run", START_NS + 400_000).remove(0);
+    assert_eq!((series.spikes_total, series.spikes[0].lateness_ns, series.spikes[0].at_ns), (1, 250_000, 100_000));
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let pid = || select(vec![0, WORKER, WORKER, 11, 12]);
+    let left = select(vec![
+        Left::Preempted,
+        Left::Sleeping,
+        Left::Sleeping,
+        Left::Uninterruptible,
+        Left::Stopped,
+        Left::Other,
+    ]);
+    let what = prop_oneof![
+        6 => (pid(), left, pid()).prop_map(|(from, left, to)| What::Switch { from: task(from), left, to: task(to) }),
+        4 => pid().prop_map(|pid| What::Waking { task: task(pid), target_cpu: 0 }),
+        1 => pid().prop_map(|child| What::Fork { child }),
+        1 => Just(What::Exit),
+    ];
+    (0..5_000_000_u64, 0..4_u32, pid(), what).prop_map(|(at_ns, cpu, pid, what)| Event { at_ns, cpu, pid, what })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_time_of_a_thread_adds_up_whatever_is_told(
+        events in vec(any_event(), 0..150),
+        gaps in vec((0..150_usize, 0..5_000_000_u64, 0..1_000_000_u64), 0..3),
+        in_order in any::<bool>(),
+        period_us in proptest::option::of(1..2000_u64),
+    ) {
+        let mut events = events;
+        if in_order {
+            events.sort_by_key(|event| event.at_ns);
+        }
+        let mut process = process(period_us);
+        for (number, event) in events.iter().enumerate() {
+            for &(_, from_ns, length_ns) in gaps.iter().filter(|gap| gap.0 == number) {
+                process.lost(from_ns, from_ns + length_ns);
+            }
+            process.take(event);
+        }
+        const END_NS: u64 = 7_000_000;
+        for series in process.series("run", END_NS) {
+            let thread = series.process.unwrap();
+            let of_the_run = thread.times.total_ns();
+            // One that was there from the begin to the end was observed all the time, and no thread for longer.
+            prop_assert!(of_the_run <= END_NS - START_NS);
+            if thread.tid == WORKER && !thread.ended && !events.iter().any(|e| e.what == What::Fork { child: WORKER }) {
+                prop_assert_eq!(of_the_run, END_NS - START_NS);
+            }
+            prop_assert_eq!(series.samples, series.raw.total());
+            prop_assert_eq!(thread.cycles, thread.response.total());
+            prop_assert_eq!(thread.cycles, thread.run_time.total());
+            prop_assert!(thread.longest.is_none_or(|longest| longest.times.unknown_ns == 0));
+            prop_assert!(thread.preempted.total() <= thread.preemptions);
+            prop_assert_eq!(series.missed, thread.overruns + thread.skipped);
+            let waited: u64 = thread.preempted_by.iter().map(|by| by.waited_ns).sum();
+            prop_assert!(waited <= thread.times.preempted_ns);
+            prop_assert!(series.max_ns.unwrap_or(0) as u64 <= thread.times.ready_ns);
+        }
+    }
+}
