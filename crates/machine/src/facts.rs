@@ -108,6 +108,12 @@ const ARM_CORES: [(&str, &str); 19] = [
     ("0xd4f", "Neoverse-V2"),
 ];
 
+/// CPUs that are isolated from the scheduler; none where that cannot be read.
+#[must_use]
+pub fn isolated_cpus(root: &Root) -> CpuList {
+    isolated(root).unwrap_or_default()
+}
+
 /// CPUs isolated at boot, and those that a cpuset partition isolates (Linux 6.7), which the first list lacks.
 fn isolated(root: &Root) -> Option<CpuList> {
     let at_boot = cpus::list(root, "isolated");

@@ -8,7 +8,8 @@
 //! | [`cpulist`] | sets of CPUs, as the kernel writes them |
 //! | [`hold`] | keeps CPUs out of their idle states during a run |
 //! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
-//! | [`topology`] | caches |
+//! | [`topology`] | caches and cores |
+//! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
 
 pub mod conditions;
 pub mod cpulist;
@@ -16,19 +17,23 @@ pub mod hold;
 pub mod topology;
 
 mod cgroup;
+mod cpu_facts;
 mod cpus;
 mod facts;
 mod findings;
+mod interrupts;
 mod kernel;
 mod root;
 mod virt;
 
 pub use conditions::{Change, Conditions};
+pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, usable_cpus};
-pub use facts::facts;
+pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{AwakeHold, HoldError};
+pub use interrupts::Interrupts;
 pub use root::{Root, Unreadable};
 
 /// How remedies name the punctual binary; who knows its path puts that in its place.

@@ -1,4 +1,4 @@
-//! Caches: how large they are and which CPUs share them.
+//! Caches, how large they are and which CPUs share them; cores and their threads.
 
 use crate::{CpuList, Root, cpus};
 
@@ -35,6 +35,12 @@ pub fn caches_of(root: &Root, cpu: u32) -> Vec<Cache> {
         .collect();
     caches.sort_by_key(|cache| cache.level);
     caches
+}
+
+/// The CPUs that are threads of the same core as `cpu`, itself among them; `None` when the kernel does not tell.
+#[must_use]
+pub fn core_of(root: &Root, cpu: u32) -> Option<CpuList> {
+    root.read(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))?.parse().ok()
 }
 
 /// Size of the largest cache of any online CPU, bytes; `None` when the kernel does not know one.

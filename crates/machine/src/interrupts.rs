@@ -1,0 +1,71 @@
+//! How many interrupts of devices each CPU has served.
+
+use std::collections::BTreeMap;
+
+use crate::Root;
+
+/// Interrupts of devices that each CPU has served since boot, as `/proc/interrupts` counts them.
+///
+/// Lines with a number are devices'; the others are the kernel's own (timer ticks, calls between CPUs). A timer with a
+/// number, as on ARM, is left out as well: it wakes the threads that are measured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interrupts(BTreeMap<u32, u64>);
+
+impl Interrupts {
+    /// Reads the counts now; empty when they cannot be read.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        Self::parse(&root.read("proc/interrupts").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines();
+        let heading = lines.next().unwrap_or_default();
+        let cpus: Vec<u32> =
+            heading.split_whitespace().filter_map(|cpu| cpu.strip_prefix("CPU")?.parse().ok()).collect();
+        let mut counts: BTreeMap<u32, u64> = cpus.iter().map(|&cpu| (cpu, 0)).collect();
+        for line in lines {
+            let Some((name, rest)) = line.split_once(':') else { continue };
+            let is_device = name.trim().parse::<u32>().is_ok() && !rest.trim_end().ends_with("timer");
+            for (cpu, count) in cpus.iter().zip(rest.split_whitespace()).filter(|_| is_device) {
+                *counts.entry(*cpu).or_default() += count.parse::<u64>().unwrap_or(0);
+            }
+        }
+        Self(counts)
+    }
+
+    /// How many `cpu` has served since `earlier`; `None` where either count is unknown.
+    #[must_use]
+    pub fn since(&self, earlier: &Self, cpu: u32) -> Option<u64> {
+        self.0.get(&cpu)?.checked_sub(*earlier.0.get(&cpu)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X86: &str = "           CPU0       CPU1\n  \
+         4:         10          0   IO-APIC   4-edge      ttyS0\n \
+         24:          5         70   PCI-MSI 65536-edge      virtio0-input.0\n\
+         LOC:      99999      88888   Local timer interrupts\n\
+         ERR:          3\n";
+    const ARM: &str = "           CPU0       CPU2\n \
+         11:       4711       4712     GICv3  27 Level     arch_timer\n \
+         14:          7          1     GICv3  79 Edge      eth0\n\
+         IPI0:        12         13  Rescheduling interrupts\n";
+
+    #[test]
+    fn devices_are_counted_and_the_kernels_own_are_not() {
+        assert_eq!(Interrupts::parse(X86).0, [(0, 15), (1, 70)].into());
+        assert_eq!(Interrupts::parse(ARM).0, [(0, 7), (2, 1)].into());
+        assert_eq!(Interrupts::parse(""), Interrupts::default());
+    }
+
+    #[test]
+    fn what_is_unknown_stays_unknown() {
+        let (before, after) = (Interrupts::parse(X86), Interrupts::parse(&X86.replace("70", "95")));
+        assert_eq!([0, 1, 2].map(|cpu| after.since(&before, cpu)), [Some(0), Some(25), None]);
+        assert_eq!(before.since(&after, 1), None, "counts never go back");
+    }
+}
