@@ -21,6 +21,7 @@
 //! | [`against`] | figures of another record beside those of a run |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
+//! | [`shielding`] | CPUs kept free of other work |
 //! | [`export`] | the same figures in other tools' formats |
 
 pub mod against;
@@ -38,6 +39,7 @@ pub mod process;
 pub mod published;
 pub mod series;
 pub mod shell;
+pub mod shielding;
 pub mod verdict;
 pub mod worst;
 
@@ -52,6 +54,7 @@ pub use model::*;
 pub use process::*;
 pub use published::*;
 pub use series::*;
+pub use shielding::*;
 pub use verdict::*;
 pub use worst::Worst;
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Against, AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Program, Published, Recommendation, Series,
-    Setting, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -39,6 +39,9 @@ pub struct Record {
     /// Settings of the machine that the run changed.
     #[serde(default)]
     pub settings: Vec<Setting>,
+    /// CPUs that were kept free of other work; absent when that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shielding: Option<Shielding>,
     /// The parts of the run in their order.
     #[serde(default)]
     pub phases: Vec<Phase>,

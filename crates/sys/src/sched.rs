@@ -4,7 +4,7 @@
 
 use std::{fmt, io, str::FromStr};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 /// A scheduling policy with its parameters.
 ///
@@ -178,6 +178,19 @@ pub fn policy() -> io::Result<Policy> {
 /// # Errors
 /// What the kernel answered: EINVAL when none of the CPUs is online and allowed; EBUSY for a deadline thread.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
+    set_affinity_of(None, cpus)
+}
+
+/// Lets a thread run on `cpus` only: that of this number, or the calling one.
+///
+/// # Errors
+/// As [`set_affinity`]; ESRCH when there is no such thread, EPERM when it is another user's, EINVAL when it is a thread of
+/// the kernel that belongs to its CPU.
+pub fn set_affinity_of(thread_id: Option<u32>, cpus: &[u32]) -> io::Result<()> {
+    let thread = match thread_id {
+        None => None,
+        Some(number) => Some(i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?),
+    };
     let mut set = CpuSet::new();
     for &cpu in cpus {
         if cpu as usize >= CpuSet::MAX_CPU {
@@ -185,7 +198,7 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
         }
         set.set(cpu as usize);
     }
-    Ok(sched_setaffinity(None, &set)?)
+    Ok(sched_setaffinity(thread, &set)?)
 }
 
 /// The CPUs that the calling thread may run on.
