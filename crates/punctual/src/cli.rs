@@ -176,8 +176,21 @@ pub enum Generate {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// The JSON Schema of the run record, on standard output.
-    Schema,
+    /// The JSON Schema of a document, on standard output.
+    Schema {
+        /// The run record, or the document of a campaign.
+        #[arg(default_value = "run")]
+        of: Document,
+    },
+}
+
+/// A document that punctual writes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Document {
+    /// The run record.
+    Run,
+    /// The document of a campaign.
+    Campaign,
 }
 
 /// A load's child process.

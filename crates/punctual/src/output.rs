@@ -11,7 +11,7 @@ use analysis::Profile;
 use anyhow::Context;
 use campaign::Plan;
 use machine::Root;
-use record::{Outcome, Record, export, file};
+use record::{Campaign, Outcome, Record, ScenarioEntry, export, file};
 use report::{
     Style,
     live::{Live, LiveMode, Progress},
@@ -78,6 +78,24 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
 /// The exit status that says the same as the record's verdict.
 pub fn status(record: &Record) -> u8 {
     record.verdict.as_ref().map_or(Outcome::Pass, |verdict| verdict.outcome).exit_status()
+}
+
+/// The exit status that says the same as a campaign: its worst scenario, and inconclusive where one has not run.
+pub fn campaign_status(campaign: &Campaign) -> u8 {
+    let any = |is: &dyn Fn(&ScenarioEntry) -> bool| campaign.scenarios.iter().any(is);
+    let outcome = |wanted: Outcome| any(&|entry| entry.result.as_ref().is_some_and(|r| r.outcome == Some(wanted)));
+    let invalid = any(&|entry| entry.result.as_ref().is_some_and(|result| !result.valid));
+    if any(&|entry| entry.error.is_some()) {
+        1
+    } else if invalid || outcome(Outcome::Invalid) {
+        Outcome::Invalid.exit_status()
+    } else if outcome(Outcome::Fail) {
+        Outcome::Fail.exit_status()
+    } else if !campaign.is_complete() || outcome(Outcome::Inconclusive) {
+        Outcome::Inconclusive.exit_status()
+    } else {
+        Outcome::Pass.exit_status()
+    }
 }
 
 /// Prints to standard output. A reader that has gone away is no error: it has read what it wanted.

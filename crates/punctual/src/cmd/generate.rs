@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::Context;
 
 use crate::{
-    cli::{self, Generate},
+    cli::{self, Document, Generate},
     output,
 };
 
@@ -21,8 +21,12 @@ pub fn run(what: &Generate) -> anyhow::Result<u8> {
             clap_complete::generate(*shell, &mut cli::definition(), "punctual", &mut script);
             output::stdout(|out| out.write_all(&script))?;
         }
-        Generate::Schema => {
-            let schema = serde_json::to_string_pretty(&record::json_schema())?;
+        Generate::Schema { of } => {
+            let schema = match of {
+                Document::Run => record::json_schema(),
+                Document::Campaign => record::Campaign::json_schema(),
+            };
+            let schema = serde_json::to_string_pretty(&schema)?;
             output::stdout(|out| writeln!(out, "{schema}"))?;
         }
     }

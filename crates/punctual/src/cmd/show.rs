@@ -2,10 +2,14 @@
 
 use crate::{
     cli::Show,
+    exit::Usage,
     output::{self, Export},
 };
 
 pub fn run(options: &Show) -> anyhow::Result<u8> {
+    if record::file::is_campaign(&options.record) {
+        return campaign(options);
+    }
     let exports = Export::all(&options.exports)?;
     let mut record = record::file::read(&options.record)?;
     if !options.profiles.is_empty() {
@@ -20,4 +24,22 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
         output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
     }
     Ok(output::status(&record))
+}
+
+/// The table of a campaign; its reports stand beside its records already.
+fn campaign(options: &Show) -> anyhow::Result<u8> {
+    let campaign = record::file::read_campaign(&options.record)?;
+    for path in &options.exports {
+        if path.extension().is_none_or(|ending| ending != "html") {
+            let text = format!("cannot export a campaign to {}: its name must end in .html", path.display());
+            return Err(Usage(text).into());
+        }
+        record::file::write_atomic(path, report::html::render_campaign(&campaign).as_bytes())?;
+    }
+    if options.talk.json {
+        output::stdout(|out| out.write_all(&record::file::campaign_to_json(&campaign)))?;
+    } else if options.exports.is_empty() {
+        output::print(options.talk, |style, width| report::terminal::campaign(&campaign, style, width))?;
+    }
+    Ok(output::campaign_status(&campaign))
 }

@@ -85,11 +85,12 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn the_schema_in_the_repository_is_that_of_the_code() {
-    let committed = include_str!("../../../../docs/punctual.run-1.schema.json");
-    assert_eq!(
-        Scratch::new().run("generate schema").stdout(),
-        committed,
-        "run: punctual generate schema > docs/punctual.run-1.schema.json"
-    );
+fn the_schemas_in_the_repository_are_those_of_the_code() {
+    for (of, committed) in [
+        ("run", include_str!("../../../../docs/punctual.run-1.schema.json")),
+        ("campaign", include_str!("../../../../docs/punctual.campaign-1.schema.json")),
+    ] {
+        let told = Scratch::new().run(&format!("generate schema {of}")).stdout();
+        assert_eq!(told, committed, "run: punctual generate schema {of} > docs/punctual.{of}-1.schema.json");
+    }
 }
