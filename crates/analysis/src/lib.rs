@@ -9,24 +9,32 @@
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
+//! | [`matrix`] | the tables of a matrix, and the pair of CPUs that it recommends |
+//! | [`reference`] | figures published elsewhere, read from TOML; `references/` in the binary |
+//! | [`against()`] | figures of another record beside those of a run |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
 
 #![forbid(unsafe_code)]
 
+mod against;
 mod builtin;
 pub mod campaign;
 mod consider;
 pub mod duration;
 mod judge;
+pub mod matrix;
 pub mod profile;
+pub mod reference;
 pub mod statistics;
 pub mod summary;
 mod verdict;
 
+pub use against::{against, figures};
 pub use builtin::builtin;
 pub use duration::{DurationError, format_duration, format_exact, format_ns, parse_ns};
 pub use judge::judge;
 pub use profile::{Profile, ProfileError, Source, find_profile};
+pub use reference::{ReferenceError, find_reference, references};
 pub use summary::Summary;
 pub use verdict::{ladder, on_short_ladder, verdict};

@@ -25,8 +25,8 @@ pub struct Cell {
     pub threads: Vec<CellThread>,
     /// The phases that it was measured in, one a round.
     pub phases: Vec<String>,
-    /// How bad it was: of the worse thread, the largest lateness in periods (1 at most) and the deadlines missed in a
-    /// thousand, added up. 0 is perfect.
+    /// How bad its worst round was: of the worse thread, the largest lateness in periods (1 at most) and the deadlines
+    /// missed in a thousand, added up. 0 is perfect.
     pub badness: f64,
     /// How bad each round was.
     pub rounds: Vec<f64>,
@@ -87,7 +87,7 @@ pub struct Recommendation {
     /// Pairs whose rounds overlap with its own: no real difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equal: Vec<Vec<Placement>>,
-    /// Whether each of its rounds was better than each round of every pair that is not among the equal ones.
+    /// Whether each of its rounds was better than any round of every other pair: the figures alone decide.
     pub certain: bool,
     /// In one sentence.
     pub text: String,

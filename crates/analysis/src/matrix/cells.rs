@@ -1,0 +1,178 @@
+//! From phases and series to cells.
+
+use record::{AskedThread, Cell, CellThread, NOLOAD, Phase, Record, Series};
+
+/// The cells, in the order in which they were first measured. All rounds of a cell are taken together.
+#[must_use]
+pub fn cells(record: &Record) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for phase in record.phases.iter().filter(|phase| phase.threads.len() == 2) {
+        let round = round(record, phase);
+        let same = |cell: &&mut Cell| cell.load == round.load && cell.pair() == round.pair();
+        match cells.iter_mut().find(same) {
+            Some(cell) => add(cell, round),
+            None => cells.push(round),
+        }
+    }
+    cells
+}
+
+/// One round of a cell.
+fn round(record: &Record, phase: &Phase) -> Cell {
+    let seen = |asked: &AskedThread| record.series.iter().find(|s| s.phase == phase.name && s.role == asked.role);
+    let threads: Vec<CellThread> = phase.threads.iter().map(|asked| thread(asked, seen(asked))).collect();
+    let of_threads = phase.threads.iter().find_map(|asked| misplaced(asked, seen(asked)));
+    let load = phase.asked_loads.join(", ");
+    let badness = badness(&threads);
+    Cell {
+        load: if load.is_empty() { NOLOAD.to_owned() } else { load },
+        phases: vec![phase.name.clone()],
+        badness,
+        rounds: vec![badness],
+        invalid: of_threads.or_else(|| idle(phase)),
+        threads,
+    }
+}
+
+fn thread(asked: &AskedThread, seen: Option<&Series>) -> CellThread {
+    let empty = Series::default();
+    let seen = seen.unwrap_or(&empty);
+    CellThread {
+        role: asked.role.clone(),
+        cpu: asked.cpu,
+        period_ns: asked.period_ns,
+        samples: seen.samples,
+        missed: seen.missed,
+        max_ns: seen.max_ns,
+        jitter_ns: seen.jitter_ns,
+        cpu_checks: seen.cpu_checks,
+    }
+}
+
+/// Why a series does not tell what its thread saw on the CPU where it was to be.
+fn misplaced(asked: &AskedThread, seen: Option<&Series>) -> Option<String> {
+    let AskedThread { role, cpu, .. } = asked;
+    match seen {
+        None => Some(format!("{role} was not measured")),
+        Some(series) if series.samples == 0 => Some(format!("{role} never woke on CPU {cpu}")),
+        Some(series) if series.cpu != Some(*cpu) => Some(format!("{role} could not be pinned to CPU {cpu}")),
+        Some(series) if series.was_elsewhere() => Some(format!("{role} was found on another CPU than {cpu}")),
+        Some(series) if series.cpu_checks == 0 => Some(format!("{role} was never found on CPU {cpu}")),
+        Some(_) => None,
+    }
+}
+
+/// Why a load was not what it should have been.
+fn idle(phase: &Phase) -> Option<String> {
+    let load = phase.loads.iter().find(|load| !load.ran)?;
+    Some(format!("load {} did not run: {}", load.spec, load.note.as_deref().unwrap_or("no reason known")))
+}
+
+fn add(cell: &mut Cell, round: Cell) {
+    for (all, one) in cell.threads.iter_mut().zip(round.threads) {
+        all.samples += one.samples;
+        all.missed += one.missed;
+        all.max_ns = all.max_ns.max(one.max_ns);
+        all.jitter_ns = all.jitter_ns.max(one.jitter_ns);
+        all.cpu_checks += one.cpu_checks;
+    }
+    cell.badness = cell.badness.max(round.badness);
+    cell.phases.extend(round.phases);
+    cell.rounds.extend(round.rounds);
+    cell.invalid = cell.invalid.take().or(round.invalid);
+}
+
+/// How bad a round was, see [`super`]; 0 is perfect.
+fn badness(threads: &[CellThread]) -> f64 {
+    let of = |thread: &CellThread| thread.periods_late().min(1.0) + 1000.0 * thread.missed_share();
+    threads.iter().map(of).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::LoadProof;
+
+    fn phase(name: &str, cpus: [u32; 2], load: Option<bool>) -> Phase {
+        let thread = |role: &str, cpu, period_ns| AskedThread {
+            role: role.to_owned(),
+            cpu,
+            policy: "fifo:90".to_owned(),
+            period_ns,
+        };
+        let loads = load.map(|ran| LoadProof { spec: "cpu:shell".to_owned(), ran, ..LoadProof::default() });
+        Phase {
+            name: name.to_owned(),
+            threads: vec![thread("base", cpus[0], 25_000), thread("servo", cpus[1], 1_000_000)],
+            asked_loads: loads.iter().map(|load| load.spec.clone()).collect(),
+            loads: loads.into_iter().collect(),
+            ..Phase::default()
+        }
+    }
+
+    fn series(phase: &str, role: &str, cpu: u32, (max_ns, missed, jitter_ns): (i64, u64, u64)) -> Series {
+        Series {
+            phase: phase.to_owned(),
+            role: role.to_owned(),
+            cpu: Some(cpu),
+            samples: 1000 - missed,
+            missed,
+            max_ns: Some(max_ns),
+            jitter_ns,
+            cpu_checks: 2,
+            ..Series::default()
+        }
+    }
+
+    fn two_rounds() -> Record {
+        Record {
+            phases: vec![phase("a", [0, 1], None), phase("b", [0, 1], Some(true)), phase("c", [0, 1], None)],
+            series: vec![
+                series("a", "base", 0, (5_000, 0, 7_000)),
+                series("a", "servo", 1, (20_000, 0, 9_000)),
+                series("b", "base", 0, (25_000, 1, 8_000)),
+                series("b", "servo", 1, (30_000, 0, 9_000)),
+                series("c", "base", 0, (10_000, 0, 6_000)),
+                series("c", "servo", 1, (10_000, 0, 11_000)),
+            ],
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_cell_are_taken_together_and_loads_kept_apart() {
+        let cells = cells(&two_rounds());
+        let told: Vec<_> = cells.iter().map(|cell| (cell.load.as_str(), cell.phases.join(" "))).collect();
+        assert_eq!(told, [("noload", "a c".to_owned()), ("cpu:shell", "b".to_owned())]);
+        let [base, servo] = &cells[0].threads[..] else { panic!("two threads") };
+        assert_eq!((base.cpu, base.max_ns, base.jitter_ns, base.samples), (0, Some(10_000), 7_000, 2000));
+        assert_eq!((servo.cpu, servo.max_ns, servo.jitter_ns, servo.cpu_checks), (1, Some(20_000), 11_000, 4));
+        assert_eq!((cells[0].rounds.clone(), cells[0].badness), (vec![0.2, 0.4], 0.4));
+        // A whole period late, and one deadline in a thousand missed.
+        assert_eq!(cells[1].badness, 2.0);
+        assert!(cells.iter().all(|cell| cell.invalid.is_none()));
+    }
+
+    #[test]
+    fn a_cell_that_is_not_what_it_says_is_invalid() {
+        type Change = fn(&mut Record);
+        let changes: [(Change, &str); 6] = [
+            (|r| r.series[0].cpu_checks = 0, "base was never found on CPU 0"),
+            (|r| r.series[5].cpu = None, "servo could not be pinned to CPU 1"),
+            (
+                |r| r.series[1].notes.push(format!("some wake-ups {}", record::ELSEWHERE)),
+                "servo was found on another CPU",
+            ),
+            (|r| r.series[4].samples = 0, "base never woke on CPU 0"),
+            (|r| drop(r.series.remove(4)), "base was not measured"),
+            (|r| r.phases[1].loads[0].ran = false, "load cpu:shell did not run"),
+        ];
+        for (change, why) in changes {
+            let mut record = two_rounds();
+            change(&mut record);
+            let reasons: Vec<_> = cells(&record).into_iter().filter_map(|cell| cell.invalid).collect();
+            assert_eq!(reasons.len(), 1, "{why}: {reasons:?}");
+            assert!(reasons[0].contains(why), "{reasons:?}");
+        }
+    }
+}

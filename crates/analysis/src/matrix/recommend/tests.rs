@@ -1,0 +1,172 @@
+use proptest::prelude::*;
+use record::{CpuFacts, NOLOAD};
+
+use super::*;
+
+/// What one thread saw in one round: largest lateness in us, deadlines missed of 1000.
+type Seen = (i64, u64);
+
+/// A cell of rounds, each of what base and servo saw.
+fn cell(load: &str, cpus: [u32; 2], rounds: &[[Seen; 2]]) -> Cell {
+    let roles = [("base", 25_000), ("servo", 1_000_000)];
+    let of_round = |seen: &[Seen; 2]| -> Vec<CellThread> {
+        let of = |((&(role, period_ns), cpu), &(late_us, missed)): ((&(&str, u64), u32), &Seen)| CellThread {
+            role: role.to_owned(),
+            cpu,
+            period_ns,
+            samples: 1000 - missed,
+            missed,
+            max_ns: Some(late_us * 1000),
+            jitter_ns: 0,
+            cpu_checks: 1,
+        };
+        roles.iter().zip(cpus).zip(seen).map(of).collect()
+    };
+    let bad = |threads: &[CellThread]| {
+        let each = threads.iter().map(|t| t.periods_late().min(1.0) + 1000.0 * t.missed_share());
+        each.fold(0.0, f64::max)
+    };
+    let each: Vec<Vec<CellThread>> = rounds.iter().map(of_round).collect();
+    let mut threads = each[0].clone();
+    for round in &each[1..] {
+        for (all, one) in threads.iter_mut().zip(round) {
+            all.samples += one.samples;
+            all.missed += one.missed;
+            all.max_ns = all.max_ns.max(one.max_ns);
+        }
+    }
+    let rounds: Vec<f64> = each.iter().map(|threads| bad(threads)).collect();
+    let badness = rounds.iter().copied().fold(0.0, f64::max);
+    Cell { load: load.to_owned(), threads, rounds, badness, ..Cell::default() }
+}
+
+fn matrix(cells: Vec<Cell>) -> Record {
+    Record { cells, ..Record::default() }
+}
+
+fn pair(recommendation: &Recommendation) -> [u32; 2] {
+    [0, 1].map(|thread| recommendation.pair[thread].cpu)
+}
+
+fn same(late_us: i64) -> [Seen; 2] {
+    [(late_us, 0), (late_us, 0)]
+}
+
+/// Two CPUs, of which something holds CPU 0 again and again.
+fn blocked() -> Record {
+    let held: Seen = (4000, 300);
+    let cells = ["noload", "cpu:shell"].into_iter().flat_map(|load| {
+        [[0, 0], [0, 1], [1, 0], [1, 1]].map(|cpus: [u32; 2]| {
+            let seen = |late_us| [0, 1].map(|thread| if cpus[thread] == 0 { held } else { (late_us, 0) });
+            cell(load, cpus, &[seen(5), seen(8), seen(6)])
+        })
+    });
+    matrix(cells.collect())
+}
+
+#[test]
+fn a_cpu_that_something_holds_is_avoided_and_named() {
+    let told = recommend(&blocked()).unwrap();
+    assert_eq!((pair(&told), told.certain, told.equal.len()), ([1, 1], true, 0));
+    assert_eq!(told.text, "Put base and servo on CPU 1.");
+    assert_eq!(
+        told.why[0],
+        "at worst (cpu:shell) base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
+         servo was 8 us late (0.01 periods) and missed none of 3000 deadlines"
+    );
+    assert_eq!(told.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
+    assert_eq!(told.why[2], "each pair with a thread on CPU 0 was worse in every round");
+    assert!(told.why[3].contains("missed 900 of 3000 deadlines (30.00 %)"), "{}", told.why[3]);
+}
+
+#[test]
+fn the_worse_load_stands_for_a_pair() {
+    let record = matrix(vec![
+        cell(NOLOAD, [0, 0], &[same(2), same(2)]),
+        cell(NOLOAD, [1, 1], &[same(5), same(5)]),
+        cell("cpu", [0, 0], &[same(20), same(20)]),
+        cell("cpu", [1, 1], &[same(6), same(6)]),
+    ]);
+    assert_eq!(pair(&recommend(&record).unwrap()), [1, 1]);
+}
+
+#[test]
+fn rounds_that_overlap_are_no_real_difference_and_the_machine_decides() {
+    let cells = vec![
+        cell(NOLOAD, [0, 0], &[same(5), same(9), same(6)]),
+        cell(NOLOAD, [1, 1], &[same(6), same(8), same(5)]),
+        cell(NOLOAD, [2, 2], &[[(7, 0), (4, 0)], [(10, 0), (4, 0)], [(7, 0), (4, 0)]]),
+        cell(NOLOAD, [3, 3], &[same(50), same(60), same(50)]),
+    ];
+    let mut record = matrix(cells);
+    let told = recommend(&record).unwrap();
+    assert_eq!((pair(&told), told.certain), ([1, 1], false), "without facts: the least bad");
+    let equal = "no real difference to base and servo on CPU 0; base and servo on CPU 2: their rounds overlap; it was \
+                 better in every round than 1 other pair";
+    assert_eq!(told.why[1], equal);
+    record.cpu_facts =
+        vec![CpuFacts { cpu: 2, isolated: true, ..CpuFacts::default() }, CpuFacts { cpu: 1, ..CpuFacts::default() }];
+    let told = recommend(&record).unwrap();
+    assert_eq!((pair(&told), told.equal.len()), ([2, 2], 2));
+    assert_eq!(told.why[2], "it is chosen among them because more of its CPUs are isolated from other work");
+    record.cpu_facts = vec![CpuFacts { cpu: 3, isolated: true, ..CpuFacts::default() }];
+    assert_ne!(pair(&recommend(&record).unwrap()), [3, 3], "facts never overrule figures");
+}
+
+#[test]
+fn one_round_decides_nothing_for_certain() {
+    let record = matrix(vec![cell(NOLOAD, [0, 0], &[same(5)]), cell(NOLOAD, [1, 1], &[same(50)])]);
+    let told = recommend(&record).unwrap();
+    assert_eq!((pair(&told), told.certain), ([0, 0], false));
+    assert!(told.why[1].contains("may be chance"), "{:?}", told.why);
+}
+
+#[test]
+fn a_pair_that_was_not_measured_as_asked_is_not_recommended() {
+    let mut record = blocked();
+    for cell in &mut record.cells {
+        let good = cell.pair().iter().all(|place| place.cpu == 1);
+        cell.invalid = (good && cell.load == NOLOAD).then(|| "base was never found on CPU 1".to_owned());
+    }
+    assert_ne!(pair(&recommend(&record).unwrap()), [1, 1]);
+    record.cells.iter_mut().for_each(|cell| cell.invalid = Some("no".to_owned()));
+    assert_eq!(recommend(&record), None);
+    // Ended before the second load: one pair has run under both.
+    let mut record = blocked();
+    record.cells.truncate(5);
+    let told = recommend(&record).unwrap();
+    assert_eq!((pair(&told), told.certain), ([0, 0], true));
+    assert_eq!(told.why[1], "it is the only pair that was measured under every load as asked");
+    assert_eq!(recommend(&Record::default()), None);
+}
+
+fn seen() -> impl Strategy<Value = Seen> {
+    (0i64..100, prop_oneof![3 => Just(0u64), 1 => 1u64..400])
+}
+
+proptest! {
+    #[test]
+    fn what_is_recommended_is_worse_throughout_than_no_pair_and_beaten_by_none_worth_it(
+        rounds in prop::collection::vec(prop::collection::vec([seen(), seen()], 1..4), 8),
+        isolated in prop::collection::vec(any::<bool>(), 2),
+    ) {
+        let cpus = [[0, 0], [0, 1], [1, 0], [1, 1]];
+        let cells = rounds.iter().enumerate().map(|(index, rounds)| {
+            cell(if index < 4 { NOLOAD } else { "cpu:shell" }, cpus[index % 4], rounds)
+        });
+        let mut record = matrix(cells.collect());
+        record.cpu_facts = (0..).zip(&isolated).map(|(cpu, &isolated)| CpuFacts { cpu, isolated, ..CpuFacts::default() }).collect();
+        let told = recommend(&record).unwrap();
+        let pairs = Pair::all(&record);
+        let chosen = pairs.iter().find(|p| p.cpus() == pair(&told)).unwrap();
+        for other in &pairs {
+            prop_assert!(!chosen.is_worse_throughout(other));
+            let worth = !pairs.iter().any(|third| other.is_worse_throughout(third));
+            prop_assert!(!(worth && other.beats(chosen)), "{:?} beats {:?}", other, chosen);
+        }
+        let told_equal = |p: &Pair| told.equal.contains(&p.cells[0].pair());
+        if chosen.times() > 1 {
+            prop_assert!(pairs.iter().all(|p| p.cpus() == chosen.cpus() || told_equal(p) || chosen.beats(p)));
+        }
+    }
+}

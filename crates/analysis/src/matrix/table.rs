@@ -1,0 +1,65 @@
+//! Cells side by side, one table a load.
+
+use record::{Cell, Record};
+
+use super::pairs::Severity;
+
+/// One table: rows by the first thread's CPU, columns by the second's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixTable<'a> {
+    /// What ran beside the threads.
+    pub load: &'a str,
+    /// Names of the threads: that of the rows, that of the columns.
+    pub roles: [&'a str; 2],
+    /// CPUs of the rows, ascending.
+    pub rows: Vec<u32>,
+    /// CPUs of the columns, ascending.
+    pub columns: Vec<u32>,
+    /// By row, then column; `None` where it was not measured.
+    pub cells: Vec<Vec<Option<&'a Cell>>>,
+    /// Row and column of the least bad valid cell; absent with fewer than two, as the next.
+    pub best: Option<(usize, usize)>,
+    /// Row and column of the worst valid cell.
+    pub worst: Option<(usize, usize)>,
+}
+
+/// The tables of a matrix, one a load, in the order in which they were measured.
+#[must_use]
+pub fn tables(record: &Record) -> Vec<MatrixTable<'_>> {
+    let mut loads: Vec<&str> = Vec::new();
+    for cell in &record.cells {
+        if !loads.contains(&cell.load.as_str()) {
+            loads.push(&cell.load);
+        }
+    }
+    loads.into_iter().filter_map(|load| table(record, load)).collect()
+}
+
+fn table<'a>(record: &'a Record, load: &'a str) -> Option<MatrixTable<'a>> {
+    let of_load = || record.cells.iter().filter(|cell| cell.load == load && cell.threads.len() == 2);
+    let first = of_load().next()?;
+    let cpus = |thread: usize| {
+        // Those of all loads, so that tables have one form even where a run was ended early.
+        let all = record.cells.iter().filter_map(|cell| Some(cell.threads.get(thread)?.cpu));
+        let mut cpus: Vec<u32> = all.collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    };
+    let (rows, columns) = (cpus(0), cpus(1));
+    let at = |row: u32, column: u32| of_load().find(|cell| [cell.threads[0].cpu, cell.threads[1].cpu] == [row, column]);
+    let cells: Vec<Vec<Option<&Cell>>> =
+        rows.iter().map(|&row| columns.iter().map(|&column| at(row, column)).collect()).collect();
+    let mut valid = Vec::new();
+    for (row, across) in cells.iter().enumerate() {
+        for (column, cell) in across.iter().enumerate() {
+            valid.extend(cell.filter(|cell| cell.invalid.is_none()).map(|cell| ((row, column), cell)));
+        }
+    }
+    let order = |a: &Cell, b: &Cell| Severity::of(a).compare(&Severity::of(b));
+    let several = valid.len() > 1;
+    let best = valid.iter().min_by(|a, b| order(a.1, b.1)).filter(|_| several).map(|&(at, _)| at);
+    let worst = valid.iter().max_by(|a, b| order(a.1, b.1)).filter(|_| several).map(|&(at, _)| at);
+    let roles = [first.threads[0].role.as_str(), first.threads[1].role.as_str()];
+    Some(MatrixTable { load, roles, rows, columns, cells, best, worst })
+}
