@@ -2,7 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`file`] | a campaign as its user writes it, with every mistake named |
+//! | [`builtin`] | the campaigns that ship with punctual |
+//! | [`expand`] | from the file to scenarios for the CPUs of a machine |
+//! | [`order`] | in which order they run |
 //! | [`plan`] | what is asked for |
+//! | [`threads`] | where threads of their own go |
+//! | [`matrix`] | two threads on each pair of CPUs |
 //! | [`scenario`] | a campaign that is ready to run: its scenarios, each with its plan |
 //! | [`runner`] | runs a campaign: scenario after scenario, stop and resume |
 //! | [`run`] | a whole run: phases in their order, the record growing |
@@ -11,16 +17,26 @@
 //! | `validity` | whether what was asked for is what ran |
 //! | `keeper` | keeps the record on disk while the run goes on |
 
+pub mod builtin;
 mod cost;
+pub mod expand;
+pub mod file;
 mod keeper;
+pub mod matrix;
+pub mod order;
 mod phase;
 pub mod plan;
 mod run;
 pub mod runner;
 pub mod scenario;
+pub mod threads;
 mod validity;
 
+pub use expand::{Asked, Cpus, expand};
+pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
+pub use matrix::Matrix;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{Scenario, Scenarios};
+pub use threads::ThreadAsk;

@@ -19,6 +19,8 @@ pub struct Scenarios {
     pub rest_ns: u64,
     /// FNV-1a digest of everything that decides what runs, 16 hexadecimal digits: only the same can be resumed.
     pub digest: String,
+    /// What stands in for words that fit no CPU of this machine, and other things to know before it runs; one line each.
+    pub notes: Vec<String>,
     /// The scenarios in the order in which they run, repeats and all.
     pub list: Vec<Scenario>,
 }

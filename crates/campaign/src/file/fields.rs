@@ -1,0 +1,163 @@
+//! The keys of one table, each taken once; what is left over is unknown.
+
+use std::{fmt::Display, ops::RangeInclusive};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::mistake::{Collector, Place, nearest, or_list};
+
+/// A table that is being read.
+pub(super) struct Fields<'a> {
+    /// What it is: `a load`.
+    what: &'static str,
+    table: &'a DeTable<'a>,
+    at: usize,
+    taken: Vec<&'static str>,
+    pub mistakes: &'a Collector<'a>,
+}
+
+impl<'a> Fields<'a> {
+    /// The table at that byte of the file.
+    pub fn new(what: &'static str, table: &'a DeTable<'a>, at: usize, mistakes: &'a Collector<'a>) -> Self {
+        Self { what, table, at, taken: Vec::new(), mistakes }
+    }
+
+    /// Where the table stands.
+    pub fn place(&self) -> Place {
+        self.mistakes.place(self.at)
+    }
+
+    /// Whether the file has this key.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.get(key).is_some()
+    }
+
+    /// Takes a value, whatever it is.
+    pub fn value(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.taken.push(key);
+        self.table.get(key)
+    }
+
+    /// Where the value of a key stands, or the table where the key is absent.
+    pub fn place_of(&self, key: &str) -> Place {
+        self.mistakes.place(self.offset_of(key))
+    }
+
+    fn offset_of(&self, key: &str) -> usize {
+        self.table.get(key).map_or(self.at, |value| value.span().start)
+    }
+
+    /// Notes a mistake at the value of a key, or at the table where the key is absent.
+    pub fn wrong(&self, key: &str, text: impl Into<String>) {
+        self.mistakes.add(self.offset_of(key), text.into());
+    }
+
+    /// A text in quotes.
+    pub fn text(&mut self, key: &'static str) -> Option<String> {
+        self.parsed(key, |text| Ok::<_, String>(text.to_owned()))
+    }
+
+    /// A text in quotes that means something.
+    pub fn parsed<T, E: Display>(&mut self, key: &'static str, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
+        let value = self.value(key)?;
+        self.parse_value(key, value, parse)
+    }
+
+    /// A text in quotes, or a list of them; nothing where the key is absent.
+    pub fn texts<T, E: Display>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        match value.get_ref() {
+            DeValue::Array(list) => list.iter().filter_map(|value| self.parse_value(key, value, &parse)).collect(),
+            _ => self.parse_value(key, value, &parse).into_iter().collect(),
+        }
+    }
+
+    /// A whole number within bounds.
+    pub fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        let value = self.value(key)?;
+        let bounds = || format!("a whole number from {} to {}", range.start(), range.end());
+        let Some(written) = value.get_ref().as_integer() else {
+            self.wrong_kind(key, value, &bounds());
+            return None;
+        };
+        let number =
+            u64::from_str_radix(written.as_str(), written.radix()).ok().filter(|number| range.contains(number));
+        if number.is_none() {
+            self.wrong(key, format!("{key}: {written} must be {}", bounds()));
+        }
+        number
+    }
+
+    /// `true` or `false`; false where the key is absent.
+    pub fn flag(&mut self, key: &'static str) -> bool {
+        let Some(value) = self.value(key) else { return false };
+        value.get_ref().as_bool().unwrap_or_else(|| {
+            self.wrong_kind(key, value, "true or false");
+            false
+        })
+    }
+
+    /// Tables under one key: `[[key]]` several times, or `[key]` once.
+    pub fn tables(&mut self, key: &'static str, what: &'static str) -> Vec<Fields<'a>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let list: Vec<&'a Spanned<DeValue<'a>>> = match value.get_ref() {
+            DeValue::Array(list) => list.iter().collect(),
+            _ => vec![value],
+        };
+        if list.is_empty() {
+            self.wrong(key, format!("{key} is empty: leave it out, or give it one entry at least"));
+        }
+        list.into_iter().filter_map(|value| self.table_of(key, what, value)).collect()
+    }
+
+    /// The table that a value is.
+    pub fn table_of(&self, key: &str, what: &'static str, value: &'a Spanned<DeValue<'a>>) -> Option<Fields<'a>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong_kind(key, value, &format!("a table, written [{key}] or [[{key}]]"));
+        }
+        Some(Self::new(what, table?, value.span().start, self.mistakes))
+    }
+
+    /// The meaning of one value that must be a text.
+    pub fn parse_value<T, E: Display>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong_kind(key, value, "a text in quotes");
+            return None;
+        };
+        parse(text).map_err(|error| self.mistakes.add(value.span().start, format!("{key}: {error}"))).ok()
+    }
+
+    fn wrong_kind(&self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) {
+        let found = match value.get_ref() {
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with a point",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::String(_) => "a text in quotes",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.mistakes.add(value.span().start, format!("{key} must be {expected}, and is {found}"));
+    }
+
+    /// Notes each key that nothing was taken from.
+    pub fn finish(self) {
+        for key in self.table.keys().filter(|key| !self.taken.iter().any(|taken| taken == key.get_ref())) {
+            let (word, what) = (key.get_ref(), self.what);
+            let nearest = nearest(word, &self.taken);
+            self.mistakes.add(
+                key.span().start,
+                format!("{what} has no key `{word}`{nearest}: it takes {}", or_list(&self.taken)),
+            );
+        }
+    }
+}
