@@ -1,6 +1,6 @@
 //! The verdict on one use: a record and a profile in, PASS, FAIL, INCONCLUSIVE or INVALID out, with its reason.
 
-use record::{Outcome, Record, Series, UseVerdict, layout};
+use record::{Outcome, Published, Record, Series, UseVerdict, layout};
 
 use crate::{
     consider::{Group, groups},
@@ -17,12 +17,13 @@ const FAR: u64 = 8;
 /// Whether the machine of `record` holds the limits of `profile`.
 ///
 /// The first rule that applies decides:
-/// 1. INVALID when the record is; the figures are filled in all the same.
-/// 2. INCONCLUSIVE when nothing was measured.
-/// 3. FAIL when the largest lateness of any considered series is above the limit.
-/// 4. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
+/// 1. INCONCLUSIVE when the figures were published elsewhere: what others measured decides about no machine of ours.
+/// 2. INVALID when the record is; the figures are filled in all the same.
+/// 3. INCONCLUSIVE when nothing was measured.
+/// 4. FAIL when the largest lateness of any considered series is above the limit.
+/// 5. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
 ///    has fewer wake-ups than the profile needs.
-/// 5. PASS.
+/// 6. PASS.
 ///
 /// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
 /// faster ones. Only the nearest must have wake-ups enough.
@@ -45,7 +46,11 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
         samples: all.iter().map(|series| series.samples).sum(),
         over_limit: all.iter().map(|series| over_limit(series, profile)).sum(),
         missed: all.iter().map(|series| missed(series, profile.period_ns)).sum(),
-        statement: if record.validity.valid { statement } else { format!("of the threads as they ran: {statement}") },
+        statement: if record.validity.valid || record.published.is_some() {
+            statement
+        } else {
+            format!("of the threads as they ran: {statement}")
+        },
         ..UseVerdict::default()
     }
 }
@@ -59,6 +64,9 @@ fn missed(series: &Series, period_ns: u64) -> u64 {
 fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&Series>) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     let worst = worst.and_then(|series| Some((series, max_of(series)?)));
+    if let Some(published) = &record.published {
+        return (Outcome::Inconclusive, elsewhere(published, profile));
+    }
     if !record.validity.valid {
         return (Outcome::Invalid, invalid(record, &limit, worst));
     }
@@ -73,6 +81,17 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
         return (Outcome::Inconclusive, reason);
     }
     (Outcome::Pass, pass(profile, groups, worst, worst_ns))
+}
+
+/// What a published record says instead of a verdict.
+fn elsewhere(published: &Published, profile: &Profile) -> String {
+    let wake_ups = published.figures.iter().filter(|figures| ["timer", "threads"].contains(&figures.probe.as_str()));
+    let worst = wake_ups.filter_map(|figures| Some((figures.max_ns?, figures))).max_by_key(|(max_ns, _)| *max_ns);
+    let told = worst.map_or_else(String::new, |(max_ns, figures)| {
+        format!(" (the largest lateness that it tells is {}, {})", format_ns(max_ns), figures.phase)
+    });
+    let command = measure(profile, None);
+    format!("published elsewhere, not measured by punctual{told}: measure a machine of your own with `{command}`")
 }
 
 fn invalid(record: &Record, limit: &str, worst: Option<(&Series, i64)>) -> String {
@@ -182,7 +201,7 @@ fn place(series: &Series) -> String {
 }
 
 /// CPUs as the kernel writes a list: `0,2-3`.
-fn cpu_list(mut cpus: Vec<u32>) -> String {
+pub(crate) fn cpu_list(mut cpus: Vec<u32>) -> String {
     cpus.sort_unstable();
     cpus.dedup();
     let runs = cpus.chunk_by(|a, b| a + 1 == *b);

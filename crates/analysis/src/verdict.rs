@@ -24,14 +24,15 @@ pub fn on_short_ladder(verdict: &UseVerdict) -> bool {
 /// The verdict on the run: of the profiles that its scenario asked for, the worst outcome with its reason.
 ///
 /// Worst is INVALID, then FAIL, INCONCLUSIVE, PASS. Without profiles there is none when the run is valid, and INVALID
-/// with the first reason when it is not. `uses` may hold more verdicts than were asked for.
+/// with the first reason when it is not; a published record is none. `uses` may hold more verdicts than were asked for.
 #[must_use]
 pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     let asked = &record.scenario.profiles;
     if asked.is_empty() {
         let reason = record.validity.reasons.first().map(|reason| reason.text.clone());
         let reason = reason.unwrap_or_else(|| "the record does not say that what was asked for is what ran".to_owned());
-        return (!record.validity.valid).then_some(Verdict { outcome: Outcome::Invalid, reason });
+        return (!record.validity.valid && record.published.is_none())
+            .then_some(Verdict { outcome: Outcome::Invalid, reason });
     }
     // Reversed, so that of equally bad verdicts the first asked for is taken.
     let each = asked.iter().rev().map(|name| match uses.iter().find(|verdict| verdict.profile == stem(name)) {

@@ -1,0 +1,73 @@
+//! Another record beside a run: which of its figures match, in what their conditions differ, and how many times larger
+//! ours are.
+
+mod differs;
+mod figures;
+mod nearest;
+
+use record::{Against, Figures, Pair, Ratios, Record};
+
+use differs::differs;
+pub use figures::figures;
+use nearest::nearest;
+
+/// Lays `other`, called `name`, beside `record`.
+///
+/// Each group of threads of `record` is paired with the nearest of the figures of `other` that the same kind of probe
+/// measured. Nearest is, in this order: the same role; the same name of the phase, or else the loads that differ least;
+/// equally isolated CPUs; threads equally together on a CPU; the nearest period by ratio.
+#[must_use]
+pub fn against(record: &Record, other: &Record, name: &str) -> Against {
+    let published = other.published.as_ref();
+    let candidates = figures(other);
+    let (mut pairs, mut alone) = (Vec::new(), Vec::new());
+    for ours in figures(record) {
+        match nearest(&ours, &candidates) {
+            Some(theirs) => pairs.push(pair(ours, theirs.clone())),
+            None => alone.push(name_of(&ours)),
+        }
+    }
+    Against {
+        name: published.map_or_else(|| name.to_owned(), |published| published.name.clone()),
+        on: published.map_or_else(|| machine_of(other), |published| published.on.clone()),
+        source: published.map(record::Published::source).unwrap_or_default(),
+        pairs,
+        alone,
+    }
+}
+
+fn pair(ours: Figures, theirs: Figures) -> Pair {
+    let ratio = |ours: Option<f64>, theirs: Option<f64>| Some(ours? / theirs.filter(|&theirs| theirs > 0.0)?);
+    let of =
+        |pick: fn(&Figures) -> Option<i64>| ratio(pick(&ours).map(|ns| ns as f64), pick(&theirs).map(|ns| ns as f64));
+    let ratios = Ratios {
+        max: of(|figures| figures.max_ns),
+        p99: of(|figures| figures.p99_ns),
+        p50: of(|figures| figures.p50_ns),
+        mean: ratio(ours.mean_ns, theirs.mean_ns),
+        jitter: ratio(ours.jitter_ns.map(|ns| ns as f64), theirs.jitter_ns.map(|ns| ns as f64)),
+    };
+    Pair { differs: differs(&ours, &theirs), ours, theirs, ratios }
+}
+
+/// Phase, role and CPUs of a group, for those who read of it.
+fn name_of(figures: &Figures) -> String {
+    let cpus = if figures.cpus.is_empty() { String::new() } else { format!("CPUs {}", figures.cpus) };
+    let parts = [figures.phase.as_str(), figures.role.as_str(), cpus.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// The machine of a record of one's own, in a few words.
+fn machine_of(record: &Record) -> String {
+    let machine = &record.machine;
+    let kernel = machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"));
+    let name = machine.hostname.as_ref().or(machine.model.as_ref());
+    let parts = [name.cloned(), kernel, machine.preempt.clone()];
+    match parts.into_iter().flatten().collect::<Vec<_>>().join(", ") {
+        known if known.is_empty() => "an unnamed machine".to_owned(),
+        known => known,
+    }
+}
+
+#[cfg(test)]
+mod tests;

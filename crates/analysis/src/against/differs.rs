@@ -1,0 +1,90 @@
+//! In what the conditions of two measurements differ, in words.
+
+use record::Figures;
+
+use crate::format_ns;
+
+/// So many times as many samples find larger maxima: that must be said.
+const MANY_TIMES: f64 = 10.0;
+
+/// Each difference that is known, and what is not known of theirs.
+pub(super) fn differs(ours: &Figures, theirs: &Figures) -> Vec<String> {
+    [
+        period(ours, theirs),
+        loads(ours, theirs),
+        role(ours, theirs),
+        isolated(ours, theirs),
+        together(ours, theirs),
+        policy(ours, theirs),
+        samples(ours, theirs),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn period(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let every = |period_ns: u64| format_ns(period_ns as i64);
+    match (ours.period_ns, theirs.period_ns) {
+        (ours, theirs) if ours == theirs => None,
+        (Some(ours), Some(theirs)) => Some(format!("every {} there, yours every {}", every(theirs), every(ours))),
+        (Some(ours), None) => Some(format!("its period is not told, yours is {}", every(ours))),
+        (None, _) => None,
+    }
+}
+
+fn loads(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let under = |figures: &Figures| match &figures.loads {
+        Some(loads) if loads.is_empty() => "at rest".to_owned(),
+        Some(loads) => format!("under {}", loads.join(", ")),
+        None if figures.said.is_empty() => "under what is not told".to_owned(),
+        None => format!("with {}", figures.said),
+    };
+    let sorted = |figures: &Figures| {
+        let mut loads = figures.loads.clone();
+        loads.iter_mut().for_each(|loads| loads.sort());
+        loads
+    };
+    (sorted(ours) != sorted(theirs)).then(|| format!("{} there, yours {}", under(theirs), under(ours)))
+}
+
+fn role(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let name = |role: &str| if role.is_empty() { "the only one".to_owned() } else { role.to_owned() };
+    (ours.role != theirs.role).then(|| format!("its thread is {}, yours {}", name(&theirs.role), name(&ours.role)))
+}
+
+fn isolated(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let kind = |isolated: bool| if isolated { "isolated" } else { "ordinary" };
+    match (ours.isolated, theirs.isolated) {
+        (Some(ours), Some(theirs)) if ours != theirs => {
+            Some(format!("on an {} CPU there, yours on {}", kind(theirs), kind(ours)))
+        }
+        _ => None,
+    }
+}
+
+fn together(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let place = |together: bool| if together { "on one CPU" } else { "on a CPU each" };
+    match (ours.together, theirs.together) {
+        (Some(ours), Some(theirs)) if ours != theirs => {
+            Some(format!("threads {} there, yours {}", place(theirs), place(ours)))
+        }
+        _ => None,
+    }
+}
+
+fn policy(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let known = !ours.policy.is_empty() && !theirs.policy.is_empty();
+    (known && ours.policy != theirs.policy).then(|| format!("{} there, yours {}", theirs.policy, ours.policy))
+}
+
+fn samples(ours: &Figures, theirs: &Figures) -> Option<String> {
+    let (ours, theirs) = (ours.samples? as f64, theirs.samples? as f64);
+    if theirs >= ours * MANY_TIMES {
+        Some(format!("{:.0} times as many samples there: more of them find larger maxima", theirs / ours))
+    } else if ours >= theirs * MANY_TIMES {
+        Some(format!("{:.0} times as many samples in yours: more of them find larger maxima", ours / theirs))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,104 @@
+//! The figures of a record that can be compared: those that were published, or those of its series in groups.
+
+use record::{Figures, Record, Series};
+
+use crate::{Summary, judge::cpu_list, summary::max_of};
+
+/// The figures of `record`: as published, or one for each phase, role and kind of CPU, all CPUs of it together. Of a
+/// matrix, one for each load, role, and threads on one CPU or on a CPU each.
+///
+/// Percentiles of own figures are corrected; all else is raw.
+#[must_use]
+pub fn figures(record: &Record) -> Vec<Figures> {
+    if let Some(published) = &record.published {
+        return published.figures.clone();
+    }
+    let mut groups: Vec<(Figures, Vec<&Series>)> = Vec::new();
+    for series in record.of_the_probe().filter(|series| series.samples > 0) {
+        let conditions = conditions(record, series);
+        match groups.iter_mut().find(|(known, _)| *known == conditions) {
+            Some((_, all)) => all.push(series),
+            None => groups.push((conditions, vec![series])),
+        }
+    }
+    groups.into_iter().map(|(conditions, all)| with_measured(conditions, &all)).collect()
+}
+
+/// What a series was measured under.
+fn conditions(record: &Record, series: &Series) -> Figures {
+    let phase = record.phase(&series.phase);
+    let loads = phase.map(|phase| phase.asked_loads.clone()).unwrap_or_default();
+    // A matrix has a phase for each pair of CPUs and round.
+    let name = match &loads[..] {
+        _ if record.cells.is_empty() => series.phase.clone(),
+        [] => "idle".to_owned(),
+        loads => loads.join(", "),
+    };
+    let isolated = record.machine.cpus_isolated.as_ref().zip(series.cpu).map(|(list, cpu)| holds(list, cpu));
+    Figures {
+        probe: record.scenario.probe.clone(),
+        phase: name,
+        loads: Some(loads),
+        // The role of a thread that is alone says no more than the probe.
+        role: if series.role == "timer" { String::new() } else { series.role.clone() },
+        isolated,
+        together: together(record, series),
+        policy: series.granted.policy.clone(),
+        period_ns: Some(series.period_ns).filter(|&period_ns| period_ns > 0),
+        duration_ns: phase.map(|phase| phase.duration_ns),
+        ..Figures::default()
+    }
+}
+
+/// Whether the threads of the phase share a CPU; `None` where each role has its own measurement.
+fn together(record: &Record, series: &Series) -> Option<bool> {
+    let mut others = record.of_the_probe().filter(|other| other.phase == series.phase && other.role != series.role);
+    let first = others.next()?;
+    Some(others.chain([first]).all(|other| other.cpu == series.cpu))
+}
+
+/// Whether a list as the kernel writes it holds `cpu`.
+fn holds(list: &str, cpu: u32) -> bool {
+    list.trim().split(',').any(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        matches!((first.parse::<u32>(), last.parse::<u32>()), (Ok(first), Ok(last)) if (first..=last).contains(&cpu))
+    })
+}
+
+/// The figures of all these series together.
+fn with_measured(conditions: Figures, all: &[&Series]) -> Figures {
+    let mut sum = Series::default();
+    for series in all {
+        sum.samples += series.samples;
+        sum.missed += series.missed;
+        sum.max_ns = sum.max_ns.max(max_of(series));
+        sum.corrected.merge(&series.corrected);
+    }
+    let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
+    let summary = Summary::of(&sum);
+    Figures {
+        cpus: cpu_list(all.iter().filter_map(|series| series.cpu).collect()),
+        samples: Some(sum.samples),
+        missed: Some(sum.missed),
+        min_ns: all.iter().filter_map(|series| series.min_ns).min(),
+        mean_ns: all.iter().all(|series| series.mean_ns.is_some()).then(|| weighted / sum.samples as f64),
+        p50_ns: summary.p50_ns,
+        p99_ns: summary.p99_ns,
+        max_ns: sum.max_ns,
+        jitter_ns: all.iter().map(|series| series.jitter_ns).max(),
+        ..conditions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_the_kernels_holds_its_cpus() {
+        let held = |list: &str| (0..8).filter(|&cpu| holds(list, cpu)).collect::<Vec<_>>();
+        assert_eq!(held("1,3-5\n"), [1, 3, 4, 5]);
+        assert_eq!(held(""), [0; 0]);
+        assert_eq!(held("7"), [7]);
+    }
+}

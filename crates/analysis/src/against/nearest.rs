@@ -1,0 +1,87 @@
+//! Which published figures come nearest to measured ones.
+
+use record::Figures;
+
+/// A load that the other side does not have.
+const ANOTHER_LOAD: u64 = 4;
+/// The same load with other options.
+const OTHER_OPTIONS: u64 = 1;
+/// At rest on one side only.
+const REST_AND_LOAD: u64 = 100;
+/// It is not known what ran beside one side.
+const UNKNOWN: u64 = 1000;
+
+/// The nearest of `candidates` that the same kind of probe measured and that has a figure in common with `ours`; of
+/// those equally near the first.
+pub(super) fn nearest<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&'a Figures> {
+    candidates.iter().filter(|theirs| comparable(ours, theirs)).min_by_key(|theirs| distance(ours, theirs))
+}
+
+fn comparable(ours: &Figures, theirs: &Figures) -> bool {
+    let time = |pick: fn(&Figures) -> Option<i64>| pick(ours).is_some() && pick(theirs).is_some();
+    let in_common = time(|figures| figures.max_ns.or(figures.max_above_ns))
+        || time(|figures| figures.p99_ns)
+        || time(|figures| figures.p50_ns)
+        || (ours.mean_ns.is_some() && theirs.mean_ns.is_some())
+        || (ours.jitter_ns.is_some() && theirs.jitter_ns.is_some());
+    kind(&ours.probe) == kind(&theirs.probe) && in_common
+}
+
+/// One thread or several: both measure wake-ups.
+fn kind(probe: &str) -> &str {
+    if probe == "threads" { "timer" } else { probe }
+}
+
+/// How far apart the conditions are, the weightiest first.
+fn distance(ours: &Figures, theirs: &Figures) -> (bool, u64, bool, u8, u8, u64) {
+    (
+        ours.role != theirs.role,
+        loads(ours.loads.as_deref(), theirs.loads.as_deref()),
+        ours.phase != theirs.phase,
+        flags(ours.isolated, theirs.isolated),
+        flags(ours.together, theirs.together),
+        periods(ours.period_ns, theirs.period_ns),
+    )
+}
+
+fn loads(ours: Option<&[String]>, theirs: Option<&[String]>) -> u64 {
+    let (Some(ours), Some(theirs)) = (ours, theirs) else { return UNKNOWN };
+    let rest = if ours.is_empty() == theirs.is_empty() { 0 } else { REST_AND_LOAD };
+    let lacking = theirs.iter().filter(|load| !ours.iter().any(|other| name(other) == name(load))).count() as u64;
+    let each = ours.iter().map(|load| {
+        let mut same = theirs.iter().filter(|other| name(other) == name(load)).map(|other| bare(other) == bare(load));
+        match same.next() {
+            None => ANOTHER_LOAD,
+            Some(exactly) if exactly || same.any(|exactly| exactly) => 0,
+            Some(_) => OTHER_OPTIONS,
+        }
+    });
+    rest + lacking * ANOTHER_LOAD + each.sum::<u64>()
+}
+
+/// A load without the CPUs that it may use.
+fn bare(load: &str) -> &str {
+    load.split('@').next().unwrap_or(load)
+}
+
+/// A load without options.
+fn name(load: &str) -> &str {
+    bare(load).split(':').next().unwrap_or(load)
+}
+
+fn flags(ours: Option<bool>, theirs: Option<bool>) -> u8 {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) if ours == theirs => 0,
+        (None, None) => 0,
+        (Some(_), Some(_)) => 2,
+        _ => 1,
+    }
+}
+
+/// In millionths of the logarithm of their ratio.
+fn periods(ours: Option<u64>, theirs: Option<u64>) -> u64 {
+    match (ours, theirs) {
+        (Some(ours), Some(theirs)) => ((ours as f64 / theirs as f64).ln().abs() * 1e6) as u64,
+        _ => u64::MAX,
+    }
+}
