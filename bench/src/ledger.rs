@@ -31,7 +31,8 @@ fn build_ns() -> f64 {
         let at_ns = spike * 1_000_000;
         let lateness_ns = 100_000 + (spike % 50_000) as i64;
         let cpu = (spike % 8) as u32;
-        ledger.add(Entry { cpu, phase: "load", at_ns, deadline_ns: at_ns, lateness_ns, culprits: &culprits });
+        let culprits = &culprits;
+        ledger.add(Entry { cpu, phase: "load", at_ns, deadline_ns: at_ns, lateness_ns, culprits, may_coincide: false });
     }
     let accounts = ledger.accounts(&RemedyFacts::default());
     assert!(!accounts.is_empty(), "spikes make accounts");

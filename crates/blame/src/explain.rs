@@ -40,6 +40,8 @@ pub struct Waiter {
     pub priority: i32,
     /// The CPU on which it woke.
     pub cpu: u32,
+    /// It never sleeps: what is explained is a gap, from the deadline to the wake-up, in which it did not get on.
+    pub spins: bool,
 }
 
 /// One wake-up.

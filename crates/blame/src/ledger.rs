@@ -42,6 +42,9 @@ pub struct Entry<'a> {
     pub lateness_ns: i64,
     /// Its culprits, the main one first.
     pub culprits: &'a [Culprit],
+    /// Whether the other CPUs may have the same at the same time of themselves, as they all tick together: a gap without
+    /// a trace.
+    pub may_coincide: bool,
 }
 
 /// All spikes of a run by cause, in bounded memory.
@@ -67,7 +70,7 @@ impl Ledger {
             shares: entry.culprits.iter().map(|culprit| (self.line(&culprit.cause), culprit.ns)).collect(),
             main: main.cause.clone(),
         };
-        if !spike.may_be_everywhere() {
+        if entry.may_coincide || !spike.may_be_everywhere() {
             return post(&mut self.lines, &spike);
         }
         self.stalls.push(spike);

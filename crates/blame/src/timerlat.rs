@@ -151,7 +151,7 @@ impl OfCpu {
     }
 
     fn waiter(&self, cpu: u32) -> Option<Waiter> {
-        self.thread.as_ref().map(|thread| Waiter { pid: thread.pid, priority: thread.priority, cpu })
+        self.thread.as_ref().map(|thread| Waiter { pid: thread.pid, priority: thread.priority, cpu, spins: false })
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 };
 
 use machine::Root;
-use record::{Blame, BlameMode, Evidence, Record, Spike};
+use record::{Blame, BlameMode, CauseKind, Evidence, Record, Spike};
 
 use crate::{
     Counters, Entry, Explanation, Ledger, RemedyFacts, Waiter, Wake,
@@ -167,7 +167,9 @@ impl Watch {
             self.idle_states.name(waiter.cpu, &mut explanation);
             let Explanation { culprits, timeline, evidence } = explanation;
             let &mut Spike { at_ns, lateness_ns, .. } = spike;
-            self.ledger.add(Entry { cpu: waiter.cpu, phase, at_ns, deadline_ns, lateness_ns, culprits: &culprits });
+            let may_coincide = waiter.spins && evidence == Evidence::Counters;
+            let cpu = waiter.cpu;
+            self.ledger.add(Entry { cpu, phase, at_ns, deadline_ns, lateness_ns, culprits: &culprits, may_coincide });
             self.told.spikes += 1;
             self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
             (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
@@ -230,6 +232,20 @@ impl Watch {
     /// Gives the spikes that the ledger counts as stalls of all CPUs that cause in the record too. It takes the whole run
     /// to know them, so this is for its end.
     pub fn mend(&self, record: &mut Record) {
-        self.ledger.mend(record, &RemedyFacts::of(record).measured);
+        let measured = RemedyFacts::of(record).measured;
+        self.ledger.mend(record, &measured);
+        if matches!(self.source, Source::Trace(_)) && measured.len() > 1 {
+            count_strikes_of_all(record);
+        }
+    }
+}
+
+/// Writes into each series of gaps how many of those that are kept struck all CPUs at once.
+fn count_strikes_of_all(record: &mut Record) {
+    let of_all = |spike: &&Spike| spike.culprits.first().is_some_and(|main| main.cause.kind == CauseKind::AllCpus);
+    for series in &mut record.series {
+        if let Some(noise) = &mut series.noise {
+            noise.strikes_of_all = Some(series.spikes.iter().filter(of_all).count() as u64);
+        }
     }
 }

@@ -7,16 +7,18 @@ use loads::Running;
 use machine::CpuList;
 use probes::{
     guard::Heartbeat,
+    noise::Spin,
     timer::{End, Settings, StopOn, Timer, TimerError},
 };
 use record::{Phase, Series};
 use sys::{
     clock::Clock,
+    counter::Counter,
     sched::{self, Policy},
     signal::termination_requests,
 };
 
-use crate::{Length, PhasePlan, Plan, RunError};
+use crate::{Length, PhasePlan, Plan, Probe, RunError};
 
 /// Time between preparing the threads and their first deadline, ns.
 const LEAD_NS: i64 = 2_000_000;
@@ -49,6 +51,7 @@ impl<'a> PhaseRun<'a> {
         plan: &Plan,
         phase: &PhasePlan,
         cpus: &CpuList,
+        counter: Counter,
         stop_on: Option<&StopOn>,
         timerlat: Option<&'a mut Timerlat>,
     ) -> Result<Self, RunError> {
@@ -58,9 +61,11 @@ impl<'a> PhaseRun<'a> {
             specs => Some(Running::start(&plan.executable, specs, load_cpus)?),
         };
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
+        let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .iter()
-            .map(|settings| Timer::prepare(settings, heartbeat.clone()))
+            .map(|settings| Settings { spin, ..settings.clone() })
+            .map(|settings| Timer::prepare(&settings, heartbeat.clone()))
             .collect::<Result<_, _>>()?;
         Ok(Self { timers, began: Instant::now(), timerlat, loads })
     }
@@ -197,9 +202,13 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         threshold_ns: plan.threshold_at(period_ns),
         spikes_kept: plan.spikes_kept(),
         stop_on: stop_on.cloned(),
+        spin: None,
     };
     match &phase.threads[..] {
-        [] => places(plan, cpus).into_iter().map(|cpu| settings("timer", cpu, plan.policy, phase.period_ns)).collect(),
+        [] => {
+            let role = if plan.probe == Probe::Timer { "timer" } else { "noise" };
+            places(plan, cpus).into_iter().map(|cpu| settings(role, cpu, plan.policy, phase.period_ns)).collect()
+        }
         named => named.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect(),
     }
 }
@@ -211,5 +220,6 @@ fn waiter(timer: &Timer) -> Option<Waiter> {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority as i32,
         Policy::Other | Policy::Unknown(_) => 120,
     };
-    Some(Waiter { pid: timer.grant().thread_id, priority, cpu: timer.cpu()? })
+    let spins = timer.settings().spin.is_some();
+    Some(Waiter { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins })
 }

@@ -17,6 +17,10 @@ pub const NOISE_PERIOD_NS: u64 = 100_000_000;
 /// The part of each period that the noise probe spins unless asked otherwise, per cent: the kernel keeps the rest from
 /// real-time threads, too.
 pub const NOISE_SHARE_PERCENT: u64 = 95;
+/// A gap is longer than this unless asked otherwise, ns.
+const NOISE_THRESHOLD_NS: u64 = 1_000;
+/// A real-time thread spins for at most so long at a time, ns.
+const SPIN_MAX_NS: u64 = 950_000_000;
 
 /// Up to so many series of threads of their own each keeps as many spikes as a series can.
 const FEW_SERIES: usize = 8;
@@ -57,7 +61,8 @@ pub struct Plan {
     pub wait: Wait,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less.
+    /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. Of the noise
+    /// probe the length above which a gap is one; `None` for 1 us.
     pub threshold_ns: Option<u64>,
     /// Whether to hold the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
@@ -133,6 +138,20 @@ pub enum PlanError {
     /// The period is 0 or above an hour.
     #[error("the period must be longer than 0 and at most 1h: use --period 1ms, for example")]
     Period,
+    /// The noise probe is to spin for nothing, or for longer than its period.
+    #[error("the noise probe looks for a part of each period: use --period 100ms --runtime 95ms, for example")]
+    Runtime,
+    /// A real-time thread that spins would leave too little of its CPU to the rest of the machine.
+    #[error(
+        "a real-time thread that never sleeps hangs the machine: let it rest for 5 % of each period, and look for at most \
+         950ms at a time, as with --period 1s --runtime 950ms; or use --policy other"
+    )]
+    NoRest,
+    /// The kernel takes the CPU from a deadline thread that spins.
+    #[error(
+        "the noise probe cannot run under a deadline policy, which ends its budget as a gap: use --policy fifo:90 or other"
+    )]
+    NoiseDeadline,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: use --duration 10s or --samples 10000, for example")]
     Length,
@@ -142,9 +161,10 @@ impl Plan {
     /// Checks what types alone cannot say.
     ///
     /// # Errors
-    /// When a period or a length is out of range.
+    /// When a period or a length is out of range, or a thread would spin for too long.
     pub fn check(&self) -> Result<(), PlanError> {
         for phase in &self.phases {
+            self.check_spinning(phase.period_ns)?;
             let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
             if of_threads.chain([phase.period_ns]).any(|period_ns| !(1..=PERIOD_MAX_NS).contains(&period_ns)) {
                 return Err(PlanError::Period);
@@ -156,16 +176,41 @@ impl Plan {
         Ok(())
     }
 
+    fn check_spinning(&self, period_ns: u64) -> Result<(), PlanError> {
+        let Some(runtime_ns) = self.runtime_ns(period_ns) else { return Ok(()) };
+        let rests = runtime_ns <= period_ns.saturating_mul(NOISE_SHARE_PERCENT) / 100 && runtime_ns <= SPIN_MAX_NS;
+        match self.policy {
+            _ if runtime_ns == 0 || runtime_ns > period_ns => Err(PlanError::Runtime),
+            Policy::Deadline { .. } => Err(PlanError::NoiseDeadline),
+            policy if policy.is_realtime() && !rests => Err(PlanError::NoRest),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long the noise probe looks in each period, ns; `None` for other probes.
+    #[must_use]
+    pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
+        match self.probe {
+            Probe::Timer => None,
+            Probe::Noise { runtime_ns } => {
+                Some(runtime_ns.unwrap_or_else(|| period_ns.saturating_mul(NOISE_SHARE_PERCENT) / 100))
+            }
+        }
+    }
+
     /// How long all phases take together, ns; `None` when no duration ends them.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
         self.phases.iter().map(PhasePlan::duration_ns).sum()
     }
 
-    /// Lateness above which a wake-up at `period_ns` is a spike, ns.
+    /// Lateness above which a wake-up at `period_ns` is a spike, ns; of the noise probe the length of a gap.
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
-        let threshold_ns = self.threshold_ns.unwrap_or_else(|| period_ns.min(100_000));
+        let threshold_ns = self.threshold_ns.unwrap_or(match self.probe {
+            Probe::Timer => period_ns.min(100_000),
+            Probe::Noise { .. } => NOISE_THRESHOLD_NS,
+        });
         // What ends the run is a spike.
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
@@ -302,6 +347,23 @@ mod tests {
         );
         let alike = PhasePlan { threads: vec![thread("t1", 90), thread("t2", 90)], ..phase(1, Length::UntilStopped) };
         assert_eq!(plan(vec![alike]).scenario().policy, "fifo:90");
+    }
+
+    #[test]
+    fn a_real_time_thread_that_spins_must_rest() {
+        let check = |policy, runtime_ns, period_ns| {
+            let plan = plan(vec![phase(period_ns, Length::UntilStopped)]);
+            Plan { policy, probe: Probe::Noise { runtime_ns }, ..plan }.check()
+        };
+        let fifo = Policy::Fifo(90);
+        assert_eq!(check(fifo, None, 100), Ok(()));
+        assert_eq!(check(fifo, Some(96), 100), Err(PlanError::NoRest));
+        assert_eq!(check(fifo, None, 2_000_000_000), Err(PlanError::NoRest), "1.9 s at a time");
+        assert_eq!(check(Policy::Other, Some(100), 100), Ok(()), "the scheduler takes its CPU from it");
+        assert_eq!(check(Policy::Other, Some(101), 100), Err(PlanError::Runtime));
+        assert_eq!(check(Policy::Other, Some(0), 100), Err(PlanError::Runtime));
+        let deadline = Policy::Deadline { runtime_ns: 2000, deadline_ns: 3000, period_ns: 4000 };
+        assert_eq!(check(deadline, None, 100), Err(PlanError::NoiseDeadline));
     }
 
     #[test]

@@ -10,10 +10,10 @@ use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, Caveat, Record, SCHEMA, SPIKES_KEPT, State, Tool, Validity, file::FileError};
-use sys::{memory, sched, signal};
+use sys::{counter::Counter, memory, sched, signal};
 
 use crate::{
-    PhasePlan, Plan, PlanError, StopOn, ThreadPlan, cost,
+    PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan, cost,
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
     validity,
@@ -100,8 +100,9 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut state = State::Complete;
     let run_began = Instant::now();
     let mut planned_before_ns = 0;
+    let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, stop_on.as_ref(), timerlat.as_mut())?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
@@ -157,7 +158,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     }
     drop(timerlat);
     blame.mend(&mut record);
-    if state == State::Complete && matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep) {
+    let traced = matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep);
+    if state == State::Complete && traced && plan.probe == Probe::Timer {
         let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, &cpus, None).into_iter().next());
         let cost = last.and_then(|settings| cost::measure(&mut blame, &settings));
         if let Some(told) = &mut record.blame {

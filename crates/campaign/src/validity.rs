@@ -49,7 +49,7 @@ fn refused(timers: &[Timer], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> 
     let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
     for timer in timers.iter().filter(|timer| what(timer.grant())) {
         let asked = timer.settings();
-        let place = if asked.role == "timer" { timer.place() } else { asked.role.clone() };
+        let place = if ["timer", "noise"].contains(&asked.role.as_str()) { timer.place() } else { asked.role.clone() };
         match found.iter_mut().find(|(policy, _)| *policy == asked.policy) {
             Some((_, places)) => places.push(place),
             None => found.push((asked.policy, vec![place])),

@@ -3,9 +3,11 @@
 //! | module | measures |
 //! |---|---|
 //! | [`timer`] | how late a thread wakes that sleeps until a deadline |
+//! | [`noise`] | what takes the CPU from a thread that never sleeps |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
 pub mod counts;
 pub mod guard;
+pub mod noise;
 pub mod timer;

@@ -10,7 +10,7 @@
 //! | `reader` | turns that into the series of a record |
 
 mod reader;
-mod shared;
+pub(crate) mod shared;
 mod thread;
 
 use std::{
@@ -26,7 +26,7 @@ use sys::{
     sched::Policy,
 };
 
-use crate::guard::Heartbeat;
+use crate::{guard::Heartbeat, noise::Spin};
 use reader::Reader;
 use shared::Shared;
 
@@ -53,6 +53,8 @@ pub struct Settings {
     pub spikes_kept: usize,
     /// End with the first wake-up that is later.
     pub stop_on: Option<StopOn>,
+    /// Look for gaps without sleeping instead, for a part of each period.
+    pub spin: Option<Spin>,
 }
 
 /// When to end early, and what to freeze then.
@@ -205,7 +207,7 @@ impl Timer {
     pub fn place(&self) -> String {
         match (self.settings.cpu, self.settings.role.as_str()) {
             (None, _) => "an unpinned thread".to_owned(),
-            (Some(cpu), "timer") => format!("CPU {cpu}"),
+            (Some(cpu), "timer" | "noise") => format!("CPU {cpu}"),
             (Some(cpu), role) => format!("{role} on CPU {cpu}"),
         }
     }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use probes::{
     guard::Heartbeat,
+    noise::Spin,
     timer::{End, Settings, Timer},
 };
 use sys::{
     alloc_guard::AllocGuard,
     clock::{Clock, Wait},
+    counter::Counter,
     sched::Policy,
 };
 
@@ -27,6 +29,7 @@ fn settings() -> Settings {
         threshold_ns: 1_000,
         spikes_kept: record::SPIKES_KEPT,
         stop_on: None,
+        spin: None,
     }
 }
 
@@ -71,6 +74,33 @@ fn every_deadline_is_slept_for_or_counted_as_missed() {
 fn the_number_of_samples_ends_the_run() {
     let (series, _) = measure(&Settings { samples: Some(100), ..settings() }, i64::MAX / 2);
     assert_eq!(series.samples, 100);
+}
+
+#[test]
+fn a_thread_that_never_sleeps_sees_what_it_looked_at() {
+    for (counter, period_ns, runtime_ns) in
+        [(Counter::Clock, 50_000_000, 30_000_000), (Counter::Cycles, 10_000_000, 10_000_000)]
+    {
+        let spin = Some(Spin::new(counter, runtime_ns));
+        let settings = Settings { role: "noise".to_owned(), period_ns, spin, ..settings() };
+        let (series, end) = measure(&settings, 300_000_000);
+        assert_eq!(end, Some(End::Planned));
+        let noise = series.noise.unwrap();
+        // It may have been kept from looking, and looks 0.1 ms longer than asked for.
+        let most_ns = 300_000_000 / period_ns * (runtime_ns + 1_000_000) + series.max_ns.unwrap_or(0) as u64;
+        assert!((1..=most_ns).contains(&noise.observed_ns), "{noise:?}");
+        assert!(noise.lost_ns <= noise.observed_ns && noise.iterations > 1000, "{noise:?}");
+        assert!(noise.threshold_ns >= 3 * series.floor_ns, "{noise:?}");
+        assert_eq!((series.samples, series.spikes_total), (series.raw.total(), series.raw.total()));
+        assert_eq!((series.missed, series.early, series.jitter_ns), (0, 0, 0));
+        assert_eq!(series.corrected, series.raw);
+        assert!(series.min_ns.is_none_or(|min_ns| min_ns > noise.threshold_ns as i64));
+        assert_eq!(series.maxima.max_ns.iter().flatten().max().copied(), series.max_ns);
+        // Buckets are 3 digits wide.
+        let sum_ns: i64 = series.raw.iter().map(|(ns, count)| ns * count as i64).sum();
+        let lost_ns = noise.lost_ns + series.samples * series.floor_ns;
+        assert!(sum_ns.unsigned_abs().abs_diff(lost_ns) <= lost_ns / 900, "{sum_ns} {lost_ns}");
+    }
 }
 
 #[test]

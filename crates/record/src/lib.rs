@@ -14,6 +14,7 @@
 //! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
 //! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
+//! | [`noise`] | what one saw that never slept |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`campaign`] | the document of a campaign: its scenarios with their records |
@@ -35,6 +36,7 @@ pub mod machine;
 pub mod matrix;
 pub mod maxima;
 pub mod model;
+pub mod noise;
 pub mod process;
 pub mod published;
 pub mod series;
@@ -51,6 +53,7 @@ pub use machine::*;
 pub use matrix::*;
 pub use maxima::Maxima;
 pub use model::*;
+pub use noise::*;
 pub use process::*;
 pub use published::*;
 pub use series::*;

@@ -3,25 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Culprit, Evidence, Extra, Histogram, Maxima, ProcessThread, Stretch};
+use crate::{Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, Stretch};
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`, or the name it was given, as `base` and `servo`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// What the kernel granted, read back.
     pub granted: Granted,
-    /// Time between two deadlines, ns.
+    /// Time between two deadlines, ns; of the noise probe between two begins to look.
     pub period_ns: u64,
     /// The first deadline, ns on the series' clock.
     pub first_deadline_ns: i64,
-    /// Wake-ups counted.
+    /// Wake-ups counted; gaps in a series of the noise probe, as in all of its figures.
     pub samples: u64,
     /// Deadlines that passed before the thread looked at the clock again.
     pub missed: u64,
@@ -62,6 +62,9 @@ pub struct Series {
     /// The rest of what was seen of a thread of a user's program; absent for our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessThread>,
+    /// The rest of what a thread saw that never slept; its wake-ups are gaps then. Absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -5,6 +5,7 @@
 pub mod alloc_guard;
 pub mod child;
 pub mod clock;
+pub mod counter;
 pub mod mapping;
 pub mod memory;
 pub mod packet;

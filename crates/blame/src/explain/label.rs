@@ -20,6 +20,10 @@ const SWITCH_NS: u64 = 15_000;
 const AROUND_HANDLER_NS: u64 = 1_000;
 /// Between two events of that way no more time passes, ns; where it does, something took it that is not traced.
 const STEP_NS: u64 = 50_000;
+/// Into an interrupt or another thread, and out again, the kernel takes no longer than this, ns.
+const INTO_OR_OUT_NS: u64 = 10_000;
+/// How a cause says that no event tells of it.
+const UNTRACED: &str = "nothing was traced in it";
 
 /// Who has the CPU, in which spell of the measuring thread: the spell, whether its timer is still due, the CPU, and
 /// when the thread got it.
@@ -36,7 +40,11 @@ struct Passed {
 
 /// The slices of a scene with their causes.
 pub(super) fn pieces(scene: &Scene, slices: &[Slice<'_>], words: &Words<'_>) -> Vec<Piece> {
-    let labels = Labels { scene, words, passed: passed(scene, slices) };
+    let disturbed = slices.iter().filter(|slice| slice.from_ns >= scene.wake.deadline_ns).any(|slice| {
+        let on_top = slice.nmi.is_some() || slice.moment.is_some_and(|moment| moment.top.is_some());
+        on_top || scene.spells[slice.spell].at != At::Running
+    });
+    let labels = Labels { scene, words, passed: passed(scene, slices), disturbed };
     let piece = |slice: &Slice<'_>| {
         let cause = if slice.from_ns < scene.wake.deadline_ns { labels.before(slice) } else { labels.late(slice) };
         Piece { from_ns: slice.from_ns, to_ns: slice.to_ns, cause, run: slice.run() }
@@ -48,6 +56,8 @@ struct Labels<'a> {
     scene: &'a Scene,
     words: &'a Words<'a>,
     passed: HashMap<Tenure, Passed>,
+    /// Something is told to have had the CPU from the deadline on.
+    disturbed: bool,
 }
 
 fn passed(scene: &Scene, slices: &[Slice<'_>]) -> HashMap<Tenure, Passed> {
@@ -93,7 +103,8 @@ impl Labels<'_> {
     /// From the deadline on: what kept the CPU from the measuring thread.
     fn late(&self, slice: &Slice<'_>) -> Cause {
         let Some(moment) = slice.moment else {
-            return with_detail(CauseKind::Unexplained, "no events of that time");
+            let detail = if self.scene.waiter.spins { UNTRACED } else { "no events of that time" };
+            return with_detail(CauseKind::Unexplained, detail);
         };
         let spell = &self.scene.spells[slice.spell];
         match spell.at {
@@ -118,6 +129,7 @@ impl Labels<'_> {
             At::Running if slice.from_ns < self.scene.previous_cycle_until_ns => {
                 self.on_top(slice, moment).unwrap_or_else(|| self.previous_cycle(moment))
             }
+            At::Running if self.scene.waiter.spins => self.on_top(slice, moment).unwrap_or_else(|| self.around(slice)),
             At::Running => self.on_its_way(slice, moment),
             At::Faulting => self.on_top(slice, moment).unwrap_or_else(|| with_detail(CauseKind::PageFault, "minor")),
             At::Unknown => self.unknown(slice, moment),
@@ -180,6 +192,14 @@ impl Labels<'_> {
     fn own_way(&self, slice: &Slice<'_>) -> Cause {
         if slice.to_ns - slice.from_ns > STEP_NS {
             return with_detail(CauseKind::Unexplained, "nothing was traced on the way to the probe");
+        }
+        Cause::new(CauseKind::WakeUp, "")
+    }
+
+    /// A thread that spins has the CPU in a gap: the kernel's way into what is told to have taken it, and out again.
+    fn around(&self, slice: &Slice<'_>) -> Cause {
+        if !self.disturbed || slice.to_ns - slice.from_ns > INTO_OR_OUT_NS {
+            return with_detail(CauseKind::Unexplained, UNTRACED);
         }
         Cause::new(CauseKind::WakeUp, "")
     }

@@ -76,7 +76,7 @@ impl Scene {
     /// `events` are in order of time, and none is missing among them.
     pub fn new(events: &[&Event], waiter: Waiter, wake: Wake, known_since_ns: u64) -> Self {
         let people = People::of(events);
-        let spells = spells(events, waiter.pid);
+        let spells = spells(events, waiter);
         let mut scene = Self {
             waiter,
             wake,
@@ -98,7 +98,9 @@ impl Scene {
                 scene.note_expiry(number, waker);
             }
         }
-        scene.note_previous_cycle();
+        if !waiter.spins {
+            scene.note_previous_cycle();
+        }
         scene
     }
 
@@ -119,8 +121,10 @@ impl Scene {
             At::Ready => number < last,
             At::Asleep | At::Waiting { .. } | At::Stopped { .. } => self.spells[number].woken.is_some(),
         };
-        let has_the_cpu =
-            self.moment(self.waiter.cpu, woke_ns).is_some_and(|moment| moment.thread.pid == self.waiter.pid);
+        // Of a thread that has its CPU to itself there may be nothing to tell.
+        let has_the_cpu = self
+            .moment(self.waiter.cpu, woke_ns)
+            .map_or(self.waiter.spins, |moment| moment.thread.pid == self.waiter.pid);
         self.known_since_ns <= deadline_ns && has_the_cpu && (self.spell_at(deadline_ns)..=last).all(told)
     }
 

@@ -1,5 +1,6 @@
 //! Explanations held to scenarios written by hand.
 
+mod gaps;
 mod golden;
 mod kinds;
 mod nasty;

@@ -1,5 +1,6 @@
 //! What the measuring thread was at: asleep, ready, running, stopped, waiting for something else.
 
+use super::Waiter;
 use crate::{Event, What, event::Left};
 
 /// What the measuring thread is at.
@@ -47,7 +48,8 @@ pub(super) struct Waker {
 
 /// Goes through the events of all CPUs, in order of time: the spells of the measuring thread from 0 on; each lasts
 /// until the next, the last one for ever.
-pub(super) fn spells(events: &[&Event], pid: u32) -> Vec<Spell> {
+pub(super) fn spells(events: &[&Event], waiter: Waiter) -> Vec<Spell> {
+    let Waiter { pid, spins, .. } = waiter;
     let first = events.iter().find_map(|event| match event.what {
         What::Waking { task, .. } if task.pid == pid => Some(At::Asleep),
         What::Switch { from, .. } if from.pid == pid => Some(At::Running),
@@ -55,7 +57,8 @@ pub(super) fn spells(events: &[&Event], pid: u32) -> Vec<Spell> {
         _ if event.pid == pid => Some(At::Running),
         _ => None,
     });
-    let mut spells = vec![Spell { from_ns: 0, at: first.unwrap_or(At::Unknown), woken: None }];
+    let before = if spins { At::Running } else { At::Unknown };
+    let mut spells = vec![Spell { from_ns: 0, at: first.unwrap_or(before), woken: None }];
     let mut stop: Option<(Sent, bool)> = None;
     for event in events {
         let spell = spells.last_mut().expect("there is a first one");

@@ -13,7 +13,7 @@ fn culprit(kind: CauseKind, name: &str, ns: u64) -> Culprit {
 
 fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
     let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>() as i64;
-    ledger.add(Entry { cpu, phase: "load", at_ns: deadline_ns, deadline_ns, lateness_ns, culprits });
+    ledger.add(Entry { cpu, phase: "load", at_ns: deadline_ns, deadline_ns, lateness_ns, culprits, may_coincide: false });
 }
 
 fn facts(measured: &[u32]) -> RemedyFacts {
@@ -37,6 +37,7 @@ fn causes_are_ranked_by_what_they_cost_in_all() {
         deadline_ns: SECOND,
         lateness_ns: 400_000,
         culprits: &[culprit(CauseKind::Interrupt, "eth0", 400_000)],
+        may_coincide: false,
     });
     let accounts = ledger.accounts(&facts(&[0, 1, 3]));
     let told: Vec<_> = accounts

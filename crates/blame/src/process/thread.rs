@@ -251,7 +251,7 @@ impl Thread {
     /// The thread, where it ran last; `None` before it ran.
     pub fn waiter(&self) -> Option<Waiter> {
         let Task { pid, priority, .. } = self.task;
-        Some(Waiter { pid, priority, cpu: self.cpu? })
+        Some(Waiter { pid, priority, cpu: self.cpu?, spins: false })
     }
 
     /// Spikes that were fresh are so no more; those of a thread that is not asked for are let go of.
@@ -268,7 +268,7 @@ impl Thread {
         let Task { pid, priority, .. } = self.task;
         let asked_for = self.asked_for;
         let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| asked_for && !spikes.is_empty());
-        fresh.map(move |(&cpu, spikes)| (Waiter { pid, priority, cpu }, spikes.as_mut_slice()))
+        fresh.map(move |(&cpu, spikes)| (Waiter { pid, priority, cpu, spins: false }, spikes.as_mut_slice()))
     }
 
     /// Its figures as they are at `now_ns`; the name of the phase and of its role are left open.

@@ -41,7 +41,11 @@ impl RemedyFacts {
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
-            period_ns: record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
+            // A thread that never sleeps sees strikes that are as close together as they are.
+            period_ns: match record.scenario.probe.as_str() {
+                "noise" => 0,
+                _ => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
+            },
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }
     }

@@ -8,7 +8,7 @@ use super::{
     End, Grant, Settings,
     shared::{Event, Shared},
 };
-use crate::guard;
+use crate::{guard, noise};
 
 /// What has been read so far.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Reader {
         raw.merge(&self.outside);
         let samples = raw.total();
         let seen = (samples > 0).then_some(());
-        Series {
+        let series = Series {
             phase: phase.to_owned(),
             role: settings.role.clone(),
             cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
@@ -95,8 +95,13 @@ impl Reader {
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
             process: None,
+            noise: None,
             notes: self.notes(settings, shared),
             extra: record::Extra::new(),
+        };
+        match &settings.spin {
+            None => series,
+            Some(spin) => noise::tell(series, spin, settings, shared),
         }
     }
 

@@ -5,8 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed},
 };
 
+use sys::sched;
+
 use super::{End, Settings, reader::Reader};
-use crate::counts::Counts;
+use crate::{counts::Counts, noise::Looked};
 
 /// Something rare enough to be told one by one.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +44,8 @@ pub struct Shared {
     pub cpu_checks: AtomicU64,
     /// Times that the guard made the thread rest.
     pub rests: AtomicU64,
+    /// Of a thread that looks for gaps.
+    pub looked: Looked,
     stop: AtomicBool,
     end: AtomicU8,
 }
@@ -67,6 +71,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
         lost: AtomicU64::new(0),
         cpu_checks: AtomicU64::new(0),
         rests: AtomicU64::new(0),
+        looked: Looked::default(),
         stop: AtomicBool::new(false),
         end: AtomicU8::new(0),
     });
@@ -84,6 +89,15 @@ impl Shared {
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
+    }
+
+    /// Whether the thread is on the CPU that it was pinned to; each time that it is counts.
+    #[cold]
+    pub fn is_on(&self, pinned_to: Option<u32>) -> bool {
+        let Some(cpu) = pinned_to else { return true };
+        let is = cpu == sched::current_cpu();
+        add(&self.cpu_checks, u64::from(is));
+        is
     }
 
     pub fn rests(&self) -> u64 {

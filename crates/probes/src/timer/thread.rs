@@ -16,7 +16,10 @@ use super::{
     End, Grant, Settings, StopOn,
     shared::{Event, Shared, Writer, add},
 };
-use crate::guard::{Advice, Guard, Heartbeat, REST_NS};
+use crate::{
+    guard::{Advice, Guard, Heartbeat, REST_NS},
+    noise::Spinning,
+};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Time to the first deadline, at most, where the word to begin came too late for the one that was planned, ns.
@@ -52,8 +55,16 @@ pub fn run(
         if behind_ns < 0 { 0 } else { ((behind_ns / period_ns + 1) * period_ns).min(behind_ns + LATE_LEAD_NS) };
     let (first_ns, end_ns) = (first_ns + late_ns, end_ns.saturating_add(late_ns));
     shared.first_deadline_ns.store(first_ns, Relaxed);
-    let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);
-    let end = without_allocation(|| measuring.run(&sleeper, heartbeat));
+    let end = match settings.spin {
+        None => {
+            let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);
+            without_allocation(|| measuring.run(&sleeper, heartbeat))
+        }
+        Some(spin) => {
+            let mut spinning = Spinning::new(settings, spin, pinned_to, writer, first_ns, end_ns);
+            without_allocation(|| spinning.run(&sleeper, heartbeat))
+        }
+    };
     shared.set_end(end);
 }
 
@@ -79,7 +90,7 @@ fn set_up(settings: &Settings) -> io::Result<Grant> {
         timer_slack_ns: sched::timer_slack_ns(),
         policy_refused: policy_refused.map(|error| error.kind()),
         pin_refused: pin_refused.map(|error| error.kind()),
-        floor_ns: floor_ns(settings.clock),
+        floor_ns: settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns()),
     })
 }
 
@@ -131,7 +142,7 @@ impl Measuring {
 
     fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
         let end = match self.measure(sleeper, heartbeat) {
-            End::Planned if !self.is_on_its_cpu() => End::CpuGone,
+            End::Planned if !self.writer.shared.is_on(self.pinned_to) => End::CpuGone,
             end => end,
         };
         // The maximum of the second that did not become whole; the queue takes it unless it is lost as a whole.
@@ -154,7 +165,7 @@ impl Measuring {
             }
             let missed = self.note(deadline_ns, now_ns);
             self.samples_left -= 1;
-            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_on_its_cpu() {
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.writer.shared.is_on(self.pinned_to) {
                 return End::CpuGone;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
@@ -223,15 +234,6 @@ impl Measuring {
         End::StoppedOn
     }
 
-    /// Whether the thread is where it was pinned to; each time that it is counts.
-    #[cold]
-    fn is_on_its_cpu(&self) -> bool {
-        let Some(cpu) = self.pinned_to else { return true };
-        let is = cpu == sched::current_cpu();
-        add(&self.writer.shared.cpu_checks, u64::from(is));
-        is
-    }
-
     /// Reports the second that ended, and asks the guard; answers how long to rest.
     #[cold]
     fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<i64, End> {
@@ -242,7 +244,7 @@ impl Measuring {
         }
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
         self.second_end_ns += seconds * SECOND_NS;
-        if !self.is_on_its_cpu() {
+        if !self.writer.shared.is_on(self.pinned_to) {
             return Err(End::CpuGone);
         }
         match self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat) {

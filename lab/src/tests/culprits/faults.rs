@@ -49,7 +49,7 @@ pub fn of_an_unlocked_probe() -> Result<()> {
         tell_pid.send(sched::thread_id())?;
         probe(first_deadline_ns, &tell, &go)
     })?;
-    let waiter = Waiter { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0 };
+    let waiter = Waiter { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false };
     // The first look learns the names of the kernel's functions, which takes seconds here.
     thread::sleep(Duration::from_millis(300));
     look(&mut watch, &waiter, first_deadline_ns, &told);

@@ -82,7 +82,7 @@ proptest! {
         complete_since_ns in proptest::option::of(0..2_000_000_u64),
         priority in select(vec![-1, 0, 50, 120]),
     ) {
-        let waiter = Waiter { pid: PROBE, priority, cpu: 0 };
+        let waiter = Waiter { pid: PROBE, priority, cpu: 0, spins: false };
         let wake = Wake { deadline_ns, woke_ns: WOKE_NS };
         let symbol = |address| (address % 2 == 0).then(|| format!("function_{address}"));
         let explanation = explain(&events, &Names::default(), &symbol, &waiter, wake, complete_since_ns);

@@ -13,6 +13,7 @@
 //! 900.0 signal 19 probe
 //! 900.0 @1 ...                     on CPU 1 instead of CPU 0
 //! 900.0 lost                       events are missing before
+//! spins                            the probe never sleeps: from deadline to stamp it did not get on
 //! 1000.0 deadline
 //! 1060.0 stamp
 //! ```
@@ -41,6 +42,8 @@ pub struct Scenario {
     pub deadline_ns: u64,
     pub woke_ns: u64,
     pub complete_since_ns: u64,
+    /// Whether the probe never sleeps.
+    pub spins: bool,
 }
 
 impl Scenario {
@@ -53,7 +56,7 @@ impl Scenario {
     }
 
     pub fn explain(&self) -> Explanation {
-        let waiter = Waiter { pid: PROBE, priority: self.priority_of("probe"), cpu: 0 };
+        let waiter = Waiter { pid: PROBE, priority: self.priority_of("probe"), cpu: 0, spins: self.spins };
         let wake = Wake { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns };
         let symbol = |address: u64| self.functions.get(usize::try_from(address).ok()?.checked_sub(1)?).cloned();
         explain(&self.events, &self.names, &symbol, &waiter, wake, Some(self.complete_since_ns))
@@ -65,6 +68,9 @@ impl Scenario {
 
     fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if words == ["spins"] {
+            return self.spins = true;
+        }
         if let ["runs", thread] = words[..] {
             let task = self.task(thread);
             self.has_cpu.insert(0, task.pid);

@@ -21,6 +21,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         threshold_ns: 10_000,
         spikes_kept: 3,
         stop_on: None,
+        spin: None,
     };
     let (writer, shared, mut reader) = channel(&settings);
     let first_ns = 1_000_000_000;

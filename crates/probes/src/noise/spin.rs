@@ -1,0 +1,206 @@
+//! The loop. It neither allocates, locks, prints nor enters the kernel, but to rest.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use sys::{
+    clock::Sleeper,
+    counter::{Counter, Cycles, Nanoseconds, Ticks},
+    usage::ThreadUsage,
+};
+
+use super::{
+    FLOORS, Spin,
+    scale::{Anchor, Scale},
+};
+use crate::{
+    guard::{Advice, Guard, Heartbeat},
+    timer::{
+        End, Settings,
+        shared::{Event, Shared, Writer, add},
+    },
+};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Readings between two looks at the clock, some 0.1 ms.
+const BLOCK: u64 = 8192;
+/// Readings whose median is the floor.
+const FLOOR_READINGS: usize = 1001;
+
+/// Median time between two readings, ns.
+pub fn floor_ns<T: Ticks>(scale: Scale) -> u64 {
+    let mut last = T::now();
+    let mut steps: [u64; FLOOR_READINGS] = std::array::from_fn(|_| {
+        let now = T::now();
+        now.wrapping_sub(std::mem::replace(&mut last, now))
+    });
+    steps.sort_unstable();
+    scale.ns(steps[FLOOR_READINGS / 2])
+}
+
+/// The state of the loop.
+pub struct Spinning {
+    spin: Spin,
+    pinned_to: Option<u32>,
+    period_ns: i64,
+    first_ns: i64,
+    end_ns: i64,
+    periods_left: u64,
+    threshold_ns: u64,
+    floor_ns: u64,
+    writer: Writer,
+    second_max_ns: i64,
+    second_end_ns: i64,
+    guard: Guard,
+}
+
+impl Spinning {
+    pub fn new(
+        settings: &Settings,
+        spin: Spin,
+        pinned_to: Option<u32>,
+        writer: Writer,
+        first_ns: i64,
+        end_ns: i64,
+    ) -> Self {
+        let floor_ns = spin.floor_ns();
+        let threshold_ns = settings.threshold_ns.unsigned_abs().max(FLOORS * floor_ns);
+        writer.shared.looked.threshold_ns.store(threshold_ns, Relaxed);
+        Self {
+            spin,
+            pinned_to,
+            period_ns: settings.period_ns as i64,
+            first_ns,
+            end_ns,
+            periods_left: settings.samples.unwrap_or(u64::MAX),
+            threshold_ns,
+            floor_ns,
+            writer,
+            second_max_ns: i64::MIN,
+            second_end_ns: first_ns + SECOND_NS,
+            guard: Guard::default(),
+        }
+    }
+
+    /// Looks and rests in turn until the end.
+    pub fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+        let mut begin_ns = self.first_ns;
+        let end = loop {
+            if begin_ns >= self.end_ns || self.periods_left == 0 {
+                break End::Planned;
+            }
+            if sleeper.sleep_until(begin_ns).is_err() {
+                break End::ClockFailed;
+            }
+            if self.writer.shared.is_stopped() {
+                break End::Planned;
+            }
+            let until_ns = begin_ns.saturating_add_unsigned(self.spin.runtime_ns).min(self.end_ns);
+            let now_ns = match self.spin.counter {
+                Counter::Cycles => self.look::<Cycles>(until_ns),
+                Counter::Clock => self.look::<Nanoseconds>(until_ns),
+            };
+            self.periods_left -= 1;
+            if !self.writer.shared.is_on(self.pinned_to) {
+                break End::CpuGone;
+            }
+            if now_ns >= self.second_end_ns && self.end_second(now_ns, heartbeat) == Advice::Stop {
+                break End::Starved;
+            }
+            // Periods that have passed altogether are left out.
+            begin_ns += ((now_ns - begin_ns) / self.period_ns).max(0) * self.period_ns;
+            if begin_ns < until_ns {
+                begin_ns += self.period_ns;
+            }
+        };
+        self.tell_second(self.second_end_ns);
+        end
+    }
+
+    /// Looks for gaps until a moment; answers the moment that it became, ns on CLOCK_MONOTONIC.
+    fn look<T: Ticks>(&mut self, until_ns: i64) -> i64 {
+        let scale = self.spin.scale;
+        let threshold = scale.ticks(self.threshold_ns);
+        let begin = Anchor::closest::<T>();
+        let mut anchor = begin;
+        let first = T::now();
+        let mut last = first;
+        let (mut iterations, mut noting) = (0, 0);
+        let end = loop {
+            for _ in 0..BLOCK {
+                let now = T::now();
+                if now.wrapping_sub(last) > threshold {
+                    self.note(scale, anchor, last, now);
+                    last = T::now();
+                    noting += last.wrapping_sub(now);
+                } else {
+                    last = now;
+                }
+            }
+            iterations += BLOCK;
+            let look = Anchor::now::<T>();
+            if look.ns >= until_ns || self.writer.shared.is_stopped() {
+                break look;
+            }
+            // A gap may lie between the two clocks: the loop finds it, since it goes on from where it was.
+            if look.is_within(threshold) {
+                anchor = look;
+            }
+        };
+        let looked = &self.writer.shared.looked;
+        add(&looked.iterations, iterations);
+        add(&looked.observed_ns, scale.ns(last.wrapping_sub(first).wrapping_sub(noting)));
+        add(&looked.unsteady, u64::from(!scale.is_steady(begin, end)));
+        end.ns
+    }
+
+    /// Counts a gap between two readings. What this takes is not observed.
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, scale: Scale, anchor: Anchor, last: u64, now: u64) {
+        let ticks = now.wrapping_sub(last);
+        // A CPU may read its counter a few ticks out of order.
+        if ticks as i64 <= 0 || scale.ns(ticks) <= self.threshold_ns {
+            return;
+        }
+        let shared: &Shared = &self.writer.shared;
+        let length_ns = scale.ns(ticks) as i64;
+        let at_ns = (scale.at(anchor, last) - self.first_ns).max(0) as u64;
+        add(&shared.looked.lost_ns, (length_ns as u64).saturating_sub(self.floor_ns));
+        add(&shared.spikes, 1);
+        add(&shared.outside, u64::from(!shared.counts.count(length_ns)));
+        shared.sum_ns.store(shared.sum_ns.load(Relaxed).wrapping_add(length_ns), Relaxed);
+        if length_ns < shared.min_ns.load(Relaxed) {
+            shared.min_ns.store(length_ns, Relaxed);
+        }
+        if length_ns > shared.max_ns.load(Relaxed) {
+            shared.max_ns.store(length_ns, Relaxed);
+            shared.max_at_ns.store(at_ns, Relaxed);
+        }
+        self.second_max_ns = self.second_max_ns.max(length_ns);
+        if self.writer.events.push(Event::Notable { lateness_ns: length_ns, at_ns }).is_err() {
+            add(&self.writer.shared.lost, 1);
+        }
+    }
+
+    /// Reports the second that ended, and asks the guard, which need not have the thread rest: it does so by itself.
+    fn end_second(&mut self, now_ns: i64, heartbeat: &Heartbeat) -> Advice {
+        let seconds = (now_ns - self.second_end_ns) / SECOND_NS + 1;
+        self.tell_second(self.second_end_ns);
+        self.second_end_ns += seconds * SECOND_NS;
+        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat)
+    }
+
+    /// Reports the longest gap of the second that ended at `end_ns`, if it had one; a full queue keeps it for the next.
+    fn tell_second(&mut self, end_ns: i64) {
+        if self.second_max_ns == i64::MIN {
+            return;
+        }
+        let event = Event::SecondEnded { at_ns: (end_ns - self.first_ns) as u64, max_ns: self.second_max_ns };
+        if self.writer.events.push(event).is_ok() {
+            self.second_max_ns = i64::MIN;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
