@@ -19,7 +19,7 @@ pub(crate) struct Group {
     /// Its folder, without a leading slash.
     pub(crate) folder: String,
     /// Folder of the topmost group that is visible here.
-    top: String,
+    pub(crate) top: String,
 }
 
 /// The cpuset of this process; `None` where there is none, or none can be found.
@@ -53,7 +53,7 @@ pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
 }
 
 /// The group of this process in the version 2 hierarchy.
-fn group_v2(root: &Root) -> Option<Group> {
+pub(crate) fn group_v2(root: &Root) -> Option<Group> {
     group(root, |id, controllers| id == "0" && controllers.is_empty(), |kind, _| kind == "cgroup2")
 }
 

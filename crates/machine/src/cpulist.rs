@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The highest CPU number that is accepted in text; the largest kernels are built for 8192 CPUs.
@@ -13,7 +14,8 @@ pub const MAX_CPU: u32 = 8191;
 ///
 /// Read from `0,2-3`, with the steps `0-7:2` (every second CPU) and `0-7:1/4` (the first of every four); written
 /// without steps, neighbours joined. The empty text is the empty set, as in `/sys/devices/system/cpu/isolated`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct CpuList(BTreeSet<u32>);
 
 /// Why a text is not a CPU list.
@@ -113,6 +115,20 @@ impl<'a> IntoIterator for &'a CpuList {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter().copied()
+    }
+}
+
+impl From<CpuList> for String {
+    fn from(cpus: CpuList) -> Self {
+        cpus.to_string()
+    }
+}
+
+impl TryFrom<String> for CpuList {
+    type Error = CpuListError;
+
+    fn try_from(text: String) -> Result<Self, CpuListError> {
+        text.parse()
     }
 }
 

@@ -7,6 +7,8 @@
 //! | [`usable_cpus`] | which CPUs may be measured |
 //! | [`cpulist`] | sets of CPUs, as the kernel writes them |
 //! | [`hold`] | keeps CPUs out of their idle states during a run |
+//! | [`shield`] | keeps CPUs free of other work during a run |
+//! | [`journal`] | what has to be put back, also after a crash |
 //! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
 //! | [`topology`] | caches and cores |
 //! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
@@ -14,6 +16,8 @@
 pub mod conditions;
 pub mod cpulist;
 pub mod hold;
+pub mod journal;
+pub mod shield;
 pub mod topology;
 
 mod cgroup;
@@ -21,9 +25,11 @@ mod cpu_facts;
 mod cpus;
 mod facts;
 mod findings;
+mod hands;
 mod interrupts;
 mod kernel;
 mod root;
+mod tasks;
 mod virt;
 
 pub use conditions::{Change, Conditions};
@@ -34,7 +40,9 @@ pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{AwakeHold, HoldError};
 pub use interrupts::Interrupts;
+pub use journal::{JournalError, Restored};
 pub use root::{Root, Unreadable};
+pub use shield::{Shield, ShieldError};
 
 /// How remedies name the punctual binary; who knows its path puts that in its place.
 pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";

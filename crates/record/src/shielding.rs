@@ -61,6 +61,9 @@ pub struct Left {
     pub names: Vec<String>,
     /// Why it could not be moved.
     pub why: String,
+    /// Whether only a right was missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_right: bool,
 }
 
 /// What could not be moved.
@@ -164,6 +167,7 @@ mod tests {
             count: 3,
             names: vec!["ksoftirqd/1".into(), "migration/1".into()],
             why: "each belongs to its CPU".into(),
+            no_right: false,
         };
         assert_eq!(left.in_words(), "3 kernel threads (ksoftirqd/1, migration/1, ...): each belongs to its CPU");
     }

@@ -1,0 +1,45 @@
+//! What changes the machine: the kernel's files, control groups and affinities. One seam, so that tests can put a machine
+//! behind it that does not exist.
+
+use std::{fmt, fs, io, io::Write};
+
+use crate::{CpuList, Root};
+
+/// Changes a machine. Paths are as those of [`Root`].
+pub(crate) trait Hands: fmt::Debug {
+    /// Where the machine is read.
+    fn root(&self) -> &Root;
+    /// Writes to a file that is there.
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Makes a control group.
+    fn make_group(&self, folder: &str) -> io::Result<()>;
+    /// Removes a control group that nobody is in.
+    fn remove_group(&self, folder: &str) -> io::Result<()>;
+    /// Lets a thread run on these CPUs alone.
+    fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()>;
+}
+
+impl Hands for Root {
+    fn root(&self) -> &Root {
+        self
+    }
+
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        fs::OpenOptions::new().write(true).truncate(true).open(self.path(path))?.write_all(text.as_bytes())
+    }
+
+    fn make_group(&self, folder: &str) -> io::Result<()> {
+        fs::create_dir(self.path(folder))
+    }
+
+    fn remove_group(&self, folder: &str) -> io::Result<()> {
+        fs::remove_dir(self.path(folder))
+    }
+
+    fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {
+        if !self.is_system() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a recorded machine has no threads to move"));
+        }
+        sys::sched::set_affinity_of(Some(thread_id), &cpus.iter().collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,208 @@
+//! One promise each: how what was changed is put back, and when it is left alone.
+//!
+//! The rule everywhere: what is as it was before needs nothing; what is as we made it goes back; anything else is someone
+//! else's doing since, and stays.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io, thread,
+    time::Duration,
+};
+
+use record::PutBack;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CpuList, Unreadable,
+    hands::Hands,
+    tasks::{self, Task},
+};
+
+/// How long the last tasks may take to leave a control group that is to be removed.
+const GROUP_TRIES: u32 = 200;
+const GROUP_PAUSE: Duration = Duration::from_millis(10);
+/// How many generations apart a task may be from one that was there before.
+const GENERATIONS: u32 = 64;
+
+/// What was changed, and what puts it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub(crate) enum Undo {
+    /// A file of the kernel said `before`, and was made to say `during`.
+    File { path: String, before: String, during: String },
+    /// A controller was switched on for the control groups below `folder`.
+    Controller { folder: String, name: String },
+    /// A control group was made; who is in it goes to the group above, through the file `members` of both.
+    Group { folder: String, members: String },
+    /// The affinity of tasks was changed.
+    Masks(Masks),
+}
+
+/// The affinity that all tasks had, and the rule by which they got another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Masks {
+    /// The CPUs that all were to leave.
+    pub shielded: CpuList,
+    /// The CPUs that were online.
+    pub online: CpuList,
+    /// Whether control groups did it: then the kernel itself changes the affinity of tasks, too, and knows who inherits.
+    pub by_groups: bool,
+    /// Number and time of start of the tasks, by the affinity they had.
+    pub before: BTreeMap<CpuList, Vec<(u32, u64)>>,
+}
+
+impl Masks {
+    /// What becomes of an affinity: the same without the shielded CPUs; all others where it had no other.
+    pub(crate) fn without_shielded(&self, cpus: &CpuList) -> CpuList {
+        let others = self.online.difference(&self.shielded);
+        let rest = cpus.difference(&self.shielded);
+        if rest.intersection(&others).is_empty() { others } else { rest }
+    }
+
+    /// The affinity that each known task had.
+    pub(crate) fn by_task(&self) -> HashMap<(u32, u64), &CpuList> {
+        self.before.iter().flat_map(|(cpus, tasks)| tasks.iter().map(move |&task| (task, cpus))).collect()
+    }
+
+    /// Whether two affinities differ by offline CPUs alone.
+    pub(crate) fn same(&self, one: &CpuList, other: &CpuList) -> bool {
+        one.intersection(&self.online) == other.intersection(&self.online)
+    }
+}
+
+impl Undo {
+    pub(crate) fn masks(&mut self) -> Option<&mut Masks> {
+        match self {
+            Self::Masks(masks) => Some(masks),
+            _ => None,
+        }
+    }
+}
+
+/// Undoes the last first. The tasks of `owner`, a process that still runs, are its own business.
+pub(crate) fn put_back(hands: &dyn Hands, undo: &[Undo], owner: Option<u32>) -> PutBack {
+    let mut told = PutBack::default();
+    for undo in undo.iter().rev() {
+        match undo {
+            Undo::File { path, before, during } => file(hands, path, before, during, &mut told),
+            Undo::Controller { folder, name } => controller(hands, folder, name, &mut told),
+            Undo::Group { folder, members } => group(hands, folder, members, &mut told),
+            Undo::Masks(masks) => affinities(hands, masks, owner, &mut told),
+        }
+    }
+    told
+}
+
+fn file(hands: &dyn Hands, path: &str, before: &str, during: &str, told: &mut PutBack) {
+    let now = match hands.root().try_read(path) {
+        // It went with its device.
+        Err(Unreadable::Absent) => return,
+        Err(reason) => return told.failed.push(format!("/{path}: {reason:?}")),
+        Ok(now) => now,
+    };
+    if now == before {
+        return;
+    }
+    if now != during {
+        return told.changed_since.push(format!("/{path}: {now}"));
+    }
+    match hands.write(path, before) {
+        Ok(()) if path.ends_with("/smp_affinity_list") => told.interrupts += 1,
+        Ok(()) => told.settings += 1,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => told.failed.push(format!("/{path}: {error}")),
+    }
+}
+
+fn controller(hands: &dyn Hands, folder: &str, name: &str, told: &mut PutBack) {
+    let path = format!("{folder}/cgroup.subtree_control");
+    let is_on = hands.root().read(&path).is_some_and(|on| on.split_whitespace().any(|on| on == name));
+    if !is_on {
+        return;
+    }
+    match hands.write(&path, &format!("-{name}")) {
+        Ok(()) => told.settings += 1,
+        // Another group has come to need it.
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            told.changed_since.push(format!("/{path}: {name} is in use"));
+        }
+        Err(error) => told.failed.push(format!("/{path}: {error}")),
+    }
+}
+
+fn group(hands: &dyn Hands, folder: &str, members: &str, told: &mut PutBack) {
+    let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
+    let mut refused = None;
+    for _ in 0..GROUP_TRIES {
+        if !hands.root().exists(folder) {
+            return;
+        }
+        for member in hands.root().read(&format!("{folder}/{members}")).unwrap_or_default().lines() {
+            // One that has just ended cannot be moved, and need not be.
+            let _ = hands.write(&format!("{above}/{members}"), member);
+        }
+        match hands.remove_group(folder) {
+            Ok(()) => {
+                told.groups += 1;
+                return;
+            }
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => thread::sleep(GROUP_PAUSE),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    let reason = refused.map_or_else(|| "someone is in it".to_owned(), |error| error.to_string());
+    told.failed.push(format!("/{folder}: {reason}"));
+}
+
+fn affinities(hands: &dyn Hands, masks: &Masks, owner: Option<u32>, told: &mut PutBack) {
+    let known = masks.by_task();
+    let all = tasks::all(hands.root());
+    let by_id: HashMap<u32, &Task> = all.iter().map(|task| (task.id, task)).collect();
+    let others = masks.online.difference(&masks.shielded);
+    for task in all.iter().filter(|task| owner != Some(task.process) && !task.is_fixed) {
+        let own = known.get(&(task.id, task.start_ticks)).copied();
+        // Control groups widen those who inherited a narrow affinity; else that is to be done here.
+        let inherited = || if masks.by_groups { None } else { inherited(task, &by_id, &known) };
+        let Some(before) = own.or_else(inherited) else { continue };
+        if masks.same(&task.cpus, before) {
+            continue;
+        }
+        let given = masks.same(&task.cpus, &masks.without_shielded(before));
+        // Control groups give a task all CPUs that the group has: while they are there, and again when they go.
+        let by_groups = masks.by_groups && (masks.same(&task.cpus, &others) || masks.same(&task.cpus, &masks.online));
+        if given || by_groups {
+            match hands.set_affinity(task.id, before) {
+                Ok(()) => told.tasks += 1,
+                Err(error) if has_ended(&error) => {}
+                Err(error) => told.failed.push(format!("task {} ({}): {error}", task.id, task.name)),
+            }
+        } else if own.is_some() {
+            told.changed_since.push(format!("task {} ({}): {}", task.id, task.name, task.cpus.in_words()));
+        }
+    }
+}
+
+/// The affinity that the nearest ancestor had which is known from before: a new task has inherited what became of it.
+fn inherited<'a>(
+    task: &Task,
+    by_id: &HashMap<u32, &Task>,
+    known: &HashMap<(u32, u64), &'a CpuList>,
+) -> Option<&'a CpuList> {
+    let mut task = task;
+    for _ in 0..GENERATIONS {
+        let from = if task.id == task.process { task.parent } else { task.process };
+        task = by_id.get(&from)?;
+        if let Some(before) = known.get(&(task.id, task.start_ticks)) {
+            return Some(before);
+        }
+    }
+    None
+}
+
+/// Whether the kernel knows no such task any more.
+pub(crate) fn has_ended(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}

@@ -1,0 +1,149 @@
+//! Interrupts, and the work that the kernel does on any CPU.
+
+use std::io;
+
+use record::{Left, LeftKind};
+
+use super::tasks::Moved;
+use crate::{
+    CpuList, Root, cpus,
+    hands::Hands,
+    journal::{Journal, JournalError, Undo},
+};
+
+const IRQ: &str = "proc/irq";
+/// The CPUs of interrupts yet to be set up.
+const DEFAULT: &str = "proc/irq/default_smp_affinity";
+/// The CPUs of work that belongs to none.
+const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
+
+/// A file with CPUs in it, and what it is to say.
+struct Change {
+    path: String,
+    before: String,
+    during: String,
+    /// Number and handlers of an interrupt.
+    interrupt: Option<(String, String)>,
+}
+
+/// Takes the shielded CPUs out of the affinity of all interrupts and of unbound work.
+pub(super) fn narrow(hands: &dyn Hands, journal: &mut Journal, shielded: &CpuList) -> Result<Moved, JournalError> {
+    let root = hands.root();
+    let others = cpus::online(root).difference(shielded);
+    let changes: Vec<Change> =
+        masks(root, shielded, &others).into_iter().chain(lists(root, shielded, &others)).collect();
+    journal.promise(changes.iter().map(|change| Undo::File {
+        path: change.path.clone(),
+        before: change.before.clone(),
+        during: change.during.clone(),
+    }))?;
+    let mut moved = Moved::default();
+    for change in changes {
+        match (hands.write(&change.path, &change.during), change.interrupt) {
+            (Ok(()), interrupt) => moved.count += u32::from(interrupt.is_some()),
+            (Err(error), None) => moved.notes.push(format!("/{}: {error}", change.path)),
+            (Err(error), Some((number, name))) => {
+                let strikes = strikes(root, &number, shielded) && !name.is_empty();
+                if strikes {
+                    add(&mut moved.left, &error, format!("{number} {name}"));
+                }
+            }
+        }
+    }
+    Ok(moved)
+}
+
+fn masks(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
+    let change = |path: &str| {
+        let before = root.read(path)?;
+        let during = without(&before, shielded, others)?;
+        (before != during).then(|| Change { path: path.to_owned(), before, during, interrupt: None })
+    };
+    [DEFAULT, WORKQUEUES].into_iter().filter_map(change).collect()
+}
+
+fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
+    let numbers = root.list(IRQ).into_iter().filter(|name| name.parse::<u32>().is_ok());
+    let change = |number: String| {
+        let path = format!("{IRQ}/{number}/smp_affinity_list");
+        let before: CpuList = root.read(&path)?.parse().ok()?;
+        if before.intersection(shielded).is_empty() {
+            return None;
+        }
+        let during = before.difference(shielded);
+        let during = if during.intersection(others).is_empty() { others.clone() } else { during };
+        let name = handlers(root, &number);
+        Some(Change { path, before: before.to_string(), during: during.to_string(), interrupt: Some((number, name)) })
+    };
+    numbers.filter_map(change).collect()
+}
+
+/// Whose interrupt it is; empty when nobody's.
+fn handlers(root: &Root, number: &str) -> String {
+    let folder = format!("{IRQ}/{number}");
+    let names = root.list(&folder).into_iter().filter(|name| root.path(&format!("{folder}/{name}")).is_dir());
+    names.collect::<Vec<_>>().join("+")
+}
+
+/// Whether an interrupt can come to a shielded CPU: its affinity may say more than what its controller does.
+fn strikes(root: &Root, number: &str, shielded: &CpuList) -> bool {
+    let effective = root.read(&format!("{IRQ}/{number}/effective_affinity_list"));
+    let effective = effective.and_then(|list| list.parse::<CpuList>().ok());
+    effective.is_none_or(|cpus| !cpus.intersection(shielded).is_empty())
+}
+
+fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
+    let no_right = error.kind() == io::ErrorKind::PermissionDenied;
+    let why = if no_right {
+        "this takes root".to_owned()
+    } else {
+        format!("the kernel does not let them move ({error}): their driver manages them, or they belong to a CPU")
+    };
+    match left.iter_mut().find(|left| left.why == why) {
+        Some(left) => {
+            left.count += 1;
+            left.names.push(name);
+        }
+        None => left.push(Left { kind: LeftKind::Interrupts, count: 1, names: vec![name], why, no_right }),
+    }
+}
+
+/// A mask as the kernel writes it (hexadecimal, in groups of eight digits) without some CPUs, as long as it was; with
+/// `others` alone where nothing would be left. `None` for what is no mask.
+fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
+    let digits = mask.chars().filter(|&c| c != ',').count() as u32;
+    let mut bits = Vec::new();
+    for (index, digit) in mask.chars().filter(|&c| c != ',').enumerate() {
+        let value = digit.to_digit(16)?;
+        let lowest = (digits - 1 - index as u32) * 4;
+        bits.extend((0..4).filter(|bit| value >> bit & 1 == 1).map(|bit| lowest + bit));
+    }
+    let cpus: CpuList = bits.into_iter().collect();
+    let rest = cpus.difference(shielded);
+    let rest = if rest.intersection(others).is_empty() { others } else { &rest };
+    let digit = |index: u32| {
+        let lowest = (digits - 1 - index) * 4;
+        let value = (0..4).filter(|bit| rest.contains(lowest + bit)).fold(0, |sum, bit| sum | 1 << bit);
+        char::from_digit(value, 16)
+    };
+    let mut made = (0..digits).map(digit);
+    // The commas stay where they are.
+    mask.chars().map(|c| if c == ',' { Some(',') } else { made.next()? }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_keep_their_form() {
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        let without = |mask, shielded, others| without(mask, &list(shielded), &list(others)).unwrap();
+        assert_eq!(without("3", "1", "0"), "1");
+        assert_eq!(without("f", "2-3", "0-1"), "3");
+        assert_eq!(without("00000001,ffffffff", "32", "0-31"), "00000000,ffffffff");
+        assert_eq!(without("0002", "1", "0,2-3"), "000d", "nothing else was in it");
+        assert_eq!(without("c", "1", "0,2-3"), "c");
+        assert!(super::without("none", &list("1"), &list("0")).is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! The affinity of each task, and who stayed on the shielded CPUs.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io, process,
+};
+
+use record::{Left, LeftKind};
+
+use crate::{
+    CpuList, Root,
+    hands::Hands,
+    journal::{Journal, JournalError, Masks},
+    tasks::{self, Task},
+};
+
+/// How often is looked for tasks that were born while others were moved.
+const ROUNDS: u32 = 20;
+/// How many names are told of those that stayed.
+const NAMES: usize = 6;
+
+/// The tasks of a machine before anything is changed: their affinity, by number and time of start.
+pub(super) struct Before(HashMap<(u32, u64), CpuList>);
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    pub count: u32,
+    pub left: Vec<Left>,
+    pub notes: Vec<String>,
+}
+
+impl Before {
+    pub(super) fn read(root: &Root) -> Self {
+        Self(others(root).into_iter().map(|task| (key(&task), task.cpus)).collect())
+    }
+
+    /// What can be changed, and so has to be put back.
+    pub(super) fn masks(&self) -> BTreeMap<CpuList, Vec<(u32, u64)>> {
+        let mut masks: BTreeMap<CpuList, Vec<(u32, u64)>> = BTreeMap::new();
+        for (&task, cpus) in &self.0 {
+            masks.entry(cpus.clone()).or_default().push(task);
+        }
+        masks
+    }
+}
+
+/// The tasks of others.
+fn others(root: &Root) -> Vec<Task> {
+    let mut all = tasks::all(root);
+    all.retain(|task| task.process != process::id());
+    all
+}
+
+fn key(task: &Task) -> (u32, u64) {
+    (task.id, task.start_ticks)
+}
+
+/// Gives each task the affinity that `masks` wants for it, round after round until no new one appears. A task that its
+/// owner has pinned to shielded CPUs alone gets all others.
+pub(super) fn narrow(
+    hands: &dyn Hands,
+    journal: &mut Journal,
+    masks: &Masks,
+    mut before: Before,
+) -> Result<Moved, JournalError> {
+    let mut refused: HashMap<(u32, u64), io::Error> = HashMap::new();
+    for _ in 0..ROUNDS {
+        let all = others(hands.root());
+        let new: Vec<&Task> = all.iter().filter(|task| !before.0.contains_key(&key(task))).collect();
+        if !new.is_empty() {
+            journal.promise_masks(|masks| {
+                for task in &new {
+                    masks.before.entry(task.cpus.clone()).or_default().push(key(task));
+                }
+            })?;
+            before.0.extend(new.iter().map(|task| (key(task), task.cpus.clone())));
+        }
+        let wanted = |task: &Task| before.0.get(&key(task)).map(|cpus| masks.without_shielded(cpus));
+        let mut changed = false;
+        for task in all.iter().filter(|task| !task.is_fixed) {
+            let differs = |wanted: &CpuList| !masks.same(wanted, &task.cpus) && !refused.contains_key(&key(task));
+            let Some(wanted) = wanted(task).filter(differs) else { continue };
+            match hands.set_affinity(task.id, &wanted) {
+                Ok(()) => changed = true,
+                Err(error) => drop(refused.insert(key(task), error)),
+            }
+        }
+        if new.is_empty() && !changed {
+            break;
+        }
+    }
+    Ok(count(hands.root(), &masks.shielded, &before, &refused))
+}
+
+/// Who has left the shielded CPUs, and who is still there.
+fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u32, u64), io::Error>) -> Moved {
+    let is_there = |cpus: &CpuList| !cpus.intersection(shielded).is_empty();
+    let mut moved = Moved::default();
+    let mut left: BTreeMap<(bool, String, bool), Vec<String>> = BTreeMap::new();
+    for task in others(root) {
+        if !is_there(&task.cpus) {
+            moved.count += u32::from(before.0.get(&key(&task)).is_some_and(is_there));
+            continue;
+        }
+        let (why, no_right) = reason(&task, refused.get(&key(&task)));
+        left.entry((task.is_kernels, why, no_right)).or_default().push(task.name);
+    }
+    moved.left = left
+        .into_iter()
+        .map(|((is_kernels, why, no_right), names)| Left {
+            kind: if is_kernels { LeftKind::KernelThreads } else { LeftKind::Tasks },
+            count: names.len() as u32,
+            names: names.into_iter().take(NAMES).collect(),
+            why,
+            no_right,
+        })
+        .collect();
+    moved
+}
+
+/// Why a task is still there, and whether for lack of a right.
+fn reason(task: &Task, refused: Option<&io::Error>) -> (String, bool) {
+    match refused {
+        _ if task.is_fixed && task.cpus.len() == 1 => ("the kernel binds each to its CPU".to_owned(), false),
+        _ if task.is_fixed => ("the kernel lets nobody move them: they run its unbound work".to_owned(), false),
+        Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            ("this takes the right to move tasks of others".to_owned(), true)
+        }
+        Some(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            ("the kernel does not move tasks with a deadline policy".to_owned(), false)
+        }
+        Some(error) => (error.to_string(), false),
+        None => ("they came while others were moved".to_owned(), false),
+    }
+}

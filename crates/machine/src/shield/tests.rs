@@ -1,0 +1,208 @@
+//! Shields on machines that do not exist: what is moved, and that every way to end puts everything back.
+
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use record::{LeftKind, ShieldMeans};
+
+use super::{
+    fake::{BOUND, Fake, Groups, KERNEL},
+    *,
+};
+use crate::journal::restore_with;
+
+/// The fake is looked at while a shield holds it.
+impl Hands for Rc<Fake> {
+    fn root(&self) -> &Root {
+        Hands::root(&**self)
+    }
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        (**self).write(path, text)
+    }
+    fn make_group(&self, folder: &str) -> io::Result<()> {
+        (**self).make_group(folder)
+    }
+    fn remove_group(&self, folder: &str) -> io::Result<()> {
+        (**self).remove_group(folder)
+    }
+    fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {
+        (**self).set_affinity(thread_id, cpus)
+    }
+}
+
+fn list(text: &str) -> CpuList {
+    text.parse().unwrap()
+}
+
+/// A machine with an ordinary task, a pinned one, one that stays away anyway, and three threads of the kernel.
+fn machine(groups: Groups) -> Rc<Fake> {
+    let fake = Fake::new(groups);
+    fake.add_task(1, 0, 0, "0-3");
+    fake.add_task(10, 1, 0, "1");
+    fake.add_task(11, 1, 0, "2");
+    fake.add_task(2, 0, KERNEL, "0-3");
+    fake.add_task(20, 2, BOUND, "1");
+    fake.add_task(21, 2, KERNEL, "0");
+    fake.add_interrupt(7, "0-3");
+    fake.add_interrupt(8, "1");
+    fake.add_interrupt(9, "0-3");
+    fake.add_interrupt(10, "0");
+    Rc::new(fake)
+}
+
+fn take(fake: &Rc<Fake>, cpus: &str) -> Result<Shield, ShieldError> {
+    Shield::take_with(Box::new(Rc::clone(fake)), &list(cpus))
+}
+
+#[test]
+fn everything_that_can_move_does_by_each_means() {
+    for (groups, means) in [
+        (Groups::V2, ShieldMeans::IsolatedPartition),
+        (Groups::V1, ShieldMeans::CpusetV1),
+        (Groups::None, ShieldMeans::Affinity),
+    ] {
+        let fake = machine(groups);
+        let before = fake.state();
+        let shield = take(&fake, "1").unwrap();
+        let told = shield.told().clone();
+        assert_eq!(told.means, means, "{:?}", told.notes);
+        let masks: Vec<String> = [1, 10, 11, 2, 20, 21].map(|id| fake.mask(id)).into();
+        assert_eq!(masks, ["0,2-3", "0,2-3", "2", "0,2-3", "1", "0"], "{groups:?}");
+        assert_eq!((told.tasks_moved, told.interrupts_moved), (3, 2), "{told:?}");
+        let interrupt = |number| fake.root().read(&format!("proc/irq/{number}/smp_affinity_list")).unwrap();
+        assert_eq!([7, 8, 9, 10].map(interrupt), ["0,2-3", "0,2-3", "0-3", "0"]);
+        assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "0000000d");
+        let left: Vec<_> = told.left.iter().map(|left| (left.kind, left.count, left.names[0].as_str())).collect();
+        assert_eq!(left, [(LeftKind::KernelThreads, 1, "task20"), (LeftKind::Interrupts, 1, "9 disk")]);
+        assert_eq!(shield.has_sides(), groups == Groups::V2);
+        assert_eq!(shield.enter(|| 7).unwrap(), 7);
+
+        let put_back = shield.release().put_back.unwrap();
+        assert_eq!(fake.state(), before, "{groups:?}: {put_back:?}");
+        assert_eq!((put_back.interrupts, put_back.failed.len(), put_back.changed_since.len()), (2, 0, 0));
+        assert!(restore_with(&*fake).is_empty(), "the journal is gone");
+    }
+}
+
+#[test]
+fn cpus_that_boot_isolated_are_used_as_they_are() {
+    let fake = machine(Groups::V2);
+    fake.put("sys/devices/system/cpu/isolated", "1,3");
+    let before = fake.state();
+    let shield = take(&fake, "3").unwrap();
+    assert_eq!(shield.told().means, ShieldMeans::Boot);
+    assert_eq!(shield.told().isolated_at_boot, "3");
+    assert!(!fake.root().list("sys/fs/cgroup").iter().any(|name| name.starts_with("punctual")));
+    assert_eq!(fake.mask(1), "0-2", "what was there nevertheless");
+    drop(shield);
+    assert_eq!(fake.state(), before);
+}
+
+#[test]
+fn wrong_wishes_have_their_errors() {
+    let fake = machine(Groups::None);
+    let before = fake.state();
+    let error = |cpus| take(&fake, cpus).unwrap_err().to_string();
+    assert_eq!(
+        error("0-3"),
+        "shielding CPUs 0-3 would leave no CPU for everything else: shield fewer of 0-3, as with --shield 3"
+    );
+    assert!(error("7").contains("CPU 7 is not on this machine"));
+    assert_eq!(fake.state(), before);
+}
+
+#[test]
+fn two_shields_at_once_are_refused() {
+    let fake = machine(Groups::None);
+    fake.add_task(4711, 1, 0, "0");
+    let journal = r#"{"process":4711,"start_ticks":4811,"boot_id":null,"purpose":"shield","undo":[]}"#;
+    let shield = take(&fake, "1").unwrap();
+    fake.put("run/punctual/4711-4811-shield.json", journal);
+    assert!(matches!(take(&fake, "2"), Err(ShieldError::Busy { process: 4711 })));
+    drop(shield);
+    // One of that number that began later is another.
+    fake.put("run/punctual/4711-4811-shield.json", &journal.replace("4811", "4810"));
+    assert!(take(&fake, "2").is_ok());
+}
+
+#[test]
+fn what_someone_else_has_changed_meanwhile_stays() {
+    for groups in [Groups::V1, Groups::None] {
+        let fake = machine(groups);
+        let shield = take(&fake, "1").unwrap();
+        fake.set_mask(11, &list("3"));
+        fake.set_mask(10, &list("0,3"));
+        fake.put("proc/irq/7/smp_affinity_list", "3");
+        let put_back = shield.release().put_back.unwrap();
+        assert_eq!(fake.root().read("proc/irq/7/smp_affinity_list").unwrap(), "3");
+        assert!(put_back.changed_since.contains(&"/proc/irq/7/smp_affinity_list: 3".to_owned()), "{put_back:?}");
+        if groups == Groups::None {
+            assert_eq!((fake.mask(11), fake.mask(10)), ("3".to_owned(), "0,3".to_owned()));
+            assert!(put_back.changed_since.contains(&"task 11 (task11): CPU 3".to_owned()), "{put_back:?}");
+        }
+    }
+}
+
+#[test]
+fn tasks_born_meanwhile_lose_what_they_inherited_and_keep_what_they_chose() {
+    let fake = machine(Groups::None);
+    let shield = take(&fake, "1").unwrap();
+    fake.add_task(30, 10, 0, "0,2-3");
+    fake.add_task(31, 30, 0, "0,2-3");
+    fake.add_task(32, 30, 0, "2");
+    drop(shield);
+    assert_eq!([30, 31, 32].map(|id| fake.mask(id)), ["1", "1", "2"]);
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_is_void() {
+    let fake = machine(Groups::None);
+    fake.put("proc/sys/kernel/random/boot_id", "one");
+    std::mem::forget(take(&fake, "1").unwrap());
+    fake.put("proc/sys/kernel/random/boot_id", "two");
+    let moved = fake.state();
+    assert!(restore_with(&*fake).is_empty());
+    assert_eq!(fake.state(), moved);
+    fake.put("proc/sys/kernel/random/boot_id", "one");
+    assert!(restore_with(&*fake).is_empty(), "it is gone");
+}
+
+fn cpus() -> impl Strategy<Value = CpuList> {
+    prop::collection::btree_set(0_u32..4, 1..4).prop_map(|cpus| cpus.into_iter().collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Killed after any number of changes, a run leaves a journal that restores everything; killed while restoring, too.
+    #[test]
+    fn restoring_after_any_prefix_gives_the_original_state(
+        groups in prop::sample::select(vec![Groups::V2, Groups::V1, Groups::None]),
+        tasks in prop::collection::vec((cpus(), prop::sample::select(vec![0, KERNEL, BOUND])), 0..6),
+        interrupts in prop::collection::vec(cpus(), 0..4),
+        shielded in prop::collection::btree_set(0_u32..4, 1..3),
+        killed_after in 0_usize..40,
+        killed_again_after in 0_usize..40,
+    ) {
+        let fake = machine(groups);
+        for (index, (cpus, flags)) in tasks.iter().enumerate() {
+            fake.add_task(100 + index as u32, 1, *flags, &cpus.to_string());
+        }
+        for (index, cpus) in interrupts.iter().enumerate() {
+            fake.add_interrupt(30 + index as u32, &cpus.to_string());
+        }
+        let before = fake.state();
+        let shielded: CpuList = shielded.into_iter().collect();
+        fake.left.set(killed_after);
+        std::mem::forget(take(&fake, &shielded.to_string()));
+        prop_assert!(fake.done.get() <= killed_after);
+        fake.left.set(killed_again_after);
+        restore_with(&*fake);
+        fake.left.set(usize::MAX);
+        restore_with(&*fake);
+        let after = fake.state();
+        let changed: Vec<_> = before.iter().filter(|line| !after.contains(line)).collect();
+        prop_assert_eq!(&before, &after, "{:?}", changed);
+        prop_assert!(restore_with(&*fake).is_empty());
+    }
+}

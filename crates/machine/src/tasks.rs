@@ -1,0 +1,110 @@
+//! All tasks of a machine: the threads of all processes, those of the kernel among them.
+
+use crate::{CpuList, Root};
+
+/// `PF_KTHREAD` and `PF_NO_SETAFFINITY` of the flags in proc(5), `/proc/PID/stat`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+const FIXED_AFFINITY: u64 = 0x0400_0000;
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// Its number.
+    pub id: u32,
+    /// The process that it is a thread of.
+    pub process: u32,
+    /// The process that made that one.
+    pub parent: u32,
+    /// Its name.
+    pub name: String,
+    /// When it began, clock ticks after boot: with the number it names one task and no later one.
+    pub start_ticks: u64,
+    /// Whether it is a thread of the kernel.
+    pub is_kernels: bool,
+    /// Whether the kernel lets nobody change its affinity.
+    pub is_fixed: bool,
+    /// The CPUs that it may run on; offline ones can be among them.
+    pub cpus: CpuList,
+}
+
+/// The tasks that are there now, but for those that have ended and wait for their parent.
+pub(crate) fn all(root: &Root) -> Vec<Task> {
+    let numbers =
+        |folder: &str| -> Vec<u32> { root.list(folder).iter().filter_map(|name| name.parse().ok()).collect() };
+    let threads = |process: u32| numbers(&format!("proc/{process}/task")).into_iter().map(move |id| (process, id));
+    numbers("proc").into_iter().flat_map(threads).filter_map(|(process, id)| task(root, process, id)).collect()
+}
+
+fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
+    let folder = format!("proc/{process}/task/{id}");
+    let stat = Stat::parse(&root.read(&format!("{folder}/stat"))?)?;
+    let status = root.read(&format!("{folder}/status"))?;
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()?;
+    (!matches!(stat.state, 'Z' | 'X')).then_some(Task {
+        id,
+        process,
+        parent: stat.parent,
+        name: stat.name,
+        start_ticks: stat.start_ticks,
+        is_kernels: stat.flags & KERNEL_THREAD != 0,
+        is_fixed: stat.flags & FIXED_AFFINITY != 0,
+        cpus,
+    })
+}
+
+/// When a process began, clock ticks after boot; `None` when there is none of this number. `process` may be `self`.
+pub(crate) fn start_ticks(root: &Root, process: &str) -> Option<u64> {
+    let stat = Stat::parse(&root.read(&format!("proc/{process}/stat"))?)?;
+    (!matches!(stat.state, 'Z' | 'X')).then_some(stat.start_ticks)
+}
+
+/// The fields of `/proc/PID/stat` that are of use here.
+struct Stat {
+    name: String,
+    state: char,
+    parent: u32,
+    flags: u64,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // A name may hold blanks and brackets.
+        let (head, tail) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        Some(Self {
+            name: head.split_once('(')?.1.to_owned(),
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            flags: fields.get(6)?.parse().ok()?,
+            start_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_rest_of_the_line() {
+        let line = "17 (a) S 1 (b)) R 2 17 17 0 -1 69238848 0 0 0 0 0 3 0 0 -100 0 1 0 4711 0 0";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent, stat.start_ticks), ("a) S 1 (b)", 'R', 2, 4711));
+        assert_eq!((stat.flags & KERNEL_THREAD != 0, stat.flags & FIXED_AFFINITY != 0), (true, true));
+        assert!(Stat::parse("17 (a) S 1").is_none());
+    }
+
+    #[test]
+    fn this_thread_is_among_the_tasks_of_this_machine() {
+        let all = all(&Root::system());
+        let this = all.iter().find(|task| task.id == sys::sched::thread_id()).unwrap();
+        assert_eq!(this.process, std::process::id());
+        assert!(!this.is_kernels && !this.cpus.is_empty());
+        let bound = |task: &&Task| task.name.starts_with("ksoftirqd/");
+        if let Some(task) = all.iter().find(bound) {
+            assert!(task.is_kernels && task.is_fixed && task.cpus.len() == 1, "{task:?}");
+        }
+        assert!(start_ticks(&Root::system(), "self").is_some());
+    }
+}
