@@ -5,6 +5,7 @@
 //! | [`duration`] | durations as people write and read them |
 //! | [`summary`] | one series in a dozen figures |
 //! | [`statistics`] | what n cycles allow to be said |
+//! | [`process`] | what a user's program did, in plain words |
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | `consider` | which series of a record tell something about a use |
@@ -24,6 +25,7 @@ mod consider;
 pub mod duration;
 mod judge;
 pub mod matrix;
+pub mod process;
 pub mod profile;
 pub mod reference;
 pub mod statistics;

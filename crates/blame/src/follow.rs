@@ -26,6 +26,7 @@ pub struct Follower {
     read_ns: BTreeMap<u32, u64>,
     taken: u64,
     lost: u64,
+    has_gaps: bool,
 }
 
 impl Follower {
@@ -36,7 +37,15 @@ impl Follower {
     pub fn start(thread_ids: &[u32]) -> Result<Self, TraceError> {
         let settings = Settings { buffer_kb_per_cpu: RING_KIB, ..Settings::default() };
         let instance = Instance::of_threads(&Tracefs::open()?, &settings, thread_ids)?;
-        Ok(Self { instance, held: Vec::new(), gaps: Vec::new(), read_ns: BTreeMap::new(), taken: 0, lost: 0 })
+        Ok(Self {
+            instance,
+            held: Vec::new(),
+            gaps: Vec::new(),
+            read_ns: BTreeMap::new(),
+            taken: 0,
+            lost: 0,
+            has_gaps: false,
+        })
     }
 
     /// Traces these threads too.
@@ -80,6 +89,7 @@ impl Follower {
             let missing = drained.gaps.iter().filter(|gap| gap.from_ns > 0 || gap.lost > 0);
             // When it was read last, nothing was missing.
             self.gaps.extend(missing.map(|gap| Gap { from_ns: gap.from_ns.max(read_ns.unwrap_or(0)), ..*gap }));
+            self.has_gaps |= !self.gaps.is_empty();
         }
         Ok(())
     }
@@ -114,7 +124,13 @@ impl Follower {
         self.taken
     }
 
-    /// Events that the kernel overwrote before they could be read.
+    /// Whether events are missing anywhere.
+    #[must_use]
+    pub fn has_gaps(&self) -> bool {
+        self.has_gaps
+    }
+
+    /// Events that the kernel overwrote before they could be read, as far as it told their number.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost

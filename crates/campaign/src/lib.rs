@@ -12,6 +12,7 @@
 //! | [`scenario`] | a campaign that is ready to run: its scenarios, each with its plan |
 //! | [`runner`] | runs a campaign: scenario after scenario, stop and resume |
 //! | [`run`] | a whole run: phases in their order, the record growing |
+//! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
 //! | `cost` | what looking for culprits costs |
 //! | `validity` | whether what was asked for is what ran |
@@ -26,6 +27,7 @@ pub mod matrix;
 pub mod order;
 mod phase;
 pub mod plan;
+pub mod process;
 mod run;
 pub mod runner;
 pub mod scenario;
@@ -36,6 +38,7 @@ pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
+pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{Scenario, Scenarios};

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,6 +17,7 @@ use crate::{
     PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan, cost,
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
+    process::ProgramError,
     validity,
 };
 
@@ -50,6 +52,12 @@ pub enum RunError {
     /// The kernel's trace was asked for, and is not to be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// The program cannot be watched.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// What threads do cannot be seen.
+    #[error("what a program's threads do is seen in the kernel's trace alone: {0}")]
+    Unseen(String),
     /// The kernel's timerlat tracer was asked for, and is not to be had.
     #[error(transparent)]
     Timerlat(#[from] TimerlatError),
@@ -80,7 +88,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     if let Some(load_cpus) = &plan.load_cpus {
         usable_cpus(root, Some(load_cpus))?;
     }
-    let mut record = begin(plan, root);
+    let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
     if plan.spikes_kept() < SPIKES_KEPT {
         let text = format!(
             "this run has very many series: each keeps its worst {} spikes instead of {SPIKES_KEPT}, and counts all",
@@ -94,7 +102,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
     make_room(root, &cpus);
 
-    let awake = hold_awake(&mut record, plan, root, &cpus);
+    let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
     let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
     let before = Conditions::read(root, &cpus);
     let mut state = State::Complete;
@@ -184,10 +192,10 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
 }
 
 /// The record before anything was measured.
-fn begin(plan: &Plan, root: &Root) -> Record {
+pub(crate) fn begin(command: &[String], executable: &Path, scenario: record::Scenario, root: &Root) -> Record {
     let machine = machine::facts(root);
     let mut findings = machine::findings(root, &machine);
-    let this_binary = record::shell::command(&[plan.executable.to_string_lossy()]);
+    let this_binary = record::shell::command(&[executable.to_string_lossy()]);
     for finding in &mut findings {
         finding.remedy = finding.remedy.replace(machine::PUNCTUAL, &this_binary);
     }
@@ -196,8 +204,8 @@ fn begin(plan: &Plan, root: &Root) -> Record {
         tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
         started_at: now(),
         written_at: now(),
-        command: plan.command.clone(),
-        scenario: plan.scenario(),
+        command: command.to_vec(),
+        scenario,
         machine,
         findings,
         validity: Validity { valid: true, reasons: Vec::new() },
@@ -241,7 +249,7 @@ fn told(phase: &PhasePlan, start: Duration) -> record::Phase {
 }
 
 /// Moves this thread, and those it will make, off the measured CPUs where there are others.
-fn make_room(root: &Root, cpus: &CpuList) {
+pub(crate) fn make_room(root: &Root, cpus: &CpuList) {
     let others: Vec<u32> = usable_cpus(root, None).unwrap_or_default().difference(cpus).iter().collect();
     if !others.is_empty() {
         // Where it is refused the collector stays where it is, as on a machine that is measured whole.
@@ -249,8 +257,8 @@ fn make_room(root: &Root, cpus: &CpuList) {
     }
 }
 
-fn hold_awake(record: &mut Record, plan: &Plan, root: &Root, cpus: &CpuList) -> Option<AwakeHold> {
-    if !plan.hold_cpu_awake {
+pub(crate) fn hold_awake(record: &mut Record, asked: bool, root: &Root, cpus: &CpuList) -> Option<AwakeHold> {
+    if !asked {
         return None;
     }
     match AwakeHold::take(root, cpus) {

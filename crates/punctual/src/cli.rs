@@ -3,9 +3,11 @@
 mod common;
 mod lab;
 mod measure;
+mod noise;
+mod process;
 mod show;
 
-use std::{path::PathBuf, process};
+use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use loads::LoadSpec;
@@ -16,7 +18,9 @@ pub use self::{
     common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
-    show::{BlameRecord, Machine, Profiles, Show},
+    noise::Noise,
+    process::Process,
+    show::{BlameRecord, Machine, Profiles, References, Show},
 };
 
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
@@ -54,6 +58,8 @@ pub enum Command {
     Machine(Machine),
     /// List the profiles: uses with their limits, and where each limit comes from.
     Profiles(Profiles),
+    /// List the references: figures that others published, to lay beside your own with --against.
+    References(References),
     /// List the loads and their options.
     Loads,
     /// Boot a kernel image in a small guest and measure it there: a regression test for who builds kernels.
@@ -212,7 +218,7 @@ pub fn parse() -> anyhow::Result<Cli> {
     Cli::try_parse().map_err(|error| {
         // Help that cannot be printed has no one to read it.
         let _ = error.print();
-        process::exit(if error.use_stderr() { 64 } else { 0 });
+        std::process::exit(if error.use_stderr() { 64 } else { 0 });
     })
 }
 

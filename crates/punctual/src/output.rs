@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use analysis::Profile;
+use analysis::{Profile, ReferenceError};
 use anyhow::Context;
-use campaign::Plan;
+use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
 use record::{Campaign, Outcome, Record, ScenarioEntry, export, file};
 use report::{
@@ -39,10 +39,28 @@ pub fn executable() -> anyhow::Result<PathBuf> {
 
 /// Runs the plan with the live view.
 pub fn measure(plan: &Plan, talk: Talk) -> anyhow::Result<Record> {
+    let mode = if talk.quiet { LiveMode::Off } else { LiveMode::Auto };
+    live(talk, mode, |watch| campaign::run(plan, &Root::system(), watch))
+}
+
+/// Watches a program as the plan says, with the live view where it does not write to the terminal itself.
+pub fn watch_process(plan: &ProcessPlan, talk: Talk) -> anyhow::Result<Record> {
+    let ours = matches!(plan.target, Target::Command(_));
+    let mode = if talk.quiet || ours { LiveMode::Off } else { LiveMode::Auto };
+    live(talk, mode, |watch| campaign::watch_process(plan, &Root::system(), watch))
+}
+
+/// Who is told how far a run has got.
+type OnProgress<'a> = dyn FnMut(&Record, &campaign::Progress) + 'a;
+
+fn live(
+    talk: Talk,
+    mode: LiveMode,
+    run: impl FnOnce(&mut OnProgress) -> Result<Record, RunError>,
+) -> anyhow::Result<Record> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
-    let mut live = Live::new(if talk.quiet { LiveMode::Off } else { LiveMode::Auto })
-        .with_style(Style::for_stderr(talk.color.into()));
-    let record = campaign::run(plan, &Root::system(), &mut |record, progress| {
+    let mut live = Live::new(mode).with_style(Style::for_stderr(talk.color.into()));
+    let record = run(&mut |record, progress| {
         let progress = Progress {
             phase: phase_in_words(record, progress.phase_index),
             elapsed_ns: progress.elapsed_ns,
@@ -58,6 +76,9 @@ pub fn measure(plan: &Plan, talk: Talk) -> anyhow::Result<Record> {
 
 fn phase_in_words(record: &Record, index: usize) -> String {
     match record.phases.get(index) {
+        _ if record.program.is_some() => {
+            record.program.as_ref().map(|p| format!("process {}", p.pid)).unwrap_or_default()
+        }
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
         _ => "at rest".to_owned(),
     }
@@ -73,6 +94,23 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
     record.uses = find_profiles(profiles)?.iter().map(|profile| analysis::judge(record, profile)).collect();
     record.verdict = analysis::verdict(record, &record.uses);
     Ok(())
+}
+
+/// The published references, or records, of these names; each with its name.
+pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
+    let find = |name: &String| match analysis::find_reference(name) {
+        Ok(record) => Ok((name.clone(), record)),
+        Err(error @ ReferenceError::Unknown { .. }) => Err(Usage(error.to_string()).into()),
+        Err(error) => Err(error.into()),
+    };
+    names.iter().map(find).collect()
+}
+
+/// Writes these records beside the figures of the record.
+pub fn lay_beside(record: &mut Record, others: &[(String, Record)]) {
+    if !others.is_empty() {
+        record.against = others.iter().map(|(name, other)| analysis::against(record, other, name)).collect();
+    }
 }
 
 /// The exit status that says the same as the record's verdict.

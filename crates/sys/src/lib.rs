@@ -6,6 +6,7 @@ pub mod alloc_guard;
 pub mod child;
 pub mod clock;
 pub mod counter;
+pub mod held;
 pub mod mapping;
 pub mod memory;
 pub mod packet;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Process, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,23 @@ pub enum Measure {
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
     Timer(Box<Timer>),
+    /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
+    /// its culprit. Needs no rights but to name culprits.
+    ///
+    /// Examples:
+    ///   punctual measure noise --cpus 3 --duration 1m
+    ///   punctual measure noise --policy fifo:90 --load memory --load-cpus 0-2
+    #[command(verbatim_doc_comment)]
+    Noise(Box<Noise>),
+    /// What the scheduler does with the threads of your own program: how long each waits for a CPU once it is woken, how
+    /// long a cycle takes, who preempts it, and which deadlines it misses. Needs root.
+    ///
+    /// Examples:
+    ///   punctual measure process 4711 --duration 1m
+    ///   punctual measure process "$(pidof jackd)" --thread 'alsa*' --period 1333us
+    ///   punctual measure process --period servo=1ms -- ./machine --axes 3
+    #[command(verbatim_doc_comment)]
+    Process(Box<Process>),
 }
 
 /// Options of `measure timer`.

@@ -1,5 +1,7 @@
 //! `punctual measure`: one file a probe; here what the probes share.
 
+mod noise;
+mod process;
 mod timer;
 
 use std::{path::Path, process::Command};
@@ -23,7 +25,9 @@ const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 
 pub fn run(what: &Measure) -> anyhow::Result<u8> {
     match what {
+        Measure::Process(options) => process::run(options),
         Measure::Timer(options) => timer::run(options),
+        Measure::Noise(options) => noise::run(options),
     }
 }
 

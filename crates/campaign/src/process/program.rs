@@ -1,0 +1,268 @@
+//! The program that is watched: one that runs already, or one that is started for it.
+
+use std::{
+    ffi::OsString,
+    io,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use machine::Root;
+use rustix::process::{Pid, Signal, kill_process};
+use sys::{
+    child::{Ended, try_reap},
+    held::Held,
+};
+
+/// What to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The process of this id, or of the thread of this id.
+    Pid(u32),
+    /// A command with its arguments; at least one word.
+    Command(Vec<OsString>),
+}
+
+/// Why a program cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// There is none of this id.
+    #[error("there is no process {0}: choose one that `ps -e` lists")]
+    NoProcess(u32),
+    /// There is no such command.
+    #[error("there is no command `{0}`: check its name, or give its whole path")]
+    NotFound(String),
+    /// It is no program, or may not be executed.
+    #[error("cannot run `{command}` ({source}): check it with `ls -l`, and make it executable with `chmod +x`")]
+    NotRun {
+        /// The command.
+        command: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+}
+
+/// How long a program may take to end when asked to.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The program.
+#[derive(Debug)]
+pub struct Program {
+    pub pid: u32,
+    /// Its command line; of a kernel thread its name.
+    pub command: String,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// When it was started, in clock ticks since boot: its id may be used again.
+    Found { started: Option<u64> },
+    /// It waits to be let go.
+    Held(Option<Held>),
+    /// It runs, or is gone.
+    Child { pid: Pid, gone: bool, ended: Option<Ended> },
+}
+
+impl Program {
+    /// Finds the process, or starts one that waits.
+    pub fn prepare(target: &Target, root: &Root) -> Result<Self, ProgramError> {
+        match target {
+            &Target::Pid(asked) => Self::find(asked, root),
+            Target::Command(words) => Self::hold(words),
+        }
+    }
+
+    fn find(asked: u32, root: &Root) -> Result<Self, ProgramError> {
+        let status = root.read(&format!("proc/{asked}/status")).ok_or(ProgramError::NoProcess(asked))?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let pid = field("Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(asked);
+        let bytes = root.read_bytes(&format!("proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> =
+            bytes.split(|&byte| byte == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
+        let command = match &words[..] {
+            [] => field("Name:").unwrap_or_default().to_owned(),
+            words => record::shell::command(words),
+        };
+        match stat(root, pid) {
+            Some(Stat { ended: false, started, .. }) => Ok(Self { pid, command, kind: Kind::Found { started } }),
+            _ => Err(ProgramError::NoProcess(asked)),
+        }
+    }
+
+    fn hold(words: &[OsString]) -> Result<Self, ProgramError> {
+        let command = record::shell::command(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>());
+        let Some((program, arguments)) = words.split_first() else { return Err(ProgramError::NotFound(command)) };
+        let mut process = Command::new(program);
+        process.args(arguments);
+        let held = Held::start(process).map_err(|source| ProgramError::NotRun { command: command.clone(), source })?;
+        let pid = held.pid().as_raw_nonzero().get().unsigned_abs();
+        Ok(Self { pid, command, kind: Kind::Held(Some(held)) })
+    }
+
+    /// Lets it run if it waits for that.
+    pub fn go(&mut self) -> Result<(), ProgramError> {
+        let Kind::Held(held) = &mut self.kind else { return Ok(()) };
+        let Some(held) = held.take() else { return Ok(()) };
+        let command = self.command.clone();
+        let pid = held.go().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => ProgramError::NotFound(command),
+            _ => ProgramError::NotRun { command, source },
+        })?;
+        self.kind = Kind::Child { pid, gone: false, ended: None };
+        Ok(())
+    }
+
+    /// Whether it was started for the run.
+    pub fn is_ours(&self) -> bool {
+        !matches!(self.kind, Kind::Found { .. })
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self, root: &Root) -> bool {
+        match &mut self.kind {
+            Kind::Found { started } => stat(root, self.pid).is_none_or(|stat| stat.ended || stat.started != *started),
+            Kind::Held(_) => false,
+            Kind::Child { pid, gone, ended } => {
+                if !*gone {
+                    match try_reap(*pid) {
+                        Ok(None) => {}
+                        Ok(how) => (*gone, *ended) = (true, how),
+                        // Somebody else has looked how it ended.
+                        Err(_) => *gone = true,
+                    }
+                }
+                *gone
+            }
+        }
+    }
+
+    /// How it ended, where it was started for the run: its exit status, or the signal that ended it.
+    pub fn how_it_ended(&self) -> Option<Result<i32, i32>> {
+        match &self.kind {
+            Kind::Child { ended, .. } => ended.map(|ended| ended.how),
+            _ => None,
+        }
+    }
+
+    /// Ends it if it was started for the run and still runs. Whether it is gone, or is none of ours.
+    pub fn end(&mut self, root: &Root) -> bool {
+        let Kind::Child { pid, .. } = self.kind else { return true };
+        let begun = Instant::now();
+        let mut asked = false;
+        while !self.has_ended(root) {
+            if !asked {
+                // It fails only when it has ended.
+                let _ = kill_process(pid, Signal::TERM);
+                asked = true;
+            }
+            if begun.elapsed() > GONE_WITHIN {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+}
+
+/// What `/proc` tells of a process or thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Whether it is no more but for its parent to look.
+    pub ended: bool,
+    /// Whether it has a CPU or could have one.
+    pub runnable: bool,
+    /// When it was started, in clock ticks since boot.
+    pub started: Option<u64>,
+    /// Its real-time priority, 1 to 99; 0 without one.
+    pub priority: u8,
+    /// Number of its policy.
+    pub policy: u32,
+}
+
+/// What the kernel tells of a process or thread; `None` when there is none.
+pub fn stat(root: &Root, id: u32) -> Option<Stat> {
+    let text = root.read(&format!("proc/{id}/stat"))?;
+    // The name, in brackets, may hold anything; what follows are the fields of proc(5) from the third on.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3).and_then(|text| text.parse().ok());
+    Some(Stat {
+        ended: matches!(fields.first(), Some(&("Z" | "X"))),
+        runnable: fields.first() == Some(&"R"),
+        started: number(22),
+        priority: number(40).unwrap_or(0) as u8,
+        policy: number(41).unwrap_or(0) as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A machine with a process 42 of two threads.
+    fn machine() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for id in [42, 43] {
+            fs::create_dir_all(root.path(&format!("proc/{id}"))).unwrap();
+            fs::write(root.path(&format!("proc/{id}/status")), "Name:\tamp (1) x\nTgid:\t42\nPid:\t43\n").unwrap();
+            let fields: Vec<String> = (4..=52).map(|field: u32| field.to_string()).collect();
+            fs::write(root.path(&format!("proc/{id}/stat")), format!("{id} (amp (1) x) S {}", fields.join(" ")))
+                .unwrap();
+        }
+        fs::write(root.path("proc/42/cmdline"), b"./amp\0--cab\0a b.wav\0").unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn a_process_is_found_by_the_id_of_any_thread() {
+        let (_folder, root) = machine();
+        let program = Program::prepare(&Target::Pid(43), &root).unwrap();
+        assert_eq!((program.pid, program.command.as_str()), (42, "./amp --cab 'a b.wav'"));
+        assert!(!program.is_ours() && program.how_it_ended().is_none());
+        let expected = Stat { ended: false, runnable: false, started: Some(22), priority: 40, policy: 41 };
+        assert_eq!(stat(&root, 42), Some(expected));
+        fs::remove_file(root.path("proc/42/cmdline")).unwrap();
+        assert_eq!(Program::prepare(&Target::Pid(42), &root).unwrap().command, "amp (1) x", "a kernel thread");
+    }
+
+    #[test]
+    fn one_that_has_ended_or_whose_id_is_used_again_is_gone() {
+        let (_folder, root) = machine();
+        let mut program = Program::prepare(&Target::Pid(42), &root).unwrap();
+        assert!(!program.has_ended(&root));
+        let stat = fs::read_to_string(root.path("proc/42/stat")).unwrap();
+        fs::write(root.path("proc/42/stat"), stat.replace(" 22 ", " 99 ")).unwrap();
+        assert!(program.has_ended(&root), "another process has its id");
+        fs::write(root.path("proc/42/stat"), stat.replace(") S", ") Z")).unwrap();
+        assert!(program.has_ended(&root));
+        let told = Program::prepare(&Target::Pid(42), &root).unwrap_err().to_string();
+        assert_eq!(told, "there is no process 42: choose one that `ps -e` lists");
+        assert!(Program::prepare(&Target::Pid(7), &root).is_err());
+    }
+
+    #[test]
+    fn a_command_waits_runs_and_tells_how_it_ended() {
+        let root = Root::system();
+        let words = |words: &[&str]| Target::Command(words.iter().map(OsString::from).collect());
+        let mut program = Program::prepare(&words(&["sh", "-c", "exit 7"]), &root).unwrap();
+        assert!(!program.has_ended(&root) && program.is_ours());
+        program.go().unwrap();
+        while !program.has_ended(&root) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!((program.how_it_ended(), program.end(&root)), (Some(Ok(7)), true));
+
+        let mut endless = Program::prepare(&words(&["sleep", "1000"]), &root).unwrap();
+        endless.go().unwrap();
+        assert!(endless.end(&root));
+        assert_eq!(endless.how_it_ended(), Some(Err(15)));
+
+        let mut nothing = Program::prepare(&words(&["no-such-command", "x"]), &root).unwrap();
+        let told = nothing.go().unwrap_err().to_string();
+        assert_eq!(told, "there is no command `no-such-command x`: check its name, or give its whole path");
+    }
+}

@@ -1,0 +1,48 @@
+//! `punctual measure process`.
+
+use campaign::{ProcessPlan, Target};
+
+use super::Results;
+use crate::{cli::Process, exit::Usage, output};
+
+/// How long a program that runs already is watched where that is not said, ns.
+const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
+
+pub fn run(options: &Process) -> anyhow::Result<u8> {
+    let common = &options.common;
+    let target = target(options)?;
+    let results = Results::prepare(common)?;
+    let default_ns = matches!(target, Target::Pid(_)).then_some(DEFAULT_DURATION_NS);
+    let plan = ProcessPlan {
+        command: output::command_line(),
+        target,
+        selection: blame::Selection {
+            threads: options.threads.clone(),
+            periods: options.periods.iter().map(|period| (period.threads.clone(), period.period_ns)).collect(),
+        },
+        duration_ns: if common.endless { None } else { common.duration.or(default_ns) },
+        threshold_ns: options.threshold,
+        loads: super::loads(common),
+        load_cpus: common.load_cpus.clone(),
+        hold_cpu_awake: common.hold_cpu_awake,
+        blame: common.blame.into(),
+        record_path: results.kept.record.clone(),
+        executable: output::executable()?,
+        watch_every: output::watch_every(common.talk),
+    };
+    let record = output::watch_process(&plan, common.talk)?;
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    Ok(output::status(&record))
+}
+
+fn target(options: &Process) -> anyhow::Result<Target> {
+    match (options.pid, &options.command[..]) {
+        (Some(pid), []) => Ok(Target::Pid(pid)),
+        (None, [_, ..]) => Ok(Target::Command(options.command.clone())),
+        _ => Err(Usage(
+            "name a program to watch: `punctual measure process PID`, or `punctual measure process -- COMMAND`"
+                .to_owned(),
+        )
+        .into()),
+    }
+}
