@@ -52,6 +52,9 @@ pub struct WakeUps {
     /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. `punctual profiles` lists them.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
+    /// Lay a published reference, or another record, beside the result; can be repeated. `punctual references` lists them.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub against: Vec<String>,
     /// Lateness above which a wake-up is a spike [default: 100us, or the period where that is less].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,

@@ -17,6 +17,19 @@ pub struct Show {
     /// Judge it by this profile instead of those it was made for; can be repeated.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
+    /// Lay a published reference, or another record, beside it; can be repeated. `punctual references` lists them.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub against: Vec<String>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
+}
+
+/// Options of `references`.
+#[derive(Debug, Args)]
+pub struct References {
+    /// Show this one with its source and figures; the list if not given.
+    pub name: Option<String>,
     /// How to talk.
     #[command(flatten)]
     pub talk: Talk,

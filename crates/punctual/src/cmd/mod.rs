@@ -8,6 +8,7 @@ mod machine;
 mod measure;
 mod profiles;
 mod quick;
+mod references;
 mod show;
 
 use crate::cli::{Cli, Command};
@@ -21,6 +22,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
         Some(Command::Profiles(options)) => profiles::run(&options),
+        Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads) => loads::list(),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Generate(what)) => generate::run(&what),

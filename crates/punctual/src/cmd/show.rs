@@ -11,7 +11,9 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
         return campaign(options);
     }
     let exports = Export::all(&options.exports)?;
+    let others = output::find_references(&options.against)?;
     let mut record = record::file::read(&options.record)?;
+    output::lay_beside(&mut record, &others);
     if !options.profiles.is_empty() {
         output::judge(&mut record, &options.profiles)?;
     }

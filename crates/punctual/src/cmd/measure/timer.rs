@@ -11,6 +11,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
+    let others = output::find_references(&wake_ups.against)?;
     let shortest = profiles.iter().map(|profile| profile.period_ns).min();
     let loads = super::loads(common);
     let phase = PhasePlan {
@@ -28,6 +29,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
     };
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;
+    output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     wake_ups.status(&record, &results)
 }

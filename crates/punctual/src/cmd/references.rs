@@ -1,0 +1,30 @@
+//! `punctual references`: figures that others published, and where.
+
+use crate::{cli::References, output};
+
+pub fn run(options: &References) -> anyhow::Result<u8> {
+    let Some(name) = &options.name else { return list(options) };
+    let mut found = output::find_references(std::slice::from_ref(name))?;
+    let Some((_, record)) = found.pop() else { return Ok(0) };
+    if options.talk.json {
+        output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
+    } else {
+        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+    }
+    Ok(0)
+}
+
+fn list(options: &References) -> anyhow::Result<u8> {
+    let all = analysis::references();
+    output::stdout(|out| {
+        if options.talk.json {
+            return writeln!(out, "{}", serde_json::json!(all));
+        }
+        for published in all.iter().filter_map(|record| record.published.as_ref()) {
+            writeln!(out, "{:<16} {}", published.name, published.on)?;
+            writeln!(out, "{:<16} from {}", "", published.source())?;
+        }
+        Ok(())
+    })?;
+    Ok(0)
+}

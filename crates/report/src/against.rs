@@ -1,0 +1,144 @@
+//! Figures beside others, in words: what the terminal page and the HTML report say alike.
+
+use analysis::format_ns;
+use record::{Against, Figures, Pair};
+
+/// Headings of the rows that [`rows`] gives, before the name of the other side.
+pub(crate) const YOURS: &str = "yours";
+
+/// What the other side is called in a heading: `published`, or `theirs` for a record of one's own.
+pub(crate) fn theirs(against: &Against) -> &'static str {
+    if against.source.is_empty() { "theirs" } else { "published" }
+}
+
+/// Where the other side comes from, and that it is of another machine.
+pub(crate) fn origin(against: &Against) -> String {
+    if against.source.is_empty() {
+        return format!("Measured on {}.", against.on);
+    }
+    format!(
+        "Published elsewhere, not measured by punctual: {}. Another machine and another tool: a hint, not a test.",
+        against.source
+    )
+}
+
+/// Phase, role and CPUs of figures: `rest, CPUs 0-1`; `idle, base, on one CPU`.
+pub(crate) fn name(figures: &Figures) -> String {
+    let mut parts = vec![figures.phase.clone()];
+    if !figures.role.is_empty() && figures.role != figures.phase {
+        parts.push(figures.role.clone());
+    }
+    match figures.together {
+        Some(true) => parts.push("on one CPU".to_owned()),
+        Some(false) => parts.push("on a CPU each".to_owned()),
+        None => {}
+    }
+    if !figures.cpus.is_empty() {
+        let several = figures.cpus.contains([',', '-']);
+        parts.push(format!("CPU{} {}", if several { "s" } else { "" }, figures.cpus));
+    }
+    parts.join(", ")
+}
+
+/// Name of the figure, ours, theirs, ratio; the largest always, the others where both are known.
+pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
+    let Pair { ours, theirs, ratios, .. } = pair;
+    let mean = |figures: &Figures| figures.mean_ns.map(|ns| ns.round() as i64);
+    let jitter = |figures: &Figures| figures.jitter_ns.map(|ns| ns as i64);
+    let all = [
+        ("median", ours.p50_ns, theirs.p50_ns, ratios.p50),
+        ("mean", mean(ours), mean(theirs), ratios.mean),
+        ("p99", ours.p99_ns, theirs.p99_ns, ratios.p99),
+        ("max", ours.max_ns, theirs.max_ns, ratios.max),
+        ("jitter", jitter(ours), jitter(theirs), ratios.jitter),
+    ];
+    let both = all.into_iter().filter_map(|(name, ours, theirs, ratio)| {
+        Some([name.to_owned(), format_ns(ours?), format_ns(theirs?), ratio.map_or_else(|| "-".to_owned(), times)])
+    });
+    let beyond = theirs.max_above_ns.zip(ours.max_ns).map(|(above_ns, max_ns)| {
+        ["max".to_owned(), format_ns(max_ns), format!("above {}", format_ns(above_ns)), "-".to_owned()]
+    });
+    both.chain(beyond).collect()
+}
+
+/// A ratio with three digits: `0.87x`, `14.3x`, `205x`.
+fn times(ratio: f64) -> String {
+    let digits = if ratio >= 99.95 {
+        0
+    } else if ratio >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{ratio:.digits$}x")
+}
+
+/// In what the conditions differ, what ran beside theirs in their own words, and what must be known to read them.
+pub(crate) fn conditions(pair: &Pair) -> String {
+    let differs =
+        if pair.differs.is_empty() { String::new() } else { format!("Differs: {}.", pair.differs.join("; ")) };
+    let Figures { said, note, .. } = &pair.theirs;
+    let said = if said.is_empty() { String::new() } else { format!("There: {said}.") };
+    let note = if note.is_empty() { String::new() } else { format!("Note: {note}.") };
+    [differs, said, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Headings of [`published_row`], without those that no row fills.
+pub(crate) const COLUMNS: [&str; 13] =
+    ["figures", "of", "period", "samples", "missed", "min", "mean", "mode", "p50", "p99", "max", "jitter", "gap"];
+
+/// Published figures as cells under [`COLUMNS`]; empty where nothing was published.
+pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
+    let time = |ns: Option<i64>| ns.map(format_ns).unwrap_or_default();
+    let unsigned = |ns: Option<u64>| time(ns.map(|ns| ns as i64));
+    let count = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
+    let max = figures.max_above_ns.map(|ns| format!("above {}", format_ns(ns)));
+    [
+        name(figures),
+        figures.probe.clone(),
+        unsigned(figures.period_ns),
+        count(figures.samples),
+        count(figures.missed),
+        time(figures.min_ns),
+        time(figures.mean_ns.map(|ns| ns.round() as i64)),
+        time(figures.mode_ns),
+        time(figures.p50_ns),
+        time(figures.p99_ns),
+        max.unwrap_or_else(|| time(figures.max_ns)),
+        unsigned(figures.jitter_ns),
+        unsigned(figures.max_gap_ns),
+    ]
+}
+
+/// What stands below a row: what ran beside it, how it was measured, and what must be known.
+pub(crate) fn published_note(figures: &Figures) -> String {
+    let late = figures.late.map(|late| format!("{late} packets that the source calls late"));
+    let tool = [figures.tool.as_str(), figures.policy.as_str()].into_iter().filter(|part| !part.is_empty());
+    let tool = tool.collect::<Vec<_>>().join(", ");
+    let parts = [Some(figures.said.clone()), Some(tool), late, Some(figures.note.clone())];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_three_digits() {
+        assert_eq!(
+            [0.871, 1.0, 9.996, 14.33, 99.96, 205.4].map(times),
+            ["0.87x", "1.00x", "10.0x", "14.3x", "100x", "205x"]
+        );
+    }
+
+    #[test]
+    fn names_say_where_threads_ran() {
+        let of = |phase: &str, role: &str, cpus: &str, together| {
+            let (phase, role, cpus) = (phase.to_owned(), role.to_owned(), cpus.to_owned());
+            name(&Figures { phase, role, cpus, together, ..Figures::default() })
+        };
+        assert_eq!(of("rest", "", "0-1", None), "rest, CPUs 0-1");
+        assert_eq!(of("idle", "base", "", Some(true)), "idle, base, on one CPU");
+        assert_eq!(of("rest", "", "3", Some(false)), "rest, on a CPU each, CPU 3");
+    }
+}

@@ -1,0 +1,82 @@
+//! A record of figures that were published elsewhere.
+
+use analysis::{format_ns, matrix};
+use record::{CellThread, Published, Record};
+
+use super::page::{Note, Page};
+use super::table::Table;
+use super::{cell, verdict};
+use crate::against::{COLUMNS, published_note, published_row};
+use crate::style::Ink;
+
+/// The whole page: source, machine, figures, and what they cannot tell.
+pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
+    page.heading(&format!("{}: published elsewhere, not measured by punctual", published.name));
+    source(page, record, published);
+    figures(page, published);
+    tables(page, record);
+    if !published.remarks.is_empty() {
+        page.heading("What else the source says");
+        published.remarks.iter().for_each(|remark| page.text(Ink::Plain, remark));
+    }
+    verdict::caveats(page, &record.caveats);
+    if !record.uses.is_empty() {
+        page.heading("Verdict");
+    }
+    for a_use in &record.uses {
+        page.item(Ink::Doubt, a_use.outcome.name(), 0, &format!("{}: {}", a_use.title, a_use.reason));
+    }
+}
+
+fn source(page: &mut Page, record: &Record, published: &Published) {
+    let machine = &record.machine;
+    let known = |text: &Option<String>| text.clone().unwrap_or_default();
+    let facts = [
+        ("title", published.title.clone()),
+        ("by", published.author.clone()),
+        ("where", published.place.clone()),
+        ("when", published.date.clone()),
+        ("address", published.url.clone()),
+        ("machine", published.on.clone()),
+        ("CPU", known(&machine.cpu_model)),
+        ("kernel", known(&machine.kernel)),
+        ("isolated", machine.cpus_isolated.as_ref().map(|cpus| format!("CPUs {cpus}")).unwrap_or_default()),
+    ];
+    for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
+        page.fact(name, 8, text);
+    }
+}
+
+/// A row each with a note below, and no column that would stand empty.
+fn figures(page: &mut Page, published: &Published) {
+    let rows: Vec<_> = published.figures.iter().map(published_row).collect();
+    let filled: Vec<usize> = (0..COLUMNS.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();
+    let mut table = Table::new(&filled.iter().map(|&column| COLUMNS[column]).collect::<Vec<_>>()).words(1);
+    for row in &rows {
+        let text = |&column: &usize| if row[column].is_empty() { "-" } else { row[column].as_str() };
+        table.row(filled.iter().map(|column| cell(text(column))).collect());
+    }
+    let note = |figures| Note { text: published_note(figures), remedy: String::new() };
+    page.heading("Figures");
+    page.table_with_notes(&table, &published.figures.iter().map(note).collect::<Vec<_>>());
+}
+
+/// The tables of a matrix, with the jitter of both threads in each cell.
+fn tables(page: &mut Page, record: &Record) {
+    for of_load in matrix::tables(record) {
+        let [rows, columns] = of_load.roles;
+        page.heading(&format!("Jitter {columns} / {rows}, {}", of_load.load));
+        let across = of_load.columns.iter().map(|cpu| format!("{columns} {cpu}"));
+        let headings: Vec<String> = [String::new()].into_iter().chain(across).collect();
+        let mut table = Table::new(&headings);
+        for (cpu, cells) in of_load.rows.iter().zip(&of_load.cells) {
+            let jitter = |of: &CellThread| format_ns(of.jitter_ns as i64);
+            let both = cells.iter().map(|one| match one {
+                Some(one) => cell(format!("{} / {}", jitter(&one.threads[1]), jitter(&one.threads[0]))),
+                None => cell("-"),
+            });
+            table.row([cell(format!("{rows} {cpu}"))].into_iter().chain(both).collect());
+        }
+        page.table(&table);
+    }
+}
