@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod against;
 pub mod blame;
 pub mod html;
 pub mod live;
