@@ -4,6 +4,7 @@ mod common;
 mod lab;
 mod measure;
 mod noise;
+mod noise;
 mod process;
 mod show;
 
@@ -18,6 +19,7 @@ pub use self::{
     common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
+    noise::Noise,
     noise::Noise,
     process::Process,
     show::{BlameRecord, Machine, Profiles, References, Show},
