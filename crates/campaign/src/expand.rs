@@ -127,6 +127,8 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
         threshold_ns: probe.threshold_ns,
         hold_cpu_awake: settings.hold_cpu_awake,
         blame: probe.blame,
+        // Scenarios are many and may be short; a single run tells what it costs.
+        blame_cost: false,
         timerlat: false,
         stop_on: None,
         phases: vec![phase],

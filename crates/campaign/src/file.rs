@@ -5,16 +5,20 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`model`] | what a file says |
 //! | `mistake` | what is wrong, and where |
 //! | `fields` | the keys of one table, each taken once |
 //! | `words` | CPUs in words |
-//! | `parts` | probes, loads, placements, settings |
+//! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
 //! | `chosen` | the scenarios that are listed, and what fits together |
 
 mod chosen;
 mod fields;
+mod loads;
 mod mistake;
+pub mod model;
 mod parts;
+mod probes;
 mod words;
 
 use std::{
@@ -22,11 +26,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use loads::LoadSpec;
-use sys::{
-    clock::{Clock, Wait},
-    sched::Policy,
-};
 use toml::de::DeTable;
 
 use self::{
@@ -35,176 +34,15 @@ use self::{
 };
 pub use self::{
     mistake::{FileMistakes, Mistake, Place},
+    model::{CampaignFile, Chosen, Load, LoadPiece, PlacedOn, Placement, Probe, ProbeKind, Settings, Thread},
     words::{CpuWord, CpuWords},
 };
-use crate::{Length, order::Order};
+use crate::order::Order;
 
 /// Most repeats of a campaign.
 pub const REPEATS_MAX: u32 = 1000;
 /// Longest rest between two scenarios, ns: one hour.
 const REST_MAX_NS: u64 = 3_600_000_000_000;
-
-/// A campaign as its file says it, free of mistakes that can be seen without a machine.
-#[derive(Debug, Clone)]
-pub struct CampaignFile {
-    /// The file as mistakes name it.
-    pub path: String,
-    /// Its name in lower case with hyphens, which names the folder of the records.
-    pub name: String,
-    /// What it is, in words.
-    pub title: String,
-    /// Where the table comes from; empty where the file does not say.
-    pub source: String,
-    /// Profiles that judge each record: names, or paths of TOML files.
-    pub profiles: Vec<String>,
-    /// Published references to be laid beside.
-    pub against: Vec<String>,
-    /// The order of the scenarios.
-    pub order: Order,
-    /// How often each scenario runs; 1 to [`REPEATS_MAX`].
-    pub repeats: u32,
-    /// Rest between two scenarios, ns.
-    pub rest_ns: u64,
-    /// What measures; at least one, as of each part, and no two of the same name.
-    pub probes: Vec<Probe>,
-    /// What runs beside it.
-    pub loads: Vec<Load>,
-    /// Where, and with which policy.
-    pub placements: Vec<Placement>,
-    /// How the machine is set meanwhile.
-    pub settings: Vec<Settings>,
-    /// The scenarios before repeats, in the order of the file.
-    pub scenarios: Vec<Chosen>,
-}
-
-/// One kind of latency to be measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
-    /// Its name.
-    pub name: String,
-    /// Which latency.
-    pub kind: ProbeKind,
-    /// When it ends.
-    pub length: Length,
-    /// Clock of the deadlines.
-    pub clock: Clock,
-    /// How the threads wait.
-    pub wait: Wait,
-    /// Shift between the grids of neighbouring CPUs, ns.
-    pub offset_ns: u64,
-    /// What counts as a spike, ns; `None` for the default of the probe.
-    pub threshold_ns: Option<u64>,
-    /// How to look for culprits.
-    pub blame: blame::Asked,
-    /// Where it stands.
-    pub place: Place,
-}
-
-/// Which latency a probe measures.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ProbeKind {
-    /// How late a thread wakes, one a CPU.
-    Timer {
-        /// Time between two deadlines, ns.
-        period_ns: u64,
-    },
-    /// Several threads at once, each with a period of its own; at least one.
-    Threads(Vec<Thread>),
-    /// Gaps in a loop that looks at a clock and does nothing else, one a CPU.
-    Noise {
-        /// Time between two stretches of looking, ns.
-        period_ns: u64,
-        /// How long it looks in each, ns; `None` for the default share of the period.
-        runtime_ns: Option<u64>,
-    },
-}
-
-/// One of several threads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
-    /// What it is called in the record.
-    pub role: String,
-    /// Time between two deadlines, ns.
-    pub period_ns: u64,
-    /// Its priority, 1 to 99; where absent the placement's policy, or else one by its period.
-    pub priority: Option<u8>,
-}
-
-/// What runs beside the probe.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Load {
-    /// Its name.
-    pub name: String,
-    /// Its pieces; none for an idle machine.
-    pub run: Vec<LoadPiece>,
-    /// Where it stands.
-    pub place: Place,
-}
-
-/// One load, with its CPUs in words.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoadPiece {
-    /// The load; without CPUs where `cpus` says them.
-    pub spec: LoadSpec,
-    /// Its CPUs; the measured ones where neither this nor the load says otherwise.
-    pub cpus: Option<CpuWords>,
-    /// Threads in all, spread over its CPUs; one a CPU where absent.
-    pub threads: Option<u32>,
-}
-
-/// Where the probe runs, and with which policy.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Placement {
-    /// Its name; empty for one whose CPUs name it.
-    pub name: String,
-    /// Its CPUs.
-    pub on: PlacedOn,
-    /// Policy of the measuring threads; fifo:90 where absent.
-    pub policy: Option<Policy>,
-    /// CPUs that all else is moved off.
-    pub shield: Option<CpuWords>,
-    /// Where it stands.
-    pub place: Place,
-}
-
-/// The CPUs of a placement.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PlacedOn {
-    /// All of these at once; several threads go onto them in turn.
-    Set(CpuWords),
-    /// One placement a CPU.
-    Each(CpuWords),
-    /// One placement for each pair of CPUs, of two threads.
-    Pairs(CpuWords),
-    /// One CPU a thread.
-    ByThread(Vec<CpuWords>),
-}
-
-/// How the machine is set during the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Their name.
-    pub name: String,
-    /// Whether to hold the measured CPUs out of their idle states.
-    pub hold_cpu_awake: bool,
-    /// Where they stand.
-    pub place: Place,
-}
-
-/// A scenario by the indices of its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Chosen {
-    /// Index of the probe.
-    pub probe: usize,
-    /// Index of the load.
-    pub load: usize,
-    /// Index of the placement.
-    pub placement: usize,
-    /// Index of the settings.
-    pub settings: usize,
-    /// Where it is listed; the place of its placement where the file lists none.
-    pub place: Place,
-}
 
 /// Why there is no campaign.
 #[derive(Debug, thiserror::Error)]
@@ -282,15 +120,15 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let title = fields.text("title").unwrap_or_default();
     let source = fields.text("source").unwrap_or_default();
     let profiles = fields.texts("profiles", |text| profile(path, text));
-    let against = fields.texts("against", |text| kebab(text));
+    let against = fields.texts("against", |text| reference(path, text));
     let order = fields.parsed("order", |text| {
         one_of(text, &[("sequential", "sequential"), ("shuffled", "shuffled"), ("abba", "abba")])
     });
     let seed = fields.integer("seed", 0..=i64::MAX as u64);
     let repeats = fields.integer("repeats", 1..=u64::from(REPEATS_MAX)).unwrap_or(1) as u32;
     let rest_ns = fields.parsed("rest", |text| duration_in(text, 0, REST_MAX_NS, "at most 1h, as 2s"));
-    let probes = parts::probes(&mut fields);
-    let loads = parts::loads(&mut fields);
+    let probes = probes::probes(&mut fields);
+    let loads = loads::loads(&mut fields);
     let placements = parts::placements(&mut fields);
     let settings = parts::settings(&mut fields);
     let scenarios = chosen::scenarios(&mut fields, &probes, &loads, &placements, &settings);
@@ -333,14 +171,23 @@ fn kebab(text: &str) -> Result<String, String> {
     Err(format!("{text:?} must be lower case with digits and hyphens, as \"my-campaign\""))
 }
 
-/// A profile: one in a file is looked for beside the campaign.
 fn profile(path: &str, text: &str) -> Result<String, String> {
-    let name = if text.ends_with(".toml") {
+    let name = beside(path, text);
+    analysis::find_profile(&name).map(|_| name).map_err(|error| error.to_string())
+}
+
+fn reference(path: &str, text: &str) -> Result<String, String> {
+    let name = beside(path, text);
+    analysis::find_reference(&name).map(|_| name).map_err(|error| error.to_string())
+}
+
+/// A file that a campaign names is looked for beside it; what is no file's name stays as it is.
+fn beside(path: &str, text: &str) -> String {
+    if text.ends_with(".toml") || text.ends_with(".json") {
         Path::new(path).with_file_name("").join(text).to_string_lossy().into_owned()
     } else {
         text.to_owned()
-    };
-    analysis::find_profile(&name).map(|_| name).map_err(|error| error.to_string())
+    }
 }
 
 /// A duration within bounds, ns.

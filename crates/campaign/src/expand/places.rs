@@ -78,7 +78,12 @@ impl<'a> Places<'a> {
         (self.notes.into_iter().collect(), self.mistakes.into_iter().collect())
     }
 
-    /// The spots of a placement; none where its CPUs do not exist.
+    /// Some CPU in place of those that do not exist, so that one mistake hides no other.
+    fn anywhere(&self) -> impl Iterator<Item = u32> + use<> {
+        self.cpus.usable.first().into_iter()
+    }
+
+    /// The spots of a placement; at least one.
     pub fn of(&mut self, placement: &Placement) -> Vec<Spot> {
         let nothing = CpuList::new();
         let spot = |in_turn: Vec<u32>, one_of_many| Spot {
@@ -88,7 +93,8 @@ impl<'a> Places<'a> {
             one_of_many,
         };
         let set = |places: &mut Self, words| -> Vec<u32> {
-            places.resolve(words, &nothing, &placement.name).iter().flatten().collect()
+            let found = places.resolve(words, &nothing, &placement.name);
+            found.map_or_else(|| places.anywhere().collect(), |found| found.iter().collect())
         };
         let mut spots: Vec<Spot> = match &placement.on {
             PlacedOn::Set(words) => vec![spot(set(self, words), false)],
@@ -101,11 +107,10 @@ impl<'a> Places<'a> {
                     .collect()
             }
             PlacedOn::ByThread(list) => {
-                let one = |words: &CpuWords| self.one(words, &placement.name);
+                let one = |words: &CpuWords| self.one(words, &placement.name).or_else(|| self.anywhere().next());
                 vec![spot(list.iter().filter_map(one).collect(), false)]
             }
         };
-        spots.retain(|spot| !spot.measured.is_empty());
         for spot in &mut spots {
             spot.shield =
                 placement.shield.as_ref().and_then(|words| self.shield(words, &spot.measured, &placement.name));
@@ -182,15 +187,12 @@ impl Cpus {
         let (found, none): (CpuList, &str) = match word {
             CpuWord::None => return Ok(CpuList::new()),
             CpuWord::List(cpus) => {
-                let missing = cpus.difference(usable);
-                let (missing, there) = (missing.in_words(), usable.in_words());
-                return if cpus.is_empty() || !cpus.difference(usable).is_empty() {
-                    Err(format!(
-                        "{missing} cannot be used here, where there is {there}: name those, or a word such as last"
-                    ))
-                } else {
-                    Ok(cpus.clone())
-                };
+                let (missing, there) = (cpus.difference(usable), usable.in_words());
+                let text = format!(
+                    "this machine lets us use {there}, and not {}: name those, or a word such as last",
+                    missing.in_words()
+                );
+                return if missing.is_empty() { Ok(cpus.clone()) } else { Err(text) };
             }
             CpuWord::All => (usable.clone(), "no CPU may be used here: widen the cpuset of this control group"),
             CpuWord::First(of) => return self.find(of, measured).map(|cpus| cpus.first().into_iter().collect()),

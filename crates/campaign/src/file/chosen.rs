@@ -83,16 +83,21 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
             ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => 0,
         };
         if threads != wanted {
+            let has = if threads == 0 { "one on each CPU".to_owned() } else { in_words(threads) };
             let text = format!(
-                "placement `{}` gives CPUs to {wanted} threads, and probe `{}` has {}: write kind = \"threads\" with {wanted} \
-                 threads, or cpus = \"each\"",
+                "placement `{}` gives CPUs to {}, and probe `{}` has {has}: write as many `threads` of kind = \"threads\", or \
+                 cpus = \"each\"",
                 placement.name,
+                in_words(wanted),
                 probe.name,
-                if threads == 0 { "one on each CPU".to_owned() } else { threads.to_string() },
             );
             campaign.mistakes.add_at(placement.place, text);
         }
     }
+}
+
+fn in_words(threads: usize) -> String {
+    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
 }
 
 fn check_twice(campaign: &Fields<'_>, chosen: &[Chosen]) {

@@ -82,6 +82,9 @@ impl<'a> Collector<'a> {
 /// `, did you mean `x`?` where a known word is near enough; else nothing.
 pub(super) fn nearest(word: &str, known: &[&str]) -> String {
     let word = word.to_lowercase();
+    if let Some(name) = known.iter().find(|name| word.len() >= 3 && name.starts_with(&word)) {
+        return format!(", did you mean `{name}`?");
+    }
     let near = known.iter().map(|name| (strsim::damerau_levenshtein(&word, name), name)).min();
     match near {
         Some((edits, name)) if edits <= (name.len() / 3).max(1) => format!(", did you mean `{name}`?"),
@@ -136,6 +139,7 @@ mod tests {
     fn only_a_near_word_is_offered() {
         assert_eq!(nearest("swich", &["idle", "switch"]), ", did you mean `switch`?");
         assert_eq!(nearest("Duraiton", &["duration", "period"]), ", did you mean `duration`?");
+        assert_eq!(nearest("prio", &["period", "priority"]), ", did you mean `priority`?");
         assert_eq!(nearest("zzz", &["idle", "switch"]), "");
         assert_eq!(
             one_of("abb", &[("abba", 1), ("other", 2)]).unwrap_err(),

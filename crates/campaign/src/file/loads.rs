@@ -1,0 +1,90 @@
+//! The loads of a campaign file.
+
+use loads::{Load as Kind, LoadSpec};
+use toml::{Spanned, de::DeValue};
+
+use super::{
+    Fields, Load, LoadPiece,
+    parts::{check_names, part_name, words},
+    words::Use,
+};
+
+/// Most threads of a load.
+const THREADS_MAX: u64 = 1024;
+
+pub(super) fn loads(campaign: &mut Fields<'_>) -> Vec<Load> {
+    let idle = Load { name: "idle".to_owned(), run: Vec::new(), place: campaign.place() };
+    let loads: Vec<Load> = match campaign.tables("load", "a load") {
+        tables if tables.is_empty() => vec![idle],
+        tables => tables.into_iter().map(load).collect(),
+    };
+    check_names("loads", loads.iter().map(|load| (&*load.name, load.place)), campaign);
+    loads
+}
+
+fn load(mut fields: Fields<'_>) -> Load {
+    let name = fields.parsed("name", part_name);
+    let run = fields.value("run");
+    let cpus = words(&mut fields, "cpus", Use::Load);
+    let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
+    let shared = LoadPiece { spec: LoadSpec { load: Kind::Idle, cpus: None }, cpus, threads };
+    let values: Vec<&Spanned<DeValue<'_>>> = match run.map(|run| (run, run.get_ref())) {
+        Some((_, DeValue::Array(list))) => list.iter().collect(),
+        Some((run, _)) => vec![run],
+        None => Vec::new(),
+    };
+    let default_name = told(&values);
+    let mut run: Vec<LoadPiece> = values.into_iter().filter_map(|value| piece(&fields, value, &shared)).collect();
+    if run.len() > 1 && run.iter().any(|piece| piece.spec.load == Kind::Idle) {
+        fields.wrong("run", "idle runs nothing, and stands beside other loads: leave it out");
+    }
+    run.retain(|piece| piece.spec.load != Kind::Idle);
+    for key in ["cpus", "threads"].into_iter().filter(|key| fields.has(key) && run.is_empty()) {
+        fields.wrong(key, format!("{key} is of no use, since nothing runs: write run = [\"cpu\"], for example"));
+    }
+    let place = fields.place();
+    fields.finish();
+    Load { name: name.unwrap_or(default_name), run, place }
+}
+
+/// What a load is called that has no name: its pieces as they are written, right or wrong.
+fn told(values: &[&Spanned<DeValue<'_>>]) -> String {
+    let piece = |value: &&Spanned<DeValue<'_>>| {
+        let value = value.get_ref();
+        value.as_str().or_else(|| value.get("load")?.get_ref().as_str()).map(str::to_owned)
+    };
+    match values.iter().filter_map(piece).collect::<Vec<_>>() {
+        pieces if pieces.is_empty() => "idle".to_owned(),
+        pieces => pieces.join(" + "),
+    }
+}
+
+/// One load: a text as on the command line, or a table with CPUs and threads of its own.
+fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPiece) -> Option<LoadPiece> {
+    if value.get_ref().as_table().is_none() {
+        let spec = load.parse_value("run", value, str::parse::<LoadSpec>)?;
+        check_threads(load, "run", &spec, shared.threads);
+        return Some(LoadPiece { spec, ..shared.clone() });
+    }
+    let mut fields = load.table_of("run", "a piece of a load", value)?;
+    let spec = fields.parsed("load", str::parse::<LoadSpec>);
+    let cpus = words(&mut fields, "cpus", Use::Load);
+    let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
+    if !fields.has("load") {
+        fields.wrong("load", "a piece of a load says which: write { load = \"cpu\", cpus = \"others\" }, for example");
+    }
+    let spec = spec.unwrap_or(LoadSpec { load: Kind::Idle, cpus: None });
+    if spec.cpus.is_some() && cpus.is_some() {
+        fields.wrong("cpus", format!("`{spec}` says its CPUs already: leave out cpus, or what follows the @"));
+    }
+    let piece = LoadPiece { spec, cpus: cpus.or_else(|| shared.cpus.clone()), threads: threads.or(shared.threads) };
+    check_threads(&fields, "threads", &piece.spec, piece.threads);
+    fields.finish();
+    Some(piece)
+}
+
+fn check_threads(fields: &Fields<'_>, key: &str, spec: &LoadSpec, threads: Option<u32>) {
+    if threads.is_some() && matches!(spec.load, Kind::StressNg { .. }) {
+        fields.wrong(key, "stress-ng starts its own threads: say how many in its arguments, as stress-ng:--cpu 2");
+    }
+}

@@ -1,0 +1,157 @@
+//! The probes of a campaign file.
+//!
+//! Each key has a default, so that one mistake hides no other.
+
+use std::collections::HashSet;
+
+use record::BlameMode;
+use sys::clock::{Clock, Wait};
+
+use super::{
+    Fields, Place, Probe, ProbeKind, Thread, duration_in, one_of,
+    parts::{check_names, part_name},
+};
+use crate::{
+    Length, ThreadAsk,
+    plan::{NOISE_PERIOD_NS, PERIOD_MAX_NS},
+};
+
+/// Longest run of one scenario, ns: a week.
+const LENGTH_MAX_NS: u64 = 7 * 86_400_000_000_000;
+const DEFAULT_LENGTH_NS: u64 = 10_000_000_000;
+const DEFAULT_PERIOD_NS: u64 = 1_000_000;
+
+const BLAME: [(&str, blame::Asked); 5] = [
+    ("auto", blame::Asked::Auto),
+    ("trace", blame::Asked::Only(BlameMode::Trace)),
+    ("deep", blame::Asked::Only(BlameMode::Deep)),
+    ("counters", blame::Asked::Only(BlameMode::Counters)),
+    ("off", blame::Asked::Only(BlameMode::Off)),
+];
+
+pub(super) fn probes(campaign: &mut Fields<'_>) -> Vec<Probe> {
+    let probes: Vec<Probe> = match campaign.tables("probe", "a probe") {
+        tables if tables.is_empty() => vec![default_probe(campaign.place())],
+        tables => tables.into_iter().map(probe).collect(),
+    };
+    check_names("probes", probes.iter().map(|probe| (&*probe.name, probe.place)), campaign);
+    probes
+}
+
+fn default_probe(place: Place) -> Probe {
+    Probe {
+        name: "timer".to_owned(),
+        kind: ProbeKind::Timer { period_ns: DEFAULT_PERIOD_NS },
+        length: Length::Duration(DEFAULT_LENGTH_NS),
+        clock: Clock::Monotonic,
+        wait: Wait::Nanosleep,
+        offset_ns: 0,
+        threshold_ns: None,
+        blame: blame::Asked::Auto,
+        place,
+    }
+}
+
+fn probe(mut fields: Fields<'_>) -> Probe {
+    let default = default_probe(fields.place());
+    let name = fields.parsed("name", part_name);
+    let word =
+        fields.parsed("kind", |text| one_of(text, &[("timer", "timer"), ("threads", "threads"), ("noise", "noise")]));
+    let word = if fields.has("kind") { word } else { Some("timer") };
+    let period_ns = fields.parsed("period", period);
+    let runtime_ns = fields.parsed("runtime", period);
+    let threads: Vec<Thread> = fields.tables("threads", "a thread").into_iter().map(thread).collect();
+    let length = length(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS));
+    let (clock, wait) = (fields.parsed("clock", str::parse::<Clock>), fields.parsed("wait", str::parse::<Wait>));
+    let offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 50us"));
+    let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, as 100us"));
+    let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
+    let useless: &[&str] = match word {
+        Some("timer") => &["threads", "runtime"],
+        Some("threads") => &["period", "runtime", "samples"],
+        Some("noise") => &["threads", "samples", "clock", "wait", "offset"],
+        _ => &[],
+    };
+    let kind = match word {
+        Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
+        Some("threads") => ProbeKind::Threads(threads),
+        Some("noise") => ProbeKind::Noise { period_ns: period_ns.unwrap_or(NOISE_PERIOD_NS), runtime_ns },
+        _ => ProbeKind::Timer { period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS) },
+    };
+    if let ProbeKind::Threads(threads) = &kind {
+        let mut roles = HashSet::new();
+        if let Some(twice) = threads.iter().find(|thread| !roles.insert(&thread.role)) {
+            fields.wrong("threads", format!("two threads are called `{}`: give each a name of its own", twice.role));
+        }
+    }
+    if let ProbeKind::Noise { period_ns, runtime_ns: Some(runtime_ns) } = kind
+        && runtime_ns > period_ns
+    {
+        fields.wrong("runtime", "runtime must be at most the period: it is the part of it that the probe spins");
+    }
+    for key in useless.iter().filter(|key| fields.has(key)) {
+        fields.wrong(key, format!("{key} is of no use with kind = {:?}: {}", word.unwrap_or_default(), instead(key)));
+    }
+    fields.finish();
+    Probe {
+        name: name.unwrap_or_else(|| word.unwrap_or("timer").to_owned()),
+        kind,
+        length,
+        clock: clock.unwrap_or(default.clock),
+        wait: wait.unwrap_or(default.wait),
+        offset_ns: offset_ns.unwrap_or(0),
+        threshold_ns,
+        blame: blame.unwrap_or(default.blame),
+        place: default.place,
+    }
+}
+
+/// What to do about a key that a kind of probe has no use for.
+fn instead(key: &str) -> &'static str {
+    match key {
+        "threads" => "write kind = \"threads\"",
+        "period" => "leave it out; each of the `threads` has its own",
+        "samples" => "write how long it runs, as duration = \"60s\"",
+        _ => "leave it out",
+    }
+}
+
+/// The two threads of machine-tool control.
+fn base_and_servo() -> Vec<Thread> {
+    let of = |ask: ThreadAsk| Thread { role: ask.role, period_ns: ask.period_ns, priority: None };
+    ThreadAsk::base_and_servo().into_iter().map(of).collect()
+}
+
+fn thread(mut fields: Fields<'_>) -> Thread {
+    let role = fields.parsed("name", part_name);
+    let period_ns = fields.parsed("period", period);
+    let priority = fields.integer("priority", 1..=99).map(|priority| priority as u8);
+    for key in ["name", "period"].into_iter().filter(|key| !fields.has(key)) {
+        fields
+            .wrong(key, format!("a thread needs a {key}: write for example {{ name = \"servo\", period = \"1ms\" }}"));
+    }
+    fields.finish();
+    Thread { role: role.unwrap_or_default(), period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS), priority }
+}
+
+fn length(fields: &mut Fields<'_>, period_ns: u64) -> Length {
+    let duration_ns =
+        fields.parsed("duration", |text| duration_in(text, 1, LENGTH_MAX_NS, "longer than 0 and at most 7d, as 60s"));
+    let samples = fields.integer("samples", 1..=i64::MAX as u64);
+    if fields.has("duration") && fields.has("samples") {
+        fields.wrong("samples", "duration and samples both say when the probe ends: leave one of them out");
+    }
+    match (duration_ns, samples) {
+        (_, Some(samples)) => {
+            if samples.checked_mul(period_ns).is_none_or(|length_ns| length_ns > LENGTH_MAX_NS) {
+                fields.wrong("samples", format!("samples: {samples} at this period take more than 7d: ask for fewer"));
+            }
+            Length::Samples(samples)
+        }
+        (duration_ns, None) => Length::Duration(duration_ns.unwrap_or(DEFAULT_LENGTH_NS)),
+    }
+}
+
+fn period(text: &str) -> Result<u64, String> {
+    duration_in(text, 1, PERIOD_MAX_NS, "longer than 0 and at most 1h, as 1ms")
+}
