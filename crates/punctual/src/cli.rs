@@ -4,7 +4,6 @@ mod common;
 mod lab;
 mod measure;
 mod noise;
-mod noise;
 mod process;
 mod show;
 
@@ -19,7 +18,6 @@ pub use self::{
     common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
-    noise::Noise,
     noise::Noise,
     process::Process,
     show::{BlameRecord, Machine, Profiles, References, Show},

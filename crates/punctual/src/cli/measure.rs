@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Noise, Process, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Process, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -17,14 +17,6 @@ pub enum Measure {
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
     Timer(Box<Timer>),
-    /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
-    /// its culprit. Needs no rights but to name culprits.
-    ///
-    /// Examples:
-    ///   punctual measure noise --cpus 3 --duration 1m
-    ///   punctual measure noise --policy fifo:90 --load memory --load-cpus 0-2
-    #[command(verbatim_doc_comment)]
-    Noise(Box<Noise>),
     /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
     /// its culprit. Needs no rights but to name culprits.
     ///

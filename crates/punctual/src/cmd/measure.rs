@@ -1,7 +1,6 @@
 //! `punctual measure`: one file a probe; here what the probes share.
 
 mod noise;
-mod noise;
 mod process;
 mod timer;
 
@@ -28,7 +27,6 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
     match what {
         Measure::Process(options) => process::run(options),
         Measure::Timer(options) => timer::run(options),
-        Measure::Noise(options) => noise::run(options),
         Measure::Noise(options) => noise::run(options),
     }
 }
