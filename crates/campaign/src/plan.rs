@@ -64,10 +64,15 @@ pub struct Plan {
     /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. Of the noise
     /// probe the length above which a gap is one; `None` for 1 us.
     pub threshold_ns: Option<u64>,
+    /// CPUs that all else is moved off for the run. They are the measured ones, and loads use the others, unless `cpus` and
+    /// `load_cpus` say otherwise.
+    pub shield: Option<CpuList>,
     /// Whether to hold the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
     /// How to look for the culprits of spikes.
     pub blame: blame::Asked,
+    /// Whether to measure after the run what looking costs; that takes half a second.
+    pub blame_cost: bool,
     /// Whether to run the kernel's timerlat tracer beside the probe.
     pub timerlat: bool,
     /// When to end early and keep the trace.
@@ -305,8 +310,10 @@ mod tests {
             wait: Wait::Nanosleep,
             offset_ns: 0,
             threshold_ns: None,
+            shield: None,
             hold_cpu_awake: false,
             blame: blame::Asked::Auto,
+            blame_cost: true,
             timerlat: false,
             stop_on: None,
             phases,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
-use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, conditions, usable_cpus};
+use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
 use record::{BlameMode, Caveat, Record, SCHEMA, SPIKES_KEPT, State, Tool, Validity, file::FileError};
 use sys::{counter::Counter, memory, sched, signal};
@@ -18,7 +18,7 @@ use crate::{
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
     process::ProgramError,
-    validity,
+    shielded, validity,
 };
 
 /// How far a run has got.
@@ -40,6 +40,9 @@ pub enum RunError {
     /// The plan cannot be followed.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// CPUs cannot be shielded.
+    #[error(transparent)]
+    Shield(#[from] ShieldError),
     /// A CPU cannot be measured.
     #[error(transparent)]
     Cpu(#[from] CpuError),
@@ -84,6 +87,7 @@ pub enum RunError {
 /// [`RunError`]; nothing was measured then, or nothing is kept.
 pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
     plan.check()?;
+    let plan = &*shielded::with_defaults(plan, root)?;
     let cpus = usable_cpus(root, plan.cpus.as_ref())?;
     if let Some(load_cpus) = &plan.load_cpus {
         usable_cpus(root, Some(load_cpus))?;
@@ -96,6 +100,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         );
         record.caveats.push(Caveat { kind: "spikes".to_owned(), text });
     }
+    let shield = shielded::take(&mut record, plan, root)?;
     let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
     let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
     let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
@@ -110,7 +115,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut planned_before_ns = 0;
     let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut())?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
@@ -167,9 +172,9 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     drop(timerlat);
     blame.mend(&mut record);
     let traced = matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep);
-    if state == State::Complete && traced && plan.probe == Probe::Timer {
+    if plan.blame_cost && state == State::Complete && traced && plan.probe == Probe::Timer {
         let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, &cpus, None).into_iter().next());
-        let cost = last.and_then(|settings| cost::measure(&mut blame, &settings));
+        let cost = last.and_then(|settings| cost::measure(&mut blame, &settings, shield.as_ref()));
         if let Some(told) = &mut record.blame {
             told.cost = cost;
         }
@@ -177,6 +182,9 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
     if let Some(hold) = awake {
         record.settings = hold.release();
+    }
+    if let Some(shield) = shield {
+        shielded::release(&mut record, shield);
     }
     if let Some(keeper) = keeper {
         keeper.finish();

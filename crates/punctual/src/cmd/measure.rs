@@ -63,6 +63,7 @@ fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<
         threshold_ns: None,
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
+        blame_cost: true,
         timerlat: false,
         stop_on: None,
         phases,
