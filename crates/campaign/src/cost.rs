@@ -3,11 +3,14 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use blame::Watch;
+use machine::Shield;
 use probes::{
     guard::Heartbeat,
     timer::{Settings, Timer},
 };
 use record::{BlameCost, Histogram};
+
+use crate::shielded::on_its_side;
 
 /// Pairs of an untraced and a traced stretch.
 const PAIRS: u32 = 6;
@@ -20,7 +23,7 @@ const PERIOD_NS: RangeInclusive<u64> = 20_000..=1_000_000;
 const LEAD_NS: i64 = 1_000_000;
 
 /// Measures one thread as `settings` say, with the trace off and on in turn. `None` when it cannot be measured.
-pub fn measure(watch: &mut Watch, settings: &Settings) -> Option<BlameCost> {
+pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<BlameCost> {
     let period_ns = settings.period_ns.clamp(*PERIOD_NS.start(), *PERIOD_NS.end());
     let samples = STRETCH_NS / period_ns;
     let settings =
@@ -28,16 +31,17 @@ pub fn measure(watch: &mut Watch, settings: &Settings) -> Option<BlameCost> {
     let (mut off, mut on) = (Histogram::default(), Histogram::default());
     for _ in 0..PAIRS {
         watch.set_on(false);
-        off.merge(&stretch(watch, &settings)?);
+        off.merge(&stretch(watch, &settings, shield)?);
         watch.set_on(true);
-        on.merge(&stretch(watch, &settings)?);
+        on.merge(&stretch(watch, &settings, shield)?);
     }
     Some(BlameCost { samples: on.total().min(off.total()), off_ns: off.percentile(50.0)?, on_ns: on.percentile(50.0)? })
 }
 
 /// The lateness of one stretch.
-fn stretch(watch: &mut Watch, settings: &Settings) -> Option<Histogram> {
-    let mut timer = Timer::prepare(settings, Heartbeat::start().ok()?).ok()?;
+fn stretch(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<Histogram> {
+    let heartbeat = Heartbeat::start().ok()?;
+    let mut timer = on_its_side(shield, settings.cpu, || Timer::prepare(settings, heartbeat)).ok()?.ok()?;
     watch.begin(&[timer.grant().thread_id]);
     timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
     timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));

@@ -125,6 +125,7 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
         wait: probe.wait,
         offset_ns: probe.offset_ns,
         threshold_ns: probe.threshold_ns,
+        shield: spot.shield.clone(),
         hold_cpu_awake: settings.hold_cpu_awake,
         blame: probe.blame,
         // Scenarios are many and may be short; a single run tells what it costs.

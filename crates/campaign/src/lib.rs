@@ -14,6 +14,7 @@
 //! | [`run`] | a whole run: phases in their order, the record growing |
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
+//! | `shielded` | threads and loads on their side of a shield |
 //! | `cost` | what looking for culprits costs |
 //! | `validity` | whether what was asked for is what ran |
 //! | `keeper` | keeps the record on disk while the run goes on |
@@ -31,6 +32,7 @@ pub mod process;
 mod run;
 pub mod runner;
 pub mod scenario;
+mod shielded;
 pub mod threads;
 mod validity;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use blame::{Timerlat, Waiter, Watch};
 use loads::Running;
-use machine::CpuList;
+use machine::{CpuList, Shield};
 use probes::{
     guard::Heartbeat,
     noise::Spin,
@@ -18,7 +18,10 @@ use sys::{
     signal::termination_requests,
 };
 
-use crate::{Length, PhasePlan, Plan, Probe, RunError};
+use crate::{
+    Length, PhasePlan, Plan, Probe, RunError,
+    shielded::{on_its_side, start_loads},
+};
 
 /// Time between preparing the threads and their first deadline, ns.
 const LEAD_NS: i64 = 2_000_000;
@@ -33,7 +36,7 @@ pub struct PhaseRun<'a> {
     pub began: Instant,
     /// The kernel's own measurement beside ours.
     timerlat: Option<&'a mut Timerlat>,
-    loads: Option<Running>,
+    loads: Vec<Running>,
 }
 
 /// Why the loop of a phase ended.
@@ -54,18 +57,19 @@ impl<'a> PhaseRun<'a> {
         counter: Counter,
         stop_on: Option<&StopOn>,
         timerlat: Option<&'a mut Timerlat>,
+        shield: Option<&Shield>,
     ) -> Result<Self, RunError> {
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
-        let loads = match &phase.loads[..] {
-            [] => None,
-            specs => Some(Running::start(&plan.executable, specs, load_cpus)?),
-        };
+        let loads = start_loads(plan, &phase.loads, load_cpus, shield)?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .iter()
             .map(|settings| Settings { spin, ..settings.clone() })
-            .map(|settings| Timer::prepare(&settings, heartbeat.clone()))
+            .map(|settings| {
+                let prepare = || Timer::prepare(&settings, heartbeat.clone());
+                Ok::<_, RunError>(on_its_side(shield, settings.cpu, prepare)??)
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self { timers, began: Instant::now(), timerlat, loads })
     }
@@ -159,9 +163,7 @@ impl<'a> PhaseRun<'a> {
     /// Stops the loads and tells what the phase was.
     pub fn finish(&mut self, told: &mut Phase) {
         told.duration_ns = self.began.elapsed().as_nanos() as u64;
-        if let Some(loads) = self.loads.take() {
-            told.loads = loads.stop();
-        }
+        told.loads = self.loads.drain(..).flat_map(Running::stop).collect();
     }
 }
 

@@ -115,7 +115,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let mut planned_before_ns = 0;
     let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run = PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
+        let mut phase_run =
+            PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);

@@ -65,6 +65,16 @@ pub enum ShieldError {
         /// That run.
         process: u32,
     },
+    /// A thread cannot get to its side of the shield.
+    #[error(
+        "cannot put a thread on its side of the shield: /{path}: {source}; leave out --shield, or see docs/shield.md"
+    )]
+    Side {
+        /// The file that the kernel refused.
+        path: String,
+        /// What it answered.
+        source: io::Error,
+    },
     /// There is no way back after a crash.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -172,13 +182,17 @@ impl Shield {
     /// makes meanwhile are inside for ever.
     ///
     /// # Errors
-    /// When the kernel refuses the thread; `make` was not run then.
-    pub fn enter<T>(&self, make: impl FnOnce() -> T) -> io::Result<T> {
+    /// [`ShieldError::Side`]; `make` was not run, or is lost.
+    pub fn enter<T>(&self, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
         let Some((inside, outside)) = &self.partition else { return Ok(make()) };
         // 0 names the thread that writes.
-        self.hands.write(&format!("{inside}/cgroup.threads"), "0")?;
+        let to = |group: &str| {
+            let path = format!("{group}/cgroup.threads");
+            self.hands.write(&path, "0").map_err(|source| ShieldError::Side { path, source })
+        };
+        to(inside)?;
         let made = make();
-        self.hands.write(&format!("{outside}/cgroup.threads"), "0")?;
+        to(outside)?;
         Ok(made)
     }
 

@@ -1,0 +1,82 @@
+//! A run on shielded CPUs: what it measures by default, and how threads and loads get to their side of the shield.
+
+use std::borrow::Cow;
+
+use loads::{LoadSpec, Running};
+use machine::{CpuError, CpuList, Root, Shield, ShieldError, usable_cpus};
+use record::{Caveat, Record, Shielding};
+
+use crate::{Plan, RunError, validity};
+
+/// The plan, where it shields CPUs with what that means unless it says otherwise: those are measured, and loads stay on
+/// the others.
+pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, CpuError> {
+    let Some(shielded) = &plan.shield else { return Ok(Cow::Borrowed(plan)) };
+    let mut plan = plan.clone();
+    plan.cpus.get_or_insert_with(|| shielded.clone());
+    if plan.load_cpus.is_none() {
+        let others = usable_cpus(root, None)?.difference(shielded);
+        // Without any, the shield itself says what is wrong.
+        plan.load_cpus = Some(others).filter(|others| !others.is_empty());
+    }
+    Ok(Cow::Owned(plan))
+}
+
+/// Shields the CPUs that the plan names, and says in the record how.
+pub fn take(record: &mut Record, plan: &Plan, root: &Root) -> Result<Option<Shield>, ShieldError> {
+    let Some(cpus) = &plan.shield else { return Ok(None) };
+    let shield = Shield::take(root, cpus)?;
+    record.shielding = Some(shield.told().clone());
+    let refused: Vec<String> =
+        shield.told().left.iter().filter(|left| left.no_right).map(|left| left.in_words()).collect();
+    if !refused.is_empty() {
+        let text = format!("{} could not be shielded as asked: {}", cpus.in_words(), refused.join("; "));
+        validity::add(record, "shield.incomplete", text, "run as root: sudo \"$(command -v punctual)\" ...");
+    }
+    Ok(Some(shield))
+}
+
+/// Puts everything back, and says in the record what could not be.
+pub fn release(record: &mut Record, shield: Shield) {
+    let told: Shielding = shield.release();
+    for failed in told.put_back.iter().flat_map(|put_back| &put_back.failed) {
+        let text = format!("after the run this could not be put back as it was: {failed}; try `punctual restore`");
+        record.caveats.push(Caveat { kind: "shield".to_owned(), text });
+    }
+    record.shielding = Some(told);
+}
+
+/// Makes something, with this thread on the side of the shield that `cpu` is on; `None` is inside.
+pub fn on_its_side<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
+    match shield.filter(|shield| cpu.is_none_or(|cpu| shield.cpus().contains(cpu))) {
+        Some(shield) => shield.enter(make),
+        None => Ok(make()),
+    }
+}
+
+/// Starts the loads, each on its side of the shield; one with CPUs on both sides runs once on each, since no process can
+/// be on both.
+pub fn start_loads(
+    plan: &Plan,
+    specs: &[LoadSpec],
+    default_cpus: &CpuList,
+    shield: Option<&Shield>,
+) -> Result<Vec<Running>, RunError> {
+    let start = |specs: &[LoadSpec]| -> Result<Option<Running>, RunError> {
+        let start = || Running::start(&plan.executable, specs, default_cpus);
+        Ok(if specs.is_empty() { None } else { Some(start()?) })
+    };
+    let Some(shield) = shield.filter(|shield| shield.has_sides()) else {
+        return Ok(start(specs)?.into_iter().collect());
+    };
+    let part = |side: fn(&CpuList, &CpuList) -> CpuList| -> Vec<LoadSpec> {
+        let part = |spec: &LoadSpec| {
+            let cpus = side(spec.cpus.as_ref().unwrap_or(default_cpus), shield.cpus());
+            (!cpus.is_empty()).then(|| LoadSpec { cpus: Some(cpus), ..spec.clone() })
+        };
+        specs.iter().filter_map(part).collect()
+    };
+    let outside = start(&part(CpuList::difference))?;
+    let inside = shield.enter(|| start(&part(CpuList::intersection)))??;
+    Ok(outside.into_iter().chain(inside).collect())
+}
