@@ -1,10 +1,12 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
+mod against;
 mod campaign;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
 mod page;
+mod published;
 mod series;
 mod spike;
 pub(crate) mod table;
@@ -26,6 +28,10 @@ use page::Page;
 #[must_use]
 pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    if let Some(published) = &record.published {
+        published::page(&mut page, record, published);
+        return page.finish();
+    }
     machine::facts(&mut page, record);
     machine::findings(&mut page, &record.findings);
     for phase in &record.phases {
@@ -46,6 +52,10 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
 #[must_use]
 pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    if let Some(published) = &record.published {
+        published::page(&mut page, record, published);
+        return page.finish();
+    }
     series::run(&mut page, record);
     machine::facts(&mut page, record);
     for phase in &record.phases {
@@ -56,6 +66,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    against::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
