@@ -6,6 +6,7 @@ mod measure;
 mod noise;
 mod process;
 mod show;
+mod threads;
 
 use std::path::PathBuf;
 
@@ -20,7 +21,8 @@ pub use self::{
     measure::{Measure, Timer},
     noise::Noise,
     process::Process,
-    show::{BlameRecord, Machine, Profiles, References, Show},
+    show::{BlameRecord, Machine, Profiles, References, Show, Tables},
+    threads::Threads,
 };
 
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?

@@ -135,11 +135,22 @@ pub struct Split {
 }
 
 impl Series {
-    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `CPU 1 timerlat/irq`.
+    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `base on CPU 1`, `CPU 1 timerlat/irq`.
     #[must_use]
     pub fn place(&self) -> String {
         let place = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
-        if self.is_timerlat() { format!("{place} {}", self.role) } else { place }
+        match self.role.as_str() {
+            role if self.is_timerlat() => format!("{place} {role}"),
+            role if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
+            role if self.has_own_role() => format!("{role}, {place}"),
+            _ => place,
+        }
+    }
+
+    /// Whether its thread has a name of its own, and not that of the probe.
+    #[must_use]
+    pub fn has_own_role(&self) -> bool {
+        !self.is_timerlat() && !["", "timer", "noise"].contains(&self.role.as_str())
     }
 
     /// Whether its thread was found on another CPU than its own.

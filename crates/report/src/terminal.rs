@@ -1,12 +1,11 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
-mod against;
 mod campaign;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
+pub(crate) mod matrix;
 mod page;
-mod published;
 mod series;
 mod spike;
 pub(crate) mod table;
@@ -18,6 +17,7 @@ use record::{Reason, Record, State};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use ledger::Extent;
+pub use matrix::MatrixFigure;
 use page::Page;
 
 /// What bare `punctual` answers: the machine, what is wrong with it, how late each CPU was, and the ladder of uses.
@@ -28,10 +28,6 @@ use page::Page;
 #[must_use]
 pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
-    if let Some(published) = &record.published {
-        published::page(&mut page, record, published);
-        return page.finish();
-    }
     machine::facts(&mut page, record);
     machine::findings(&mut page, &record.findings);
     for phase in &record.phases {
@@ -52,9 +48,8 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
 #[must_use]
 pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
-    if let Some(published) = &record.published {
-        published::page(&mut page, record, published);
-        return page.finish();
+    if !record.cells.is_empty() {
+        return matrix(record, &[MatrixFigure::Jitter], style, width);
     }
     series::run(&mut page, record);
     machine::facts(&mut page, record);
@@ -66,7 +61,22 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
-    against::section(&mut page, record);
+    verdict::ladder(&mut page, record);
+    ending(&mut page, record);
+    page.finish()
+}
+
+/// What `punctual measure threads --matrix` answers: the tables of these figures, and the pair of CPUs to choose.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    series::run(&mut page, record);
+    machine::facts(&mut page, record);
+    matrix::matrix(&mut page, record, figures);
+    matrix::recommendation(&mut page, record);
+    ledger::ledger(&mut page, record, Extent::Short);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Process, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Process, Threads, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,17 @@ pub enum Measure {
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
     Timer(Box<Timer>),
+    /// How late two or more periodic threads wake at once, each with its own CPU, priority and period; and on which CPUs to
+    /// put them.
+    ///
+    /// Examples:
+    ///   punctual measure threads --duration 1m
+    ///   punctual measure threads --thread base=25us,cpu=2,policy=fifo:95 --thread servo=1ms,cpu=3
+    ///   punctual measure threads --threads 64 --period 1ms
+    ///   punctual measure threads --matrix
+    ///   punctual measure threads --matrix --cpus 2-3 --cell-duration 2m --show lateness
+    #[command(verbatim_doc_comment)]
+    Threads(Box<Threads>),
     /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
     /// its culprit. Needs no rights but to name culprits.
     ///

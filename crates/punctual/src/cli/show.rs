@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use report::terminal::MatrixFigure;
 
 use super::Talk;
 
@@ -14,6 +15,9 @@ pub struct Show {
     /// Write it there, in the format of the extension: json, csv, hgrm or html; can be repeated.
     #[arg(long = "export", value_name = "FILE")]
     pub exports: Vec<PathBuf>,
+    /// Tables of a matrix to show besides jitter: lateness, missed.
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub show: Vec<Tables>,
     /// Judge it by this profile instead of those it was made for; can be repeated.
     #[arg(long = "profile", value_name = "NAME|FILE")]
     pub profiles: Vec<String>,
@@ -33,6 +37,26 @@ pub struct References {
     /// How to talk.
     #[command(flatten)]
     pub talk: Talk,
+}
+
+/// Tables of a matrix that are shown on request.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Tables {
+    /// The largest lateness of each thread.
+    Lateness,
+    /// The deadlines that each thread missed.
+    Missed,
+}
+
+impl Tables {
+    /// The figures to show: jitter, and those asked for.
+    pub fn figures(asked: &[Self]) -> Vec<MatrixFigure> {
+        let figure = |table: &Self| match table {
+            Self::Lateness => MatrixFigure::Lateness,
+            Self::Missed => MatrixFigure::Missed,
+        };
+        std::iter::once(MatrixFigure::Jitter).chain(asked.iter().map(figure)).collect()
+    }
 }
 
 /// Options of `blame`.

@@ -2,6 +2,7 @@
 
 mod noise;
 mod process;
+mod threads;
 mod timer;
 
 use std::{path::Path, process::Command};
@@ -27,6 +28,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
     match what {
         Measure::Process(options) => process::run(options),
         Measure::Timer(options) => timer::run(options),
+        Measure::Threads(options) => threads::run(options),
         Measure::Noise(options) => noise::run(options),
     }
 }
@@ -61,7 +63,6 @@ fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<
         wait: Wait::Nanosleep,
         offset_ns: 0,
         threshold_ns: None,
-        shield: None,
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
         blame_cost: true,

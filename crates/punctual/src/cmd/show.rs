@@ -1,7 +1,7 @@
 //! `punctual show`: a record again, in the terminal or in another format.
 
 use crate::{
-    cli::Show,
+    cli::{Show, Tables},
     exit::Usage,
     output::{self, Export},
 };
@@ -22,8 +22,11 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     }
     if options.talk.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
-    } else if exports.is_empty() {
+    } else if exports.is_empty() && record.cells.is_empty() {
         output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+    } else if exports.is_empty() {
+        let figures = Tables::figures(&options.show);
+        output::print(options.talk, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
     }
     Ok(output::status(&record))
 }

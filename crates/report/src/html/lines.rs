@@ -91,10 +91,8 @@ pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
 /// With several phases the colour tells the phase and the dash the CPU; with one phase both tell the CPU.
 pub fn lines(record: &Record) -> Vec<Line<'_>> {
     let mut phases: Vec<&str> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
-    let mut roles: Vec<&str> = Vec::new();
     for series in &record.series {
         note(&mut phases, &series.phase);
-        note(&mut roles, &series.role);
     }
     phases.retain(|phase| record.series.iter().any(|series| series.phase == *phase));
     let worst = |phase: &str| {
@@ -113,11 +111,10 @@ pub fn lines(record: &Record) -> Vec<Line<'_>> {
         let phase = phases.iter().position(|p| *p == series.phase).unwrap_or_default();
         let rank = ranks[phase];
         ranks[phase] += 1;
-        let role = if roles.len() > 1 && !series.is_timerlat() { format!(", {}", series.role) } else { String::new() };
         out.push(Line {
             series,
             index,
-            name: format!("{}, {}{role}", series.place(), series.phase),
+            name: format!("{}, {}", series.place(), series.phase),
             named: named.contains(&index),
             end_s: record
                 .phase(&series.phase)

@@ -106,7 +106,7 @@ fn table(all: &[&Series], rows: usize) -> Table {
 }
 
 fn name(series: &Series) -> String {
-    series.cpu.map_or_else(|| series.place(), |cpu| cpu.to_string())
+    series.place().replacen("CPU ", "", 1)
 }
 
 fn row(name: String, all: &[&Series]) -> Spans {

@@ -143,8 +143,21 @@ fn together(all: &[&Series]) -> Summary {
 pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     heading(page, record, phase);
     let all = of(record, phase);
+    let name_of_all = if all.iter().any(|series| series.has_own_role()) { "thread" } else { "CPU" };
     let mut table = Table::new(&[
-        "CPU", "policy", "period", "samples", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "max at",
+        name_of_all,
+        "policy",
+        "period",
+        "samples",
+        "missed",
+        "early",
+        "min",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "max at",
         "jitter",
     ])
     .words(1);
@@ -227,10 +240,22 @@ fn heading(page: &mut Page, record: &Record, phase: &Phase) {
         loads if loads.is_empty() => "At rest".to_owned(),
         loads => format!("Under load ({loads})"),
     };
-    let period = format_ns(phase.period_ns as i64);
-    page.heading(&format!("{beside}: {}, every {period}", format_duration(phase.duration_ns)));
+    page.heading(&format!("{beside}: {}, {}", format_duration(phase.duration_ns), periods(phase)));
     if of(record, phase).is_empty() {
         page.text(Ink::Plain, "Nothing was measured.");
+    }
+}
+
+/// `every 1 ms`, or the period of each thread where they differ.
+fn periods(phase: &Phase) -> String {
+    let every = |period_ns: u64| format!("every {}", format_ns(period_ns as i64));
+    match phase.threads.split_first() {
+        Some((first, rest)) if rest.iter().any(|thread| thread.period_ns != first.period_ns) => {
+            let each = phase.threads.iter().map(|thread| format!("{} {}", thread.role, every(thread.period_ns)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+        Some((first, _)) => every(first.period_ns),
+        None => every(phase.period_ns),
     }
 }
 
@@ -248,5 +273,5 @@ fn of<'a>(record: &'a Record, phase: &Phase) -> Vec<&'a Series> {
 }
 
 fn name(series: &Series) -> String {
-    series.cpu.map_or_else(|| series.place(), |_| series.place().replacen("CPU ", "", 1))
+    series.place().replacen("CPU ", "", 1)
 }

@@ -110,7 +110,7 @@ fn split_command(reason: &str) -> (&str, &str) {
 }
 
 /// The text with a capital in front and a full stop behind.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };

@@ -1,0 +1,137 @@
+//! `punctual measure threads`: threads with places and periods of their own, once or on each pair of CPUs.
+
+use std::time::Instant;
+
+use analysis::format_duration;
+use campaign::{Matrix, PhasePlan, Plan, ThreadAsk, ThreadPlan, threads};
+use loads::LoadSpec;
+use machine::{CpuList, Interrupts, Root, isolated_cpus, usable_cpus};
+
+use super::Results;
+use crate::{
+    cli::{Tables, Threads},
+    exit::Usage,
+    output,
+};
+
+pub fn run(options: &Threads) -> anyhow::Result<u8> {
+    if options.matrix {
+        return matrix(options);
+    }
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let results = Results::prepare(common)?;
+    let threads = threads_of(options)?;
+    let loads = super::loads(common);
+    let phase = PhasePlan {
+        name: super::phase_name(&loads),
+        period_ns: threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period),
+        length: super::length(common),
+        loads,
+        threads,
+    };
+    let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
+    let plan = Plan {
+        cpus: Some(cpus),
+        offset_ns: options.offset,
+        ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
+    };
+    let mut record = output::measure(&plan, common.talk)?;
+    output::judge(&mut record, &wake_ups.profiles)?;
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    wake_ups.status(&record, &results)
+}
+
+/// The threads asked for, each in its place.
+fn threads_of(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
+    let root = Root::system();
+    if let Some(count) = options.threads {
+        let cpus = usable_cpus(&root, options.cpus.as_ref())?;
+        return Ok(threads::spread(count as usize, options.period, options.policy, &cpus));
+    }
+    let asks = asks(options)?;
+    let usable = usable_cpus(&root, None)?;
+    let best = threads::best_cpu(&usable, &isolated_cpus(&root)).unwrap_or_default();
+    Ok(threads::place(&asks, best))
+}
+
+/// The threads as they are asked for, each with a name of its own.
+fn asks(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
+    let asks: Vec<ThreadAsk> = options.named.iter().map(|spec| spec.0.clone()).collect();
+    if asks.is_empty() {
+        return Ok(ThreadAsk::base_and_servo());
+    }
+    for (index, ask) in asks.iter().enumerate() {
+        if asks[..index].iter().any(|other| other.role == ask.role) {
+            return Err(
+                Usage(format!("two threads are called `{}`: give each --thread a name of its own", ask.role)).into()
+            );
+        }
+    }
+    Ok(asks)
+}
+
+fn matrix(options: &Threads) -> anyhow::Result<u8> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let results = Results::prepare(common)?;
+    let root = Root::system();
+    let cpus = usable_cpus(&root, options.cpus.as_ref())?;
+    let matrix = Matrix::new(pair(options)?, cpus.clone(), hogs(options)?, options.cell_duration, options.rounds);
+    let plan = Plan {
+        cpus: Some(cpus.clone()),
+        load_cpus: common.load_cpus.clone().or_else(|| ordinary(&root, &cpus)),
+        ..wake_ups.apply(super::plan(common, &results.kept, matrix.phases())?)
+    };
+    if !common.talk.quiet {
+        eprintln!("matrix  {}", in_words(&matrix));
+    }
+    let (before, began) = (Interrupts::read(&root), Instant::now());
+    let mut record = output::measure(&plan, common.talk)?;
+    record.cpu_facts = machine::cpu_facts(&root, &cpus, &before, began.elapsed());
+    analysis::matrix::fill(&mut record);
+    output::judge(&mut record, &wake_ups.profiles)?;
+    let figures = Tables::figures(&options.show);
+    results.deliver(&record, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
+    wake_ups.status(&record, &results)
+}
+
+/// The thread of the rows and that of the columns.
+fn pair(options: &Threads) -> anyhow::Result<[ThreadAsk; 2]> {
+    let asks = asks(options)?;
+    if asks.iter().any(|ask| ask.cpu.is_some()) {
+        return Err(
+            Usage("--matrix puts the threads on every pair of CPUs: leave out cpu=, or --matrix".to_owned()).into()
+        );
+    }
+    let two = "--matrix takes two threads: give --thread twice, or not at all for base=25us and servo=1ms";
+    asks.try_into().map_err(|_| Usage(two.to_owned()).into())
+}
+
+/// What runs beside the threads in the second table.
+fn hogs(options: &Threads) -> anyhow::Result<Vec<LoadSpec>> {
+    if options.common.loads.is_empty() {
+        return Ok(vec!["cpu:shell".parse()?]);
+    }
+    Ok(super::loads(&options.common))
+}
+
+/// What a matrix is to measure, and how long that takes.
+fn in_words(matrix: &Matrix) -> String {
+    let pairs = matrix.cpus.len() * matrix.cpus.len();
+    let loads: Vec<String> = matrix.loads.iter().map(ToString::to_string).collect();
+    let total_ns = matrix.phases().iter().filter_map(PhasePlan::duration_ns).sum();
+    format!(
+        "{pairs} pair{} of {}, at rest and with {}, {} a cell and round, {} rounds: {} in all",
+        if pairs == 1 { "" } else { "s" },
+        matrix.cpus.in_words(),
+        loads.join(", "),
+        format_duration(matrix.round_ns()),
+        matrix.rounds,
+        format_duration(total_ns)
+    )
+}
+
+/// The CPUs that are not isolated; `None` where all are.
+fn ordinary(root: &Root, cpus: &CpuList) -> Option<CpuList> {
+    let ordinary = cpus.difference(&isolated_cpus(root));
+    (!ordinary.is_empty()).then_some(ordinary)
+}

@@ -1,0 +1,150 @@
+//! The tables of a matrix, and the pair of CPUs that it recommends.
+
+use analysis::matrix::{MatrixTable, tables};
+use analysis::{format_duration, format_ns};
+use record::{Cell, CellThread, NOLOAD, Record};
+
+use super::page::Page;
+use super::table::Table;
+use super::verdict::sentence;
+use crate::style::Ink;
+
+/// Reasons of invalid cells that are named; more are counted.
+const REASONS: usize = 8;
+
+/// A figure that a matrix is shown by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatrixFigure {
+    /// Largest |interval - period|.
+    Jitter,
+    /// Largest lateness.
+    Lateness,
+    /// Deadlines missed.
+    Missed,
+}
+
+impl MatrixFigure {
+    /// The figure in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jitter => "max jitter",
+            Self::Lateness => "max lateness",
+            Self::Missed => "deadlines missed",
+        }
+    }
+
+    /// The figure of one thread, without blanks.
+    fn of(self, thread: &CellThread) -> String {
+        let time = |ns: i64| format_ns(ns).replace(' ', "");
+        match self {
+            Self::Jitter => time(i64::try_from(thread.jitter_ns).unwrap_or(i64::MAX)),
+            Self::Lateness => thread.max_ns.map_or_else(|| "-".to_owned(), time),
+            Self::Missed => thread.missed.to_string(),
+        }
+    }
+
+    /// The figures of both threads, that of the columns first.
+    #[must_use]
+    pub fn of_cell(self, cell: &Cell) -> String {
+        cell.threads.iter().rev().map(|thread| self.of(thread)).collect::<Vec<_>>().join("/")
+    }
+}
+
+/// What ran beside the threads of a table, in words.
+pub(crate) fn beside(load: &str) -> String {
+    if load == NOLOAD { "At rest (noload)".to_owned() } else { format!("With {load}") }
+}
+
+/// How the tables are to be read.
+pub(crate) fn legend(record: &Record) -> String {
+    let Some(cell) = record.cells.iter().find(|cell| cell.threads.len() == 2) else { return String::new() };
+    let [row, column] = [0, 1].map(|thread| {
+        let thread = &cell.threads[thread];
+        (thread.role.as_str(), format_ns(i64::try_from(thread.period_ns).unwrap_or(i64::MAX)))
+    });
+    let planned = record.phases.iter().find_map(|phase| phase.planned_ns);
+    let length = planned.map_or_else(String::new, |ns| {
+        format!(" Each cell was measured for {} in each of {} rounds.", format_duration(ns), cell.rounds.len())
+    });
+    format!(
+        "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst are so by deadlines missed, and then by \
+         lateness.{length}",
+        row.0, row.1, column.0, column.1
+    )
+}
+
+/// The tables, one a figure and load.
+pub(super) fn matrix(page: &mut Page, record: &Record, figures: &[MatrixFigure]) {
+    let tables = tables(record);
+    for figure in figures {
+        for of in &tables {
+            let [row, column] = of.roles;
+            page.heading(&format!("{}: {} of {column}/{row}", beside(of.load), figure.name()));
+            page.table(&table(of, *figure));
+        }
+    }
+    page.gap();
+    page.text(Ink::Quiet, &legend(record));
+    invalid(page, record);
+}
+
+fn table(of: &MatrixTable, figure: MatrixFigure) -> Table {
+    let [row, column] = of.roles;
+    let headings = [format!("{row}\\{column}")].into_iter().chain(of.columns.iter().map(ToString::to_string));
+    let mut table = Table::new(&headings.collect::<Vec<_>>());
+    let marked = |column: usize| [of.best, of.worst].into_iter().flatten().any(|(_, marked)| marked == column);
+    for (y, cpu) in of.rows.iter().enumerate() {
+        let mut cells = vec![(Ink::Plain, cpu.to_string())];
+        for (x, cell) in of.cells[y].iter().enumerate() {
+            let (ink, mark) = match cell {
+                _ if of.best == Some((y, x)) => (Ink::Good, "best"),
+                _ if of.worst == Some((y, x)) => (Ink::Bad, "worst"),
+                Some(cell) if cell.invalid.is_some() => (Ink::Alarm, ""),
+                _ => (Ink::Plain, ""),
+            };
+            let text = match cell {
+                None => "-".to_owned(),
+                Some(cell) if cell.invalid.is_some() => "invalid".to_owned(),
+                Some(cell) => figure.of_cell(cell),
+            };
+            // The figures of a column stay below each other.
+            let text = if marked(x) { format!("{text} {mark:5}") } else { text };
+            cells.push((ink, text));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// Why cells are invalid.
+fn invalid(page: &mut Page, record: &Record) {
+    let mut reasons: Vec<String> = Vec::new();
+    for cell in &record.cells {
+        let Some(reason) = &cell.invalid else { continue };
+        let places: Vec<String> = cell.pair().iter().map(|place| format!("{} {}", place.role, place.cpu)).collect();
+        reasons.push(format!("{}, {}: {reason}", places.join(", "), cell.load));
+    }
+    for reason in reasons.iter().take(REASONS) {
+        page.item(Ink::Alarm, "invalid", 0, reason);
+    }
+    if reasons.len() > REASONS {
+        page.remark(&format!("{} more cells are invalid", reasons.len() - REASONS));
+    }
+}
+
+/// Where to put the threads, why, and which facts speak for it.
+pub(super) fn recommendation(page: &mut Page, record: &Record) {
+    page.heading("Recommendation");
+    let Some(advice) = &record.recommendation else {
+        page.item(Ink::Doubt, "none", 0, "no pair was measured under every load as asked");
+        return;
+    };
+    page.item(Ink::Good, "", 0, &advice.text);
+    for why in &advice.why {
+        page.fact("why", 4, &sentence(why));
+    }
+    for fact in &advice.facts {
+        page.fact("fact", 4, &sentence(fact));
+    }
+}
