@@ -1,11 +1,13 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
+mod against;
 mod campaign;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
 pub(crate) mod matrix;
 mod page;
+mod published;
 mod series;
 mod spike;
 pub(crate) mod table;
@@ -28,6 +30,10 @@ use page::Page;
 #[must_use]
 pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    if let Some(published) = &record.published {
+        published::page(&mut page, record, published);
+        return page.finish();
+    }
     machine::facts(&mut page, record);
     machine::findings(&mut page, &record.findings);
     for phase in &record.phases {
@@ -48,6 +54,10 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
 #[must_use]
 pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
+    if let Some(published) = &record.published {
+        published::page(&mut page, record, published);
+        return page.finish();
+    }
     if !record.cells.is_empty() {
         return matrix(record, &[MatrixFigure::Jitter], style, width);
     }
@@ -61,6 +71,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    against::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()

@@ -63,6 +63,7 @@ fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<
         wait: Wait::Nanosleep,
         offset_ns: 0,
         threshold_ns: None,
+        shield: None,
         hold_cpu_awake: common.hold_cpu_awake,
         blame: common.blame.into(),
         blame_cost: true,
