@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use record::Setting;
 use thiserror::Error;
 
-use crate::{CpuList, Root};
+use crate::{
+    CpuList, Root,
+    hands::Hands,
+    journal::{Journal, Purpose, Undo},
+};
 
 const DMA_LATENCY: &str = "dev/cpu_dma_latency";
 
@@ -18,20 +22,20 @@ const NO_LATENCY: &str = "n/a";
 ///
 /// It asks for the measured CPUs alone through `power/pm_qos_resume_latency_us`, or for all CPUs through
 /// `/dev/cpu_dma_latency` where that is not possible. The kernel forgets the second when this process ends, however it
-/// ends; the first stays behind after SIGKILL, and the finding `cpu.latency_request` then tells so.
+/// ends; the first stays behind after SIGKILL, until the journal restores it.
 #[derive(Debug)]
 pub struct AwakeHold(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    PerCpu(Vec<Held>),
+    PerCpu { root: Root, journal: Journal, held: Vec<Held> },
     AllCpus { file: Option<File>, path: PathBuf, before: String, during: String },
 }
 
-/// One CPU's file, and what it said before; dropping it writes that back.
+/// One CPU's file, and what it said.
 #[derive(Debug)]
 struct Held {
-    path: PathBuf,
+    path: String,
     before: String,
     during: String,
 }
@@ -63,16 +67,27 @@ impl AwakeHold {
     /// # Errors
     /// [`HoldError`]; nothing stays changed then.
     pub fn take(root: &Root, cpus: &CpuList) -> Result<Self, HoldError> {
-        let per_cpu: io::Result<Vec<Held>> = cpus
-            .iter()
-            .map(|cpu| {
-                Held::take(root.path(&format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us")))
-            })
-            .collect();
-        match per_cpu {
-            Ok(held) => Ok(Self(Kind::PerCpu(held))),
-            Err(per_cpu) => Self::all_cpus(&root.path(DMA_LATENCY), &per_cpu),
+        Self::per_cpu(root, cpus).or_else(|per_cpu| Self::all_cpus(&root.path(DMA_LATENCY), &per_cpu))
+    }
+
+    fn per_cpu(root: &Root, cpus: &CpuList) -> io::Result<Self> {
+        let read = |cpu| {
+            let path = format!("sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us");
+            Ok(Held { before: text(&root.path(&path))?, path, during: NO_LATENCY.to_owned() })
+        };
+        let held = cpus.iter().map(read).collect::<io::Result<Vec<Held>>>()?;
+        let mut journal = Journal::begin(root, Purpose::Awake).map_err(io::Error::other)?;
+        journal.promise(held.iter().map(Held::undo)).map_err(io::Error::other)?;
+        // From here on, dropping it restores.
+        let hold = Self(Kind::PerCpu { root: root.clone(), journal, held });
+        let Kind::PerCpu { held, .. } = &hold.0 else { return Ok(hold) };
+        for held in held {
+            root.write(&held.path, NO_LATENCY)?;
+            if text(&root.path(&held.path))? != NO_LATENCY {
+                return Err(io::Error::other("it did not take n/a"));
+            }
         }
+        Ok(hold)
     }
 
     /// `per_cpu` is why the finer way failed: the right that is lacking there is the better thing to tell.
@@ -100,7 +115,7 @@ impl AwakeHold {
     #[must_use]
     pub fn how(&self) -> &'static str {
         match self.0 {
-            Kind::PerCpu(_) => "pm_qos",
+            Kind::PerCpu { .. } => "pm_qos",
             Kind::AllCpus { .. } => "cpu_dma_latency",
         }
     }
@@ -115,13 +130,14 @@ impl AwakeHold {
             after: after.ok(),
         };
         match &mut self.0 {
-            Kind::PerCpu(held) => held
-                .iter()
-                .map(|held| {
-                    let after = held.restore().and_then(|()| text(&held.path));
-                    setting(&held.path, &held.before, &held.during, after)
-                })
-                .collect(),
+            Kind::PerCpu { root, journal, held } => {
+                let _ = journal.put_back(root);
+                let told = |held: &Held| {
+                    let path = root.path(&held.path);
+                    setting(&path, &held.before, &held.during, text(&path))
+                };
+                held.iter().map(told).collect()
+            }
             Kind::AllCpus { file, path, before, during } => {
                 drop(file.take());
                 vec![setting(path, before, during, dma_latency(path))]
@@ -131,33 +147,21 @@ impl AwakeHold {
 }
 
 impl Held {
-    fn take(path: PathBuf) -> io::Result<Self> {
-        let before = text(&path)?;
-        write(&path, NO_LATENCY)?;
-        // From here on, dropping it restores, also when reading back fails.
-        let mut held = Self { path, before, during: String::new() };
-        held.during = text(&held.path)?;
-        if held.during == NO_LATENCY { Ok(held) } else { Err(io::Error::other("it did not take n/a")) }
-    }
-
-    fn restore(&self) -> io::Result<()> {
-        write(&self.path, &self.before)
+    fn undo(&self) -> Undo {
+        Undo::File { path: self.path.clone(), before: self.before.clone(), during: self.during.clone() }
     }
 }
 
-impl Drop for Held {
+impl Drop for AwakeHold {
     fn drop(&mut self) {
-        // A CPU that went offline has no file any more, and nothing to restore.
-        let _ = self.restore();
+        if let Kind::PerCpu { root, journal, .. } = &self.0 {
+            let _ = journal.put_back(root);
+        }
     }
 }
 
 fn text(path: &Path) -> io::Result<String> {
     Ok(std::fs::read_to_string(path)?.trim().to_owned())
-}
-
-fn write(path: &Path, value: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// The latency that all requests together leave, as four bytes in the machine's order.
@@ -207,6 +211,18 @@ mod tests {
         let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"0\n")]);
         drop(AwakeHold::take(&root, &both()).unwrap());
         assert_eq!(root.read(CPU0).as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn the_journal_restores_what_a_killed_run_held() {
+        let (_folder, root) = machine(&[(CPU0, b"0\n"), (CPU1, b"50\n")]);
+        std::mem::forget(AwakeHold::take(&root, &both()).unwrap());
+        fs::write(root.path(CPU0), "20").unwrap();
+        let restored = crate::journal::restore(&root);
+        assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Awake, 1));
+        assert_eq!(restored[0].put_back.changed_since, [format!("/{CPU0}: 20")], "someone else's since");
+        assert_eq!(root.read(CPU1).as_deref(), Some("50"));
+        assert!(crate::journal::restore(&root).is_empty());
     }
 
     #[test]
