@@ -13,7 +13,7 @@ use record::PutBack;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuList, Unreadable,
+    CpuList, Root, Unreadable,
     hands::Hands,
     tasks::{self, Task},
 };
@@ -82,6 +82,7 @@ impl Undo {
 /// Undoes the last first. The tasks of `owner`, a process that still runs, are its own business.
 pub(crate) fn put_back(hands: &dyn Hands, undo: &[Undo], owner: Option<u32>) -> PutBack {
     let mut told = PutBack::default();
+    let away = away(hands.root(), undo);
     for undo in undo.iter().rev() {
         match undo {
             Undo::File { path, before, during } => file(hands, path, before, during, &mut told),
@@ -90,7 +91,23 @@ pub(crate) fn put_back(hands: &dyn Hands, undo: &[Undo], owner: Option<u32>) -> 
             Undo::Masks(masks) => affinities(hands, masks, owner, &mut told),
         }
     }
+    // Most come back by themselves when their group is removed.
+    told.tasks += away.saturating_sub(self::away(hands.root(), undo));
     told
+}
+
+/// How many of the known tasks do not have the affinity that they had.
+fn away(root: &Root, undo: &[Undo]) -> u32 {
+    let masks = undo.iter().filter_map(|undo| if let Undo::Masks(masks) = undo { Some(masks) } else { None });
+    let count = |masks: &Masks| {
+        let known = masks.by_task();
+        let is_away = |task: &Task| {
+            let before = known.get(&(task.id, task.start_ticks));
+            before.is_some_and(|before| !task.is_fixed && !masks.same(before, &task.cpus))
+        };
+        tasks::all(root).iter().filter(|task| is_away(task)).count() as u32
+    };
+    masks.map(count).max().unwrap_or(0)
 }
 
 fn file(hands: &dyn Hands, path: &str, before: &str, during: &str, told: &mut PutBack) {
@@ -175,7 +192,8 @@ fn affinities(hands: &dyn Hands, masks: &Masks, owner: Option<u32>, told: &mut P
         let by_groups = masks.by_groups && (masks.same(&task.cpus, &others) || masks.same(&task.cpus, &masks.online));
         if given || by_groups {
             match hands.set_affinity(task.id, before) {
-                Ok(()) => told.tasks += 1,
+                // The known ones are counted by who is away.
+                Ok(()) => told.tasks += u32::from(own.is_none()),
                 Err(error) if has_ended(&error) => {}
                 Err(error) => told.failed.push(format!("task {} ({}): {error}", task.id, task.name)),
             }

@@ -15,7 +15,7 @@ const IRQ: &str = "proc/irq";
 /// The CPUs of interrupts yet to be set up.
 const DEFAULT: &str = "proc/irq/default_smp_affinity";
 /// The CPUs of work that belongs to none.
-const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
+pub(super) const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 
 /// A file with CPUs in it, and what it is to say.
 struct Change {

@@ -7,6 +7,7 @@ use std::{
 
 use record::{Left, LeftKind};
 
+use super::interrupts::WORKQUEUES;
 use crate::{
     CpuList, Root,
     hands::Hands,
@@ -103,7 +104,7 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
             moved.count += u32::from(before.0.get(&key(&task)).is_some_and(is_there));
             continue;
         }
-        let (why, no_right) = reason(&task, refused.get(&key(&task)));
+        let (why, no_right) = reason(root, &task, refused.get(&key(&task)));
         left.entry((task.is_kernels, why, no_right)).or_default().push(task.name);
     }
     moved.left = left
@@ -120,10 +121,13 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
 }
 
 /// Why a task is still there, and whether for lack of a right.
-fn reason(task: &Task, refused: Option<&io::Error>) -> (String, bool) {
+fn reason(root: &Root, task: &Task, refused: Option<&io::Error>) -> (String, bool) {
     match refused {
         _ if task.is_fixed && task.cpus.len() == 1 => ("the kernel binds each to its CPU".to_owned(), false),
-        _ if task.is_fixed => ("the kernel lets nobody move them: they run its unbound work".to_owned(), false),
+        _ if task.is_fixed && root.exists(WORKQUEUES) => {
+            ("the kernel places them itself, and sends their work to the other CPUs now".to_owned(), false)
+        }
+        _ if task.is_fixed => ("the kernel lets nobody move them".to_owned(), false),
         Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             ("this takes the right to move tasks of others".to_owned(), true)
         }
