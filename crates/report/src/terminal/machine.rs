@@ -25,7 +25,8 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
                 &machine.container.as_deref().filter(|kind| *kind != "none").map(|kind| format!("{kind} container")),
             ]),
         ),
-        ("rights", rights(record)),
+        // What a user's own program was granted stands with each of its threads.
+        ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
     ];
     if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
         return;

@@ -1,0 +1,159 @@
+//! A user's own program: a row a thread, who kept it from its CPU, and what that means.
+
+use std::cmp::Reverse;
+
+use analysis::{Summary, format_duration, format_ns, process::conclusion};
+use record::{Histogram, ProcessThread, Program, Record, Series};
+
+use super::page::Page;
+use super::table::Table;
+use super::{cell, count_cell, time};
+use crate::blame::{percent, unsigned};
+use crate::process::{culprits, ending, preempters, threads_left};
+use crate::style::{Ink, Spans};
+
+/// Threads whose culprits are named.
+const NAMED: usize = 3;
+/// Rows of the table.
+const ROWS: usize = 32;
+
+/// The program, its threads, and what their figures mean.
+pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
+    heading(page, record, program);
+    let all = analysis::process::threads(record);
+    let shown = &all[..all.len().min(ROWS)];
+    page.table(&latencies(shown));
+    page.gap();
+    page.table(&times(shown));
+    if all.len() > ROWS {
+        page.text(Ink::Quiet, &format!("{} more threads: punctual show RECORD --json has all", all.len() - ROWS));
+    }
+    for remark in threads_left(program) {
+        page.text(Ink::Quiet, &remark);
+    }
+    for (series, _) in shown {
+        for note in &series.notes {
+            page.remark(&format!("{}: {note}", series.role));
+        }
+    }
+    kept(page, shown);
+    page.heading("What this means");
+    for sentence in conclusion(record) {
+        page.text(Ink::Plain, &sentence);
+    }
+}
+
+fn heading(page: &mut Page, record: &Record, program: &Program) {
+    let duration_ns = record.phases.iter().map(|phase| phase.duration_ns).sum();
+    let beside = record.phases.iter().flat_map(|phase| &phase.asked_loads).cloned().collect::<Vec<_>>().join(", ");
+    let beside = if beside.is_empty() { String::new() } else { format!(" under load ({beside})") };
+    page.heading(&format!("Process {} watched for {}{beside}", program.pid, format_duration(duration_ns)));
+    page.fact("program", 7, &program.command);
+    page.fact("ended", 7, &ending(program));
+    let cost = percent(program.own_cpu_ns, duration_ns.max(1));
+    page.fact("cost", 7, &format!("{} events read, for which punctual took {cost} of one CPU", program.events));
+    if !record.command.is_empty() {
+        page.text(Ink::Plain, "again");
+        page.remedy(4, &record::shell::command(&record.command));
+    }
+}
+
+/// How late each thread woke, and its deadlines.
+fn latencies(threads: &[(&Series, &ProcessThread)]) -> Table {
+    let mut table = Table::new(&[
+        "thread",
+        "policy",
+        "wake-ups",
+        "p50",
+        "p99",
+        "latest",
+        "run p50",
+        "run max",
+        "response max",
+        "period",
+        "missed",
+    ])
+    .words(1);
+    for (series, thread) in threads {
+        table.row(latency_row(series, thread));
+    }
+    table
+}
+
+fn latency_row(series: &Series, thread: &ProcessThread) -> Spans {
+    let figures = Summary::of(series);
+    let top = |histogram: &Histogram| histogram.iter().next_back().map(|(value_ns, _)| value_ns);
+    let (period, missed) = match series.period_ns {
+        // What it seems to be.
+        0 => (
+            thread.interval.percentile(50.0).map_or_else(|| "-".to_owned(), |ns| format!("~{}", format_ns(ns))),
+            cell("-"),
+        ),
+        period_ns => (unsigned(period_ns), count_cell(series.missed, series.missed.to_string())),
+    };
+    let response = thread.longest.map(|cycle| unsigned(cycle.response_ns()));
+    vec![
+        cell(&series.role),
+        cell(&series.granted.policy),
+        cell(series.samples.to_string()),
+        cell(time(figures.p50_ns)),
+        cell(time(figures.p99_ns)),
+        cell(time(figures.max_ns)),
+        cell(time(thread.run_time.percentile(50.0))),
+        cell(time(top(&thread.run_time))),
+        cell(response.unwrap_or_else(|| "-".to_owned())),
+        cell(period),
+        missed,
+    ]
+}
+
+/// Where the time of each thread went.
+fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
+    let mut table = Table::new(&[
+        "thread",
+        "ran",
+        "woken, no CPU",
+        "preempted",
+        "slept",
+        "unknown",
+        "preemptions",
+        "migrations",
+        "on CPUs",
+    ]);
+    for (series, thread) in threads {
+        let all_ns = thread.times.total_ns().max(1);
+        let share = |ns| cell(percent(ns, all_ns));
+        let unknown = thread.times.unknown_ns;
+        table.row(vec![
+            cell(&series.role),
+            share(thread.times.running_ns),
+            share(thread.times.ready_ns),
+            share(thread.times.preempted_ns),
+            share(thread.times.blocked_ns),
+            count_cell(unknown, percent(unknown, all_ns)),
+            cell(thread.preemptions.to_string()),
+            cell(thread.migrations.to_string()),
+            cell(&thread.cpus),
+        ]);
+    }
+    table
+}
+
+/// Who kept the worst threads from their CPUs.
+fn kept(page: &mut Page, threads: &[(&Series, &ProcessThread)]) {
+    let late = threads.iter().filter(|(series, _)| !series.spikes.is_empty()).take(NAMED);
+    let mut waited: Vec<_> = threads.iter().filter(|(_, thread)| !thread.preempted_by.is_empty()).collect();
+    waited.sort_by_key(|(_, thread)| Reverse(thread.times.preempted_ns));
+    waited.truncate(NAMED);
+    let late: Vec<_> = late.filter_map(|(series, _)| Some((series, culprits(series)?))).collect();
+    if late.is_empty() && waited.is_empty() {
+        return;
+    }
+    page.heading("Who kept them from their CPUs");
+    for (series, culprits) in late {
+        page.text(Ink::Plain, &format!("{}, woken late: {culprits}", series.role));
+    }
+    for (series, thread) in waited {
+        page.text(Ink::Plain, &format!("{}, preempted: {}", series.role, preempters(thread)));
+    }
+}
