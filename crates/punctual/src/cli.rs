@@ -4,6 +4,7 @@ mod common;
 mod lab;
 mod measure;
 mod noise;
+mod placement;
 mod process;
 mod show;
 mod threads;
@@ -20,6 +21,7 @@ pub use self::{
     lab::Lab,
     measure::{Measure, Timer},
     noise::Noise,
+    placement::{Placement, Restore},
     process::Process,
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     threads::Threads,
@@ -64,6 +66,10 @@ pub enum Command {
     References(References),
     /// List the loads and their options.
     Loads,
+    /// Put back what a killed run had changed on this machine: shielded CPUs, idle states.
+    ///
+    /// Each measurement does so when it starts, too.
+    Restore(Restore),
     /// Boot a kernel image in a small guest and measure it there: a regression test for who builds kernels.
     ///
     /// Time is virtual unless told otherwise: it passes with each instruction, so that figures repeat within microseconds

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Process, Threads, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Placement, Process, Threads, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -65,6 +65,9 @@ pub struct Timer {
     /// Shift between the grids of neighbouring CPUs.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]
     pub offset: u64,
+    /// Where things run.
+    #[command(flatten)]
+    pub placement: Placement,
     /// What each measurement of wake-ups has.
     #[command(flatten)]
     pub wake_ups: WakeUps,

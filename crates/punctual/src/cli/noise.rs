@@ -4,7 +4,7 @@ use clap::Args;
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, duration, period};
+use super::{Common, Placement, duration, period};
 
 /// Options of `measure noise`.
 #[derive(Debug, Args)]
@@ -25,6 +25,9 @@ pub struct Noise {
     /// period].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub runtime: Option<u64>,
+    /// Where things run.
+    #[command(flatten)]
+    pub placement: Placement,
     /// What every measurement has.
     #[command(flatten)]
     pub common: Common,

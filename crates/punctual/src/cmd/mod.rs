@@ -9,12 +9,14 @@ mod measure;
 mod profiles;
 mod quick;
 mod references;
+mod restore;
 mod show;
 
 use crate::cli::{Cli, Command};
 
 /// Runs the command; answers the exit status.
 pub fn run(cli: Cli) -> anyhow::Result<u8> {
+    restore::before(cli.command.as_ref());
     match cli.command {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
@@ -24,6 +26,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads) => loads::list(),
+        Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),

@@ -19,6 +19,7 @@ pub fn run(options: &Noise) -> anyhow::Result<u8> {
     let plan = Plan {
         probe: Probe::Noise { runtime_ns: options.runtime },
         cpus: options.cpus.clone(),
+        shield: options.placement.shield.clone(),
         policy: options.policy,
         threshold_ns: Some(options.threshold),
         ..super::plan(common, &results.kept, vec![phase])?

@@ -23,6 +23,7 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
     };
     let plan = Plan {
         cpus: options.cpus.clone(),
+        shield: options.placement.shield.clone(),
         policy: options.policy,
         offset_ns: options.offset,
         ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
