@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use record::{Overruns, ProcessThread, Record, Series, ThreadTimes};
+use record::{Outcome, Overruns, ProcessThread, Record, Series, ThreadTimes, Verdict};
 
 use crate::format_ns;
 
@@ -28,6 +28,49 @@ pub fn conclusion(record: &Record) -> Vec<String> {
     let preempted = threads.iter().max_by_key(|(_, thread)| thread.times.preempted_ns);
     told.extend(preempted.and_then(|(series, thread)| preemptions(series, thread)));
     told
+}
+
+/// What a user's own program must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Wake-up latency of any thread, ns.
+    pub latency_ns: Option<u64>,
+    /// Deadlines missed, of all threads together.
+    pub missed: Option<u64>,
+}
+
+/// The verdict of these limits; `None` when there is none. Figures that are incomplete support no PASS.
+#[must_use]
+pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
+    if limits == Limits::default() {
+        return None;
+    }
+    let threads = threads(record);
+    let missed: u64 = threads.iter().map(|(series, _)| series.missed).sum();
+    let (samples, cycles) = threads.iter().fold((0, 0), |(samples, cycles), (series, thread)| {
+        (samples + series.samples, cycles + thread.cycles * u64::from(series.period_ns > 0))
+    });
+    let late = threads.first().and_then(|(series, _)| {
+        let limit_ns = i64::try_from(limits.latency_ns?).unwrap_or(i64::MAX);
+        let max_ns = series.max_ns.filter(|&max_ns| max_ns > limit_ns)?;
+        let (max, limit) = (format_ns(max_ns), format_ns(limit_ns));
+        Some(format!("{} waited {max} for a CPU once it was woken, where {limit} is the limit", series.role))
+    });
+    let many = limits.missed.filter(|&limit| missed > limit);
+    let many = many.map(|limit| format!("{missed} deadlines were missed, where {limit} is the limit"));
+    let failed: Vec<String> = [late, many].into_iter().flatten().collect();
+    let (outcome, reason) = match () {
+        () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
+        () if !record.validity.valid => (Outcome::Invalid, "the run is not valid".to_owned()),
+        () if record.caveats.iter().any(|caveat| caveat.kind == "overflow") => {
+            (Outcome::Inconclusive, "events were lost, so a limit may have been exceeded unseen".to_owned())
+        }
+        () if samples == 0 || limits.missed.is_some() && cycles == 0 => {
+            (Outcome::Inconclusive, "no thread with a limit ran meanwhile".to_owned())
+        }
+        () => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
+    };
+    Some(Verdict { outcome, reason })
 }
 
 /// The threads of a program, the one with the latest wake-up first.
@@ -163,7 +206,7 @@ mod tests {
             told,
             [
                 "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not come.",
-                "The longest cycle of servo took 1.20 ms: 400 us its own work, 800 us waiting for a CPU. There others had \
+                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. There others had \
                  the CPU.",
                 "servo waited 700 us for a CPU after its latest wake-up, mostly for: thread stress-ng, of higher priority.",
                 "servo lost its CPU 51 times and waited 23 ms to have one again, mostly for stress-ng (50 times).",
@@ -190,6 +233,30 @@ mod tests {
         assert!(conclusion(&Record::default()).is_empty());
         let nothing = Record { program: Some(Program::default()), ..Record::default() };
         assert_eq!(conclusion(&nothing), ["No thread that was asked for ran meanwhile."]);
+    }
+
+    #[test]
+    fn limits_decide_the_verdict_and_lost_events_leave_it_open() {
+        let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
+        record.series[0].samples = 7;
+        let outcome = |record: &Record, latency_ns, missed| {
+            let verdict = verdict(record, Limits { latency_ns, missed });
+            verdict.map(|verdict| (verdict.outcome, verdict.reason))
+        };
+        assert_eq!(outcome(&record, None, None), None);
+        let reason = "servo waited 700 us for a CPU once it was woken, where 600 us is the limit; 5 deadlines were missed, \
+                      where 4 is the limit";
+        assert_eq!(outcome(&record, Some(600_000), Some(4)), Some((Outcome::Fail, reason.to_owned())));
+        let of = |record: &Record| outcome(record, Some(700_000), Some(5)).unwrap().0;
+        assert_eq!(of(&record), Outcome::Pass);
+        record.caveats.push(record::Caveat { kind: "overflow".into(), text: String::new() });
+        assert_eq!(of(&record), Outcome::Inconclusive);
+        record.validity.valid = false;
+        assert_eq!(of(&record), Outcome::Invalid);
+        assert_eq!(
+            of(&Record { validity: record::Validity { valid: true, reasons: vec![] }, ..Record::default() }),
+            Outcome::Inconclusive
+        );
     }
 
     #[test]

@@ -126,6 +126,14 @@ impl Watch {
         }
     }
 
+    /// As [`begin`](Self::begin), for threads that make others at any time: wake-ups of all are traced.
+    pub fn follow(&mut self, thread_ids: &[u32]) {
+        if let Source::Trace(traced) = &self.source {
+            // As above; the kernel takes no filter of more than a page, and then keeps the one before.
+            let _ = traced.instance.only_faults_of(thread_ids);
+        }
+    }
+
     /// To be called some twenty times a second, spike or not, with all threads that measure now: counters must be read
     /// before a spike to tell its cause, and events kept that a thread's next spike may need.
     pub fn tick(&mut self, waiters: &[Waiter], now_ns: u64) {

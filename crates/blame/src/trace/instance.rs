@@ -161,16 +161,24 @@ impl Instance {
     /// # Errors
     /// The kernel refuses a filter.
     pub fn only_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
-        for event in &self.events {
-            let field = match event.as_str() {
-                "sched:sched_waking" => "pid",
-                _ if event.starts_with("exceptions:") => "common_pid",
-                _ => continue,
-            };
-            let terms: Vec<String> = thread_ids.iter().map(|id| format!("{field} == {id}")).collect();
-            self.folder.at.write(format!("events/{}/filter", event.replace(':', "/")), &terms.join(" || "))?;
-        }
-        Ok(())
+        self.only_faults_of(thread_ids)?;
+        self.filter("sched:sched_waking", "pid", thread_ids)
+    }
+
+    /// Traces the page faults of these threads alone.
+    ///
+    /// # Errors
+    /// The kernel refuses a filter.
+    pub fn only_faults_of(&self, thread_ids: &[u32]) -> Result<(), TraceError> {
+        self.filter("exceptions:", "common_pid", thread_ids)
+    }
+
+    /// Filters events whose names begin like this: one of their fields must be one of these numbers.
+    fn filter(&self, events: &str, field: &str, numbers: &[u32]) -> Result<(), TraceError> {
+        let terms: Vec<String> = numbers.iter().map(|number| format!("{field} == {number}")).collect();
+        self.events.iter().filter(|event| event.starts_with(events)).try_for_each(|event| {
+            self.folder.at.write(format!("events/{}/filter", event.replace(':', "/")), &terms.join(" || "))
+        })
     }
 
     /// Turns the trace on or off. What was traced stays in the rings.

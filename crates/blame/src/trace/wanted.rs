@@ -23,6 +23,7 @@ const fn deep(name: &'static str) -> Wanted {
 pub const WANTED: &[Wanted] = &[
     always("sched", "sched_switch"),
     always("sched", "sched_waking"),
+    always("sched", "sched_wakeup_new"),
     always("irq", "irq_handler_entry"),
     always("irq", "irq_handler_exit"),
     always("irq", "softirq_entry"),

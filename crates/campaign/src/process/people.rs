@@ -54,7 +54,11 @@ impl People {
                 series.granted.cpus = cpus.to_string();
             }
             // It came and went between two looks: the scheduler's events tell its priority.
-            None => series.granted.policy = priority_in_words(thread.priority),
+            None => {
+                let ordinary = thread.priority >= 100;
+                let policy = if ordinary { "other".to_owned() } else { priority_in_words(thread.priority) };
+                series.granted.policy = policy;
+            }
         }
     }
 

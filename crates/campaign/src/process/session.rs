@@ -29,7 +29,7 @@ pub struct Session<'a> {
     follower: Follower,
     process: Process,
     people: People,
-    /// The threads whose wake-ups and page faults are traced for explanations.
+    /// The threads whose page faults are traced for explanations.
     traced: Vec<u32>,
     start_ns: u64,
     /// When it was over, ns on CLOCK_MONOTONIC.
@@ -144,14 +144,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Has the wake-ups and page faults of the threads traced that there are now.
+    /// Has the page faults of the threads traced that there are now.
     fn trace_threads(&mut self) {
         let tids: Vec<u32> = self.process.living().collect();
         if tids != self.traced {
             // The new ones may not live long.
             let traced = &self.traced;
             self.people.look(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
-            self.blame.begin(&tids);
+            self.blame.follow(&tids);
             self.traced = tids;
         }
     }

@@ -23,6 +23,12 @@ pub struct Process {
     /// Wake-up latency above which a wake-up is a spike, to be explained.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100us")]
     pub threshold: u64,
+    /// Exit with status 2 if any thread waited longer for a CPU once it was woken.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub max_latency: Option<u64>,
+    /// Exit with status 2 if more deadlines were missed, of all threads together.
+    #[arg(long, value_name = "N", requires = "periods")]
+    pub max_missed: Option<u64>,
     /// What every measurement has. A command is watched until it ends, unless --duration says otherwise.
     #[command(flatten)]
     pub common: Common,

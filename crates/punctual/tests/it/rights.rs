@@ -5,3 +5,4 @@ mod blockers;
 mod cyclictest;
 mod limits;
 mod machine;
+mod process;

@@ -1,5 +1,6 @@
 //! `punctual measure process`.
 
+use analysis::process::Limits;
 use campaign::{ProcessPlan, Target};
 
 use super::Results;
@@ -30,7 +31,9 @@ pub fn run(options: &Process) -> anyhow::Result<u8> {
         executable: output::executable()?,
         watch_every: output::watch_every(common.talk),
     };
-    let record = output::watch_process(&plan, common.talk)?;
+    let mut record = output::watch_process(&plan, common.talk)?;
+    let limits = Limits { latency_ns: options.max_latency, missed: options.max_missed };
+    record.verdict = analysis::process::verdict(&record, limits);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
 }

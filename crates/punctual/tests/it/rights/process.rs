@@ -1,0 +1,294 @@
+//! A user's own program: threads that do what is known are told to have done just that.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use record::{Outcome, ProcessThread, Record, Series, State};
+use sys::{
+    sched::{self, Policy},
+    usage::ThreadUsage,
+};
+
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
+
+/// Watches this test's own threads of these names while `deeds` are done, and gives the record.
+fn watched(scratch: &Scratch, options: &str, deeds: impl FnOnce()) -> Record {
+    let pid = std::process::id();
+    let arguments = format!("measure process {pid} --quiet --record a --endless {options}");
+    let watching = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    thread::sleep(Duration::from_millis(200));
+    deeds();
+    thread::sleep(Duration::from_millis(100));
+    ended(watching, 0);
+    scratch.record()
+}
+
+#[track_caller]
+fn ended(watching: Child, status: i32) {
+    signal(&watching, "INT");
+    assert_eq!(watching.wait_with_output().unwrap().status.code(), Some(status));
+}
+
+/// A thread of this name, real-time on the last CPU, that does this once it is told to. It may tell something.
+fn on_last_cpu<T: Send + 'static>(
+    name: &str,
+    priority: u8,
+    deed: impl FnOnce() -> T + Send + 'static,
+) -> (mpsc::Sender<()>, thread::JoinHandle<T>) {
+    let (go, told) = mpsc::channel();
+    let body = move || {
+        sched::set_affinity(&[last_cpu()]).expect("the right to pin a thread");
+        sched::set_policy(Policy::Fifo(priority)).expect("the right to real-time policies: run as root");
+        told.recv().unwrap();
+        deed()
+    };
+    (go, thread::Builder::new().name(name.to_owned()).spawn(body).unwrap())
+}
+
+/// Works until it has used so much CPU time more than `since_ns`.
+fn work(since_ns: u64, ns: u64) {
+    while ThreadUsage::so_far().cpu_time_ns < since_ns + ns {}
+}
+
+fn the_thread<'a>(record: &'a Record, role: &str) -> (&'a Series, &'a ProcessThread) {
+    let series = record.series.iter().find(|series| series.role == role);
+    let series = series.unwrap_or_else(|| panic!("no {role}: {:?}", record.series));
+    (series, series.process.as_ref().unwrap())
+}
+
+fn middle(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values[values.len() / 2]
+}
+
+#[test]
+fn a_program_that_sleeps_and_works_for_known_times_is_told_to_do_so() {
+    const CYCLES: u64 = 60;
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let (go, cyclic) = on_last_cpu("cyclic", 80, || {
+        let (mut used_ns, mut works) = (ThreadUsage::so_far().cpu_time_ns, Vec::new());
+        for number in 0..CYCLES {
+            thread::sleep(Duration::from_millis(5));
+            work(ThreadUsage::so_far().cpu_time_ns, 1_000_000 + number % 7 * 100_000);
+            let now_ns = ThreadUsage::so_far().cpu_time_ns;
+            works.push(now_ns - used_ns);
+            used_ns = now_ns;
+        }
+        works
+    });
+    let mut works = Vec::new();
+    let record = watched(&scratch, "--thread cyclic --blame=off", || {
+        go.send(()).unwrap();
+        works = cyclic.join().unwrap();
+    });
+    assert_eq!((record.state, record.series.len()), (State::Interrupted, 1));
+    let (series, thread) = the_thread(&record, "cyclic");
+    // Being told to begin is a cycle of its own.
+    assert!(thread.cycles.abs_diff(CYCLES + 1) <= 1, "{} cycles", thread.cycles);
+    assert_eq!(series.samples, thread.cycles, "it waited for nothing else");
+    let (told, own) = (thread.run_time.percentile(50.0).unwrap() as f64, middle(works.clone()) as f64);
+    assert!((0.97..1.05).contains(&(told / own)), "{told} ns a cycle, its own clock told {own}");
+    let (told, own) = (thread.times.running_ns as f64, works.iter().sum::<u64>() as f64);
+    assert!((0.97..1.05).contains(&(told / own)), "{told} ns in all, its own clock told {own}");
+    assert_eq!((thread.cpus.as_str(), thread.migrations), (last_cpu().to_string().as_str(), 0));
+    assert_eq!((series.cpu, series.granted.policy.as_str()), (Some(last_cpu()), "fifo:80"));
+    assert!(thread.ended && thread.times.unknown_ns == 0 && thread.cycles_cut == 0, "{thread:?}");
+    // A sleep of 5 ms and the work after it.
+    let interval_ns = thread.interval.percentile(50.0).unwrap() as f64;
+    assert!(interval_ns > 6e6, "{interval_ns}");
+    let program = record.program.as_ref().unwrap();
+    assert_eq!((program.pid, program.started, program.ended), (std::process::id(), false, false));
+    assert!(program.other_threads >= 1 && program.events >= 3 * CYCLES, "{program:?}");
+    assert_eq!(program.lost_events, 0);
+}
+
+#[test]
+fn who_takes_the_cpu_is_counted_and_named() {
+    const TIMES: u64 = 10;
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let (intrude, intruder) = on_last_cpu("intruder", 90, || {
+        let intrusion = |_| {
+            thread::sleep(Duration::from_millis(10));
+            let begun = Instant::now();
+            work(ThreadUsage::so_far().cpu_time_ns, 2_000_000);
+            begun.elapsed().as_nanos() as u64
+        };
+        (0..TIMES).map(intrusion).sum::<u64>()
+    });
+    // It works for longer than all intrusions take, and sleeps only before and afterwards.
+    let (go, victim) = on_last_cpu("victim", 50, move || {
+        intrude.send(()).unwrap();
+        work(ThreadUsage::so_far().cpu_time_ns, (TIMES + 2) * 12_000_000);
+    });
+    let mut took_ns = 0;
+    let options = "--thread victim --thread intruder --period victim=10ms --threshold 10s";
+    let record = watched(&scratch, options, || {
+        go.send(()).unwrap();
+        took_ns = intruder.join().unwrap();
+        victim.join().unwrap();
+    });
+    let (series, thread) = the_thread(&record, "victim");
+    let by = thread.preempted_by.iter().find(|by| by.comm == "intruder").expect("it was preempted by the intruder");
+    // When it is told to intrude it is made ready, too, and takes the CPU at once.
+    assert!((TIMES..=TIMES + 1).contains(&by.count) && by.priority == 99 - 90 && by.tid > 0, "{by:?}");
+    let ratio = by.waited_ns as f64 / took_ns as f64;
+    assert!((0.95..1.3).contains(&ratio), "{} ns waited, {took_ns} ns taken", by.waited_ns);
+    assert!(thread.preemptions >= by.count && thread.preempted.total() == thread.preemptions);
+    let longest = thread.longest.unwrap();
+    assert!(longest.times.running_ns > longest.times.waiting_ns());
+    assert_eq!((thread.overruns, thread.overrun_by.map(|by| by.by_work)), (1, Some(1)), "one cycle, of its own work");
+    assert!(series.missed >= 1);
+    let by_itself = the_thread(&record, "intruder").1.preempted_by.iter().any(|by| by.comm == "victim");
+    assert!(!by_itself, "the lower priority never takes it");
+    assert_eq!(record.series.len(), 2);
+}
+
+#[test]
+fn a_late_wake_up_is_explained_by_who_had_the_cpu() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let (go, sleeper) = on_last_cpu("sleeper", 50, || {
+        (0..20).for_each(|_| thread::sleep(Duration::from_millis(5)));
+    });
+    let (block, blocker) = on_last_cpu("blocker", 60, || {
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(3));
+            work(ThreadUsage::so_far().cpu_time_ns, 15_000_000);
+        }
+    });
+    let record = watched(&scratch, "--thread sleeper --threshold 3ms", || {
+        go.send(()).unwrap();
+        block.send(()).unwrap();
+        blocker.join().unwrap();
+        sleeper.join().unwrap();
+    });
+    let (series, _) = the_thread(&record, "sleeper");
+    let by_blocker = |spike: &&record::Spike| {
+        let main = spike.culprits.first().map(|culprit| &culprit.cause);
+        main.is_some_and(|cause| cause.name == "blocker")
+    };
+    assert!(series.spikes.iter().filter(by_blocker).count() >= 3, "{:#?}", series.spikes);
+    for spike in &series.spikes {
+        let shares: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
+        assert_eq!(shares, spike.lateness_ns as u64, "{spike:?}");
+    }
+    let told = scratch.run("show a.punctual.json --export a.html");
+    told.expect_status(0);
+    let told = scratch.run("show a.punctual.json");
+    told.expect_status(0);
+    assert!(told.stdout().contains("sleeper, woken late: thread blocker, of higher priority"), "{}", told.stdout());
+    assert!(fs::read_to_string(scratch.path().join("a.html")).unwrap().contains("The program, thread by thread"));
+}
+
+#[test]
+fn a_command_is_watched_from_its_begin_to_its_end() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let mut command = scratch.punctual("measure process --record a --");
+    let output = command.args(["sh", "-c", "echo said; sleep 0.1; sleep 0.1; exit 7"]).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(out.starts_with("said\n"), "what the command says goes where it always does: {out}");
+    assert!(out.contains("ended    with exit status 7"), "{out}");
+    let record = scratch.record();
+    let program = record.program.as_ref().unwrap();
+    assert_eq!((program.exit_status, program.started, program.ended), (Some(7), true, true));
+    assert_eq!(
+        (record.state, program.command.as_str()),
+        (State::Complete, "sh -c 'echo said; sleep 0.1; sleep 0.1; exit 7'")
+    );
+    // The shell and what it starts, which slept for most of the time.
+    let sleeps = record.series.iter().filter(|series| series.role.starts_with("sleep/"));
+    assert_eq!(sleeps.clone().count(), 2, "{:?}", record.series.iter().map(|s| &s.role).collect::<Vec<_>>());
+    for series in sleeps {
+        let thread = series.process.as_ref().unwrap();
+        assert!(thread.ended && thread.times.blocked_ns > 90_000_000, "{thread:?}");
+    }
+    assert!(record.phases[0].duration_ns > 200_000_000);
+}
+
+#[test]
+fn a_program_that_runs_is_watched_until_it_ends_and_a_started_one_is_ended() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let mut sleeper = Command::new("sleep").arg("1").spawn().unwrap();
+    scratch.run(&format!("measure process {} --quiet --record a --duration 1m", sleeper.id())).expect_status(0);
+    sleeper.wait().unwrap();
+    let record = scratch.record();
+    assert_eq!(
+        (record.state, record.program.map(|program| (program.ended, program.exit_status))),
+        (State::Complete, Some((true, None)))
+    );
+    let begun = Instant::now();
+    scratch.run("measure process --quiet --record a --duration 300ms -- sleep 1000").expect_status(0);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let record = scratch.record();
+    assert_eq!((record.state, record.program.and_then(|program| program.signal)), (State::Complete, Some(15)));
+}
+
+#[test]
+fn limits_decide_the_exit_status_and_kernel_threads_can_be_watched() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let run = |status, limits: &str| {
+        let mut command = scratch.punctual(&format!("measure process --quiet --record a {limits} -- "));
+        let output = command.args(["sleep", "0.2"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{limits}: {}", String::from_utf8_lossy(&output.stderr));
+        scratch.record().verdict.map(|verdict| verdict.outcome)
+    };
+    assert_eq!(run(2, "--max-latency 1ns"), Some(Outcome::Fail));
+    assert_eq!(run(0, "--max-latency 1m"), Some(Outcome::Pass));
+    assert_eq!(run(2, "--period 1ms --max-missed 0"), Some(Outcome::Fail));
+    assert_eq!(run(0, ""), None);
+    let is_softirqd =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "ksoftirqd/0\n");
+    if let Some(pid) = (2..100).find(is_softirqd) {
+        scratch.run(&format!("measure process {pid} --quiet --record a --duration 300ms")).expect_status(0);
+        assert_eq!(scratch.record().program.map(|program| program.command).as_deref(), Some("ksoftirqd/0"));
+    }
+}
+
+#[test]
+fn without_rights_nothing_runs_and_one_sentence_says_why() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("punctual");
+    fs::copy(PUNCTUAL, &binary).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new(&binary);
+    command.args("measure process --quiet --record a -- touch mark".split_whitespace());
+    let refused = command.current_dir(scratch.path()).uid(65_534).gid(65_534).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("run as root"), "{said}");
+    assert!(!scratch.path().join("mark").exists() && !scratch.record_path().exists());
+}
+
+#[test]
+fn what_is_no_program_is_said_in_one_sentence() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    for (status, arguments, expected) in [
+        (1, "4194305", "there is no process 4194305"),
+        (1, "-- no-such-command x", "there is no command `no-such-command x`"),
+        (1, "-- /etc/passwd", "cannot run `/etc/passwd`"),
+        (64, "", "name a program to watch"),
+        (64, "--", "name a program to watch"),
+    ] {
+        let run = scratch.run(&format!("measure process --quiet --record a {arguments}"));
+        run.expect_status(status);
+        assert!(run.stderr().lines().count() == 1 && run.stderr().contains(expected), "{}", run.stderr());
+        assert!(!scratch.record_path().exists(), "{arguments}");
+    }
+    scratch.run("measure process 1 -- true").expect_status(64);
+    scratch.run("measure process 1 --period servo=0").expect_status(64);
+}
