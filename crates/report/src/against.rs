@@ -1,7 +1,7 @@
 //! Figures beside others, in words: what the terminal page and the HTML report say alike.
 
 use analysis::format_ns;
-use record::{Against, Figures, Pair};
+use record::{Against, Figures, Pair, Published};
 
 /// Headings of the rows that [`rows`] gives, before the name of the other side.
 pub(crate) const YOURS: &str = "yours";
@@ -110,13 +110,28 @@ pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// What stands below a row: what ran beside it, how it was measured, and what must be known.
-pub(crate) fn published_note(figures: &Figures) -> String {
-    let late = figures.late.map(|late| format!("{late} packets that the source calls late"));
-    let tool = [figures.tool.as_str(), figures.policy.as_str()].into_iter().filter(|part| !part.is_empty());
-    let tool = tool.collect::<Vec<_>>().join(", ");
-    let parts = [Some(figures.said.clone()), Some(tool), late, Some(figures.note.clone())];
-    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+/// Figures by name, with what ran beside them, how they were measured, and what must be known. The tool is left out
+/// where all have the same: [`tool`] says it once.
+pub(crate) fn published_notes(published: &Published) -> Vec<(String, String)> {
+    let note = |figures: &Figures| {
+        let late = figures.late.map(|late| format!("{late} packets that the source calls late"));
+        let tool = if tool(published).is_empty() { told(figures) } else { String::new() };
+        let parts = [figures.said.clone(), tool, late.unwrap_or_default(), figures.note.clone()];
+        let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        (name(figures), text)
+    };
+    published.figures.iter().map(note).filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// Tool and policy of all figures; empty where they differ.
+pub(crate) fn tool(published: &Published) -> String {
+    let first = published.figures.first().map(told).unwrap_or_default();
+    if published.figures.iter().all(|figures| told(figures) == first) { first } else { String::new() }
+}
+
+fn told(figures: &Figures) -> String {
+    let parts = [figures.tool.as_str(), figures.policy.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

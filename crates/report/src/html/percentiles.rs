@@ -18,8 +18,11 @@ const BOTTOM: f64 = 346.0;
 /// How far a curve goes on at its largest value, in nines: the last deadline stands for this much.
 const LEDGE: f64 = 0.15;
 
-/// The chart of all `lines`, from their corrected histograms, with the limits of `uses`.
-pub fn figure(lines: &[Line], uses: &[&UseVerdict]) -> Figure {
+/// Histograms of others, each with its name.
+type Others<'a> = [(String, &'a Histogram)];
+
+/// The chart of all `lines`, from their corrected histograms, with the limits of `uses` and the curves of `others`.
+pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
     let mut lead =
         "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A \
                     flat line is a punctual machine. Deadlines that a late wake-up ran over are counted (corrected). \
@@ -27,36 +30,48 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict]) -> Figure {
                     say nothing."
             .to_owned();
     let some: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
-    let y = lateness(&some);
+    let y = lateness(&some, others);
     if some.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
         lead.push_str(" What was earlier than the axis begins lies on its base line.");
     }
-    let svg = if some.is_empty() { String::new() } else { draw(&some, uses, y) };
+    if !others.is_empty() {
+        lead.push_str(" Grey curves are of other machines, as far as their histograms are known.");
+    }
+    let nothing = some.is_empty() && others.is_empty();
+    let svg = if nothing { String::new() } else { draw(&some, uses, others, y) };
     Figure { id: "percentiles", title: "Lateness by percentile", lead, svg, table: table(lines) }
 }
 
 /// From what nearly all were later than, since the few below are the chance remains of long stalls, to the largest.
-fn lateness(lines: &[&Line]) -> Axis {
-    let ends = |line: &&Line| [line.series.corrected.percentile(5.0), line.series.corrected.percentile(100.0)];
-    svg::lateness_axis(lines.iter().flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP)
+fn lateness(lines: &[&Line], others: &Others) -> Axis {
+    let ends = |histogram: &Histogram| [histogram.percentile(5.0), histogram.percentile(100.0)];
+    svg::lateness_axis(histograms(lines, others).flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP)
 }
 
-fn draw(lines: &[&Line], uses: &[&UseVerdict], y: Axis) -> String {
-    let most = lines.iter().map(|l| l.series.corrected.total()).max().unwrap_or(1);
+fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item = &'a Histogram> {
+    lines.iter().map(|line| &line.series.corrected).chain(others.iter().map(|(_, histogram)| *histogram))
+}
+
+fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> String {
+    let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
     // Names of limits take up to two fifths of the width: at the left where the curves are below them there.
     let reach = 100.0 - 100.0 / 10f64.powf(0.4 * x.hi);
-    let left_above_ns = lines.iter().filter_map(|l| l.series.corrected.percentile(reach)).max().unwrap_or(0);
+    let left_above_ns = histograms(lines, others).filter_map(|h| h.percentile(reach)).max().unwrap_or(0);
     let limits = limits(uses, left_above_ns, x, y);
     // Under the curves: a name must not hide a figure.
     let mut body = limits.0 + &limits.1;
     let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
-    for line in lines {
-        let steps = steps(&line.series.corrected, (x.hi - x.lo) / (x.to - x.from) * step_px);
-        curve(&mut body, line, &steps, x, y);
+    let step = (x.hi - x.lo) / (x.to - x.from) * step_px;
+    for (name, histogram) in others {
+        curve(&mut body, ("other", ""), name, histogram, step, (x, y));
     }
-    names(&mut body, lines, x, y);
+    for line in lines {
+        let looks = (&*line.class(), &*format!(" data-s=\"{}\"", line.index));
+        curve(&mut body, looks, &line.name, &line.series.corrected, step, (x, y));
+    }
+    names(&mut body, lines, others, x, y);
     Frame {
         id: "percentiles",
         title: "Lateness by percentile",
@@ -117,10 +132,18 @@ fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
     out
 }
 
-fn curve(out: &mut String, line: &Line, steps: &[(f64, i64)], x: Axis, y: Axis) {
+/// One curve; `looks` are its classes and further attributes.
+fn curve(
+    out: &mut String,
+    (class, data): (&str, &str),
+    name: &str,
+    histogram: &Histogram,
+    step: f64,
+    (x, y): (Axis, Axis),
+) {
     let mut path = Path::default();
     let mut points = String::new();
-    for (i, &(nines, value_ns)) in steps.iter().enumerate() {
+    for (i, (nines, value_ns)) in steps(histogram, step).into_iter().enumerate() {
         let (px, py) = (x.at(nines), y.at(svg::decades(value_ns as f64, y.lo)));
         if i == 0 {
             path.move_to(px, py);
@@ -129,37 +152,33 @@ fn curve(out: &mut String, line: &Line, steps: &[(f64, i64)], x: Axis, y: Axis) 
         }
         let _ = write!(points, "{nines:.3}:{value_ns} ");
     }
-    let end = (line.series.corrected.total() as f64).log10() + LEDGE;
+    let end = (histogram.total() as f64).log10() + LEDGE;
     path.across(x.at(end));
     let _ = write!(
         out,
-        "<path class=\"line {}\" data-s=\"{}\" data-n=\"{}\" data-p=\"{}\" data-end=\"{end:.3}\" d=\"{}\"/>",
-        line.class(),
-        line.index,
-        svg::escape(&line.name),
+        "<path class=\"line {class}\"{data} data-n=\"{}\" data-p=\"{}\" data-end=\"{end:.3}\" d=\"{}\"/>",
+        svg::escape(name),
         points.trim_end(),
         path.d()
     );
 }
 
-/// The names of the lines, at their right ends.
-fn names(out: &mut String, lines: &[&Line], x: Axis, y: Axis) {
-    let named: Vec<_> = lines
-        .iter()
-        .filter(|line| line.named)
-        .filter_map(|line| Some((line, line.series.corrected.iter().next_back()?.0)))
+/// The names of the curves, at their right ends.
+fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
+    let of_lines = lines.iter().filter(|line| line.named).map(|line| {
+        let group = format!("<g class=\"mark {}\" data-s=\"{}\">", line.class(), line.index);
+        (group, line.name.as_str(), &line.series.corrected)
+    });
+    let of_others =
+        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), name.as_str(), *histogram));
+    let named: Vec<_> = of_lines
+        .chain(of_others)
+        .filter_map(|(group, name, histogram)| Some((group, name, histogram.iter().next_back()?.0)))
         .collect();
-    let wanted: Vec<f64> = named.iter().map(|(_, max)| y.at(svg::decades(*max as f64, y.lo)) + 4.0).collect();
-    for ((line, _), at) in named.iter().zip(svg::spread(&wanted, 15.0, y.to + 4.0, y.from)) {
-        let _ = write!(
-            out,
-            "<g class=\"mark {}\" data-s=\"{}\"><text x=\"{}\" y=\"{}\">{}</text></g>",
-            line.class(),
-            line.index,
-            number(x.to + 10.0),
-            number(at),
-            svg::escape(&line.name)
-        );
+    let wanted: Vec<f64> = named.iter().map(|(.., max)| y.at(svg::decades(*max as f64, y.lo)) + 4.0).collect();
+    for ((group, name, _), at) in named.iter().zip(svg::spread(&wanted, 15.0, y.to + 4.0, y.from)) {
+        let (left, top) = (number(x.to + 10.0), number(at));
+        let _ = write!(out, "{group}<text x=\"{left}\" y=\"{top}\">{}</text></g>", svg::escape(name));
     }
 }
 

@@ -68,6 +68,10 @@ fn class(outcome: Outcome) -> &'static str {
 
 /// The answer at the head of the report.
 pub fn headline(record: &Record) -> Headline {
+    if let Some(published) = &record.published {
+        let sentence = "Published elsewhere, not measured by punctual.".to_owned();
+        return Headline { word: "PUBLISHED", class: "measured", sentence, reason: svg::escape(&published.source()) };
+    }
     let judged = record.verdict.as_ref();
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };
     // Of an invalid run the reasons follow in full, each with its remedy.
@@ -127,6 +131,9 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let series = || record.of_the_probe();
     let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
     let mut keys = Vec::new();
+    if record.published.is_some() {
+        return keys;
+    }
     if let Some((worst, max_ns)) = series().filter_map(|s| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let mut detail = format!("{}, {}", worst.place(), worst.phase);
         if let Some(at_ns) = worst.max_at_ns {
@@ -156,7 +163,7 @@ pub fn ladder(record: &Record) -> (Vec<Rung<'_>>, Vec<Rung<'_>>) {
     let axis = svg::lateness_axis(values, 100.0, 2.0, 198.0);
     let asked = |of: &UseVerdict| record.scenario.profiles.iter().any(|asked| means(asked, of));
     let few = record.uses.len() <= 12;
-    let rungs = record.uses.iter().map(|of| rung(of, axis));
+    let rungs = record.uses.iter().map(|of| rung(of, record.published.is_some(), axis));
     rungs.partition(|rung| few || asked(rung.of) || analysis::on_short_ladder(rung.of))
 }
 
@@ -194,11 +201,12 @@ pub fn short(title: &str) -> &str {
     title.split(" (").next().unwrap_or_default()
 }
 
-fn rung(of: &UseVerdict, axis: svg::Axis) -> Rung<'_> {
+fn rung(of: &UseVerdict, published: bool, axis: svg::Axis) -> Rung<'_> {
     Rung {
         of,
         class: class(of.outcome),
         answer: match of.outcome {
+            _ if published => "not measured here",
             Outcome::Pass => "yes",
             Outcome::Fail => "no",
             Outcome::Inconclusive => "not enough samples yet",

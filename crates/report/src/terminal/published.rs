@@ -3,10 +3,10 @@
 use analysis::{format_ns, matrix};
 use record::{CellThread, Published, Record};
 
-use super::page::{Note, Page};
+use super::page::Page;
 use super::table::Table;
 use super::{cell, verdict};
-use crate::against::{COLUMNS, published_note, published_row};
+use crate::against::{COLUMNS, published_notes, published_row, tool};
 use crate::style::Ink;
 
 /// The whole page: source, machine, figures, and what they cannot tell.
@@ -40,6 +40,7 @@ fn source(page: &mut Page, record: &Record, published: &Published) {
         ("machine", published.on.clone()),
         ("CPU", known(&machine.cpu_model)),
         ("kernel", known(&machine.kernel)),
+        ("measured", tool(published)),
         ("isolated", machine.cpus_isolated.as_ref().map(|cpus| format!("CPUs {cpus}")).unwrap_or_default()),
     ];
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
@@ -47,7 +48,7 @@ fn source(page: &mut Page, record: &Record, published: &Published) {
     }
 }
 
-/// A row each with a note below, and no column that would stand empty.
+/// A row each, no column that would stand empty, and what must be known to read them.
 fn figures(page: &mut Page, published: &Published) {
     let rows: Vec<_> = published.figures.iter().map(published_row).collect();
     let filled: Vec<usize> = (0..COLUMNS.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();
@@ -56,9 +57,12 @@ fn figures(page: &mut Page, published: &Published) {
         let text = |&column: &usize| if row[column].is_empty() { "-" } else { row[column].as_str() };
         table.row(filled.iter().map(|column| cell(text(column))).collect());
     }
-    let note = |figures| Note { text: published_note(figures), remedy: String::new() };
     page.heading("Figures");
-    page.table_with_notes(&table, &published.figures.iter().map(note).collect::<Vec<_>>());
+    page.table(&table);
+    page.gap();
+    for (name, note) in published_notes(published) {
+        page.text(Ink::Plain, &format!("{name}: {note}"));
+    }
 }
 
 /// The tables of a matrix, with the jitter of both threads in each cell.

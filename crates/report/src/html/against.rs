@@ -1,0 +1,91 @@
+//! Other records beside the run, and a record of published figures.
+
+use record::{Against, Figures, Histogram, Record};
+
+use super::{
+    facts::Fact,
+    figure::{Row, Table},
+};
+use crate::against::{COLUMNS, YOURS, conditions, name, origin, published_notes, published_row, rows, theirs, tool};
+
+/// Another record beside the run, as the template sees it.
+pub struct Beside<'a> {
+    /// What it is.
+    pub of: &'a Against,
+    /// Where it comes from.
+    pub origin: String,
+    /// A table a pair, and what must be known to read it.
+    pub pairs: Vec<(Table, String)>,
+}
+
+/// A record of published figures, as the template sees it.
+pub struct PublishedView {
+    /// Its source and machine.
+    pub facts: Vec<Fact>,
+    /// Its figures.
+    pub table: Table,
+    /// What must be known to read each.
+    pub notes: Vec<(String, String)>,
+}
+
+/// The records that were laid beside `record`.
+pub fn beside(record: &Record) -> Vec<Beside<'_>> {
+    let pairs = |against: &Against| {
+        let head = ["figure", YOURS, theirs(against), "ratio"].map(str::to_owned).to_vec();
+        let table = |pair| {
+            let cells = rows(pair).into_iter().map(|row| Row { swatch: String::new(), cells: row.to_vec() });
+            let caption = format!("{} / {}", name(&pair.ours), name(&pair.theirs));
+            (Table { caption, head: head.clone(), rows: cells.collect() }, conditions(pair))
+        };
+        against.pairs.iter().map(table).collect()
+    };
+    record.against.iter().map(|of| Beside { of, origin: origin(of), pairs: pairs(of) }).collect()
+}
+
+/// The published figures of a record that holds such.
+pub fn published(record: &Record) -> Option<PublishedView> {
+    let published = record.published.as_ref()?;
+    let facts = [
+        ("title", &published.title),
+        ("author", &published.author),
+        ("published in", &published.place),
+        ("date", &published.date),
+        ("address", &published.url),
+        ("machine", &published.on),
+        ("measured with", &tool(published)),
+    ];
+    let rows: Vec<_> = published.figures.iter().map(published_row).collect();
+    let filled: Vec<usize> = (0..COLUMNS.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();
+    let cells = |row: &[String; COLUMNS.len()]| {
+        filled.iter().map(|&c| if row[c].is_empty() { "-".to_owned() } else { row[c].clone() }).collect()
+    };
+    Some(PublishedView {
+        facts: facts.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, text)| (name, text.clone())).collect(),
+        table: Table {
+            caption: "Figures as published; a dash where there is none".to_owned(),
+            head: filled.iter().map(|&column| COLUMNS[column].to_owned()).collect(),
+            rows: rows.iter().map(|row| Row { swatch: String::new(), cells: cells(row) }).collect(),
+        },
+        notes: published_notes(published),
+    })
+}
+
+/// Histograms of others, each with its name: a curve each beside those of the run.
+pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
+    let beside = record.against.iter().flat_map(|of| of.pairs.iter().map(move |pair| (of.name.as_str(), &pair.theirs)));
+    let own = record.published.iter().flat_map(|of| of.figures.iter().map(move |figures| (of.name.as_str(), figures)));
+    let mut curves: Vec<(String, &Histogram)> = Vec::new();
+    for (from, figures) in beside.chain(own) {
+        let label = label(from, figures);
+        if let Some(histogram) = figures.histogram.as_ref().filter(|h| !h.is_empty())
+            && curves.iter().all(|(known, _)| *known != label)
+        {
+            curves.push((label, histogram));
+        }
+    }
+    curves
+}
+
+fn label(from: &str, figures: &Figures) -> String {
+    format!("{from}: {}", figures.phase)
+}
