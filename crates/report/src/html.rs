@@ -9,10 +9,12 @@
 //! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
 //! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
 //! | [`campaign`] | the report of a campaign, a document of its own |
+//! | [`against`] | other records beside the run; published figures |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
+mod against;
 mod blame;
 mod campaign;
 mod facts;
@@ -31,6 +33,7 @@ use record::Record;
 
 pub use campaign::render_campaign;
 
+use against::{Beside, PublishedView};
 use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
 use figure::{Figure, Table};
@@ -56,6 +59,8 @@ struct Page<'a> {
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
     blamed: Option<Blamed>,
+    beside: Vec<Beside<'a>>,
+    published: Option<PublishedView>,
     lines: &'a [Line<'a>],
     groups: Vec<Group<'a>>,
     summary: Table,
@@ -92,8 +97,14 @@ pub fn render(record: &Record) -> String {
         ladder,
         more_uses,
         summary: facts::summary(&lines),
-        charts: [histogram::figure(&lines), percentiles::figure(&lines, &limits), timeline::maxima(record, &lines)],
+        charts: [
+            histogram::figure(&lines),
+            percentiles::figure(&lines, &limits, &against::curves(record)),
+            timeline::maxima(record, &lines),
+        ],
         blamed: blame::section(record, &lines),
+        beside: against::beside(record),
+        published: against::published(record),
         spikes: timeline::spikes(record, &lines, WORST),
         phases: facts::phases(record),
         machine: facts::machine(&record.machine),
