@@ -15,7 +15,7 @@
 mod chosen;
 mod fields;
 mod loads;
-mod mistake;
+pub(crate) mod mistake;
 pub mod model;
 mod parts;
 mod probes;
@@ -37,7 +37,7 @@ pub use self::{
     model::{CampaignFile, Chosen, Load, LoadPiece, PlacedOn, Placement, Probe, ProbeKind, Settings, Thread},
     words::{CpuWord, CpuWords},
 };
-use crate::order::Order;
+use crate::{builtin, order::Order};
 
 /// Most repeats of a campaign.
 pub const REPEATS_MAX: u32 = 1000;
@@ -81,14 +81,7 @@ pub fn find_campaign(name_or_path: &str) -> Result<CampaignFile, CampaignFileErr
             fs::read_to_string(path).map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
         return Ok(parse(name_or_path, &text)?);
     }
-    let names: Vec<&str> = crate::builtin::FILES.iter().map(|(name, _)| *name).collect();
-    match crate::builtin::FILES.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => Ok(parse(&format!("campaigns/{name}.toml"), text)?),
-        None => Err(CampaignFileError::Unknown {
-            name: name_or_path.to_owned(),
-            nearest: mistake::nearest(name_or_path, &names),
-        }),
-    }
+    Ok(parse(&format!("campaigns/{name_or_path}.toml"), builtin::text(name_or_path)?)?)
 }
 
 /// Reads a campaign from the text of its file. `path` names it in mistakes; profiles in files are looked for beside it.

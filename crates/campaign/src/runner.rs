@@ -92,23 +92,7 @@ impl<'a> Runner<'a> {
         root: &Root,
     ) -> Result<Self, CampaignError> {
         fs::create_dir_all(dir).map_err(|source| CampaignError::Folder { path: dir.to_owned(), source })?;
-        let facts = machine::facts(root);
-        let document = Campaign {
-            schema: CAMPAIGN_SCHEMA.to_owned(),
-            tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
-            name: scenarios.name.clone(),
-            title: scenarios.title.clone(),
-            source: scenarios.source.clone(),
-            digest: scenarios.digest.clone(),
-            started_at: now(),
-            command,
-            hostname: facts.hostname,
-            kernel: facts.kernel,
-            against: scenarios.against.clone(),
-            planned_ns: scenarios.planned_ns(),
-            scenarios: scenarios.list.iter().enumerate().map(|(index, s)| entry(index, s)).collect(),
-            ..Campaign::default()
-        };
+        let document = document(scenarios, command, root);
         let mut runner = Self { scenarios, dir: dir.to_owned(), document };
         runner.keep()?;
         Ok(runner)
@@ -215,6 +199,29 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// The document of a campaign before anything has run: its plan.
+#[must_use]
+pub fn document(scenarios: &Scenarios, command: Vec<String>, root: &Root) -> Campaign {
+    let facts = machine::facts(root);
+    Campaign {
+        schema: CAMPAIGN_SCHEMA.to_owned(),
+        tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        name: scenarios.name.clone(),
+        title: scenarios.title.clone(),
+        source: scenarios.source.clone(),
+        digest: scenarios.digest.clone(),
+        started_at: now(),
+        command,
+        hostname: facts.hostname,
+        kernel: facts.kernel,
+        against: scenarios.against.clone(),
+        planned_ns: scenarios.planned_ns(),
+        notes: scenarios.notes.clone(),
+        scenarios: scenarios.list.iter().enumerate().map(|(index, s)| entry(index, s)).collect(),
+        ..Campaign::default()
+    }
+}
+
 fn entry(index: usize, scenario: &Scenario) -> ScenarioEntry {
     ScenarioEntry {
         name: scenario.name.clone(),
@@ -223,6 +230,10 @@ fn entry(index: usize, scenario: &Scenario) -> ScenarioEntry {
         placement: scenario.placement.clone(),
         settings: scenario.settings.clone(),
         repeat: scenario.repeat,
+        cpus: scenario.plan.cpus.as_ref().map(ToString::to_string).unwrap_or_default(),
+        shield: scenario.plan.shield.as_ref().map(ToString::to_string).unwrap_or_default(),
+        policy: scenario.plan.scenario().policy,
+        loads: scenario.plan.phases.iter().flat_map(|phase| &phase.loads).map(ToString::to_string).collect(),
         planned_ns: scenario.planned_ns,
         record: record_name(index, &scenario.name, scenario.repeat),
         ..ScenarioEntry::default()

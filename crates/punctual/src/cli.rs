@@ -6,6 +6,7 @@ mod measure;
 mod noise;
 mod placement;
 mod process;
+mod run;
 mod show;
 mod threads;
 
@@ -23,6 +24,7 @@ pub use self::{
     noise::Noise,
     placement::{Placement, Restore},
     process::Process,
+    run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     threads::Threads,
 };
@@ -48,6 +50,18 @@ pub enum Command {
     /// Measure one kind of latency.
     #[command(subcommand)]
     Measure(Measure),
+    /// Run a campaign: a table of scenarios, each with its record, and the table with a recommendation.
+    ///
+    /// Examples:
+    ///   punctual run cnc-matrix --dry-run
+    ///   punctual run vim3l-ladder --duration 5s
+    ///   punctual run my-campaign.toml --dir records
+    #[command(verbatim_doc_comment)]
+    Run(Run),
+    /// Check campaign files: every mistake with its line and column, and the nearest word that is right.
+    Validate(Validate),
+    /// List the campaigns that ship with punctual, or print one.
+    Campaigns(Campaigns),
     /// Show a run record, or export it in other formats.
     Show(Show),
     /// Say who made the spikes of a run, from its record.

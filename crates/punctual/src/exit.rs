@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use campaign::RunError;
+use campaign::{CampaignFileError, RunError};
 use loads::LoadError;
 
 /// A command line that cannot be followed.
@@ -34,6 +34,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
         return 64;
     }
     match error.downcast_ref() {
+        _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => 64,
         Some(RunError::Discarded) => 130,
         Some(RunError::Plan(_) | RunError::Load(LoadError::IdleBesideOthers)) => 64,
         _ => 1,

@@ -208,10 +208,19 @@ impl Kept {
 
 /// `HOST-20261121-143000.ENDING`, in UTC.
 pub fn default_name(ending: &str) -> String {
+    format!("{}.{ending}", host_and_time())
+}
+
+/// `CAMPAIGN-HOST-20261121-143000`, in UTC.
+pub fn default_folder(campaign: &str) -> String {
+    format!("{campaign}-{}", host_and_time())
+}
+
+fn host_and_time() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
     let now = campaign::stamp_now();
-    format!("{}-{now}.{ending}", if host.is_empty() { "machine" } else { &host })
+    format!("{}-{now}", if host.is_empty() { "machine" } else { &host })
 }
 
 fn with_ending(path: &Path) -> PathBuf {

@@ -48,6 +48,9 @@ pub struct Campaign {
     pub planned_ns: u64,
     /// How long those that ran took, with the rests between, ns. Time between a stop and a resume is not counted.
     pub took_ns: u64,
+    /// What stood in for words that fit no CPU of the machine, and what else was to be known before it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The scenarios in the order in which they run.
     pub scenarios: Vec<ScenarioEntry>,
     /// Fields that a newer version wrote.
@@ -70,6 +73,18 @@ pub struct ScenarioEntry {
     pub settings: String,
     /// Which repeat, from 1.
     pub repeat: u32,
+    /// CPUs that it measures, as the kernel writes a list; empty for all that may be used.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpus: String,
+    /// CPUs that all else is moved off; empty for no shield.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shield: String,
+    /// Policy of its threads.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub policy: String,
+    /// What runs beside it, as on the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<String>,
     /// How long it was to take, ns.
     pub planned_ns: u64,
     /// File of its run record, beside this document.

@@ -7,6 +7,7 @@ mod ledger;
 mod machine;
 pub(crate) mod matrix;
 mod page;
+mod plan;
 mod published;
 mod series;
 mod spike;
@@ -137,6 +138,16 @@ pub fn machine(record: &Record, style: &Style, width: usize) -> String {
 pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
     campaign::page(&mut page, campaign);
+    page.finish()
+}
+
+/// What `punctual run --dry-run` answers: the scenarios of a campaign in their order; `dir` is the folder of its records.
+///
+/// Width and text are as for [`overview`].
+#[must_use]
+pub fn campaign_plan(campaign: &record::Campaign, dir: &str, style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    plan::page(&mut page, campaign, dir);
     page.finish()
 }
 

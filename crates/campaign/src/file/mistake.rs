@@ -80,7 +80,7 @@ impl<'a> Collector<'a> {
 }
 
 /// `, did you mean `x`?` where a known word is near enough; else nothing.
-pub(super) fn nearest(word: &str, known: &[&str]) -> String {
+pub(crate) fn nearest(word: &str, known: &[&str]) -> String {
     let word = word.to_lowercase();
     if let Some(name) = known.iter().find(|name| word.len() >= 3 && name.starts_with(&word)) {
         return format!(", did you mean `{name}`?");

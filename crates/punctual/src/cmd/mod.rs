@@ -1,6 +1,7 @@
 //! The commands: one file each, no logic of their own.
 
 mod blame;
+mod campaigns;
 mod generate;
 mod lab;
 mod loads;
@@ -10,7 +11,9 @@ mod profiles;
 mod quick;
 mod references;
 mod restore;
+mod run;
 mod show;
+mod validate;
 
 use crate::cli::{Cli, Command};
 
@@ -20,6 +23,9 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
+        Some(Command::Run(options)) => run::run(&options),
+        Some(Command::Validate(options)) => validate::run(&options),
+        Some(Command::Campaigns(options)) => campaigns::run(&options),
         Some(Command::Show(options)) => show::run(&options),
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),

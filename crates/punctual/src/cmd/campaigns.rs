@@ -1,0 +1,29 @@
+//! `punctual campaigns`: those that ship with punctual.
+
+use campaign::{CampaignFile, builtin, find_campaign};
+use serde_json::{Value, json};
+
+use crate::{cli::Campaigns, output};
+
+pub fn run(options: &Campaigns) -> anyhow::Result<u8> {
+    if let Some(name) = &options.name {
+        let text = builtin::text(name)?;
+        let file = find_campaign(name)?;
+        output::stdout(|out| if options.json { writeln!(out, "{:#}", as_json(&file)) } else { write!(out, "{text}") })?;
+        return Ok(0);
+    }
+    let files = builtin::FILES.iter().map(|(name, _)| find_campaign(name)).collect::<Result<Vec<_>, _>>()?;
+    output::stdout(|out| {
+        if options.json {
+            return writeln!(out, "{:#}", Value::from(files.iter().map(as_json).collect::<Vec<_>>()));
+        }
+        files
+            .iter()
+            .try_for_each(|file| writeln!(out, "{:<22} {}\n{:<22}   after: {}", file.name, file.title, "", file.source))
+    })?;
+    Ok(0)
+}
+
+fn as_json(file: &CampaignFile) -> Value {
+    json!({ "name": file.name, "title": file.title, "source": file.source, "against": file.against })
+}

@@ -1,0 +1,49 @@
+//! `punctual validate`: names every mistake in campaign files.
+
+use analysis::format_duration;
+use campaign::{Asked, CampaignFileError, Cpus, FileMistakes, Scenarios};
+use machine::Root;
+use serde_json::{Value, json};
+
+use crate::{cli::Validate, output};
+
+pub fn run(options: &Validate) -> anyhow::Result<u8> {
+    let cpus = Cpus::of(&options.root.as_ref().map_or_else(Root::system, Root::at))?;
+    let answers: Vec<_> = options.files.iter().map(|file| (file, check(file, &cpus))).collect();
+    let valid = answers.iter().all(|(_, answer)| answer.is_ok());
+    output::stdout(|out| {
+        if options.json {
+            let files: Vec<Value> = answers.iter().map(|(file, answer)| as_json(file, answer)).collect();
+            return writeln!(out, "{:#}", json!({ "valid": valid, "files": files }));
+        }
+        answers.iter().try_for_each(|(file, answer)| match answer {
+            Ok(scenarios) => {
+                let (count, time) = (scenarios.list.len(), format_duration(scenarios.planned_ns()));
+                let scenario = if count == 1 { "scenario" } else { "scenarios" };
+                writeln!(out, "{file} is valid: {count} {scenario}, {time}")?;
+                scenarios.notes.iter().try_for_each(|note| writeln!(out, "{file}: note: {note}"))
+            }
+            Err(error) => writeln!(out, "{error}"),
+        })
+    })?;
+    Ok(u8::from(!valid))
+}
+
+fn check(file: &str, cpus: &Cpus) -> Result<Scenarios, CampaignFileError> {
+    Ok(campaign::expand(&campaign::find_campaign(file)?, cpus, &Asked::default())?)
+}
+
+fn as_json(file: &str, answer: &Result<Scenarios, CampaignFileError>) -> Value {
+    match answer {
+        Ok(scenarios) => json!({
+            "file": file, "valid": true, "mistakes": [], "notes": scenarios.notes,
+            "scenarios": scenarios.list.len(), "planned_ns": scenarios.planned_ns(),
+        }),
+        Err(CampaignFileError::Mistakes(FileMistakes { list, .. })) => {
+            let mistake =
+                |m: &campaign::file::Mistake| json!({ "line": m.place.line, "column": m.place.column, "text": m.text });
+            json!({ "file": file, "valid": false, "mistakes": list.iter().map(mistake).collect::<Vec<_>>() })
+        }
+        Err(error) => json!({ "file": file, "valid": false, "mistakes": [{ "text": error.to_string() }] }),
+    }
+}
