@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{agreement, command, culprits, exact, isolation, kernel, peers, threads, timer, timerlat},
+    tests::{agreement, command, culprits, exact, isolation, kernel, peers, process, threads, timer, timerlat},
 };
 
 /// One guest.
@@ -110,6 +110,7 @@ pub const ALL: &[Boot] = &[
             exact::delays_are_found,
             peers::cyclictest_agrees,
             peers::timerlat_agrees,
+            process::known_times_are_told,
             threads::interrupts_have_threads_at_50,
             threads::a_probe_below_them_is_delayed_and_one_above_is_not,
         ],

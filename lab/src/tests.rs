@@ -9,6 +9,7 @@ pub mod exact;
 pub mod isolation;
 pub mod kernel;
 pub mod peers;
+pub mod process;
 pub mod threads;
 pub mod timer;
 pub mod timerlat;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What a thread has used since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
@@ -21,6 +23,14 @@ impl ThreadUsage {
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
         Self { cpu_time_ns: cpu_time(&usage).as_nanos() as u64, sleeps: usage.ru_nvcsw as u64 }
     }
+}
+
+/// CPU time that the calling thread has used up to this moment, ns (CLOCK_THREAD_CPUTIME_ID). [`ThreadUsage`] may lag a
+/// tick behind.
+#[must_use]
+pub fn thread_cpu_time_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// CPU time, user and system.
@@ -44,5 +54,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(ThreadUsage::so_far().sleeps >= before.sleeps + 3);
+        assert!(thread_cpu_time_ns() >= ThreadUsage::so_far().cpu_time_ns.saturating_sub(1_000_000));
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use record::{Outcome, ProcessThread, Record, Series, State};
 use sys::{
     sched::{self, Policy},
-    usage::ThreadUsage,
+    usage::thread_cpu_time_ns,
 };
 
 use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
@@ -54,7 +54,7 @@ fn on_last_cpu<T: Send + 'static>(
 
 /// Works until it has used so much CPU time more than `since_ns`.
 fn work(since_ns: u64, ns: u64) {
-    while ThreadUsage::so_far().cpu_time_ns < since_ns + ns {}
+    while thread_cpu_time_ns() < since_ns + ns {}
 }
 
 fn the_thread<'a>(record: &'a Record, role: &str) -> (&'a Series, &'a ProcessThread) {
@@ -74,11 +74,11 @@ fn a_program_that_sleeps_and_works_for_known_times_is_told_to_do_so() {
     let _alone = alone();
     let scratch = Scratch::new();
     let (go, cyclic) = on_last_cpu("cyclic", 80, || {
-        let (mut used_ns, mut works) = (ThreadUsage::so_far().cpu_time_ns, Vec::new());
+        let (mut used_ns, mut works) = (thread_cpu_time_ns(), Vec::new());
         for number in 0..CYCLES {
             thread::sleep(Duration::from_millis(5));
-            work(ThreadUsage::so_far().cpu_time_ns, 1_000_000 + number % 7 * 100_000);
-            let now_ns = ThreadUsage::so_far().cpu_time_ns;
+            work(thread_cpu_time_ns(), 1_000_000 + number % 7 * 100_000);
+            let now_ns = thread_cpu_time_ns();
             works.push(now_ns - used_ns);
             used_ns = now_ns;
         }
@@ -119,7 +119,7 @@ fn who_takes_the_cpu_is_counted_and_named() {
         let intrusion = |_| {
             thread::sleep(Duration::from_millis(10));
             let begun = Instant::now();
-            work(ThreadUsage::so_far().cpu_time_ns, 2_000_000);
+            work(thread_cpu_time_ns(), 2_000_000);
             begun.elapsed().as_nanos() as u64
         };
         (0..TIMES).map(intrusion).sum::<u64>()
@@ -127,7 +127,7 @@ fn who_takes_the_cpu_is_counted_and_named() {
     // It works for longer than all intrusions take, and sleeps only before and afterwards.
     let (go, victim) = on_last_cpu("victim", 50, move || {
         intrude.send(()).unwrap();
-        work(ThreadUsage::so_far().cpu_time_ns, (TIMES + 2) * 12_000_000);
+        work(thread_cpu_time_ns(), (TIMES + 2) * 12_000_000);
     });
     let mut took_ns = 0;
     let options = "--thread victim --thread intruder --period victim=10ms --threshold 10s";
@@ -162,7 +162,7 @@ fn a_late_wake_up_is_explained_by_who_had_the_cpu() {
     let (block, blocker) = on_last_cpu("blocker", 60, || {
         for _ in 0..4 {
             thread::sleep(Duration::from_millis(3));
-            work(ThreadUsage::so_far().cpu_time_ns, 15_000_000);
+            work(thread_cpu_time_ns(), 15_000_000);
         }
     });
     let record = watched(&scratch, "--thread sleeper --threshold 3ms", || {

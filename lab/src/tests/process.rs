@@ -1,0 +1,125 @@
+//! A program whose threads do what is known: `punctual measure process` tells just that.
+
+use std::{
+    path::Path,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use record::{Overruns, ProcessThread};
+use sys::{
+    clock::{Clock, Sleeper, Wait},
+    sched::{self, Policy},
+    usage::thread_cpu_time_ns,
+};
+
+use crate::inside::{expect, median, punctual, recorded};
+
+const PERIOD_NS: i64 = 10_000_000;
+const WORK_NS: u64 = 2_000_000;
+/// Deadlines of the cyclic thread, by number.
+const DEADLINES: i64 = 100;
+/// At these it works for more than a period, ...
+const TOO_LONG: [i64; 3] = [20, 50, 80];
+const TOO_LONG_NS: u64 = 12_000_000;
+/// ... after these it leaves out two deadlines, ...
+const LEFT_OUT: [i64; 2] = [30, 60];
+/// ... and at this one another thread takes its CPU, for so long that it ends too late.
+const BLOCKED: i64 = 40;
+const BLOCKED_NS: i64 = 9_000_000;
+
+/// Run times, intervals and preemptions within 5 % and 10 us, cycles and missed deadlines exactly.
+pub fn known_times_are_told() -> Result<()> {
+    let (go, told) = mpsc::channel();
+    let cyclic = thread::Builder::new().name("cyclic".to_owned()).spawn(move || cyclic(&told.recv()?))?;
+    let pid = std::process::id();
+    let options = format!("{pid} --thread cyclic --period 10ms --threshold 1ms --duration 1500ms");
+    let run =
+        thread::spawn(move || expect(0, &punctual(&format!("measure process --quiet --record process {options}"))?));
+    let begin = Instant::now();
+    while !Path::new("process.punctual.json").exists() {
+        ensure!(begin.elapsed() < Duration::from_secs(20), "the run does not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(Duration::from_millis(50));
+    let first_ns = Clock::Monotonic.now_ns() + PERIOD_NS;
+    let blocker = thread::Builder::new().name("blocker".to_owned()).spawn(move || block(first_ns))?;
+    go.send(first_ns)?;
+    let works = cyclic.join().ok().context("the cyclic thread panicked")??;
+    let blocked_ns = blocker.join().ok().context("the blocker panicked")??;
+    run.join().ok().context("the run panicked")??;
+
+    let record = recorded("process")?;
+    let [series] = &record.series[..] else { anyhow::bail!("{} threads", record.series.len()) };
+    let thread = series.process.as_ref().context("no thread of a program")?;
+    ensure!(series.role == "cyclic" && series.granted.policy == "fifo:80", "{} {}", series.role, series.granted.policy);
+    deadlines(thread, series.missed)?;
+
+    let usual = thread.run_time.percentile(50.0).context("no cycle")?;
+    close("a cycle's run time", usual, median(&works))?;
+    let all: i64 = works.iter().sum();
+    close("the run time of all", thread.times.running_ns as i64, all)?;
+    close("the interval", thread.interval.percentile(50.0).unwrap_or(0), PERIOD_NS)?;
+    let longest = thread.longest.context("no longest cycle")?;
+    close("the longest cycle", longest.times.running_ns as i64, TOO_LONG_NS as i64)?;
+    let by = thread.preempted_by.iter().find(|by| by.comm == "blocker").context("the blocker is not named")?;
+    ensure!(by.count == 1, "the blocker took the CPU {} times", by.count);
+    close("the preemption", by.waited_ns as i64, blocked_ns)?;
+    Ok(())
+}
+
+/// As many cycles, and as many deadlines missed, as there were.
+fn deadlines(thread: &ProcessThread, missed: u64) -> Result<()> {
+    // Each cycle that ends too late goes on to the next deadline that is still to come.
+    let skipped = (TOO_LONG.len() + 2 * LEFT_OUT.len() + 1) as u64;
+    // Being told to begin is a cycle, too.
+    let cycles = DEADLINES as u64 - skipped + 1;
+    ensure!(thread.cycles == cycles, "{} cycles where there were {cycles}", thread.cycles);
+    ensure!(thread.skipped == skipped, "{} cycles did not come where {skipped} did not", thread.skipped);
+    let by = Overruns { by_work: TOO_LONG.len() as u64, by_waiting: 1, by_blocking: 0 };
+    ensure!(thread.overrun_by == Some(by), "{:?} where it was {by:?}", thread.overrun_by);
+    ensure!(missed == skipped + 4, "{missed} deadlines missed where {} were", skipped + 4);
+    ensure!(thread.cycles_cut == 0 && thread.times.unknown_ns == 0, "{thread:?}");
+    Ok(())
+}
+
+fn close(what: &str, told_ns: i64, is_ns: i64) -> Result<()> {
+    let off_ns = (told_ns - is_ns).abs();
+    ensure!(off_ns <= is_ns / 20 + 10_000, "{what} is told as {told_ns} ns, and is {is_ns} ns");
+    Ok(())
+}
+
+/// Works at its deadlines, from the first on; the CPU time of each cycle by its own clock, ns.
+fn cyclic(first_ns: &i64) -> Result<Vec<i64>> {
+    become_realtime(80)?;
+    let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
+    let mut works = Vec::with_capacity(DEADLINES as usize);
+    let mut number = 0;
+    while number < DEADLINES {
+        sleeper.sleep_until(first_ns + number * PERIOD_NS)?;
+        let begun_ns = thread_cpu_time_ns();
+        let work_ns = if TOO_LONG.contains(&number) { TOO_LONG_NS } else { WORK_NS };
+        while thread_cpu_time_ns() < begun_ns + work_ns {}
+        works.push((thread_cpu_time_ns() - begun_ns) as i64);
+        let next = (Clock::Monotonic.now_ns() - first_ns) / PERIOD_NS + 1;
+        number = if LEFT_OUT.contains(&number) { next + 2 } else { next };
+    }
+    Ok(works)
+}
+
+/// Takes the CPU once, in the midst of a cycle; for how long, ns.
+fn block(first_ns: i64) -> Result<i64> {
+    become_realtime(90)?;
+    let sleeper = Sleeper::new(Clock::Monotonic, Wait::Nanosleep)?;
+    sleeper.sleep_until(first_ns + BLOCKED * PERIOD_NS + PERIOD_NS / 20)?;
+    let begun_ns = Clock::Monotonic.now_ns();
+    while Clock::Monotonic.now_ns() < begun_ns + BLOCKED_NS {}
+    Ok(Clock::Monotonic.now_ns() - begun_ns)
+}
+
+fn become_realtime(priority: u8) -> Result<()> {
+    sched::set_affinity(&[0]).context("cannot pin a thread")?;
+    sched::set_policy(Policy::Fifo(priority)).context("cannot make a thread real-time")
+}
