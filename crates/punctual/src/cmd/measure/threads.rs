@@ -20,6 +20,7 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     }
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
+    let others = output::find_references(&wake_ups.against)?;
     let threads = threads_of(options)?;
     let loads = super::loads(common);
     let phase = PhasePlan {
@@ -37,6 +38,7 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     };
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;
+    output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     wake_ups.status(&record, &results)
 }
@@ -73,6 +75,7 @@ fn asks(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
 fn matrix(options: &Threads) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let results = Results::prepare(common)?;
+    let others = output::find_references(&wake_ups.against)?;
     let root = Root::system();
     let cpus = usable_cpus(&root, options.cpus.as_ref())?;
     let matrix = Matrix::new(pair(options)?, cpus.clone(), hogs(options)?, options.cell_duration, options.rounds);
@@ -89,6 +92,7 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
     record.cpu_facts = machine::cpu_facts(&root, &cpus, &before, began.elapsed());
     analysis::matrix::fill(&mut record);
     output::judge(&mut record, &wake_ups.profiles)?;
+    output::lay_beside(&mut record, &others);
     let figures = Tables::figures(&options.show);
     results.deliver(&record, |style, width| report::terminal::matrix(&record, &figures, style, width))?;
     wake_ups.status(&record, &results)
