@@ -89,6 +89,7 @@ pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: u
     matrix::matrix(&mut page, record, figures);
     matrix::recommendation(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
+    against::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
