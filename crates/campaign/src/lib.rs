@@ -16,6 +16,7 @@
 //! | `phase` | one phase: measuring threads and the loads beside them |
 //! | `shielded` | threads and loads on their side of a shield |
 //! | `cost` | what looking for culprits costs |
+//! | `thrift` | what a run of very many series leaves out |
 //! | `validity` | whether what was asked for is what ran |
 //! | `keeper` | keeps the record on disk while the run goes on |
 
@@ -34,6 +35,7 @@ pub mod runner;
 pub mod scenario;
 mod shielded;
 pub mod threads;
+mod thrift;
 mod validity;
 
 pub use expand::{Asked, Cpus, expand};

@@ -21,12 +21,15 @@ use sys::{
 use crate::{
     Length, PhasePlan, Plan, Probe, RunError,
     shielded::{on_its_side, start_loads},
+    thrift::Thrift,
 };
 
 /// Time between preparing the threads and their first deadline, ns.
 const LEAD_NS: i64 = 2_000_000;
 /// How often the threads are looked after.
 const TICK: Duration = Duration::from_millis(40);
+/// Time after the last deadline in which threads that are on time end.
+const LINGER: Duration = Duration::from_millis(2);
 /// How long a thread that was told to stop may take; one that sleeps longer is left behind.
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -113,7 +116,9 @@ impl<'a> PhaseRun<'a> {
             timer.start(first_ns + (index as u64 * plan.offset_ns) as i64, end_ns);
         }
         loop {
-            std::thread::sleep(TICK);
+            // No longer than to the end: a run of many short phases would add up what it is late.
+            let left = Duration::from_nanos((end_ns - plan.clock.now_ns()).max(0) as u64);
+            std::thread::sleep((left + LINGER).min(TICK));
             self.look(plan, phase, watch);
             if let Some(ended) = self.has_ended() {
                 self.timers.iter().for_each(Timer::stop);
@@ -202,7 +207,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
             Length::Duration(_) | Length::UntilStopped => None,
         },
         threshold_ns: plan.threshold_at(period_ns),
-        spikes_kept: plan.spikes_kept(),
+        spikes_kept: Thrift::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };

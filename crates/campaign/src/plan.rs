@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use loads::LoadSpec;
 use machine::CpuList;
-use record::{AskedThread, SPIKES_KEPT, Scenario};
+use record::{AskedThread, Scenario};
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -21,12 +21,6 @@ pub const NOISE_SHARE_PERCENT: u64 = 95;
 const NOISE_THRESHOLD_NS: u64 = 1_000;
 /// A real-time thread spins for at most so long at a time, ns.
 const SPIN_MAX_NS: u64 = 950_000_000;
-
-/// Up to so many series of threads of their own each keeps as many spikes as a series can.
-const FEW_SERIES: usize = 8;
-/// Above, all of them together keep so many, each at least [`SPIKES_AT_LEAST`].
-const SPIKES_IN_ALL: usize = 5000;
-const SPIKES_AT_LEAST: usize = 10;
 
 /// What the measuring threads do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -242,16 +236,6 @@ impl Plan {
         }
     }
 
-    /// How many spikes each series keeps: as many as a record can hold, where it is to have very many series.
-    #[must_use]
-    pub fn spikes_kept(&self) -> usize {
-        let of_their_own: usize = self.phases.iter().map(|phase| phase.threads.len()).sum();
-        if of_their_own <= FEW_SERIES {
-            return SPIKES_KEPT;
-        }
-        (SPIKES_IN_ALL / of_their_own).clamp(SPIKES_AT_LEAST, SPIKES_KEPT)
-    }
-
     /// The plan as the record tells it.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
@@ -292,14 +276,14 @@ impl PhasePlan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn phase(period_ns: u64, length: Length) -> PhasePlan {
+    pub fn phase(period_ns: u64, length: Length) -> PhasePlan {
         PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new(), threads: Vec::new() }
     }
 
-    fn plan(phases: Vec<PhasePlan>) -> Plan {
+    pub fn plan(phases: Vec<PhasePlan>) -> Plan {
         Plan {
             command: Vec::new(),
             probe: Probe::Timer,
@@ -337,40 +321,20 @@ mod tests {
     }
 
     #[test]
-    fn very_many_series_share_what_a_record_can_hold() {
+    fn threads_of_their_own_are_told_with_their_policies() {
         let thread = |role: &str, priority| ThreadPlan {
             role: role.to_owned(),
             cpu: 0,
             policy: Policy::Fifo(priority),
             period_ns: 25_000,
         };
-        let two = vec![thread("base", 90), thread("servo", 89)];
-        let cells = |count| plan(vec![PhasePlan { threads: two.clone(), ..phase(1, Length::UntilStopped) }; count]);
-        assert_eq!([1, 4, 5, 32, 512].map(|count| cells(count).spikes_kept()), [1000, 1000, 500, 78, 10]);
-        let scenario = cells(1).scenario();
+        let told = |threads| plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }]).scenario();
+        let scenario = told(vec![thread("base", 90), thread("servo", 89)]);
         assert_eq!(
             (scenario.probe.as_str(), scenario.policy.as_str()),
             ("threads", "fifo:90 for base, fifo:89 for servo")
         );
-        let alike = PhasePlan { threads: vec![thread("t1", 90), thread("t2", 90)], ..phase(1, Length::UntilStopped) };
-        assert_eq!(plan(vec![alike]).scenario().policy, "fifo:90");
-    }
-
-    #[test]
-    fn a_real_time_thread_that_spins_must_rest() {
-        let check = |policy, runtime_ns, period_ns| {
-            let plan = plan(vec![phase(period_ns, Length::UntilStopped)]);
-            Plan { policy, probe: Probe::Noise { runtime_ns }, ..plan }.check()
-        };
-        let fifo = Policy::Fifo(90);
-        assert_eq!(check(fifo, None, 100), Ok(()));
-        assert_eq!(check(fifo, Some(96), 100), Err(PlanError::NoRest));
-        assert_eq!(check(fifo, None, 2_000_000_000), Err(PlanError::NoRest), "1.9 s at a time");
-        assert_eq!(check(Policy::Other, Some(100), 100), Ok(()), "the scheduler takes its CPU from it");
-        assert_eq!(check(Policy::Other, Some(101), 100), Err(PlanError::Runtime));
-        assert_eq!(check(Policy::Other, Some(0), 100), Err(PlanError::Runtime));
-        let deadline = Policy::Deadline { runtime_ns: 2000, deadline_ns: 3000, period_ns: 4000 };
-        assert_eq!(check(deadline, None, 100), Err(PlanError::NoiseDeadline));
+        assert_eq!(told(vec![thread("t1", 90), thread("t2", 90)]).policy, "fifo:90");
     }
 
     #[test]

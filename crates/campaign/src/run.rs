@@ -10,7 +10,7 @@ use std::{
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, usable_cpus};
 use probes::timer::{self, TimerError};
-use record::{BlameMode, Caveat, Record, SCHEMA, SPIKES_KEPT, State, Tool, Validity, file::FileError};
+use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
 use sys::{counter::Counter, memory, sched, signal};
 
 use crate::{
@@ -18,7 +18,9 @@ use crate::{
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
     process::ProgramError,
-    shielded, validity,
+    shielded,
+    thrift::Thrift,
+    validity,
 };
 
 /// How far a run has got.
@@ -93,13 +95,8 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         usable_cpus(root, Some(load_cpus))?;
     }
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
-    if plan.spikes_kept() < SPIKES_KEPT {
-        let text = format!(
-            "this run has very many series: each keeps its worst {} spikes instead of {SPIKES_KEPT}, and counts all",
-            plan.spikes_kept()
-        );
-        record.caveats.push(Caveat { kind: "spikes".to_owned(), text });
-    }
+    let thrift = Thrift::of(plan);
+    record.caveats.extend(thrift.caveats());
     let shield = shielded::take(&mut record, plan, root)?;
     let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
     let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
@@ -150,12 +147,12 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             }
             if watch_due {
                 watched = Instant::now();
-                let elapsed_ns = planned_before_ns + phase_run.began.elapsed().as_nanos() as u64;
-                let phase_count = plan.phases.len();
-                watch(&record, &Progress { phase_index: index, phase_count, elapsed_ns, total_ns: plan.total_ns() });
+                let planned_ns = planned_before_ns + phase_run.began.elapsed().as_nanos() as u64;
+                watch(&record, &progress(plan, index, planned_ns, run_began.elapsed().as_nanos() as u64));
             }
         });
         refresh(&mut record, &phase_run);
+        thrift.apply(&mut record.series[grown..]);
         record.blame = Some(blame.told(&RemedyFacts::of(&record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
             blame.write_dat(&stop_on.trace_path)?;
@@ -220,6 +217,16 @@ pub(crate) fn begin(command: &[String], executable: &Path, scenario: record::Sce
         validity: Validity { valid: true, reasons: Vec::new() },
         ..Record::default()
     }
+}
+
+/// How far a run has got that has done `planned_ns` of what was planned in `elapsed_ns`. Making threads and starting loads
+/// takes time as well, in each phase; the phases to come will take it, too.
+fn progress(plan: &Plan, phase_index: usize, planned_ns: u64, elapsed_ns: u64) -> Progress {
+    let phase_count = plan.phases.len();
+    let each_ns = elapsed_ns.saturating_sub(planned_ns) / (phase_index as u64 + 1);
+    let around_ns = each_ns * phase_count as u64;
+    let total_ns = plan.total_ns().map(|total_ns| total_ns.saturating_add(around_ns));
+    Progress { phase_index, phase_count, elapsed_ns, total_ns }
 }
 
 /// What the measuring threads need to stop on a spike.
