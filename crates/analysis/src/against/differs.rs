@@ -2,6 +2,7 @@
 
 use record::Figures;
 
+use super::nearest::bare;
 use crate::format_ns;
 
 /// So many times as many samples find larger maxima: that must be said.
@@ -41,7 +42,8 @@ fn loads(ours: &Figures, theirs: &Figures) -> Option<String> {
         None => format!("with {}", figures.said),
     };
     let sorted = |figures: &Figures| {
-        let mut loads = figures.loads.clone();
+        let mut loads: Option<Vec<String>> =
+            figures.loads.as_ref().map(|all| all.iter().map(|l| bare(l).to_owned()).collect());
         loads.iter_mut().for_each(|loads| loads.sort());
         loads
     };

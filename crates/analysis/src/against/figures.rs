@@ -21,20 +21,20 @@ pub fn figures(record: &Record) -> Vec<Figures> {
             None => groups.push((conditions, vec![series])),
         }
     }
-    groups.into_iter().map(|(conditions, all)| with_measured(conditions, &all)).collect()
+    groups.into_iter().map(|(conditions, all)| with_measured(record, conditions, &all)).collect()
 }
 
 /// What a series was measured under.
 fn conditions(record: &Record, series: &Series) -> Figures {
-    let phase = record.phase(&series.phase);
-    let loads = phase.map(|phase| phase.asked_loads.clone()).unwrap_or_default();
+    let loads = record.phase(&series.phase).map(|phase| phase.asked_loads.clone()).unwrap_or_default();
     // A matrix has a phase for each pair of CPUs and round.
     let name = match &loads[..] {
         _ if record.cells.is_empty() => series.phase.clone(),
         [] => "idle".to_owned(),
         loads => loads.join(", "),
     };
-    let isolated = record.machine.cpus_isolated.as_ref().zip(series.cpu).map(|(list, cpu)| holds(list, cpu));
+    let list = record.machine.cpus_isolated.as_ref().filter(|_| record.cells.is_empty());
+    let isolated = list.zip(series.cpu).map(|(list, cpu)| holds(list, cpu));
     Figures {
         probe: record.scenario.probe.clone(),
         phase: name,
@@ -45,7 +45,6 @@ fn conditions(record: &Record, series: &Series) -> Figures {
         together: together(record, series),
         policy: series.granted.policy.clone(),
         period_ns: Some(series.period_ns).filter(|&period_ns| period_ns > 0),
-        duration_ns: phase.map(|phase| phase.duration_ns),
         ..Figures::default()
     }
 }
@@ -66,7 +65,7 @@ fn holds(list: &str, cpu: u32) -> bool {
 }
 
 /// The figures of all these series together.
-fn with_measured(conditions: Figures, all: &[&Series]) -> Figures {
+fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figures {
     let mut sum = Series::default();
     for series in all {
         sum.samples += series.samples;
@@ -76,8 +75,10 @@ fn with_measured(conditions: Figures, all: &[&Series]) -> Figures {
     }
     let weighted = all.iter().filter_map(|series| Some(series.mean_ns? * series.samples as f64)).sum::<f64>();
     let summary = Summary::of(&sum);
+    let phases = record.phases.iter().filter(|phase| all.iter().any(|series| series.phase == phase.name));
     Figures {
         cpus: cpu_list(all.iter().filter_map(|series| series.cpu).collect()),
+        duration_ns: Some(phases.map(|phase| phase.duration_ns).sum()),
         samples: Some(sum.samples),
         missed: Some(sum.missed),
         min_ns: all.iter().filter_map(|series| series.min_ns).min(),

@@ -60,7 +60,7 @@ fn loads(ours: Option<&[String]>, theirs: Option<&[String]>) -> u64 {
 }
 
 /// A load without the CPUs that it may use.
-fn bare(load: &str) -> &str {
+pub(super) fn bare(load: &str) -> &str {
     load.split('@').next().unwrap_or(load)
 }
 

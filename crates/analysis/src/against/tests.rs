@@ -156,6 +156,39 @@ fn threads_are_matched_by_role_and_by_sharing_a_cpu() {
 }
 
 #[test]
+fn the_cells_of_a_matrix_are_taken_together() {
+    let pairs = [("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("d", 1, 1)];
+    let values: &[i64] = &[1_000];
+    let all: Vec<_> = pairs.map(|(_, base, servo)| [(base, 25_000, values), (servo, MS, values)]).into();
+    let phases: Vec<TestPhase> =
+        pairs.iter().zip(&all).map(|((name, ..), all)| (*name, &["cpu:shell@0"][..], &all[..])).collect();
+    let mut record = run(&phases);
+    record.scenario.probe = "threads".into();
+    record.cells = vec![Default::default()];
+    for (at, series) in record.series.iter_mut().enumerate() {
+        series.role = ["base", "servo"][at % 2].to_owned();
+        series.jitter_ns = 1_000 * (1 + at as u64);
+    }
+    let against = against(&record, reference("athlon-xenomai"), "");
+    let told: Vec<_> = against
+        .pairs
+        .iter()
+        .map(|p| (p.theirs.phase.as_str(), p.ours.role.as_str(), p.ours.together, p.ours.jitter_ns))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("hogs", "base", Some(true), Some(7_000)),
+            ("hogs", "servo", Some(true), Some(8_000)),
+            ("hogs", "base", Some(false), Some(5_000)),
+            ("hogs", "servo", Some(false), Some(6_000)),
+        ]
+    );
+    assert_eq!(against.pairs[0].ours.duration_ns, Some(14), "two phases of 7 ns");
+    assert_eq!(against.pairs[0].differs, [""; 0], "the same load on other CPUs");
+}
+
+#[test]
 fn other_kinds_of_latency_are_never_laid_beside_wake_ups() {
     let mut record = run(&[("rest", &[], &[(0, MS, &[5_000])])]);
     record.scenario.probe = "noise".into();
