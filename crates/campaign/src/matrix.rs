@@ -8,8 +8,10 @@ use crate::{Length, PhasePlan, ThreadAsk, threads};
 
 /// How long the whole takes where nothing else is asked for, ns.
 const WHOLE_NS: u64 = 120_000_000_000;
-/// A cell is never shorter than this unless asked for, ns: what is shorter sees next to nothing.
-const CELL_LEAST_NS: u64 = 250_000_000;
+/// What a phase takes besides measuring, ns: making threads, starting and ending the loads of every second one.
+const AROUND_NS: u64 = 30_000_000;
+/// A round is never shorter than this unless asked for, ns: what is shorter sees next to nothing.
+const ROUND_LEAST_NS: u64 = 200_000_000;
 /// Rounds where nothing else is asked for: with three, one pair is better than another in all of them by chance in one
 /// case of twenty.
 const ROUNDS: u32 = 3;
@@ -23,15 +25,15 @@ pub struct Matrix {
     pub cpus: CpuList,
     /// What runs beside the threads in the second table.
     pub loads: Vec<LoadSpec>,
-    /// How long each cell takes, all rounds together, ns.
-    pub cell_ns: u64,
+    /// How long each cell is measured in each round, ns.
+    pub round_ns: u64,
     /// How often each cell is measured.
     pub rounds: u32,
 }
 
 impl Matrix {
-    /// Fills in what was not asked for, so that the whole takes two minutes. On very many CPUs it takes longer, and each
-    /// cell is measured once.
+    /// Fills in what was not asked for, so that the whole takes two minutes. On many CPUs each cell is measured only once;
+    /// on very many it takes longer. `cell_ns` is for all rounds of a cell together.
     #[must_use]
     pub fn new(
         threads: [ThreadAsk; 2],
@@ -41,16 +43,21 @@ impl Matrix {
         rounds: Option<u32>,
     ) -> Self {
         let cells = (2 * cpus.len() * cpus.len()).max(1) as u64;
-        let cell_ns = cell_ns.unwrap_or_else(|| (WHOLE_NS / cells).max(CELL_LEAST_NS));
-        let worth_it = cell_ns / u64::from(ROUNDS) >= CELL_LEAST_NS;
-        let rounds = rounds.unwrap_or(if worth_it { ROUNDS } else { 1 });
-        Self { threads, cpus, loads, cell_ns, rounds }
+        let fits = |rounds: u32| (WHOLE_NS / (cells * u64::from(rounds))).saturating_sub(AROUND_NS);
+        let enough = cell_ns.map_or_else(|| fits(ROUNDS), |cell_ns| cell_ns / u64::from(ROUNDS)) >= ROUND_LEAST_NS;
+        let rounds = rounds.unwrap_or(if enough { ROUNDS } else { 1 }).max(1);
+        let round_ns = match cell_ns {
+            Some(cell_ns) => (cell_ns / u64::from(rounds)).max(1),
+            None => fits(rounds).max(ROUND_LEAST_NS),
+        };
+        Self { threads, cpus, loads, round_ns, rounds }
     }
 
-    /// How long one cell takes in one round, ns.
+    /// How long the whole takes, ns, about.
     #[must_use]
-    pub fn round_ns(&self) -> u64 {
-        (self.cell_ns / u64::from(self.rounds.max(1))).max(1)
+    pub fn total_ns(&self) -> u64 {
+        let phases = 2 * (self.cpus.len() * self.cpus.len()) as u64 * u64::from(self.rounds);
+        phases * self.round_ns.saturating_add(AROUND_NS)
     }
 
     /// The phases: in each round first all pairs at rest, then all of them beside the loads.
@@ -75,7 +82,7 @@ impl Matrix {
         PhasePlan {
             name: format!("{} {}, {} {}, {beside}, round {round}", row.role, cpus[0], column.role, cpus[1]),
             period_ns: row.period_ns.min(column.period_ns),
-            length: Length::Duration(self.round_ns()),
+            length: Length::Duration(self.round_ns),
             loads: loads.to_vec(),
             threads: threads::place(&asks, cpus[0]),
         }
@@ -94,12 +101,11 @@ mod tests {
 
     #[test]
     fn the_whole_takes_two_minutes_unless_cells_would_see_nothing() {
-        let seen = ["0", "0-1", "0-3", "0-7", "0-15"].map(|cpus| {
+        let seen = ["0", "0-1", "0-3", "0-7", "0-15", "0-31"].map(|cpus| {
             let matrix = matrix(cpus, None, None);
-            let total_ns: u64 = matrix.phases().iter().filter_map(PhasePlan::duration_ns).sum();
-            (matrix.rounds, matrix.phases().len(), (total_ns as f64 / 1e9).round() as u64)
+            (matrix.rounds, matrix.phases().len(), (matrix.total_ns() as f64 / 1e9).round() as u64)
         });
-        assert_eq!(seen, [(3, 6, 120), (3, 24, 120), (3, 96, 120), (3, 384, 120), (1, 512, 128)]);
+        assert_eq!(seen, [(3, 6, 120), (3, 24, 120), (3, 96, 120), (3, 384, 120), (1, 512, 120), (1, 2048, 471)]);
     }
 
     #[test]

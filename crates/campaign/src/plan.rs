@@ -338,6 +338,23 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_real_time_thread_that_spins_must_rest() {
+        let check = |policy, runtime_ns, period_ns| {
+            let plan = plan(vec![phase(period_ns, Length::UntilStopped)]);
+            Plan { policy, probe: Probe::Noise { runtime_ns }, ..plan }.check()
+        };
+        let fifo = Policy::Fifo(90);
+        assert_eq!(check(fifo, None, 100), Ok(()));
+        assert_eq!(check(fifo, Some(96), 100), Err(PlanError::NoRest));
+        assert_eq!(check(fifo, None, 2_000_000_000), Err(PlanError::NoRest), "1.9 s at a time");
+        assert_eq!(check(Policy::Other, Some(100), 100), Ok(()), "the scheduler takes its CPU from it");
+        assert_eq!(check(Policy::Other, Some(101), 100), Err(PlanError::Runtime));
+        assert_eq!(check(Policy::Other, Some(0), 100), Err(PlanError::Runtime));
+        let deadline = Policy::Deadline { runtime_ns: 2000, deadline_ns: 3000, period_ns: 4000 };
+        assert_eq!(check(deadline, None, 100), Err(PlanError::NoiseDeadline));
+    }
+
+    #[test]
     fn the_whole_time_is_known_unless_the_user_ends_it() {
         let two = [phase(1000, Length::Duration(5_000)), phase(1000, Length::Samples(7))];
         assert_eq!(plan(two.to_vec()).total_ns(), Some(12_000));

@@ -122,16 +122,20 @@ fn hogs(options: &Threads) -> anyhow::Result<Vec<LoadSpec>> {
 fn in_words(matrix: &Matrix) -> String {
     let pairs = matrix.cpus.len() * matrix.cpus.len();
     let loads: Vec<String> = matrix.loads.iter().map(ToString::to_string).collect();
-    let total_ns = matrix.phases().iter().filter_map(PhasePlan::duration_ns).sum();
     format!(
-        "{pairs} pair{} of {}, at rest and with {}, {} a cell and round, {} rounds: {} in all",
-        if pairs == 1 { "" } else { "s" },
+        "{pairs} pair{} of {}, at rest and with {}, {} a cell in each of {} round{}: {} in all",
+        plural(pairs),
         matrix.cpus.in_words(),
         loads.join(", "),
-        format_duration(matrix.round_ns()),
+        format_duration(matrix.round_ns),
         matrix.rounds,
-        format_duration(total_ns)
+        plural(matrix.rounds as usize),
+        format_duration(matrix.total_ns())
     )
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// The CPUs that are not isolated; `None` where all are.
