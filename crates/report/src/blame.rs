@@ -4,6 +4,7 @@ use analysis::format_ns;
 use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Why};
 
 use crate::remedy::advice_and_command;
+use crate::words::Words;
 
 /// A spike with its number: 1 is the worst of the run, as `punctual blame RECORD --around N` counts them.
 #[derive(Debug, Clone, Copy)]
@@ -46,10 +47,11 @@ pub(crate) fn headline(record: &Record) -> Option<String> {
     let all = blame.spikes.max(first.count);
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
     let looked_at = if blame.passed_over > 0 { " that were looked at" } else { "" };
+    let spike = Words::of(record).spike;
     let of = match (first.count, all) {
-        (1, 1) => "The one spike".to_owned(),
-        (count, all) if count == all => format!("All {all} spikes"),
-        (count, all) => format!("{count} of the {all} spikes"),
+        (1, 1) => format!("The one {spike}"),
+        (count, all) if count == all => format!("All {all} {spike}s"),
+        (count, all) => format!("{count} of the {all} {spike}s"),
     };
     let above = format_ns(record.scenario.threshold_ns);
     Some(format!("{of} above {above}{looked_at}: {likely}{}", in_short(&first.cause)))

@@ -10,5 +10,6 @@ mod remedy;
 pub mod style;
 pub mod terminal;
 mod timeline;
+mod words;
 
 pub use style::{ColorChoice, Style};

@@ -6,6 +6,7 @@ pub(crate) mod histogram;
 mod ledger;
 mod machine;
 pub(crate) mod matrix;
+pub(crate) mod noise;
 mod page;
 mod plan;
 mod published;
@@ -19,6 +20,7 @@ use record::{Reason, Record, State};
 
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
+use crate::words::is_noise;
 use ledger::Extent;
 pub use matrix::MatrixFigure;
 use page::Page;
@@ -65,7 +67,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     series::run(&mut page, record);
     machine::facts(&mut page, record);
     for phase in &record.phases {
-        series::full(&mut page, record, phase);
+        if is_noise(record) { noise::full(&mut page, record, phase) } else { series::full(&mut page, record, phase) }
     }
     if record.phases.is_empty() {
         page.heading("Nothing was measured");

@@ -9,6 +9,7 @@ use super::table::Table;
 use crate::blame::{self, Ranked, ledger_total_ns, main_culprit, percent, plainly, strikes, total_spikes, unsigned};
 use crate::remedy;
 use crate::style::Ink;
+use crate::words::{Words, is_noise};
 
 /// How much of a ledger is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +38,17 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
     if total_spikes(record) == 0 && blame.ledger.is_empty() && extent != Extent::Full {
         return;
     }
-    page.heading("Who made the spikes");
+    let words = Words::of(record);
+    page.heading(&format!("Who made the {}s", words.spike));
     if let Some(headline) = blame::headline(record) {
         page.text(Ink::Plain, &headline);
         page.gap();
     } else if total_spikes(record) == 0 && blame.mode != BlameMode::Off {
         let above = format_ns(record.scenario.threshold_ns);
-        page.text(Ink::Plain, &format!("No wake-up was later than {above}: there is none to blame."));
+        let longer = if is_noise(record) { "gap was longer" } else { "wake-up was later" };
+        page.text(Ink::Plain, &format!("No {longer} than {above}: there is none to blame."));
     }
-    accounts(page, blame, extent);
+    accounts(page, blame, extent, words);
     for remark in blame::remarks(blame) {
         if remark.doubt {
             let column = page.remark(&remark.text);
@@ -56,11 +59,11 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
     }
 }
 
-fn accounts(page: &mut Page, blame: &Blame, extent: Extent) {
+fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let total_ns = ledger_total_ns(blame);
     let (makers, besides): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|account| account.count > 0);
     let (shown, rest) = makers.split_at(makers.len().min(extent.accounts()));
-    let mut table = Table::new(&["spikes", "worst", "total", "share"]).figures();
+    let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
     for account in shown {
         table.row(vec![
             (Ink::Title, account.count.to_string()),
@@ -99,11 +102,12 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
     }
     worst.truncate(shown);
     let above = format!("above {}", format_ns(record.scenario.threshold_ns));
+    let Words { spike, lateness, .. } = Words::of(record);
     page.heading(&match total_spikes(record) {
-        1 => format!("The one spike {above}"),
-        total => format!("The worst of {total} spikes {above}"),
+        1 => format!("The one {spike} {above}"),
+        total => format!("The worst of {total} {spike}s {above}"),
     });
-    let mut table = Table::new(&["", "lateness", "where", "after"]).words(2);
+    let mut table = Table::new(&["", lateness, "where", "after"]).words(2);
     for Ranked { number, series, spike } in &worst {
         table.row(vec![
             (Ink::Quiet, number.to_string()),

@@ -6,8 +6,9 @@ use record::{Phase, Record, Series};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell, time};
+use super::{cell, count_cell, noise, time};
 use crate::style::{Ink, Spans};
+use crate::words::{Words, is_noise};
 
 /// Rows of a brief table, and the worst of them that stay when there are more.
 const BRIEF_ROWS: usize = 16;
@@ -29,18 +30,17 @@ pub(super) fn run(page: &mut Page, record: &Record) {
         ns => format!(", {} between neighbouring CPUs", format_ns(ns as i64)),
     };
     page.heading(&format!("Run of {}", or(&record.started_at, "unknown date")));
-    page.fact(
-        "asked",
-        7,
-        &format!(
-            "{} probe, {} on {cpus}, clock {}, wait {}{offset}{awake}, spikes above {}",
-            or(&asked.probe, "no"),
-            or(&asked.policy, "no policy"),
+    let how = match is_noise(record) {
+        true => format!("{awake}{}", noise::asked(record)),
+        false => format!(
+            ", clock {}, wait {}{offset}{awake}, spikes above {}",
             or(&asked.clock, "unknown"),
             or(&asked.wait, "unknown"),
             format_ns(asked.threshold_ns)
         ),
-    );
+    };
+    let (probe, policy) = (or(&asked.probe, "no"), or(&asked.policy, "no policy"));
+    page.fact("asked", 7, &format!("{probe} probe, {policy} on {cpus}{how}"));
     for (places, granted) in granted(record) {
         page.fact("granted", 7, &format!("{granted} ({places})"));
     }
@@ -167,12 +167,17 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     page.table(&table);
     remarks(page, record, phase);
     proofs(page, phase);
+    histograms(page, record, &all);
+}
+
+/// Drawings of the series of a phase.
+pub(super) fn histograms(page: &mut Page, record: &Record, all: &[&Series]) {
     // One scale for the whole run, so that its drawings can be compared.
     let Some(scale) = Scale::of(record.series.iter().map(|series| &series.raw)) else { return };
     if all.len() <= HISTOGRAMS {
         all.iter().for_each(|series| histogram(page, &series.place(), &[series], scale));
     } else {
-        histogram(page, &format!("all {} threads", all.len()), &all, scale);
+        histogram(page, &format!("all {} threads", all.len()), all, scale);
     }
 }
 
@@ -202,7 +207,8 @@ fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
     let bars = Bars::of(all.iter().map(|series| &series.raw), scale, width);
     let early = if bars.early > 0 { format!(", {} early not drawn", bars.early) } else { String::new() };
     page.gap();
-    page.text(Ink::Quiet, &format!("{title}: lateness of wake-ups, both scales logarithmic{early}"));
+    let Words { one, lateness, .. } = Words::of_all(all.iter().copied());
+    page.text(Ink::Quiet, &format!("{title}: {lateness} of {one}s, both scales logarithmic{early}"));
     let unicode = page.style.unicode;
     let axis = if unicode { "▕" } else { "|" };
     for (n, row) in bars.rows(HISTOGRAM_HEIGHT, unicode).into_iter().enumerate() {
@@ -217,7 +223,7 @@ fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
 }
 
 /// What ran beside the probe, with proof.
-fn proofs(page: &mut Page, phase: &Phase) {
+pub(super) fn proofs(page: &mut Page, phase: &Phase) {
     for load in &phase.loads {
         let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "fail") };
         let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
@@ -235,12 +241,16 @@ fn proofs(page: &mut Page, phase: &Phase) {
     }
 }
 
-fn heading(page: &mut Page, record: &Record, phase: &Phase) {
+pub(super) fn heading(page: &mut Page, record: &Record, phase: &Phase) {
     let beside = match phase.asked_loads.join(", ") {
         loads if loads.is_empty() => "At rest".to_owned(),
         loads => format!("Under load ({loads})"),
     };
-    page.heading(&format!("{beside}: {}, {}", format_duration(phase.duration_ns), periods(phase)));
+    let lasted = format_duration(phase.duration_ns);
+    page.heading(&match is_noise(record) {
+        true => format!("{beside}: {lasted}"),
+        false => format!("{beside}: {lasted}, {}", periods(phase)),
+    });
     if of(record, phase).is_empty() {
         page.text(Ink::Plain, "Nothing was measured.");
     }
@@ -260,7 +270,7 @@ fn periods(phase: &Phase) -> String {
 }
 
 /// What the threads and loads of a phase had to remark.
-fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
+pub(super) fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
     for series in of(record, phase) {
         for note in &series.notes {
             page.remark(&format!("{}: {note}", series.place()));
@@ -268,10 +278,10 @@ fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
     }
 }
 
-fn of<'a>(record: &'a Record, phase: &Phase) -> Vec<&'a Series> {
+pub(super) fn of<'a>(record: &'a Record, phase: &Phase) -> Vec<&'a Series> {
     record.series.iter().filter(|series| series.phase == phase.name).collect()
 }
 
-fn name(series: &Series) -> String {
+pub(super) fn name(series: &Series) -> String {
     series.place().replacen("CPU ", "", 1)
 }

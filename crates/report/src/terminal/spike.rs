@@ -7,6 +7,7 @@ use super::page::Page;
 use crate::blame::{Ranked, percent, unsigned};
 use crate::style::{Ink, Spans};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts, sum_ns};
+use crate::words::Words;
 
 /// A bar between figures and cause is at least so wide; with less room it stands on a line of its own.
 const BAR_LEAST: usize = 12;
@@ -19,8 +20,14 @@ const CAUSE: usize = 26;
 pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     let Ranked { number, series, spike } = ranked;
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
-    page.heading(&format!("Spike {number} of {of}: {late} late on {place}, {}", series.phase));
-    page.text(Ink::Quiet, &format!("The deadline was {} after the first of its series.", unsigned(spike.at_ns)));
+    let (phase, after) = (&series.phase, unsigned(spike.at_ns));
+    if series.noise.is_some() {
+        page.heading(&format!("Gap {number} of {of}: {late} on {place}, {phase}"));
+        page.text(Ink::Quiet, &format!("It began {after} after its series."));
+    } else {
+        page.heading(&format!("Spike {number} of {of}: {late} late on {place}, {phase}"));
+        page.text(Ink::Quiet, &format!("The deadline was {after} after the first of its series."));
+    }
     if let Some(split) = spike.split {
         let (irq, thread) = (unsigned(split.irq_ns), unsigned(split.thread_ns));
         page.text(
@@ -35,7 +42,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     if parts.is_empty() {
         culprits(page, spike);
     } else {
-        waterfall(page, spike, &parts);
+        waterfall(page, spike, &parts, Words::of_series(series));
     }
     let evidence = match spike.evidence {
         Evidence::Incomplete => "Events of this time, or before it, are missing: the time line may be incomplete.",
@@ -105,8 +112,8 @@ impl Columns {
     }
 
     /// Where the deadline and the wake-up lie, above the bars.
-    fn marks(&self) -> String {
-        let (deadline, awake) = ("|deadline", "awake|");
+    fn marks(&self, words: &Words) -> String {
+        let (deadline, awake) = words.marks;
         let at = self.at(0).min(self.bar.saturating_sub(deadline.len() + awake.len() + 1));
         format!("{:at$}{deadline}{awake:>1$}", "", self.bar.saturating_sub(at + deadline.len()))
     }
@@ -134,13 +141,13 @@ impl Columns {
     }
 }
 
-fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part]) {
+fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part], words: &Words) {
     let columns = Columns::new(spike, parts, page.room());
     let late_ns = spike.lateness_ns.unsigned_abs();
     let longest_ns = parts.iter().filter(|part| !part.is_before()).map(Part::length_ns).max();
-    page.text(Ink::Quiet, &format!("All times in {}, from the deadline on.", columns.unit.name));
+    page.text(Ink::Quiet, &format!("All times in {}, from the {} on.", columns.unit.name, words.begin));
     let heading = (Ink::Quiet, columns.figures("start", "length", "share"));
-    columns.line(page, heading, vec![(Ink::Quiet, columns.marks())], "what had the CPU");
+    columns.line(page, heading, vec![(Ink::Quiet, columns.marks(words))], "what had the CPU");
     for part in parts {
         let before = part.is_before();
         let share = if before { String::new() } else { percent(part.length_ns(), late_ns) };
@@ -164,6 +171,9 @@ fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part]) {
     let sum = sum_ns(parts);
     let length = columns.unit.length(0, i64::try_from(sum).unwrap_or(i64::MAX));
     let figures = columns.figures("sum", &length, &percent(sum, late_ns));
-    let words = if sum == late_ns { "the lateness" } else { "of the lateness; the rest is not in the time line" };
-    columns.line(page, (Ink::Title, figures), Spans::new(), words);
+    let sum_of = match words.lateness {
+        lateness if sum == late_ns => format!("the {lateness}"),
+        lateness => format!("of the {lateness}; the rest is not in the time line"),
+    };
+    columns.line(page, (Ink::Title, figures), Spans::new(), &sum_of);
 }

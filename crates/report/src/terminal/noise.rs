@@ -1,0 +1,112 @@
+//! What took the CPU from threads that never sleep: one row a CPU, and what struck all of them at once.
+
+use analysis::{Summary, format_ns};
+use record::{Noise, Phase, Record, Series};
+
+use super::page::Page;
+use super::series::{heading, histograms, name, of, proofs, remarks};
+use super::table::Table;
+use super::{cell, time};
+use crate::blame::unsigned;
+use crate::style::{Ink, Spans};
+
+/// What was asked for, in words.
+pub(super) fn asked(record: &Record) -> String {
+    let period_ns = record.phases.first().map_or(0, |phase| phase.period_ns);
+    let looks = noise(record.series.iter()).next().map_or_else(String::new, |noise| {
+        format!(", looks at its {} for {} of every {}", noise.counter, unsigned(noise.runtime_ns), unsigned(period_ns))
+    });
+    format!("{looks}, gaps above {}", format_ns(record.scenario.threshold_ns))
+}
+
+/// A phase with all its figures, loads and histograms.
+pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
+    heading(page, record, phase);
+    let all = of(record, phase);
+    let mut table =
+        Table::new(&["CPU", "looked", "lost", "gaps", "a second", "mean", "p50", "p99", "p99.9", "longest", "after"]);
+    for series in &all {
+        table.row(row(series));
+    }
+    page.table(&table);
+    if !all.is_empty() {
+        page.text(Ink::Quiet, "lost: the part of the time looked at in which something else had the CPU");
+    }
+    strikes(page, &all);
+    remarks(page, record, phase);
+    proofs(page, phase);
+    histograms(page, record, &all);
+}
+
+fn row(series: &Series) -> Spans {
+    let figures = Summary::of(series);
+    let noise = series.noise.clone().unwrap_or_default();
+    let a_second = series.samples as f64 * 1e9 / noise.observed_ns as f64;
+    vec![
+        cell(name(series)),
+        cell(unsigned(noise.observed_ns)),
+        (Ink::Title, lost(&noise)),
+        cell(series.samples.to_string()),
+        cell(if noise.observed_ns > 0 { format!("{a_second:.1}") } else { "-".to_owned() }),
+        cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
+        cell(time(figures.p50_ns)),
+        cell(time(figures.p99_ns)),
+        cell(time(figures.p99_9_ns)),
+        cell(time(figures.max_ns)),
+        cell(series.max_at_ns.map_or_else(|| "-".to_owned(), unsigned)),
+    ]
+}
+
+/// The share that was lost, to three digits: `0.0123 %`.
+pub(crate) fn lost(noise: &Noise) -> String {
+    match noise.lost_share().map(|share| share * 100.0) {
+        None => "-".to_owned(),
+        Some(0.0) => "0 %".to_owned(),
+        Some(percent @ 9.995..) => format!("{percent:.1} %"),
+        Some(percent @ 0.0995..) => format!("{percent:.2} %"),
+        Some(percent) => format!("{percent:.4} %"),
+    }
+}
+
+/// The gaps that all CPUs had at once, where a trace tells them.
+fn strikes(page: &mut Page, all: &[&Series]) {
+    if let Some(sentence) = strikes_in_words(all) {
+        page.text(Ink::Plain, &sentence);
+    }
+}
+
+/// How many gaps struck all CPUs at once, in one sentence; `None` where that was not to be seen.
+pub(crate) fn strikes_in_words(all: &[&Series]) -> Option<String> {
+    let counts: Option<Vec<u64>> = noise(all.iter().copied()).map(|noise| noise.strikes_of_all).collect();
+    // Each CPU counts its part of a strike; of one that is not among the worst of a CPU some have none.
+    let count = counts?.into_iter().max()?;
+    let kept = if all.iter().any(|series| series.spikes_total > series.spikes.len() as u64) {
+        " of the longest gaps"
+    } else {
+        ""
+    };
+    Some(match count {
+        0 => format!("None{kept} struck all {} CPUs at once.", all.len()),
+        1 => format!("1{kept} struck all {} CPUs at once: firmware or hypervisor.", all.len()),
+        count => format!("{count}{kept} struck all {} CPUs at once: firmware or hypervisor.", all.len()),
+    })
+}
+
+fn noise<'a>(all: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = &'a Noise> {
+    all.filter_map(|series| series.noise.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_digits_that_tell() {
+        let lost = |lost_ns| lost(&Noise { observed_ns: 1_000_000_000, lost_ns, ..Noise::default() });
+        assert_eq!(lost(0), "0 %");
+        assert_eq!(lost(123_456), "0.0123 %");
+        assert_eq!(lost(12_345_600), "1.23 %");
+        assert_eq!(lost(123_456_000), "12.3 %");
+        assert_eq!(super::lost(&Noise::default()), "-");
+    }
+}

@@ -1,0 +1,60 @@
+//! What the figures of a record are called: wake-ups with their lateness, or the gaps of a thread that never slept.
+
+use record::{Record, Series};
+
+/// Names of figures.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// What is counted, one of it.
+    pub one: &'static str,
+    /// What is measured of each.
+    pub lateness: &'static str,
+    /// The largest of all.
+    pub largest: &'static str,
+    /// One above the threshold.
+    pub spike: &'static str,
+    /// Where the time of one begins.
+    pub begin: &'static str,
+    /// How begin and end are marked on a time line.
+    pub marks: (&'static str, &'static str),
+}
+
+const WAKE_UPS: Words = Words {
+    one: "wake-up",
+    lateness: "lateness",
+    largest: "Largest lateness",
+    spike: "spike",
+    begin: "deadline",
+    marks: ("|deadline", "awake|"),
+};
+
+const GAPS: Words = Words {
+    one: "gap",
+    lateness: "length",
+    largest: "Longest gap",
+    spike: "gap",
+    begin: "begin of the gap",
+    marks: ("|begin", "end|"),
+};
+
+impl Words {
+    /// Those of a series.
+    pub(crate) fn of_series(series: &Series) -> &'static Self {
+        if series.noise.is_some() { &GAPS } else { &WAKE_UPS }
+    }
+
+    /// Those of a record.
+    pub(crate) fn of(record: &Record) -> &'static Self {
+        if is_noise(record) { &GAPS } else { &WAKE_UPS }
+    }
+
+    /// Those of several series.
+    pub(crate) fn of_all<'a>(mut all: impl Iterator<Item = &'a Series>) -> &'static Self {
+        all.next().map_or(&WAKE_UPS, Self::of_series)
+    }
+}
+
+/// Whether the noise probe made a record.
+pub(crate) fn is_noise(record: &Record) -> bool {
+    record.series.first().map_or(record.scenario.probe == "noise", |series| series.noise.is_some())
+}
