@@ -5,4 +5,5 @@ mod blockers;
 mod cyclictest;
 mod limits;
 mod machine;
+mod matrix;
 mod process;
