@@ -76,6 +76,26 @@ fn missed_are_the_deadlines_of_the_use_not_those_of_the_probe() {
 }
 
 #[test]
+fn what_was_published_elsewhere_passes_nothing() {
+    for reference in crate::references() {
+        for verdict in ladder(reference) {
+            assert_eq!(verdict.outcome, Outcome::Inconclusive);
+            assert!(verdict.reason.starts_with("published elsewhere, not measured by punctual"), "{}", verdict.reason);
+        }
+        assert_eq!(crate::verdict(reference, &[]), None, "nor is it invalid");
+    }
+    let told = |name: &str| judge(&crate::find_reference(name).unwrap(), control()).reason;
+    assert!(told("vim3l-evl").contains("(the largest lateness that it tells is 42.6 us, switch-10us-cache)"));
+    assert!(!told("athlon-rtai").contains("largest"), "it tells jitter alone");
+    // Not even with series that would pass.
+    let mut passing =
+        record(vec![series("rest", 0, 1_000_000, &[(5_000, 5_000)]), series("load", 0, 1_000_000, &[(5_000, 5_000)])]);
+    assert_eq!(judge(&passing, control()).outcome, Outcome::Pass);
+    passing.published = Some(Published::default());
+    assert_eq!(judge(&passing, control()).outcome, Outcome::Inconclusive);
+}
+
+#[test]
 fn one_late_wake_up_fails_and_names_the_cpus_that_held() {
     let mut all: Vec<_> = (0..4).map(|cpu| series("rest", cpu, 1_000_000, &[(5_000, 20_000)])).collect();
     all.push(series("load", 1, 1_000_000, &[(5_000, 20_000), (2_740_000, 1)]));

@@ -15,6 +15,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     let mut record = record::file::read(&options.record)?;
     output::lay_beside(&mut record, &others);
     if !options.profiles.is_empty() {
+        record.scenario.profiles.clone_from(&options.profiles);
         output::judge(&mut record, &options.profiles)?;
     }
     for export in &exports {
@@ -22,7 +23,7 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
     }
     if options.talk.json {
         output::stdout(|out| std::io::Write::write_all(out, &record::file::to_json(&record)))?;
-    } else if exports.is_empty() && record.cells.is_empty() {
+    } else if exports.is_empty() && (record.cells.is_empty() || record.published.is_some()) {
         output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
     } else if exports.is_empty() {
         let figures = Tables::figures(&options.show);

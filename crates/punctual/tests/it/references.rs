@@ -1,0 +1,91 @@
+//! Published figures, and other records beside one's own.
+
+use std::fs;
+
+use super::harness::Scratch;
+
+#[test]
+fn references_are_listed_with_their_sources_and_shown() {
+    let scratch = Scratch::new();
+    let list = scratch.run("references");
+    list.expect_status(0);
+    for known in ["vim3l-evl", "athlon-xenomai", "https://www.youtube.com/watch?v=dcupw4Z99Ls", "Sienda"] {
+        assert!(list.stdout().contains(known), "{known} in {}", list.stdout());
+    }
+    let one = scratch.run("references athlon-xenomai");
+    one.expect_status(0);
+    for told in ["published elsewhere, not measured by punctual", "Kent", "11.1 us / 6.1 us"] {
+        assert!(one.stdout().contains(told), "{told} in {}", one.stdout());
+    }
+    scratch.run("references vim3l-evi").expect_status(64);
+    assert!(scratch.run("measure timer --against vim3l-evi").stderr().contains("the nearest is vim3l-evl"));
+}
+
+#[test]
+fn a_published_record_passes_no_profile() {
+    let scratch = Scratch::new();
+    let json = scratch.run("references vim3l-evl --json");
+    fs::write(scratch.path().join("ladder.punctual.json"), json.stdout()).unwrap();
+    scratch.run("show ladder.punctual.json").expect_status(0);
+    // Its largest lateness of 42.6 us lies within the 50 us of the profile.
+    let judged = scratch.run("show ladder.punctual.json --profile avb-class-a");
+    judged.expect_status(3);
+    assert!(judged.stdout().contains("INCONCLUSIVE"), "{}", judged.stdout());
+    assert!(!judged.stdout().contains("PASS"), "{}", judged.stdout());
+    scratch.run("show ladder.punctual.json --profile avb-class-a --export a.html").expect_status(3);
+    let html = fs::read_to_string(scratch.path().join("a.html")).unwrap();
+    assert!(html.contains("</span>PUBLISHED</p>") && html.contains("not measured here"), "the report says so");
+}
+
+#[test]
+fn what_is_laid_beside_a_run_stands_in_its_record() {
+    let scratch = Scratch::new();
+    let run =
+        scratch.run("measure timer --quiet --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
+    assert!(run.stdout().contains("Beside vim3l-evl: Khadas VIM3L"), "{}", run.stdout());
+    assert!(run.stdout().contains("every 1 ms there, yours every 2 ms"), "{}", run.stdout());
+    let record = scratch.record();
+    let [against] = &record.against[..] else { panic!("{:?}", record.against) };
+    let pair = &against.pairs[0];
+    assert_eq!(
+        (against.name.as_str(), pair.theirs.phase.as_str(), pair.theirs.max_ns),
+        ("vim3l-evl", "idle", Some(8_575))
+    );
+    let worst_ns = record.series.iter().filter_map(|series| series.max_ns).max().unwrap();
+    assert_eq!((pair.ours.max_ns, pair.ratios.max), (Some(worst_ns), Some(worst_ns as f64 / 8_575.0)));
+
+    // A record of one's own beside itself.
+    let shown = scratch.run("show a.punctual.json --against a.punctual.json --json");
+    let shown: record::Record = serde_json::from_str(&shown.stdout()).unwrap();
+    let ratios: Vec<_> = shown.against[0].pairs.iter().map(|pair| pair.ratios.max).collect();
+    assert_eq!((ratios, shown.against[0].source.as_str()), (vec![Some(1.0)], ""));
+    assert_eq!(shown.against[0].pairs[0].differs, [""; 0]);
+}
+
+#[test]
+fn a_reference_in_a_file_of_ones_own_is_read_and_its_mistakes_are_told() {
+    let scratch = Scratch::new();
+    let head = "title = \"A bench\"\non = \"a board\"\n";
+    let figures = "[[figures]]\nprobe = \"timer\"\nphase = \"idle\"\nmax_ns = 9_000\nperiod_ns = 1_000_000\n";
+    let write = |text: String| fs::write(scratch.path().join("mine.toml"), text).unwrap();
+    write(format!("{head}{figures}"));
+    let shown = scratch.run("references mine.toml");
+    shown.expect_status(0);
+    assert!(shown.stdout().contains("mine: published elsewhere"), "{}", shown.stdout());
+    for (text, said) in [
+        (format!("{head}{figures}max = 3\n"), "mine.toml, line 3: unknown key \"max\" in [[figures]]"),
+        (head.to_owned(), "line 1: it holds no figures"),
+        (
+            format!("{head}{figures}samples = 3\nhistogram_us = \"1 2\"\n"),
+            "line 9: the histogram of \"idle\" holds 2 and samples says 3",
+        ),
+        (format!("{head}{figures}histogram_us = \"one 2\"\n"), "line 8: \"one 2\" is no cell"),
+        (format!("{head}[machine]\ncolour = \"green\"\n{figures}"), "unknown key \"colour\" in [machine]"),
+        (format!("titel = 1\n{head}{figures}"), "line 1: unknown field `titel`"),
+    ] {
+        write(text);
+        let refused = scratch.run("references mine.toml");
+        refused.expect_status(1);
+        assert!(refused.stderr().contains(said), "{said}\nsaid: {}", refused.stderr());
+    }
+}

@@ -1,0 +1,73 @@
+//! What was laid beside a run, and published figures, in the terminal and in the HTML report.
+
+use record::{Granted, Histogram, Phase, Record, Scenario, Series};
+use report::{Style, html::render, terminal::summary};
+
+fn run() -> Record {
+    let mut raw = Histogram::default();
+    for (lateness_ns, count) in [(4_000, 900), (9_000, 98), (42_875, 2)] {
+        raw.add(lateness_ns, count);
+    }
+    let series = Series {
+        phase: "rest".into(),
+        role: "timer".into(),
+        cpu: Some(1),
+        granted: Granted { policy: "fifo:90".into(), ..Granted::default() },
+        period_ns: 125_000,
+        samples: raw.total(),
+        max_ns: Some(42_875),
+        corrected: raw.clone(),
+        raw,
+        ..Series::default()
+    };
+    let scenario = Scenario { probe: "timer".into(), ..Scenario::default() };
+    let phase = Phase { name: "rest".into(), period_ns: 125_000, ..Phase::default() };
+    let mut record = Record { scenario, phases: vec![phase], series: vec![series], ..Record::default() };
+    let other = analysis::find_reference("vim3l-evl").unwrap();
+    record.against = vec![analysis::against(&record, &other, "vim3l-evl")];
+    record
+}
+
+#[test]
+fn figures_stand_side_by_side_with_their_ratio_and_what_differs() {
+    let record = run();
+    let text = summary(&record, &Style::plain(), 100);
+    let from = text.find("Beside vim3l-evl").expect("it is laid beside");
+    let section: Vec<&str> = text[from..].split("\n\n").take(2).collect();
+    insta::assert_snapshot!(section.join("\n\n"));
+    let html = render(&record);
+    for told in ["Beside vim3l-evl: Khadas VIM3L", "<td>42.9 us</td><td>8.58 us</td><td>5.00x</td>", "every 1 ms there"]
+    {
+        assert!(html.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn the_histogram_of_the_other_is_a_curve_of_its_own() {
+    let curves = |record: &Record| {
+        let html = render(record);
+        let chart = html.split("data-chart=\"percentiles\"").nth(1).map(|rest| rest.split("</svg>").next().unwrap());
+        let chart = chart.unwrap_or_default().to_owned();
+        (chart.matches("class=\"line other\"").count(), chart.matches("<path class=\"line ").count(), chart)
+    };
+    let (others, all, chart) = curves(&run());
+    assert_eq!((others, all), (1, 2));
+    assert!(chart.contains("data-n=\"vim3l-evl: idle\"") && chart.contains(":8999\""), "{chart}");
+    let published = analysis::find_reference("vim3l-evl").unwrap();
+    assert_eq!(curves(&published).0, 4, "the ladder has four rungs");
+    assert_eq!(curves(&Record { against: Vec::new(), ..run() }).0, 0);
+}
+
+#[test]
+fn published_figures_say_that_they_are() {
+    for reference in analysis::references() {
+        let name = &reference.published.as_ref().unwrap().name;
+        let (text, html) = (summary(reference, &Style::plain(), 80), render(reference));
+        assert!(text.starts_with(&format!("{name}: published elsewhere, not measured by punctual")), "{text}");
+        assert!(html.contains("</span>PUBLISHED</p>") && html.contains("not measured by punctual."), "{name}");
+        for wrong in ["INVALID", "PASS", "What was asked for is not what ran."] {
+            assert!(!text.contains(wrong) && !html.contains(wrong), "{name}: {wrong}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
