@@ -10,4 +10,5 @@ mod endings;
 mod harness;
 mod lab;
 mod rights;
+mod references;
 mod timer;
