@@ -9,7 +9,9 @@
 //! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
 //! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
 //! | [`campaign`] | the report of a campaign, a document of its own |
+//! | [`process`] | a user's own program, thread by thread |
 //! | [`against`] | other records beside the run; published figures |
+//! | [`matrix`] | the tables of a matrix |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
@@ -21,7 +23,9 @@ mod facts;
 mod figure;
 mod histogram;
 mod lines;
+mod matrix;
 mod percentiles;
+mod process;
 mod svg;
 mod text;
 mod timeline;
@@ -38,6 +42,8 @@ use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
 use figure::{Figure, Table};
 use lines::{Group, Line};
+use matrix::MatrixView;
+use process::ProgramView;
 use verdict::{Answer, Headline, Key, Rung};
 
 /// Spikes in the table of the worst.
@@ -58,9 +64,11 @@ struct Page<'a> {
     keys: Vec<Key>,
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
+    program: Option<ProgramView>,
     blamed: Option<Blamed>,
     beside: Vec<Beside<'a>>,
     published: Option<PublishedView>,
+    matrix: Option<MatrixView>,
     lines: &'a [Line<'a>],
     groups: Vec<Group<'a>>,
     summary: Table,
@@ -79,7 +87,8 @@ struct Page<'a> {
 /// Every record can be shown, an empty or odd one too. The same record always gives the same document.
 #[must_use]
 pub fn render(record: &Record) -> String {
-    let lines = lines::lines(record);
+    let shown = matrix::of_interest(record);
+    let lines = lines::lines(&shown);
     let headline = verdict::headline(record);
     let (ladder, more_uses) = verdict::ladder(record);
     let limits: Vec<_> = ladder.iter().map(|rung| rung.of).collect();
@@ -95,18 +104,20 @@ pub fn render(record: &Record) -> String {
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),
         ladder,
+        matrix: matrix::view(record),
         more_uses,
         summary: facts::summary(&lines),
         charts: [
             histogram::figure(&lines),
             percentiles::figure(&lines, &limits, &against::curves(record)),
-            timeline::maxima(record, &lines),
+            timeline::maxima(&shown, &lines),
         ],
-        blamed: blame::section(record, &lines),
+        program: process::section(record),
+        blamed: blame::section(record, &lines::lines(record)),
         beside: against::beside(record),
         published: against::published(record),
-        spikes: timeline::spikes(record, &lines, WORST),
-        phases: facts::phases(record),
+        spikes: timeline::spikes(&shown, &lines, WORST),
+        phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),
         scenario: facts::scenario(&record.scenario),
         granted: facts::granted(&lines),

@@ -6,6 +6,7 @@ mod against;
 pub mod blame;
 pub mod html;
 pub mod live;
+mod process;
 mod remedy;
 pub mod style;
 pub mod terminal;

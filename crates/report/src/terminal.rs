@@ -9,6 +9,7 @@ pub(crate) mod matrix;
 pub(crate) mod noise;
 mod page;
 mod plan;
+mod process;
 mod published;
 mod series;
 mod spike;
@@ -61,6 +62,9 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
         published::page(&mut page, record, published);
         return page.finish();
     }
+    if let Some(program) = &record.program {
+        return process_summary(page, record, program);
+    }
     if !record.cells.is_empty() {
         return matrix(record, &[MatrixFigure::Jitter], style, width);
     }
@@ -76,6 +80,16 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     ledger::spikes(&mut page, record, 10);
     against::section(&mut page, record);
     verdict::ladder(&mut page, record);
+    ending(&mut page, record);
+    page.finish()
+}
+
+/// What `punctual measure process` answers, and `punctual show` of its record.
+fn process_summary(mut page: Page, record: &Record, program: &record::Program) -> String {
+    machine::facts(&mut page, record);
+    process::page(&mut page, record, program);
+    ledger::ledger(&mut page, record, Extent::Short);
+    ledger::spikes(&mut page, record, 10);
     ending(&mut page, record);
     page.finish()
 }
