@@ -46,6 +46,20 @@ fn every_reference_holds_to_the_schema_has_a_source_and_says_that_it_was_publish
 }
 
 #[test]
+fn the_docs_name_each_with_its_source() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/references.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), FILES.len());
+    for (row, (name, _)) in rows.iter().zip(&FILES) {
+        assert!(row.starts_with(&format!("| `{name}` |")), "docs/references.md: {row}");
+        let of = published(name);
+        let known = [&of.date, &of.author, &of.url].into_iter().filter(|text| !text.is_empty());
+        assert!(row.contains("as above") || known.clone().all(|text| row.contains(text)), "{row} names {of:?}");
+    }
+}
+
+#[test]
 fn phase_role_and_placement_tell_figures_apart() {
     for reference in references() {
         let all = &reference.published.as_ref().unwrap().figures;
