@@ -45,5 +45,5 @@ pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
-pub use scenario::{Scenario, Scenarios};
+pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use threads::ThreadAsk;

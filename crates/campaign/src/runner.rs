@@ -10,7 +10,7 @@ use machine::Root;
 use record::{CAMPAIGN_SCHEMA, Campaign, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
 use sys::signal::termination_requests;
 
-use crate::{Progress, RunError, Scenario, Scenarios, run, run::now};
+use crate::{Progress, RunError, Scenario, Scenarios, run, run::now, scenario::AROUND_NS};
 
 /// Name of the campaign's own document in the folder of its records.
 pub const CAMPAIGN_FILE: &str = "campaign.json";
@@ -138,8 +138,7 @@ impl<'a> Runner<'a> {
         let list = &self.scenarios.list;
         let to_do = (0..list.len()).filter(|&index| self.document.scenarios[index].result.is_none());
         let to_do: Vec<usize> = to_do.collect();
-        let rests_ns = to_do.len().saturating_sub(1) as u64 * self.scenarios.rest_ns;
-        let total_ns = to_do.iter().map(|&index| list[index].planned_ns).sum::<u64>() + rests_ns;
+        let total_ns = self.scenarios.planned_of(&to_do);
         let mut done_ns = 0;
         let mut first = true;
         for index in to_do {
@@ -153,7 +152,7 @@ impl<'a> Runner<'a> {
             }
             let progress = CampaignProgress { index, count: list.len(), done_ns, total_ns };
             self.run_one(index, root, &progress, audience)?;
-            done_ns += list[index].planned_ns;
+            done_ns += list[index].planned_ns + AROUND_NS;
             self.document.took_ns += began.elapsed().as_nanos() as u64;
             self.document.state = if self.document.is_complete() { State::Complete } else { State::Partial };
             self.keep()?;

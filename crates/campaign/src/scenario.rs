@@ -2,6 +2,10 @@
 
 use crate::Plan;
 
+/// What a scenario takes besides measuring, ns, as found on a PC: the trace is made and removed, loads start, records and
+/// reports are written.
+pub const AROUND_NS: u64 = 220_000_000;
+
 /// A campaign, expanded for the CPUs of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Scenarios {
@@ -47,10 +51,15 @@ pub struct Scenario {
 }
 
 impl Scenarios {
-    /// How long all scenarios take by the plan, with the rests between, ns.
+    /// How long all scenarios take by the plan, with the rests between and what each takes besides measuring, ns.
     #[must_use]
     pub fn planned_ns(&self) -> u64 {
-        let rests = self.list.len().saturating_sub(1) as u64 * self.rest_ns;
-        self.list.iter().map(|scenario| scenario.planned_ns).sum::<u64>() + rests
+        self.planned_of(&(0..self.list.len()).collect::<Vec<_>>())
+    }
+
+    /// The same for some of them, by their indices.
+    pub(crate) fn planned_of(&self, indices: &[usize]) -> u64 {
+        let rests_ns = indices.len().saturating_sub(1) as u64 * self.rest_ns;
+        indices.iter().map(|&index| self.list[index].planned_ns + AROUND_NS).sum::<u64>() + rests_ns
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use campaign::{Asked, Cpus, expand, file};
+use campaign::{AROUND_NS, Asked, Cpus, expand, file};
 use proptest::{collection::vec, prelude::*};
 
 /// What a campaign is made of; lengths in ms.
@@ -65,7 +65,8 @@ proptest! {
 
         let measured_ms = repeats as u64 * of_one_probe as u64 * parts.probes_ms.iter().sum::<u64>();
         let rests_ms = (scenarios.list.len() as u64 - 1) * parts.rest_ms;
-        prop_assert_eq!(scenarios.planned_ns(), (measured_ms + rests_ms) * 1_000_000);
+        let around_ns = scenarios.list.len() as u64 * AROUND_NS;
+        prop_assert_eq!(scenarios.planned_ns(), (measured_ms + rests_ms) * 1_000_000 + around_ns);
 
         let of_repeat = |repeat: u32| scenarios.list.iter().filter(move |scenario| scenario.repeat == repeat);
         let names = |repeat| of_repeat(repeat).map(|scenario| &scenario.name).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use campaign::{Asked, Cpus, FileMistakes, Length, Scenarios, builtin, expand, file};
+use campaign::{AROUND_NS, Asked, Cpus, FileMistakes, Length, Scenarios, builtin, expand, file};
 use loads::LoadSpec;
 use machine::{CpuList, Root};
 
@@ -173,7 +173,7 @@ fn a_length_of_the_users_own_counts_for_every_scenario() {
         let scenarios = shipped(name, &cpus("0-1", ""), &asked);
         assert!(scenarios.list.iter().all(|scenario| scenario.planned_ns == 2_000_000_000));
         let rests = (scenarios.list.len() as u64 - 1) * scenarios.rest_ns;
-        assert_eq!(scenarios.planned_ns(), scenarios.list.len() as u64 * 2_000_000_000 + rests);
+        assert_eq!(scenarios.planned_ns(), scenarios.list.len() as u64 * (2_000_000_000 + AROUND_NS) + rests);
     }
 }
 

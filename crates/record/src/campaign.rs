@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Outcome, Record, Series, State, Tool};
+use crate::{Against, Extra, Outcome, Record, Series, State, Tool};
 
 /// Name and version of the campaign document's form.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
@@ -140,6 +140,27 @@ pub struct RoleResult {
     pub max_ns: Option<i64>,
     /// Machine-tool jitter: largest |interval - period|, ns.
     pub jitter_ns: u64,
+    /// Figures of others that were laid beside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
+}
+
+/// The largest lateness of another record, laid beside a scenario.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Beside {
+    /// Name of the reference or record.
+    pub name: String,
+    /// The part of it that matches best.
+    pub phase: String,
+    /// Its largest lateness, ns; absent where it was not published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<i64>,
+    /// The scenario's largest lateness divided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// In what the conditions differ, each in a few words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
 }
 
 impl Campaign {
@@ -199,8 +220,26 @@ impl RoleResult {
             p99_9_ns: percentile(99.9),
             max_ns,
             jitter_ns: all.iter().map(|series| series.jitter_ns).max().unwrap_or(0),
+            beside: beside(role, record),
         }
     }
+}
+
+/// What was laid beside the threads of one role.
+fn beside(role: &str, record: &Record) -> Vec<Beside> {
+    let of = |against: &Against| {
+        // The probe's own threads have no role there.
+        let is = |ours: &str| ours == role || (ours.is_empty() && role == "timer");
+        let pair = against.pairs.iter().find(|pair| is(&pair.ours.role))?;
+        Some(Beside {
+            name: against.name.clone(),
+            phase: pair.theirs.phase.clone(),
+            max_ns: pair.theirs.max_ns,
+            ratio: pair.ratios.max,
+            differs: pair.differs.clone(),
+        })
+    };
+    record.against.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

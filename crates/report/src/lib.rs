@@ -4,10 +4,12 @@
 
 mod against;
 pub mod blame;
+mod campaign;
 pub mod html;
 pub mod live;
 mod process;
 mod remedy;
+mod shielding;
 pub mod style;
 pub mod terminal;
 mod timeline;

@@ -5,10 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod blame;
+mod campaign;
 mod cli;
 mod endings;
 mod harness;
 mod lab;
-mod rights;
 mod references;
+mod rights;
+mod threads;
 mod timer;

@@ -7,6 +7,8 @@ use analysis::{
 use askama::Template;
 use record::{Campaign, Outcome, RoleResult, ScenarioEntry, State};
 
+use crate::campaign::{Reference, references};
+
 #[derive(Template)]
 #[template(path = "campaign.html")]
 struct Page<'a> {
@@ -19,6 +21,7 @@ struct Page<'a> {
     ending: &'static str,
     keys: Vec<(&'static str, String, String)>,
     grids: Vec<Grid>,
+    references: Vec<Reference>,
     lines: Vec<Line>,
     command: String,
 }
@@ -76,6 +79,7 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         ending: ending(campaign),
         keys: keys(campaign),
         grids: grids(&whole),
+        references: references(campaign),
         lines: campaign.scenarios.iter().flat_map(lines).collect(),
         command: record::shell::command(&campaign.command),
     };

@@ -6,6 +6,8 @@ use analysis::{
 };
 use record::{Campaign, Outcome, State};
 
+use crate::campaign::references;
+
 use super::page::Page;
 use super::table::Table;
 use crate::style::{Ink, Spans};
@@ -24,6 +26,7 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign) {
         page.table(&cells(page, &whole, &role));
     }
     legend(page, &whole);
+    beside(page, campaign);
     if let Some(advice) = recommend(&whole) {
         page.heading(if advice.column.is_some() { "Recommended" } else { "Not decided" });
         page.text(Ink::Plain, &advice.text);
@@ -98,6 +101,20 @@ fn figures(role: &RoleCell) -> String {
     let range = range.map_or_else(String::new, |least_ns| format!("{} .. ", format_ns(least_ns)));
     let missed = if role.missed > 0 { format!(", {} missed", role.missed) } else { String::new() };
     format!("{range}{}{missed}", format_ns(max_ns))
+}
+
+/// The references that were laid beside, each with its own table.
+fn beside(page: &mut Page, campaign: &Campaign) {
+    for reference in references(campaign) {
+        page.heading(&format!("Beside {}, as published there", reference.name));
+        let mut table = Table::new(&["scenario", "yours", "theirs", "ratio", "their"]).words(4);
+        for row in reference.rows {
+            let theirs = [row.yours, row.theirs, row.ratio, row.phase];
+            table.row([row.scenario].into_iter().chain(theirs).map(|text| (Ink::Plain, text)).collect());
+        }
+        page.table(&table);
+        page.text(Ink::Quiet, &reference.conditions);
+    }
 }
 
 fn legend(page: &mut Page, table: &CampaignTable) {

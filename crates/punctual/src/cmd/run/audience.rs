@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use analysis::format_duration;
-use campaign::CampaignProgress;
+use campaign::{CampaignProgress, Scenarios};
 use record::{Outcome, Record, ScenarioEntry, file};
 use report::{
     Style,
@@ -15,15 +15,21 @@ use crate::{cli::Talk, output};
 /// What a campaign needs of those who look on.
 pub struct Audience<'a> {
     profiles: &'a [String],
+    references: Vec<(String, Record)>,
     talk: Talk,
     live: Option<Live>,
     names: Vec<String>,
 }
 
 impl<'a> Audience<'a> {
-    /// For a campaign with scenarios of these names.
-    pub fn new(profiles: &'a [String], talk: Talk, names: Vec<String>) -> Self {
-        Self { profiles, talk, live: None, names }
+    /// For these scenarios.
+    ///
+    /// # Errors
+    /// When a reference is not known.
+    pub fn new(scenarios: &'a Scenarios, talk: Talk) -> anyhow::Result<Self> {
+        let names = scenarios.list.iter().map(|scenario| scenario.name.clone()).collect();
+        let references = output::find_references(&scenarios.against)?;
+        Ok(Self { profiles: &scenarios.profiles, references, talk, live: None, names })
     }
 }
 
@@ -50,6 +56,7 @@ impl campaign::Audience for Audience<'_> {
         if let Err(error) = output::judge(record, self.profiles) {
             eprintln!("punctual: {error:#}");
         }
+        output::lay_beside(record, &self.references);
         // The record is what counts; a report can be made from it again.
         if let Err(error) = file::write_atomic(&path.with_extension("html"), report::html::render(record).as_bytes()) {
             eprintln!("punctual: {error}");
@@ -58,15 +65,18 @@ impl campaign::Audience for Audience<'_> {
     }
 
     fn done(&mut self, entry: &ScenarioEntry, campaign: &CampaignProgress) {
-        if let Some(live) = self.live.take() {
+        if let Some(mut live) = self.live.take() {
             live.finish();
         }
         if self.talk.quiet {
             return;
         }
-        let left = format_duration(campaign.total_ns.saturating_sub(campaign.done_ns));
+        let left = match campaign.total_ns.saturating_sub(campaign.done_ns) {
+            0 => String::new(),
+            left_ns => format!("   {} left", format_duration(left_ns)),
+        };
         let (index, count) = (campaign.index + 1, campaign.count);
-        eprintln!("{index:3} of {count}  {}: {}   {left} left", self.names[campaign.index], told(entry));
+        eprintln!("{index:3} of {count}  {}: {}{left}", self.names[campaign.index], told(entry));
     }
 }
 

@@ -1,0 +1,160 @@
+//! `punctual run`: a table of scenarios from one file, stopped, cut off and resumed.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Stdio},
+};
+
+use record::{Campaign, State, file};
+
+use super::harness::{Run, Scratch, signal, wait_until};
+
+/// Two loads on two placements: four scenarios of a second each.
+const TABLE: &str = r#"
+    name = "table"
+    title = "Two loads, two priorities"
+
+    [probe]
+    kind = "timer"
+    period = "1ms"
+    duration = "1s"
+
+    [[load]]
+    name = "idle"
+    [[load]]
+    name = "busy"
+    run = ["cpu"]
+
+    [[placement]]
+    name = "nice"
+    cpus = "first"
+    policy = "other"
+    [[placement]]
+    name = "last"
+    cpus = "last"
+    policy = "other"
+"#;
+
+struct Bench {
+    scratch: Scratch,
+}
+
+impl Bench {
+    fn new(table: &str) -> Self {
+        let scratch = Scratch::new();
+        fs::write(scratch.path().join("table.toml"), table).unwrap();
+        Self { scratch }
+    }
+
+    fn run(&self, more: &str) -> Run {
+        self.scratch.run(&format!("run table.toml --dir out {more}"))
+    }
+
+    fn start(&self) -> Child {
+        let mut command = self.scratch.punctual("run table.toml --dir out");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn document(&self) -> PathBuf {
+        self.scratch.path().join("out/campaign.json")
+    }
+
+    fn campaign(&self) -> Campaign {
+        file::read_campaign(&self.document()).expect("a campaign's document")
+    }
+
+    fn done(&self) -> usize {
+        file::read_campaign(&self.document())
+            .map_or(0, |campaign| campaign.scenarios.iter().filter(|entry| entry.result.is_some()).count())
+    }
+}
+
+#[test]
+fn a_table_runs_and_is_shown_again() {
+    let bench = Bench::new(TABLE);
+    let run = bench.run("--quiet");
+    run.expect_status(0);
+    for word in ["idle", "busy", "nice", "last", "best", "worst", "4 of 4"] {
+        assert!(run.stdout().contains(word), "{word}: {}", run.stdout());
+    }
+    let campaign = bench.campaign();
+    assert_eq!((campaign.state, campaign.scenarios.len()), (State::Complete, 4));
+    for entry in &campaign.scenarios {
+        let path = bench.scratch.path().join("out").join(&entry.record);
+        let record = file::read(&path).unwrap();
+        let result = entry.result.as_ref().unwrap();
+        assert_eq!(record.series[0].max_ns, result.roles[0].max_ns, "{}", entry.name);
+        assert_eq!(record.phases[0].asked_loads.is_empty(), entry.load == "idle");
+        assert!(path.with_extension("html").exists());
+    }
+    let shown = bench.scratch.run("show out/campaign.json");
+    assert_eq!(shown.expect_status(0).stdout(), run.stdout());
+    let json: Campaign = serde_json::from_str(&bench.scratch.run("show out/campaign.json --json").stdout()).unwrap();
+    assert_eq!(json, campaign);
+    let html = fs::read_to_string(bench.scratch.path().join("out/campaign.html")).unwrap();
+    assert!(
+        html.contains("Two loads, two priorities")
+            && html.contains(&campaign.scenarios[3].record.replace("json", "html"))
+    );
+}
+
+#[test]
+fn planned_time_is_real_time() {
+    let bench = Bench::new(&TABLE.replace("1s", "4s"));
+    bench.run("--quiet").expect_status(0);
+    let campaign = bench.campaign();
+    let ratio = campaign.took_ns as f64 / campaign.planned_ns as f64;
+    assert!((0.95..=1.05).contains(&ratio), "took {ratio:.3} of the planned time");
+}
+
+#[test]
+fn a_campaign_that_is_stopped_or_cut_off_goes_on_where_it_was_left() {
+    for name in ["INT", "KILL"] {
+        let bench = Bench::new(TABLE);
+        let mut child = bench.start();
+        wait_until("two scenarios have run", || bench.done() == 2);
+        signal(&child, name);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), (name == "INT").then_some(3), "{name}");
+        let before = bench.campaign();
+        assert_eq!(before.state, if name == "INT" { State::Interrupted } else { State::Partial });
+        let resumed = bench.run("--quiet --resume");
+        resumed.expect_status(0);
+        let after = bench.campaign();
+        assert_eq!((after.state, &after.started_at), (State::Complete, &before.started_at));
+        assert_eq!(after.scenarios[..2], before.scenarios[..2], "what had run stays");
+        bench.run("--resume").expect_status(0);
+        assert_eq!(bench.campaign(), after, "nothing is left to do");
+    }
+}
+
+#[test]
+fn only_the_same_plan_is_resumed() {
+    let bench = Bench::new(TABLE);
+    let nothing = bench.run("--resume");
+    nothing.expect_status(1);
+    assert!(nothing.stderr().contains("no campaign of this plan"), "{}", nothing.stderr());
+    let mut child = bench.start();
+    wait_until("one scenario has run", || bench.done() == 1);
+    signal(&child, "INT");
+    child.wait().unwrap();
+    fs::write(bench.scratch.path().join("table.toml"), TABLE.replace("1ms", "2ms")).unwrap();
+    let other = bench.run("--resume");
+    other.expect_status(1);
+    assert!(other.stderr().contains("another plan"), "{}", other.stderr());
+    let again = bench.run("");
+    again.expect_status(1);
+    assert!(again.stderr().contains("--resume"), "a campaign is never written over: {}", again.stderr());
+}
+
+#[test]
+fn a_scenario_that_cannot_run_is_told_and_the_others_run() {
+    let bench = Bench::new(&TABLE.replace("\"cpu\"", "\"net:if=nonesuch\""));
+    let run = bench.run("--quiet");
+    run.expect_status(1);
+    let campaign = bench.campaign();
+    let failed: Vec<bool> = campaign.scenarios.iter().map(|entry| entry.error.is_some()).collect();
+    assert_eq!(failed, [false, false, true, true]);
+    assert!(run.stdout().contains("failed") && run.stdout().contains("nonesuch"), "{}", run.stdout());
+}
