@@ -9,7 +9,7 @@ use crate::{
     blame,
     costs::Costs,
     cyclictest::{self, Buckets},
-    instructions, ledger,
+    instructions, ledger, planning,
     punctual::Punctual,
     reading,
     rounds::{Pair, alternate},
@@ -121,6 +121,7 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));
+    rows.push(planning::measure(effort.reading));
     Ok(rows)
 }
 

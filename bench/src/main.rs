@@ -6,6 +6,7 @@
 //! | `blame` | what looking for culprits costs |
 //! | `reading` | how fast a trace is read |
 //! | `ledger` | how long the ledger of very many spikes takes |
+//! | `planning` | how long a campaign of very many scenarios takes to plan |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `punctual`, `cyclictest` | one run of each |
@@ -23,6 +24,7 @@ mod costs;
 mod cyclictest;
 mod instructions;
 mod ledger;
+mod planning;
 mod punctual;
 mod reading;
 mod rounds;

@@ -1,0 +1,19 @@
+//! A campaign file of the user's: read, and where it is right planned for machines of three sizes.
+#![no_main]
+
+use campaign::{Asked, Cpus, expand, file};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let file = match file::parse("fuzz.toml", text) {
+        Ok(file) => file,
+        Err(mistakes) => return assert!(!mistakes.list.is_empty()),
+    };
+    for (count, isolated) in [(1, 0..0), (2, 1..2), (4, 2..4)] {
+        let cpus = Cpus { usable: (0..count).collect(), isolated: isolated.collect() };
+        match expand(&file, &cpus, &Asked::default()) {
+            Ok(scenarios) => assert!(!scenarios.list.is_empty() && scenarios.planned_ns() > 0),
+            Err(mistakes) => assert!(!mistakes.list.is_empty()),
+        }
+    }
+});
