@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`verdict`] | headline, figures that stand out, ladder of uses |
 //! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
+//! | [`worst`] | the worst spikes as a table |
 //! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
 //! | [`campaign`] | the report of a campaign, a document of its own |
 //! | [`process`] | a user's own program, thread by thread |
@@ -31,6 +32,7 @@ mod text;
 mod timeline;
 mod verdict;
 mod waterfall;
+mod worst;
 
 use askama::Template;
 use record::Record;
@@ -119,7 +121,7 @@ pub fn render(record: &Record) -> String {
         spikes: timeline::spikes(&shown, &lines, WORST),
         phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),
-        scenario: facts::scenario(&record.scenario),
+        scenario: facts::scenario(&record.scenario).into_iter().chain(facts::shielding(record)).collect(),
         granted: facts::granted(&lines),
         groups: lines::groups(&lines),
         lines: &lines,

@@ -8,6 +8,7 @@ use super::{
     lines::Line,
     text::{grouped, percent_of},
 };
+use crate::shielding;
 
 /// All figures of each series, a row a series.
 pub fn summary(lines: &[Line]) -> Table {
@@ -157,6 +158,13 @@ pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
     }
     facts.retain(|(_, value)| !value.is_empty());
     facts
+}
+
+/// What kept other work off the measured CPUs, and what stayed there.
+pub fn shielding(record: &Record) -> Vec<Fact> {
+    let stayed = shielding::left(record).join("; ");
+    let facts = [("shielded", shielding::how(record)), ("stayed on them", stayed)];
+    facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// What the kernel granted, each different grant once with the series that have it.

@@ -3,6 +3,7 @@
 use record::{Finding, FindingState, Machine, Record};
 
 use super::page::Page;
+use crate::shielding;
 use crate::style::Ink;
 
 /// Findings that are shown before the rest is left to `punctual machine`.
@@ -26,6 +27,8 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
             ]),
         ),
         // What a user's own program was granted stands with each of its threads.
+        ("shield", shielding::how(record)),
+        ("stayed", shielding::left(record).join("; ")),
         ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
     ];
     if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
