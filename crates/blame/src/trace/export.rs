@@ -7,6 +7,7 @@ use super::{
     error::TraceError,
     instance::Instance,
     ring::Drained,
+    symbols::Symbols,
 };
 use crate::event::{Comm, Event, Task, What};
 
@@ -59,7 +60,7 @@ impl Instance {
                 .into_iter()
                 .map(|(system, names)| Ok((system.to_owned(), formats(system, &mut names.into_iter())?)))
                 .collect::<Result<_, TraceError>>()?,
-            kallsyms: self.symbols().text().to_owned(),
+            kallsyms: Symbols::of_this_kernel().text().to_owned(),
             printk_formats: all.read("printk_formats").unwrap_or_default(),
             threads: threads(&events),
             clocks: self.folder.at.read("trace_clock")?,

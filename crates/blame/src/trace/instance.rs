@@ -7,7 +7,6 @@ use std::{
     mem,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
-    sync::OnceLock,
 };
 
 use machine::{CpuList, Root};
@@ -49,7 +48,6 @@ pub struct Instance {
     pub(super) decoder: Decoder,
     pub(super) layout: PageLayout,
     pub(super) page: Vec<u8>,
-    symbols: OnceLock<Symbols>,
     /// Since when it is off, ns.
     off_since_ns: Option<u64>,
     pub(super) folder: Folder,
@@ -124,8 +122,7 @@ impl Instance {
         let cpus = traced_cpus(&folder, settings)?;
         set_up(&folder, settings, &cpus)?;
         let layout = page_layout(&folder)?;
-        let symbols = OnceLock::new();
-        let code_start = if settings.deep { symbols.get_or_init(Symbols::of_this_kernel).code_start() } else { 0 };
+        let code_start = if settings.deep { Symbols::of_this_kernel().code_start() } else { 0 };
         let strings = strings(&tracefs.read("printk_formats").unwrap_or_default());
         let mut decoder = Decoder::new(Kernel { code_start, strings });
         let events = turn_on(&folder, &mut decoder)?;
@@ -134,7 +131,7 @@ impl Instance {
         let switch = folder.at.open_for_writing("tracing_on").map_err(|error| TraceError::of("tracing_on", error))?;
         let page = vec![0; layout.size];
         let off_since_ns = Some(0);
-        let mut instance = Self { rings, switch, events, decoder, layout, page, symbols, off_since_ns, folder };
+        let mut instance = Self { rings, switch, events, decoder, layout, page, off_since_ns, folder };
         instance.set_on(true)?;
         Ok(instance)
     }
@@ -242,11 +239,7 @@ impl Instance {
     /// Name of the kernel's function at an address; `None` where the kernel hides it.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<&str> {
-        self.symbols().name(address)
-    }
-
-    pub(super) fn symbols(&self) -> &Symbols {
-        self.symbols.get_or_init(Symbols::of_this_kernel)
+        Symbols::of_this_kernel().name(address)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of the kernel's functions and strings by their addresses.
 
-use std::{collections::HashMap, fs, ops::Range};
+use std::{collections::HashMap, fs, ops::Range, sync::OnceLock};
 
 /// The kernel's functions: `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
@@ -11,10 +11,10 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Those of the running kernel; none where addresses are hidden from this process.
-    #[must_use]
-    pub fn of_this_kernel() -> Self {
-        Self::parse(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    /// Those of the running kernel, read once; none where addresses are hidden from this process.
+    pub fn of_this_kernel() -> &'static Self {
+        static READ: OnceLock<Symbols> = OnceLock::new();
+        READ.get_or_init(|| Self::parse(fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
     }
 
     /// Reads a text of lines `address type name [module]`. Hidden addresses, which are all 0, are left out.

@@ -8,7 +8,7 @@ use rustix::system::sysinfo;
 use super::window::{Window, around, of_another, signal_before};
 use crate::{
     Explanation, Waiter, Wake, explain,
-    trace::{Instance, Settings, TraceError, Tracefs, remove_leftovers},
+    trace::{Instance, Settings, Symbols, TraceError, Tracefs, remove_leftovers},
 };
 
 /// Ring of one CPU, KiB: at best several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
@@ -41,7 +41,7 @@ impl Traced {
         let mut instance = Instance::create(&tracefs, &settings)?;
         // Names of the kernel's functions are read before anything is measured: that takes 60 ms on a PC, and seconds on a
         // slow CPU, in which spikes would pile up.
-        let _ = instance.symbol(0);
+        Symbols::of_this_kernel();
         if keep {
             instance.keep_drained();
         }
@@ -114,8 +114,8 @@ impl Traced {
     }
 }
 
-/// Size of a ring, so that small machines keep their memory.
-fn ring_kib(cpus: usize) -> u32 {
+/// Size of a ring where so many CPUs have one, KiB, so that small machines keep their memory.
+pub(crate) fn ring_kib(cpus: usize) -> u32 {
     let memory = sysinfo();
     let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
     (kib / MEMORY_SHARE / cpus.max(1) as u64).clamp(*RING_KIB.start(), *RING_KIB.end()) as u32

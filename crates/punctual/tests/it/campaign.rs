@@ -8,7 +8,7 @@ use std::{
 
 use record::{Campaign, State, file};
 
-use super::harness::{Run, Scratch, signal, wait_until};
+use super::harness::{Run, Scratch, alone, signal, wait_until};
 
 /// Two loads on two placements: four scenarios of a second each.
 const TABLE: &str = r#"
@@ -101,7 +101,8 @@ fn a_table_runs_and_is_shown_again() {
 
 #[test]
 fn planned_time_is_real_time() {
-    let bench = Bench::new(&TABLE.replace("1s", "4s"));
+    let _alone = alone();
+    let bench = Bench::new(&TABLE.replace("1s", "6s"));
     bench.run("--quiet").expect_status(0);
     let campaign = bench.campaign();
     let ratio = campaign.took_ns as f64 / campaign.planned_ns as f64;
