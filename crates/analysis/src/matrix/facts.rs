@@ -61,8 +61,9 @@ fn share(record: &Record, cpu: u32, other: u32, of: fn(&CpuFacts) -> &String) ->
     (!list.is_empty()).then(|| list.split(',').filter_map(range).any(|range| range.contains(&other)))
 }
 
-/// What is known of the CPUs of a pair and of `others`, in sentences.
-pub(super) fn told(record: &Record, [row, column]: [u32; 2]) -> Vec<String> {
+/// What is known of the CPUs of a pair, and of the others, in sentences.
+pub(super) fn told(record: &Record, pair: [u32; 2]) -> Vec<String> {
+    let [row, column] = [pair[0].min(pair[1]), pair[0].max(pair[1])];
     let mut told = Vec::new();
     if row != column {
         told.push(match share(record, row, column, |facts| &facts.core) {

@@ -1,6 +1,6 @@
 //! Which pair of CPUs to choose, and how sure that is.
 
-use record::{Cell, CellThread, Placement, Recommendation, Record};
+use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record};
 
 use super::{
     facts::{self, Standing},
@@ -71,7 +71,12 @@ fn named(pair: &Pair) -> String {
 /// What the threads of a pair saw under the load that it bore worst.
 fn figures(pair: &Pair) -> String {
     let cell = pair.worst_cell();
-    format!("at worst ({}) {}", cell.load, threads(cell))
+    format!("at worst, {}, {}", beside(cell), threads(cell))
+}
+
+/// `at rest`, `with cpu:shell`.
+fn beside(cell: &Cell) -> String {
+    if cell.load == NOLOAD { "at rest".to_owned() } else { format!("with {}", cell.load) }
 }
 
 fn threads(cell: &Cell) -> String {
@@ -140,10 +145,9 @@ fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
 /// What the worst pair saw.
 fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
+    let cell = worst.worst_cell();
     let differs = worst.cpus() != chosen.cpus();
-    differs.then(|| {
-        format!("the worst pair, {}: {} {}", named(worst), worst.worst_cell().load, threads(worst.worst_cell()))
-    })
+    differs.then(|| format!("the worst pair is {}: {}, {}", named(worst), beside(cell), threads(cell)))
 }
 
 fn counted(count: usize, noun: &str) -> String {

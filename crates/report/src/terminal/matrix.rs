@@ -118,13 +118,16 @@ fn table(of: &MatrixTable, figure: MatrixFigure) -> Table {
 }
 
 /// Why cells are invalid.
-fn invalid(page: &mut Page, record: &Record) {
-    let mut reasons: Vec<String> = Vec::new();
-    for cell in &record.cells {
-        let Some(reason) = &cell.invalid else { continue };
+pub(crate) fn invalid_cells(record: &Record) -> impl Iterator<Item = String> + '_ {
+    record.cells.iter().filter_map(|cell| {
+        let reason = cell.invalid.as_ref()?;
         let places: Vec<String> = cell.pair().iter().map(|place| format!("{} {}", place.role, place.cpu)).collect();
-        reasons.push(format!("{}, {}: {reason}", places.join(", "), cell.load));
-    }
+        Some(format!("{}, {}: {reason}", places.join(", "), cell.load))
+    })
+}
+
+fn invalid(page: &mut Page, record: &Record) {
+    let reasons: Vec<String> = invalid_cells(record).collect();
     for reason in reasons.iter().take(REASONS) {
         page.item(Ink::Alarm, "invalid", 0, reason);
     }

@@ -71,7 +71,7 @@ fn a_cpu_that_something_holds_is_avoided_and_named() {
     assert_eq!(told.text, "Put base and servo on CPU 1.");
     assert_eq!(
         told.why[0],
-        "at worst (cpu:shell) base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
+        "at worst, with cpu:shell, base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
          servo was 8 us late (0.01 periods) and missed none of 3000 deadlines"
     );
     assert_eq!(told.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
