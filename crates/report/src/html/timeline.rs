@@ -3,15 +3,14 @@
 use std::{collections::HashSet, fmt::Write};
 
 use analysis::{format_duration, format_ns};
-use record::{Cause, Maxima, Record, Spike};
+use record::{Maxima, Record, Spike};
 
 use super::{
-    figure::{Figure, Row, Table},
+    figure::{Figure, Table},
     lines::Line,
     svg::{self, Axis, Frame, Path, number},
-    text,
+    text, worst,
 };
-use crate::blame::main_culprit;
 
 const HEIGHT: f64 = 330.0;
 const BOTTOM: f64 = 276.0;
@@ -72,7 +71,7 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
         let data = format!("data-time data-dots{}", names.attribute());
         frame("spikes", "Spikes over time", &data, x, y).draw(&body)
     };
-    Figure { id: "spikes", title: "Spikes", lead, svg, table: worst_table(lines, worst) }
+    Figure { id: "spikes", title: "Spikes", lead, svg, table: worst::table(lines, worst) }
 }
 
 fn frame<'a>(id: &'a str, title: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {
@@ -243,35 +242,6 @@ fn maxima_table(lines: &[Line]) -> Table {
             show(seen.last()),
         ]
     })
-}
-
-fn worst_table(lines: &[Line], worst: usize) -> Table {
-    let mut all: Vec<_> = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |s| (line, s))).collect();
-    all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
-    all.truncate(worst);
-    let blamed = all.iter().any(|(_, spike)| !spike.culprits.is_empty());
-    let row = |(line, spike): &(&Line, &Spike)| {
-        let at_s = spike.at_ns as f64 / 1e9;
-        let mut cells = vec![
-            line.name.clone(),
-            format_ns(spike.lateness_ns),
-            format!("{at_s:.3} s"),
-            format!("{:.3} s", line.start_s + at_s),
-        ];
-        if blamed {
-            cells.push(main_culprit(spike, Cause::title).unwrap_or_else(|| "-".to_owned()));
-        }
-        Row { swatch: line.swatch(), cells }
-    };
-    let mut head = vec!["series", "lateness", "in its phase", "in the run"];
-    if blamed {
-        head.push("main culprit and its share");
-    }
-    Table {
-        caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),
-        head: head.into_iter().map(str::to_owned).collect(),
-        rows: all.iter().map(row).collect(),
-    }
 }
 
 #[cfg(test)]

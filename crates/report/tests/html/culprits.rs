@@ -1,6 +1,9 @@
 //! Who made the spikes, in the report.
 
-use record::{Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Spike, Stretch};
+use record::{
+    Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Series, Spike, Split, Stretch, TIMERLAT_IRQ,
+    TIMERLAT_THREAD,
+};
 use report::html::render;
 
 use crate::{blamed, chart, sample};
@@ -142,4 +145,23 @@ fn odd_time_lines_are_drawn() {
     }
     let html = render(&record);
     assert!(html.trim_end().ends_with("</html>") && !html.contains("NaN"));
+}
+
+#[test]
+fn spikes_of_the_kernels_timerlat_are_told_in_their_two_parts() {
+    let mut record = sample::typical();
+    let spike = Spike {
+        lateness_ns: 61_000_000,
+        split: Some(Split { irq_ns: 60_750_000, thread_ns: 61_000_000 }),
+        ..Spike::default()
+    };
+    let phase = record.phases[0].name.clone();
+    for (role, spikes) in [(TIMERLAT_IRQ, vec![]), (TIMERLAT_THREAD, vec![spike])] {
+        let (phase, role) = (phase.clone(), role.to_owned());
+        record.series.push(Series { phase, role, cpu: Some(1), spikes, ..Series::default() });
+    }
+    let html = render(&record);
+    assert!(html.contains("<th scope=\"col\">until the interrupt</th><th scope=\"col\">from it to the thread</th>"));
+    let row = html.split("CPU 1 timerlat/thread, rest</th><td>61 ms</td>").nth(1).expect("it is the worst spike");
+    assert!(row.split("</tr>").next().unwrap().contains("<td>60.8 ms</td><td>250 us</td>"), "{}", &row[..200]);
 }
