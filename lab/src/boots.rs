@@ -9,7 +9,7 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{agreement, command, culprits, exact, isolation, kernel, peers, process, threads, timer, timerlat},
+    tests::{agreement, command, culprits, exact, isolation, kernel, peers, process, shield, threads, timer, timerlat},
 };
 
 /// One guest.
@@ -130,6 +130,21 @@ pub const ALL: &[Boot] = &[
         cpus: 2,
         time: Time::Real,
         tests: tests![isolation::by_partition, timerlat::on_two_cpus],
+        ..PLAIN
+    },
+    Boot {
+        name: "shield",
+        cpus: 2,
+        time: Time::Real,
+        tests: tests![shield::by_partition, shield::after_a_kill],
+        ..PLAIN
+    },
+    Boot {
+        name: "shield-without-cpuset",
+        cpus: 2,
+        time: Time::Real,
+        append: "cgroup_disable=cpuset",
+        tests: tests![shield::by_affinity],
         ..PLAIN
     },
     Boot {

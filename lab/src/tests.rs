@@ -10,6 +10,7 @@ pub mod isolation;
 pub mod kernel;
 pub mod peers;
 pub mod process;
+pub mod shield;
 pub mod threads;
 pub mod timer;
 pub mod timerlat;

@@ -7,3 +7,4 @@ mod limits;
 mod machine;
 mod matrix;
 mod process;
+mod shield;
