@@ -1,17 +1,16 @@
 //! Follows the threads of a program in the kernel's trace: reads its rings again and again, and hands the events of all
 //! CPUs on in order of time.
 
-use std::{collections::BTreeMap, mem};
+use std::{collections::BTreeMap, mem, thread};
 
 use sys::clock::Clock;
 
 use crate::{
     Event, Process,
     trace::{Gap, Instance, Settings, TraceError, Tracefs},
+    watch::ring_kib,
 };
 
-/// Ring of a CPU, KiB: 40 ms of a program that sleeps and wakes 200 000 times a second.
-const RING_KIB: u32 = 1024;
 /// What is younger waits for the next time, ns: a CPU may be held up while it writes an event that others are ahead of.
 const HOLD_NS: u64 = 20_000_000;
 
@@ -35,7 +34,8 @@ impl Follower {
     /// # Errors
     /// As [`Instance::create`].
     pub fn start(thread_ids: &[u32]) -> Result<Self, TraceError> {
-        let settings = Settings { buffer_kb_per_cpu: RING_KIB, ..Settings::default() };
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let settings = Settings { buffer_kb_per_cpu: ring_kib(cpus), ..Settings::default() };
         let instance = Instance::of_threads(&Tracefs::open()?, &settings, thread_ids)?;
         Ok(Self {
             instance,

@@ -25,6 +25,7 @@ use crate::{
     trace::{DatError, TraceError},
 };
 use traced::Traced;
+pub(crate) use traced::ring_kib;
 
 /// How culprits are to be looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

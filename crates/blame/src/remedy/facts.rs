@@ -8,6 +8,8 @@ use record::{Blame, BlameMode, Record};
 pub struct RemedyFacts {
     /// Priority of the measuring thread as the kernel counts; `None` for an ordinary one.
     pub priority: Option<i32>,
+    /// The thread of a user's program that is to be on time; `None` where the probe is our own.
+    pub thread_id: Option<u32>,
     /// CPUs that were measured, rising.
     pub measured: Vec<u32>,
     /// CPUs that are online, rising.
@@ -33,10 +35,21 @@ impl RemedyFacts {
         let mut measured: Vec<u32> = record.series.iter().filter_map(|series| series.cpu).collect();
         measured.sort_unstable();
         measured.dedup();
+        let worst = record.series.iter().filter(|series| series.process.is_some()).max_by_key(|series| series.max_ns);
+        let worst = worst.and_then(|series| series.process.as_ref());
+        // Where the program runs anywhere, there are no other CPUs to name.
+        let anywhere = worst.is_some() && measured.is_empty();
         Self {
-            priority: kernel_priority(&record.scenario.policy),
+            priority: match worst {
+                Some(thread) => Some(thread.priority).filter(|&priority| priority < 100),
+                None => kernel_priority(&record.scenario.policy),
+            },
+            thread_id: worst.map(|thread| thread.tid),
             measured,
-            online: record.machine.cpus_online.as_deref().map(cpus_of).unwrap_or_default(),
+            online: match record.machine.cpus_online.as_deref() {
+                Some(online) if !anywhere => cpus_of(online),
+                _ => Vec::new(),
+            },
             realtime_kernel: record.machine.preempt.as_deref() == Some("PREEMPT_RT"),
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
@@ -75,6 +88,19 @@ impl RemedyFacts {
 
     fn others(&self) -> Vec<u32> {
         self.online.iter().copied().filter(|cpu| !self.measured.contains(cpu)).collect()
+    }
+
+    /// How the thread that is to be on time gets this real-time priority: our probe's by an option.
+    pub(super) fn raise_to(&self, priority: i32) -> String {
+        match self.thread_id {
+            Some(tid) => format!("`chrt -f -p {priority} {tid}`"),
+            None => format!("`--policy fifo:{priority}`"),
+        }
+    }
+
+    /// How an ordinary thread that is to be on time becomes a real-time one.
+    pub(super) fn make_realtime(&self) -> String {
+        self.thread_id.map_or_else(|| "`chrt -f 80 COMMAND`".to_owned(), |tid| format!("`chrt -f -p 80 {tid}`"))
     }
 
     /// The command that sends a thread to the other CPUs.

@@ -126,6 +126,7 @@ fn the_facts_stand_in_the_record() {
         Some(Blame { mode: BlameMode::Deep, events: vec!["preemptirq:irq_disable".to_owned()], ..Blame::default() });
     let facts = RemedyFacts::of(&record);
     let expected = RemedyFacts {
+        thread_id: None,
         priority: Some(19),
         measured: vec![2, 3],
         online: vec![0, 1, 2, 3, 32, 33],
@@ -140,4 +141,18 @@ fn the_facts_stand_in_the_record() {
     assert_eq!(facts.others_mask(), "3,00000003");
     record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
     assert!(!RemedyFacts::of(&record).deep, "this kernel tells of no such sections");
+}
+
+#[test]
+fn a_thread_of_a_program_is_raised_by_its_number() {
+    let of = |priority| {
+        let process = Some(record::ProcessThread { tid: 77, priority, ..record::ProcessThread::default() });
+        let machine = record::Machine { cpus_online: Some("0-3".to_owned()), ..record::Machine::default() };
+        let series = vec![Series { process, ..Series::default() }];
+        RemedyFacts::of(&Record { series, machine, ..Record::default() })
+    };
+    let hog = thread("hog", 9, Why::HigherPriority);
+    says(&hog, &of(19), &["`chrt -f -p 91 77`", "`chrt -f -p 79 412`", "`taskset -pc OTHER_CPUS 412`"]);
+    says(&hog, &of(120), &["`chrt -f -p 80 77`"]);
+    says(&thread("peer", 120, Why::SamePriority), &of(120), &["`chrt -f -p 80 77`"]);
 }

@@ -83,8 +83,9 @@ fn preemption_off(cause: &Cause, facts: &RemedyFacts) -> String {
 fn same_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     let Some(ours) = facts.priority.filter(|&ours| ours >= 0) else {
         return format!(
-            "ordinary threads share the CPU: run the one that must be on time with real-time priority, `chrt -f 80 COMMAND`, or \
-             send {} elsewhere, {}",
+            "ordinary threads share the CPU: run the one that must be on time with real-time priority, {}, or send {} \
+             elsewhere, {}",
+            facts.make_realtime(),
             cause.name,
             facts.pin(cause.number)
         );
@@ -93,7 +94,7 @@ fn same_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     if ours == 0 {
         return format!("it has the highest priority as well: send it elsewhere, {moved}, or lower it with `chrt`");
     }
-    format!("be one above it, `--policy fifo:{}`, or send it elsewhere, {moved}", 100 - ours)
+    format!("be one above it, {}, or send it elsewhere, {moved}", facts.raise_to(100 - ours))
 }
 
 fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
@@ -107,11 +108,11 @@ fn higher_priority(cause: &Cause, facts: &RemedyFacts) -> String {
     }
     if facts.priority.is_none() {
         return format!(
-            "run the thread that must be on time with real-time priority, `chrt -f 80 COMMAND`, or send {name} elsewhere, \
-             {moved}"
+            "run the thread that must be on time with real-time priority, {}, or send {name} elsewhere, {moved}",
+            facts.make_realtime()
         );
     }
-    let above = (priority > 0).then(|| format!("be above it, `--policy fifo:{}`", 100 - priority));
+    let above = (priority > 0).then(|| format!("be above it, {}", facts.raise_to(100 - priority)));
     let lower = lower_than(facts).zip(cause.number);
     let below = lower.map(|(lower, pid)| format!("put {name} below, `chrt -f -p {lower} {pid}`"));
     let elsewhere = Some(format!("send it elsewhere, {moved}"));

@@ -17,6 +17,10 @@ use crate::{RunError, run::now};
 
 /// How often the program's events are read.
 const TICK: Duration = Duration::from_millis(40);
+/// How often where there are many.
+const SHORT_TICK: Duration = Duration::from_millis(5);
+/// So many events at a time are many: the rings hold some ten thousand.
+const MANY: u64 = 4_000;
 /// How often `/proc` is asked about its threads.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -100,10 +104,13 @@ impl<'a> Session<'a> {
         // The rings must be read before they are overwritten, whatever the program does to the CPUs. Where the right is
         // missing it is done as well as can be.
         let niceness = sched::set_niceness(-20);
+        let mut tick_length = TICK;
         let over = loop {
-            std::thread::sleep(TICK);
+            std::thread::sleep(tick_length);
             let over = self.is_over();
+            let before = self.follower.taken_events();
             self.read(over.is_some())?;
+            tick_length = if self.follower.taken_events() - before > MANY { SHORT_TICK } else { TICK };
             if let Some(over) = over {
                 break over;
             }
