@@ -49,7 +49,11 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
     let mut once = Vec::new();
     for chosen in &file.scenarios {
         for spot in &spots[chosen.placement] {
-            once.push(scenario(file, chosen, spot, &mut places, asked));
+            let scenario = scenario(file, chosen, spot, &mut places, asked);
+            if let Err(error) = scenario.plan.check() {
+                places.wrong(file.probes[chosen.probe].place, format!("probe `{}`: {error}", scenario.probe));
+            }
+            once.push(scenario);
             if once.len() > SCENARIOS_MAX {
                 let text = format!(
                     "on {} this makes more than {SCENARIOS_MAX} scenarios: name fewer, as \"pairs 0-3\"",
@@ -120,7 +124,7 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
         },
         cpus: Some(spot.measured.clone()),
         load_cpus: None,
-        policy: placement.policy.unwrap_or(Policy::Fifo(90)),
+        policy: placement.policy.unwrap_or(default_policy(&probe.kind)),
         clock: probe.clock,
         wait: probe.wait,
         offset_ns: probe.offset_ns,
@@ -147,6 +151,14 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
         repeat: 1,
         planned_ns: plan.total_ns().unwrap_or(0),
         plan,
+    }
+}
+
+/// What `punctual measure` does unless asked otherwise.
+fn default_policy(kind: &ProbeKind) -> Policy {
+    match kind {
+        ProbeKind::Timer { .. } | ProbeKind::Threads(_) => Policy::Fifo(90),
+        ProbeKind::Noise { .. } => Policy::Other,
     }
 }
 

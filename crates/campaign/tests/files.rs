@@ -189,6 +189,35 @@ fn what_runs_decides_the_digest_and_who_runs_it_does_not() {
 }
 
 #[test]
+fn the_examples_of_the_docs_are_right() {
+    let docs = include_str!("../../../docs/campaigns.md");
+    let examples: Vec<&str> =
+        docs.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    let [product, listed] = examples[..] else { panic!("two examples") };
+    let count = |text: &str| {
+        let file = file::parse("docs.toml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        expand(&file, &cpus("0-3", ""), &Asked::default()).unwrap_or_else(|mistakes| panic!("{mistakes}")).list.len()
+    };
+    assert_eq!((count(product), count(&format!("{product}{listed}"))), (4, 3));
+}
+
+/// Every key and word that a mistake offers is explained.
+#[test]
+fn the_docs_name_every_key() {
+    let docs = include_str!("../../../docs/campaigns.md");
+    let all = "name = \"a\"\nx = 1\n[probe]\nx = 1\n[load]\nrun = [{ load = \"cpu\", x = 1 }]\nx = 1\n[placement]\nx = 1\n\
+               cpus = \"x\"\nshield = \"x\"\n[settings]\nx = 1\n";
+    let said = file::parse("a.toml", all).unwrap_err().to_string();
+    let offers = said.lines().filter_map(|line| line.split_once("it takes ").or_else(|| line.split_once("0,2-3, or ")));
+    let words = offers.flat_map(|(_, words)| words.split([',', ' '])).filter(|word| !["", "or"].contains(word));
+    let words: Vec<&str> = words.collect();
+    assert!(words.len() > 40, "{words:?}");
+    for word in words {
+        assert!(docs.contains(word), "{word}");
+    }
+}
+
+#[test]
 fn an_unknown_name_gets_the_nearest_one() {
     let error = campaign::find_campaign("vim3-ladder").unwrap_err().to_string();
     assert_eq!(

@@ -124,7 +124,7 @@ pub struct Placement {
     pub name: String,
     /// Its CPUs.
     pub on: PlacedOn,
-    /// Policy of the measuring threads; fifo:90 where absent.
+    /// Policy of the measuring threads; where absent fifo:90, or other for the noise probe.
     pub policy: Option<Policy>,
     /// CPUs that all else is moved off.
     pub shield: Option<CpuWords>,

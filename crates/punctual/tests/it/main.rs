@@ -6,6 +6,7 @@
 
 mod blame;
 mod campaign;
+mod campaign_files;
 mod cli;
 mod endings;
 mod harness;

@@ -26,10 +26,13 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign, dir: &str) {
     let entries = &campaign.scenarios;
     page.heading(if campaign.title.is_empty() { &campaign.name } else { &campaign.title });
     let column = "scenarios".len();
-    let rest_ns = campaign.planned_ns.saturating_sub(entries.iter().map(|entry| entry.planned_ns).sum());
-    let rests = if rest_ns > 0 { format!(", rests included ({})", format_duration(rest_ns)) } else { String::new() };
+    let between_ns = campaign.planned_ns.saturating_sub(entries.iter().map(|entry| entry.planned_ns).sum());
+    let between = match between_ns {
+        0 => String::new(),
+        ns => format!(", of which {} to prepare and to rest", format_duration(ns)),
+    };
     page.fact("scenarios", column, &entries.len().to_string());
-    page.fact("time", column, &format!("{}{rests}", format_duration(campaign.planned_ns)));
+    page.fact("time", column, &format!("{}{between}", format_duration(campaign.planned_ns)));
     page.fact("records", column, &format!("{dir}/"));
     if !campaign.source.is_empty() {
         page.fact("after", column, &campaign.source);
@@ -130,7 +133,7 @@ mod tests {
         let expected = "\
 ladder
   scenarios  3
-  time       2 min 02 s, rests included (2 s)
+  time       2 min 02 s, of which 2 s to prepare and to rest
   records    ladder-20261121/
 
 Scenarios in their order
