@@ -1,7 +1,7 @@
 //! Figures beside others, in words: what the terminal page and the HTML report say alike.
 
-use analysis::format_ns;
-use record::{Against, Figures, Pair, Published};
+use analysis::{format_ns, matrix};
+use record::{Against, CellThread, Figures, Pair, Published, Record};
 
 /// Headings of the rows that [`rows`] gives, before the name of the other side.
 pub(crate) const YOURS: &str = "yours";
@@ -132,6 +132,35 @@ pub(crate) fn tool(published: &Published) -> String {
 fn told(figures: &Figures) -> String {
     let parts = [figures.tool.as_str(), figures.policy.as_str()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// A published matrix beside one load: a row a CPU of the first thread, a column a CPU of the second.
+pub(crate) struct JitterTable {
+    /// What stands in its cells, and the load.
+    pub(crate) caption: String,
+    /// Headings of the columns, that of the rows' names first.
+    pub(crate) head: Vec<String>,
+    /// The rows, each with its name first.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// The tables of a published matrix: of it nothing but the jitter of both threads is known.
+pub(crate) fn jitter_tables(record: &Record) -> Vec<JitterTable> {
+    let table = |of: matrix::MatrixTable| {
+        let [row, column] = of.roles;
+        let jitter = |thread: &CellThread| format_ns(thread.jitter_ns as i64);
+        let text = |cell: &record::Cell| format!("{} / {}", jitter(&cell.threads[1]), jitter(&cell.threads[0]));
+        let rows = of.rows.iter().zip(&of.cells).map(|(cpu, cells)| {
+            let both = cells.iter().map(|cell| cell.map_or_else(|| "-".to_owned(), text));
+            [format!("{row} {cpu}")].into_iter().chain(both).collect()
+        });
+        JitterTable {
+            caption: format!("Jitter of {column} / {row}, {}", of.load),
+            head: [String::new()].into_iter().chain(of.columns.iter().map(|cpu| format!("{column} {cpu}"))).collect(),
+            rows: rows.collect(),
+        }
+    };
+    matrix::tables(record).into_iter().map(table).collect()
 }
 
 #[cfg(test)]

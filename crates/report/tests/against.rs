@@ -71,3 +71,12 @@ fn published_figures_say_that_they_are() {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
+
+#[test]
+fn a_published_matrix_is_shown_as_it_was_published() {
+    let athlon = analysis::find_reference("athlon-xenomai").unwrap();
+    let (text, html) = (summary(&athlon, &Style::plain(), 100), render(&athlon));
+    assert!(text.contains("  base 1  15.4 us / 6.7 us   4.2 us / 5.2 us  11.1 us / 6.1 us"), "{text}");
+    assert!(html.contains("base 1</th><td>15.4 us / 6.7 us</td><td>4.2 us / 5.2 us</td><td>11.1 us / 6.1 us</td>"));
+    assert!(!html.contains("Which CPUs for which thread?"), "jitter alone recommends no pair");
+}

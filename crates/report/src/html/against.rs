@@ -6,7 +6,9 @@ use super::{
     facts::Fact,
     figure::{Row, Table},
 };
-use crate::against::{COLUMNS, YOURS, conditions, name, origin, published_notes, published_row, rows, theirs, tool};
+use crate::against::{
+    COLUMNS, YOURS, conditions, jitter_tables, name, origin, published_notes, published_row, rows, theirs, tool,
+};
 
 /// Another record beside the run, as the template sees it.
 pub struct Beside<'a> {
@@ -24,6 +26,8 @@ pub struct PublishedView {
     pub facts: Vec<Fact>,
     /// Its figures.
     pub table: Table,
+    /// The tables of a matrix, one a load.
+    pub matrix: Vec<Table>,
     /// What must be known to read each.
     pub notes: Vec<(String, String)>,
 }
@@ -66,6 +70,13 @@ pub fn published(record: &Record) -> Option<PublishedView> {
             head: filled.iter().map(|&column| COLUMNS[column].to_owned()).collect(),
             rows: rows.iter().map(|row| Row { swatch: String::new(), cells: cells(row) }).collect(),
         },
+        matrix: jitter_tables(record)
+            .into_iter()
+            .map(|of| {
+                let rows = of.rows.into_iter().map(|cells| Row { swatch: String::new(), cells });
+                Table { caption: of.caption, head: of.head, rows: rows.collect() }
+            })
+            .collect(),
         notes: published_notes(published),
     })
 }

@@ -63,7 +63,8 @@ pub fn view(record: &Record) -> Option<MatrixView> {
     let of = |figure: MatrixFigure| tables.iter().map(move |table| (table, figure));
     let advice = record.recommendation.as_ref();
     let sentences = |list: Option<&Vec<String>>| list.into_iter().flatten().map(|text| sentence(text)).collect();
-    (!record.cells.is_empty()).then(|| MatrixView {
+    let ours = !record.cells.is_empty() && record.published.is_none();
+    ours.then(|| MatrixView {
         advice: advice.map_or_else(String::new, |advice| advice.text.clone()),
         why: sentences(advice.map(|advice| &advice.why)),
         facts: sentences(advice.map(|advice| &advice.facts)),

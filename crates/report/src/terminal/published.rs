@@ -1,12 +1,11 @@
 //! A record of figures that were published elsewhere.
 
-use analysis::{format_ns, matrix};
-use record::{CellThread, Published, Record};
+use record::{Published, Record};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, verdict};
-use crate::against::{COLUMNS, published_notes, published_row, tool};
+use crate::against::{COLUMNS, jitter_tables, published_notes, published_row, tool};
 use crate::style::Ink;
 
 /// The whole page: source, machine, figures, and what they cannot tell.
@@ -14,7 +13,12 @@ pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
     page.heading(&format!("{}: published elsewhere, not measured by punctual", published.name));
     source(page, record, published);
     figures(page, published);
-    tables(page, record);
+    for of_load in jitter_tables(record) {
+        page.heading(&of_load.caption);
+        let mut table = Table::new(&of_load.head);
+        of_load.rows.into_iter().for_each(|row| table.row(row.into_iter().map(cell).collect()));
+        page.table(&table);
+    }
     if !published.remarks.is_empty() {
         page.heading("What else the source says");
         published.remarks.iter().for_each(|remark| page.text(Ink::Plain, remark));
@@ -62,25 +66,5 @@ fn figures(page: &mut Page, published: &Published) {
     page.gap();
     for (name, note) in published_notes(published) {
         page.text(Ink::Plain, &format!("{name}: {note}"));
-    }
-}
-
-/// The tables of a matrix, with the jitter of both threads in each cell.
-fn tables(page: &mut Page, record: &Record) {
-    for of_load in matrix::tables(record) {
-        let [rows, columns] = of_load.roles;
-        page.heading(&format!("Jitter {columns} / {rows}, {}", of_load.load));
-        let across = of_load.columns.iter().map(|cpu| format!("{columns} {cpu}"));
-        let headings: Vec<String> = [String::new()].into_iter().chain(across).collect();
-        let mut table = Table::new(&headings);
-        for (cpu, cells) in of_load.rows.iter().zip(&of_load.cells) {
-            let jitter = |of: &CellThread| format_ns(of.jitter_ns as i64);
-            let both = cells.iter().map(|one| match one {
-                Some(one) => cell(format!("{} / {}", jitter(&one.threads[1]), jitter(&one.threads[0]))),
-                None => cell("-"),
-            });
-            table.row([cell(format!("{rows} {cpu}"))].into_iter().chain(both).collect());
-        }
-        page.table(&table);
     }
 }
