@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Child, Command, Stdio},
 };
 
-use record::Record;
+use record::{Record, ShieldMeans};
 
-use crate::harness::{Scratch, alone, signal, wait_until};
+use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
 
 /// The last CPU of this machine, whether or not another run shields it at this moment.
 fn last_cpu() -> u32 {
@@ -50,8 +51,8 @@ impl Drop for Crowd {
     fn drop(&mut self) {
         let family = self.family();
         // They were started here and are not reaped, so the numbers are theirs.
-        let kill = Command::new("kill").arg("-9").args(family.iter().map(u32::to_string)).stderr(Stdio::null()).status();
-        drop(kill);
+        let numbers = family.iter().map(u32::to_string);
+        let _ = Command::new("kill").arg("-9").args(numbers).stderr(Stdio::null()).status();
         self.0.iter_mut().for_each(|child| drop(child.wait()));
     }
 }
@@ -238,5 +239,35 @@ fn a_shield_of_all_cpus_is_refused_and_changes_nothing() {
     let run = Scratch::new().run(&format!("measure timer --no-record --shield 0-{}", last_cpu()));
     run.expect_status(1);
     assert!(run.stderr().contains("would leave no CPU for everything else"), "{}", run.stderr());
+    before.assert_is_again();
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_it_could_not_shield() {
+    let _alone = alone();
+    wait_until("nobody else shields CPUs", || journals() == 0);
+    let before = State::read();
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("punctual");
+    fs::copy(PUNCTUAL, &binary).unwrap();
+    let runtime = scratch.path().join("run");
+    fs::create_dir(&runtime).unwrap();
+    for folder in [scratch.path(), &runtime] {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let nobody = |arguments: &str| {
+        let mut command = Command::new(&binary);
+        command.args(arguments.split(' ')).current_dir(scratch.path()).env("XDG_RUNTIME_DIR", &runtime);
+        command.uid(65_534).gid(65_534).output().unwrap()
+    };
+    let options = format!("measure timer --quiet --record a --policy other --samples 50 --shield {}", last_cpu());
+    let output = nobody(&options);
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = scratch.record();
+    let reason = &record.validity.reasons[0];
+    assert_eq!((reason.id.as_str(), record.series[0].samples), ("shield.incomplete", 50));
+    assert!(reason.text.contains("this takes the right to move tasks of others"), "{}", reason.text);
+    assert_eq!(record.shielding.unwrap().means, ShieldMeans::Affinity);
+    assert_eq!(nobody("restore").stdout, b"nothing to restore\n");
     before.assert_is_again();
 }
