@@ -15,6 +15,7 @@ use crate::{
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
+    threads,
 };
 
 /// Real-time figures are taken at this period.
@@ -40,6 +41,8 @@ pub struct Effort {
     blame: usize,
     /// Pairs for reading a trace.
     reading: usize,
+    /// Pairs of runs of very many threads.
+    threads: usize,
     /// Pairs for missed deadlines, 1 s each.
     missed: usize,
     /// Starts.
@@ -56,6 +59,7 @@ pub const FULL: Effort = Effort {
     cpu_time: (11, [500, 4500]),
     blame: 8,
     reading: 5,
+    threads: 9,
     missed: 14,
     starts: 30,
     memory: 5,
@@ -67,6 +71,7 @@ pub const QUICK: Effort = Effort {
     cpu_time: (3, [300, 2000]),
     blame: 2,
     reading: 2,
+    threads: 3,
     missed: 5,
     starts: 10,
     memory: 1,
@@ -80,12 +85,13 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 7] {
+    fn parts(&self) -> [(&'static str, u64); 8] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
             ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
             ("blame", blame::seconds(self.blame, self.lateness.1)),
+            ("64 threads", threads::seconds(self.threads)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
@@ -106,18 +112,20 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(2);
     rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1)?);
     say(3);
-    rows.push(missed(punctual, scenario, effort)?);
+    rows.push(threads::measure(punctual, effort.threads)?);
     say(4);
+    rows.push(missed(punctual, scenario, effort)?);
+    say(5);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(5);
+    say(6);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
-    say(6);
+    say(7);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));

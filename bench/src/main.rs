@@ -7,6 +7,7 @@
 //! | `reading` | how fast a trace is read |
 //! | `ledger` | how long the ledger of very many spikes takes |
 //! | `planning` | how long a campaign of very many scenarios takes to plan |
+//! | `threads` | what very many threads cost |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `punctual`, `cyclictest` | one run of each |
@@ -33,6 +34,7 @@ mod run;
 mod scenario;
 mod statistics;
 mod table;
+mod threads;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
