@@ -44,6 +44,10 @@ pub const REPEATS_MAX: u32 = 1000;
 /// Longest rest between two scenarios, ns: one hour.
 const REST_MAX_NS: u64 = 3_600_000_000_000;
 
+const DEFAULT_SEED: u64 = 1;
+const ORDERS: [(&str, Order); 3] =
+    [("sequential", Order::Sequential), ("shuffled", Order::Shuffled { seed: DEFAULT_SEED }), ("abba", Order::Abba)];
+
 /// Why there is no campaign.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignFileError {
@@ -114,9 +118,8 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let source = fields.text("source").unwrap_or_default();
     let profiles = fields.texts("profiles", |text| profile(path, text));
     let against = fields.texts("against", |text| reference(path, text));
-    let order = fields.parsed("order", |text| {
-        one_of(text, &[("sequential", "sequential"), ("shuffled", "shuffled"), ("abba", "abba")])
-    });
+    let order = fields.parsed("order", |text| one_of(text, &ORDERS));
+    let order_is_known = order.is_some() || !fields.has("order");
     let seed = fields.integer("seed", 0..=i64::MAX as u64);
     let repeats = fields.integer("repeats", 1..=u64::from(REPEATS_MAX)).unwrap_or(1) as u32;
     let rest_ns = fields.parsed("rest", |text| duration_in(text, 0, REST_MAX_NS, "at most 1h, as 2s"));
@@ -125,12 +128,11 @@ fn campaign(path: &str, table: &DeTable<'_>, mistakes: &Collector<'_>) -> Option
     let placements = parts::placements(&mut fields);
     let settings = parts::settings(&mut fields);
     let scenarios = chosen::scenarios(&mut fields, &probes, &loads, &placements, &settings);
-    let order = match order {
-        Some("shuffled") => Order::Shuffled { seed: seed.unwrap_or(1) },
-        Some("abba") => Order::Abba,
-        _ => Order::Sequential,
+    let order = match order.unwrap_or(Order::Sequential) {
+        Order::Shuffled { .. } => Order::Shuffled { seed: seed.unwrap_or(DEFAULT_SEED) },
+        order => order,
     };
-    if seed.is_some() && !matches!(order, Order::Shuffled { .. }) {
+    if seed.is_some() && order_is_known && !matches!(order, Order::Shuffled { .. }) {
         fields.wrong("seed", "seed is of use with `order = \"shuffled\"` alone: leave it out");
     }
     if order == Order::Abba && repeats % 2 == 1 {

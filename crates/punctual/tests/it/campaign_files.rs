@@ -46,7 +46,11 @@ fn a_dry_run_prints_the_plan_and_leaves_nothing() {
     let run = scratch.run(&format!("run isolated-or-ordinary --dry-run --dir records --root {PI}"));
     run.expect_status(0);
     let said = run.stdout();
-    for line in ["records    records/", "1    isolated        1  3       3      40 s", "3    ordinary        2  none    2      40 s"] {
+    for line in [
+        "records    records/",
+        "1    isolated        1  3       3      40 s",
+        "3    ordinary        2  none    2      40 s",
+    ] {
         assert!(said.contains(line), "{said}");
     }
     let json = scratch.run(&format!("run cnc-matrix --dry-run --json --duration 3s --root {PI}")).stdout();
