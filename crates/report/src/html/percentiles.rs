@@ -17,6 +17,8 @@ const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
 /// How far a curve goes on at its largest value, in nines: the last deadline stands for this much.
 const LEDGE: f64 = 0.15;
+/// Characters that the margin at the right has room for.
+const MARGIN: usize = 20;
 
 /// Histograms of others, each with its name.
 type Others<'a> = [(String, &'a Histogram)];
@@ -163,14 +165,24 @@ fn curve(
     );
 }
 
+/// The name of another's curve, without that of its record, as far as the margin has room; the read-out has all of it.
+fn in_margin(name: &str) -> String {
+    let phase = name.split_once(": ").map_or(name, |(_, phase)| phase);
+    if phase.chars().count() <= MARGIN {
+        phase.to_owned()
+    } else {
+        phase.chars().take(MARGIN - 1).chain(['…']).collect()
+    }
+}
+
 /// The names of the curves, at their right ends.
 fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
     let of_lines = lines.iter().filter(|line| line.named).map(|line| {
         let group = format!("<g class=\"mark {}\" data-s=\"{}\">", line.class(), line.index);
-        (group, line.name.as_str(), &line.series.corrected)
+        (group, line.name.clone(), &line.series.corrected)
     });
     let of_others =
-        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), name.as_str(), *histogram));
+        others.iter().map(|(name, histogram)| ("<g class=\"other\">".to_owned(), in_margin(name), *histogram));
     let named: Vec<_> = of_lines
         .chain(of_others)
         .filter_map(|(group, name, histogram)| Some((group, name, histogram.iter().next_back()?.0)))
