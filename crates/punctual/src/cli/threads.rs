@@ -7,7 +7,7 @@ use clap::Args;
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, WakeUps, duration, duration_or_zero, period};
+use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
 
 /// Options of `measure threads`.
 #[derive(Debug, Args)]
@@ -45,6 +45,9 @@ pub struct Threads {
     /// Tables of the matrix to show besides jitter: lateness, missed.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "matrix")]
     pub show: Vec<super::Tables>,
+    /// Where things run.
+    #[command(flatten)]
+    pub placement: Placement,
     /// What each measurement of wake-ups has.
     #[command(flatten)]
     pub wake_ups: WakeUps,

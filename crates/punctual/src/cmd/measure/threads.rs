@@ -33,6 +33,7 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
     let plan = Plan {
         cpus: Some(cpus),
+        shield: options.placement.shield.clone(),
         offset_ns: options.offset,
         ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
     };
@@ -46,13 +47,15 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
 /// The threads asked for, each in its place.
 fn threads_of(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
     let root = Root::system();
+    let shield = options.placement.shield.as_ref();
     if let Some(count) = options.threads {
-        let cpus = usable_cpus(&root, options.cpus.as_ref())?;
+        let cpus = usable_cpus(&root, options.cpus.as_ref().or(shield))?;
         return Ok(threads::spread(count as usize, options.period, options.policy, &cpus));
     }
     let asks = asks(options)?;
     let usable = usable_cpus(&root, None)?;
-    let best = threads::best_cpu(&usable, &isolated_cpus(&root)).unwrap_or_default();
+    let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
+    let best = threads::best_cpu(&usable, &quiet).unwrap_or_default();
     Ok(threads::place(&asks, best))
 }
 
@@ -77,11 +80,13 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
     let results = Results::prepare(common)?;
     let others = output::find_references(&wake_ups.against)?;
     let root = Root::system();
-    let cpus = usable_cpus(&root, options.cpus.as_ref())?;
+    let shield = options.placement.shield.as_ref();
+    let cpus = usable_cpus(&root, options.cpus.as_ref().or(shield))?;
     let matrix = Matrix::new(pair(options)?, cpus.clone(), hogs(options)?, options.cell_duration, options.rounds);
     let plan = Plan {
         cpus: Some(cpus.clone()),
-        load_cpus: common.load_cpus.clone().or_else(|| ordinary(&root, &cpus)),
+        load_cpus: common.load_cpus.clone().or_else(|| ordinary(&root, &cpus).filter(|_| shield.is_none())),
+        shield: shield.cloned(),
         ..wake_ups.apply(super::plan(common, &results.kept, matrix.phases())?)
     };
     if !common.talk.quiet {
