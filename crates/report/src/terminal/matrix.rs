@@ -64,9 +64,12 @@ pub(crate) fn legend(record: &Record) -> String {
         (thread.role.as_str(), format_ns(i64::try_from(thread.period_ns).unwrap_or(i64::MAX)))
     });
     let planned = record.phases.iter().find_map(|phase| phase.planned_ns);
-    let length = planned.map_or_else(String::new, |ns| {
-        format!(" Each cell was measured for {} in each of {} rounds.", format_duration(ns), cell.rounds.len())
-    });
+    let rounds = match cell.rounds.len() {
+        1 => "once".to_owned(),
+        rounds => format!("in each of {rounds} rounds"),
+    };
+    let length = planned
+        .map_or_else(String::new, |ns| format!(" Each cell was measured for {}, {rounds}.", format_duration(ns)));
     format!(
         "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst are so by deadlines missed, and then by \
          lateness.{length}",

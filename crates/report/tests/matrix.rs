@@ -1,0 +1,120 @@
+//! The tables of a matrix as a user sees them; and of a very large one, how large its record and its report become.
+
+use record::{AskedThread, LoadProof, Phase, Record, SCHEMA, Series, State, Validity};
+use report::{
+    Style, html,
+    terminal::{self, MatrixFigure},
+};
+
+/// A matrix of so many CPUs in one round; `seen` gives lateness and jitter of a thread, ns, by load, CPUs and thread.
+fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Record {
+    let roles = [("base", 25_000), ("servo", 1_000_000)];
+    let mut record = Record {
+        schema: SCHEMA.to_owned(),
+        state: State::Complete,
+        validity: Validity { valid: true, reasons: Vec::new() },
+        ..Record::default()
+    };
+    record.scenario.probe = "threads".to_owned();
+    for (load, name) in [None, Some("cpu:shell")].into_iter().enumerate() {
+        for row in 0..cpus {
+            for column in 0..cpus {
+                let places = [row, column];
+                let phase = format!("base {row}, servo {column}, {}, round 1", name.map_or("noload", |_| "load"));
+                let asked = |((role, period_ns), cpu): ((&str, u64), u32)| AskedThread {
+                    role: role.to_owned(),
+                    cpu,
+                    policy: "fifo:90".to_owned(),
+                    period_ns,
+                };
+                record.phases.push(Phase {
+                    name: phase.clone(),
+                    threads: roles.into_iter().zip(places).map(asked).collect(),
+                    planned_ns: Some(200_000_000),
+                    duration_ns: 200_000_000,
+                    asked_loads: name.iter().map(|&name| name.to_owned()).collect(),
+                    loads: name.iter().map(|_| LoadProof { ran: true, ..LoadProof::default() }).collect(),
+                    ..Phase::default()
+                });
+                for (thread, (role, period_ns)) in roles.into_iter().enumerate() {
+                    let (max_ns, jitter_ns) = seen(load, places, thread);
+                    let mut series = Series {
+                        phase: phase.clone(),
+                        role: role.to_owned(),
+                        cpu: Some(places[thread]),
+                        period_ns,
+                        samples: 200_000_000 / period_ns,
+                        max_ns: Some(max_ns),
+                        jitter_ns,
+                        cpu_checks: 1,
+                        ..Series::default()
+                    };
+                    // From a fifth of the maximum up, as on a machine with much going on.
+                    (0..series.samples as i64)
+                        .for_each(|n| series.raw.record(max_ns / 5 + max_ns * 4 / 5 * (n * n % 997) / 997));
+                    series.corrected = series.raw.clone();
+                    record.series.push(series);
+                }
+            }
+        }
+    }
+    analysis::matrix::fill(&mut record);
+    record
+}
+
+/// Two CPUs, the second without anything else on it; jitter as in the tables of 2012 for isolated and ordinary CPUs.
+fn small() -> Record {
+    let jitter = [[[7_500, 7_700], [7_800, 14_800]], [[5_700, 15_000], [5_500, 2_900]]];
+    matrix(2, |load, [row, column], thread| {
+        let jitter_ns = jitter[row as usize][column as usize][thread] + 100 * load as u64;
+        ((jitter_ns * 2) as i64, jitter_ns)
+    })
+}
+
+#[test]
+fn two_tables_and_the_pair_to_choose() {
+    let text = terminal::matrix(&small(), &[MatrixFigure::Jitter], &Style::plain(), 80);
+    let text = &text[text.find("At rest").unwrap()..text.find("What these").unwrap_or(text.len())];
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_cell_that_is_not_what_it_says_is_marked_and_explained() {
+    let mut record = small();
+    record.series[7].cpu_checks = 0;
+    analysis::matrix::fill(&mut record);
+    let text = terminal::matrix(&record, &[MatrixFigure::Lateness], &Style::plain(), 80);
+    assert!(text.contains("servo 1, noload: servo was never found on CPU 1"), "{text}");
+    assert_eq!(text.matches("invalid").count(), 2, "in the table and below it: {text}");
+    let page = html::render(&record);
+    assert!(page.contains("class=\"invalid\">invalid") && page.contains("servo was never found on CPU 1"));
+}
+
+#[test]
+fn a_page_has_the_tables_the_marks_and_the_scale() {
+    let page = html::render(&small());
+    for part in ["id=\"matrix\"", "7.7us/7.5us", "<b>best</b>", "<b>worst</b>", "heat5", "Put base and servo on CPU 1."]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!html::render(&Record::default()).contains("id=\"matrix\""));
+}
+
+#[test]
+fn sixteen_cpus_stay_readable() {
+    let mut record = matrix(16, |load, [row, column], thread| {
+        let ns = 20_000 + 997 * (i64::from(row * 31 + column * 17) + 7 * load as i64 + thread as i64);
+        (ns, ns as u64)
+    });
+    assert_eq!((record.cells.len(), record.series.len()), (512, 1024));
+    for series in &mut record.series {
+        (series.raw, series.corrected) = (series.raw.coarse(), series.corrected.coarse());
+        series.spikes =
+            (0..10).map(|n| record::Spike { lateness_ns: 30_000, at_ns: n, ..Default::default() }).collect();
+    }
+    let (document, page) = (record::file::to_json(&record).len(), html::render(&record).len());
+    assert!(document < 8_000_000, "a record of {document} bytes");
+    assert!(page < 2_000_000, "a page of {page} bytes");
+    let text = terminal::summary(&record, &Style::plain(), 80);
+    assert!(text.lines().count() < 400 && text.contains("Recommendation"));
+}
