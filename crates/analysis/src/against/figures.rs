@@ -33,20 +33,27 @@ fn conditions(record: &Record, series: &Series) -> Figures {
         [] => "idle".to_owned(),
         loads => loads.join(", "),
     };
-    let list = record.machine.cpus_isolated.as_ref().filter(|_| record.cells.is_empty());
-    let isolated = list.zip(series.cpu).map(|(list, cpu)| holds(list, cpu));
     Figures {
         probe: record.scenario.probe.clone(),
         phase: name,
         loads: Some(loads),
         // The role of a thread that is alone says no more than the probe.
         role: if series.role == "timer" { String::new() } else { series.role.clone() },
-        isolated,
+        isolated: isolated(record, series),
         together: together(record, series),
         policy: series.granted.policy.clone(),
         period_ns: Some(series.period_ns).filter(|&period_ns| period_ns > 0),
         ..Figures::default()
     }
+}
+
+/// Whether the CPU of the series was isolated at boot, or shielded for the run; `None` where the record does not say, and
+/// in a matrix, whose pairs are taken together.
+fn isolated(record: &Record, series: &Series) -> Option<bool> {
+    let cpu = series.cpu.filter(|_| record.cells.is_empty())?;
+    let at_boot = record.machine.cpus_isolated.as_ref().map(|list| holds(list, cpu));
+    let shielded = record.shielding.as_ref().is_some_and(|shield| holds(&shield.cpus, cpu));
+    if shielded { Some(true) } else { at_boot }
 }
 
 /// Whether the threads of the phase share a CPU; `None` where each role has its own measurement.

@@ -126,6 +126,12 @@ fn isolated_cpus_are_told_apart_from_ordinary_ones() {
     let told: Vec<_> =
         against.pairs.iter().map(|p| (p.ours.cpus.as_str(), p.ours.max_ns, p.theirs.phase.as_str())).collect();
     assert_eq!(told, [("0-1", Some(9_000), "ordinary"), ("3", Some(2_000), "isolated")]);
+    // A shield counts as isolation does.
+    record.machine.cpus_isolated = Some(String::new());
+    record.shielding = Some(record::Shielding { cpus: "1".into(), ..Default::default() });
+    let told = super::against(&record, reference("rpi3-rt"), "");
+    let told: Vec<_> = told.pairs.iter().map(|p| (p.ours.cpus.as_str(), p.theirs.phase.as_str())).collect();
+    assert_eq!(told, [("0,3", "ordinary"), ("1", "isolated")]);
 }
 
 #[test]
