@@ -9,7 +9,9 @@ use lab::{
 
 use crate::{
     inside::Test,
-    tests::{agreement, command, culprits, exact, isolation, kernel, peers, process, shield, threads, timer, timerlat},
+    tests::{
+        agreement, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads, timer, timerlat,
+    },
 };
 
 /// One guest.
@@ -94,6 +96,7 @@ pub const ALL: &[Boot] = &[
             culprits::a_stop_signal,
             culprits::faults::of_an_unlocked_probe,
             culprits::storms::of_interrupts,
+            noise::known_gaps_are_found,
         ],
         ..PLAIN
     },

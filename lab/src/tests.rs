@@ -8,6 +8,7 @@ pub mod culprits;
 pub mod exact;
 pub mod isolation;
 pub mod kernel;
+pub mod noise;
 pub mod peers;
 pub mod process;
 pub mod shield;
