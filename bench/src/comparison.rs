@@ -9,7 +9,7 @@ use crate::{
     blame,
     costs::Costs,
     cyclictest::{self, Buckets},
-    instructions, ledger, planning,
+    instructions, ledger, oslat, planning,
     punctual::Punctual,
     reading,
     rounds::{Pair, alternate},
@@ -45,6 +45,8 @@ pub struct Effort {
     threads: usize,
     /// Pairs for missed deadlines, 1 s each.
     missed: usize,
+    /// Pairs for the noise probe, 1 s each.
+    noise: usize,
     /// Starts.
     starts: usize,
     /// Runs for peak memory.
@@ -61,6 +63,7 @@ pub const FULL: Effort = Effort {
     reading: 5,
     threads: 9,
     missed: 14,
+    noise: 9,
     starts: 30,
     memory: 5,
     instructions: 5,
@@ -73,6 +76,7 @@ pub const QUICK: Effort = Effort {
     reading: 2,
     threads: 3,
     missed: 5,
+    noise: 3,
     starts: 10,
     memory: 1,
     instructions: 1,
@@ -85,7 +89,7 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 8] {
+    fn parts(&self) -> [(&'static str, u64); 9] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
@@ -93,6 +97,7 @@ impl Effort {
             ("blame", blame::seconds(self.blame, self.lateness.1)),
             ("64 threads", threads::seconds(self.threads)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
+            ("noise", oslat::seconds(self.noise)),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
             ("reading a trace", 4 + self.reading as u64 * 3),
@@ -116,16 +121,18 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(4);
     rows.push(missed(punctual, scenario, effort)?);
     say(5);
+    rows.push(oslat::measure(punctual, scenario, effort.noise)?);
+    say(6);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(6);
+    say(7);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
-    say(7);
+    say(8);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));

@@ -10,6 +10,7 @@
 //! | `threads` | what very many threads cost |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
+//! | `oslat` | two programs that never sleep |
 //! | `punctual`, `cyclictest` | one run of each |
 //! | `instructions` | instructions, counted by callgrind |
 //! | `run` | any program run to its end, with its cost |
@@ -25,6 +26,7 @@ mod costs;
 mod cyclictest;
 mod instructions;
 mod ledger;
+mod oslat;
 mod planning;
 mod punctual;
 mod reading;

@@ -6,11 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use record::{Histogram, Machine, Record};
+use record::{Histogram, Machine, Noise, Record};
 use sys::child::Ended;
 
 use crate::{
-    run::run,
+    run::{Run, run},
     scenario::{Length, Scenario},
 };
 
@@ -90,6 +90,16 @@ impl Punctual {
         command
     }
 
+    /// What the noise probe saw of one CPU, at the lowest real-time priority.
+    pub fn noise(&self, cpu: u32, seconds: u64) -> Result<Noise> {
+        let mut command = Command::new(&self.binary);
+        command.args(["measure", "noise", "--quiet", "--no-record", "--json", "--blame=off", "--policy", "fifo:1"]);
+        command.args(["--cpus", &cpu.to_string(), "--duration", &format!("{seconds}s")]);
+        let record = recorded(&mut command)?.0;
+        let noise = record.series.into_iter().next().and_then(|series| series.noise);
+        noise.context("punctual saw no noise")
+    }
+
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);
@@ -104,9 +114,14 @@ impl Punctual {
     }
 }
 
-fn seen(command: &mut Command) -> Result<Seen> {
+fn recorded(command: &mut Command) -> Result<(Record, Run)> {
     let run = run(command, &ACCEPTED, REMEDY)?;
-    let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
+    let record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
+    Ok((record, run))
+}
+
+fn seen(command: &mut Command) -> Result<Seen> {
+    let (record, run) = recorded(command)?;
     refuse_other_than_asked(&record)?;
     let first_samples = record.series.iter().map(|series| series.first_deadline_ns + series.max_ns.unwrap_or_default());
     let last_first_ns = first_samples.max().context("punctual measured no CPU")?;

@@ -33,6 +33,8 @@ pub struct Row {
 pub enum Unit {
     /// Nanoseconds.
     Time,
+    /// Nanoseconds, of what takes few of them.
+    Nanoseconds,
     /// Bytes.
     Bytes,
     /// Parts of 1.
@@ -106,6 +108,7 @@ impl Unit {
         match self {
             Self::Time if figure < 1e6 => format!("{:.2} us", figure / 1e3),
             Self::Time => format!("{:.2} ms", figure / 1e6),
+            Self::Nanoseconds => format!("{figure:.1} ns"),
             Self::Bytes => format!("{:.2} MiB", figure / 1_048_576.0),
             Self::Share => format!("{:.2} %", figure * 100.0),
             Self::Count => format!("{figure:.1}"),

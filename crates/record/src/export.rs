@@ -4,13 +4,17 @@ use std::fmt::Write;
 
 use crate::Record;
 
-/// Every bucket of every series, one a line, with a header line. Values in ns, counts exact.
+/// Every bucket of every series, one a line, with a header line; of gaps, which are never corrected, the raw ones alone. Values in ns, counts exact.
 #[must_use]
 pub fn csv(record: &Record) -> String {
     let mut out = String::from("phase,role,cpu,period_ns,histogram,value_ns,count\n");
     for series in &record.series {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
         for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
+            // Gaps know no deadlines that were run over: what is raw is all there is.
+            if kind == "corrected" && series.noise.is_some() {
+                continue;
+            }
             for (value_ns, count) in histogram.iter() {
                 let (phase, role, period_ns) = (&series.phase, &series.role, series.period_ns);
                 let _ = writeln!(out, "{phase},{role},{cpu},{period_ns},{kind},{value_ns},{count}");
@@ -28,7 +32,8 @@ pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
     for series in &record.series {
         let total = series.corrected.total();
-        let _ = writeln!(out, "# {} {} ({}), corrected, us", series.phase, series.place(), series.role);
+        let what = if series.noise.is_some() { "lengths of gaps" } else { "corrected" };
+        let _ = writeln!(out, "# {} {} ({}), {what}, us", series.phase, series.place(), series.role);
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;
         for (value_ns, count) in series.corrected.iter() {

@@ -189,7 +189,8 @@ pub(crate) struct Remark {
 }
 
 /// What must be known beside the ledger: how the culprits were found, what was lost, and what looking cost.
-pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
+pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
+    let Words { spike, lateness, .. } = words;
     let mut out = Vec::new();
     let (why, command) = advice_and_command(&blame.why);
     let why = if why.is_empty() { String::new() } else { format!(": {}", why.trim_end_matches([':', '.'])) };
@@ -208,13 +209,13 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
     if blame.incomplete > 0 || blame.lost_events > 0 {
         let (windows, spikes, lost) = (blame.incomplete, blame.spikes, blame.lost_events);
         let missing = if lost > 0 { format!("{lost} events were lost") } else { "events are missing".to_owned() };
-        say(true, format!("Around {windows} of the {spikes} spikes {missing}: their culprits may be incomplete."));
+        say(true, format!("Around {windows} of the {spikes} {spike}s {missing}: their culprits may be incomplete."));
     }
     if blame.passed_over > 0 {
         say(
             true,
             format!(
-                "{} spikes were passed over, because they came faster than they could be looked at; a higher \
+                "{} {spike}s were passed over, because they came faster than they could be looked at; a higher \
                  --threshold looks at the worst alone.",
                 blame.passed_over
             ),
@@ -224,7 +225,7 @@ pub(crate) fn remarks(blame: &Blame) -> Vec<Remark> {
         blame.ledger.iter().filter(|account| account.cause.kind == CauseKind::Unexplained).map(|a| a.total_ns).sum();
     if unexplained > 0 {
         let share = percent(unexplained, ledger_total_ns(blame));
-        say(false, format!("Unexplained is {share} of the lateness of these spikes."));
+        say(false, format!("Unexplained is {share} of the {lateness} of these {spike}s."));
     }
     if let Some(cost) = &blame.cost {
         say(false, cost_in_words(cost));

@@ -14,6 +14,7 @@
 //! | [`against`] | other records beside the run; published figures |
 //! | [`matrix`] | the tables of a matrix |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
+//! | [`noise`] | what stands in for figures of wake-ups where a record is of gaps |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
@@ -25,6 +26,7 @@ mod figure;
 mod histogram;
 mod lines;
 mod matrix;
+mod noise;
 mod percentiles;
 mod process;
 mod svg;
@@ -39,6 +41,7 @@ use record::Record;
 
 pub use campaign::render_campaign;
 
+use crate::words::Words;
 use against::{Beside, PublishedView};
 use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
@@ -61,6 +64,8 @@ struct Page<'a> {
     title: String,
     command: String,
     headline: Headline,
+    /// What a spike of this record is: a late wake-up or a gap.
+    spike: &'static str,
     ending: &'static str,
     answers: Vec<Answer>,
     keys: Vec<Key>,
@@ -102,6 +107,7 @@ pub fn render(record: &Record) -> String {
         script: include_str!("../templates/report.js"),
         title: format!("{}: {host}, {}", headline.word, record.started_at),
         command: record::shell::command(&record.command),
+        spike: Words::of(record).spike,
         ending: verdict::ending(record.state),
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),

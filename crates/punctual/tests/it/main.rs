@@ -12,6 +12,7 @@ mod endings;
 mod harness;
 mod lab;
 mod references;
+mod noise;
 mod rights;
 mod threads;
 mod timer;

@@ -6,5 +6,6 @@ mod cyclictest;
 mod limits;
 mod machine;
 mod matrix;
+mod noise;
 mod process;
 mod shield;

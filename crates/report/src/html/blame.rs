@@ -11,6 +11,7 @@ use super::{
     text,
     waterfall::{self, Waterfall},
 };
+use crate::words::Words;
 use crate::blame::{self, Ranked, Remark, ledger_total_ns, main_culprit, percent, plainly, strikes, unsigned};
 use crate::remedy;
 
@@ -101,7 +102,7 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<Blamed> {
     let traced = ranked.iter().filter(|ranked| !ranked.spike.timeline.is_empty());
     Some(Blamed {
         headline: blame::headline(record).unwrap_or_default(),
-        remarks: blame::remarks(blame),
+        remarks: blame::remarks(blame, Words::of(record)),
         accounts: makers.iter().zip(&remedy::of_accounts(&makers)).map(account).collect(),
         besides: blame::in_a_line(&others),
         spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),

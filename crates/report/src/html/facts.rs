@@ -6,12 +6,16 @@ use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario}
 use super::{
     figure::Table,
     lines::Line,
+    noise,
     text::{grouped, percent_of},
 };
 use crate::shielding;
 
 /// All figures of each series, a row a series.
 pub fn summary(lines: &[Line]) -> Table {
+    if lines.first().is_some_and(|line| line.series.noise.is_some()) {
+        return noise::summary(lines);
+    }
     let head = [
         "series", "policy", "period", "wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "at",
         "jitter",
@@ -142,15 +146,16 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
 
 /// What was asked for.
 pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
+    let gaps = scenario.probe == "noise";
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
     let mut facts = vec![
         ("probe", scenario.probe.clone()),
         ("CPUs", scenario.cpus.clone().unwrap_or_else(|| "every online CPU".to_owned())),
         ("policy", scenario.policy.clone()),
-        ("clock", scenario.clock.clone()),
-        ("wait", scenario.wait.clone()),
-        ("offset between CPUs", unsigned(scenario.offset_ns)),
-        ("spikes above", format_ns(scenario.threshold_ns)),
+        ("clock", if gaps { String::new() } else { scenario.clock.clone() }),
+        ("wait", if gaps { String::new() } else { scenario.wait.clone() }),
+        ("offset between CPUs", if gaps { String::new() } else { unsigned(scenario.offset_ns) }),
+        (if gaps { "gaps above" } else { "spikes above" }, format_ns(scenario.threshold_ns)),
         ("CPUs held awake", yes_no(scenario.hold_cpu_awake)),
     ];
     if !scenario.profiles.is_empty() {

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use analysis::format_ns;
 
+use crate::words::Words;
+
 use super::{
     figure::{Figure, Table},
     lines::Line,
@@ -35,15 +37,18 @@ pub fn figure(lines: &[Line]) -> Figure {
     let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
     let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
     let has_early = binned.iter().any(|b| b.early > 0);
-    let mut lead = "One entry a wake-up (raw). Both axes are logarithmic: a lone late wake-up stays visible beside \
-                    millions of good ones. A long, thin tail to the right is what makes deadlines fail."
-        .to_owned();
+    let Words { one, lateness, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let mut lead = format!(
+        "One entry a {one} (raw). Both axes are logarithmic: a lone one stays visible beside millions of small ones. A \
+         long, thin tail to the right is what makes deadlines fail."
+    );
     if has_early {
         lead.push_str(" Wake-ups before their deadline stand apart, at the far left.");
     }
     let empty = binned.iter().all(|b| b.bins.is_empty() && b.early + b.under == 0);
-    let svg = if empty { String::new() } else { draw(&binned, floor_ns) };
-    Figure { id: "histogram", title: "How late, how often", lead, svg, table: table(lines) }
+    let svg = if empty { String::new() } else { draw(&binned, floor_ns, one, lateness) };
+    let title = if *one == "gap" { "How long, how often" } else { "How late, how often" };
+    Figure { id: "histogram", title, lead, svg, table: table(lines, one, lateness) }
 }
 
 fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
@@ -59,7 +64,7 @@ fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
     out
 }
 
-fn draw(binned: &[Binned], floor_ns: i64) -> String {
+fn draw(binned: &[Binned], floor_ns: i64, one: &str, lateness: &str) -> String {
     let early = binned.iter().any(|b| b.early > 0);
     let under = binned.iter().any(|b| b.under > 0);
     let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
@@ -86,11 +91,13 @@ fn draw(binned: &[Binned], floor_ns: i64) -> String {
     maxima(&mut body, binned, x);
     Frame {
         id: "histogram",
-        title: "Histogram of lateness",
-        summary: "Count of wake-ups by lateness, one line a series, both axes logarithmic. The table below holds the figures.",
+        title: &format!("Histogram of {lateness}"),
+        summary: &format!(
+            "Count of {one}s by {lateness}, one line a series, both axes logarithmic. The table below holds the figures."
+        ),
         height: HEIGHT,
-        x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), "lateness"),
-        y: (y, count_ticks(y.hi), "wake-ups"),
+        x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), lateness),
+        y: (y, count_ticks(y.hi), &format!("{one}s")),
         data: "data-bins=\"20\"",
     }
     .draw(&body)
@@ -194,10 +201,11 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     }
 }
 
-fn table(lines: &[Line]) -> Table {
+fn table(lines: &[Line], one: &str, lateness: &str) -> Table {
     const EDGES: [i64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
     let head = ["series", "early", "to 1 us", "to 10 us", "to 100 us", "to 1 ms", "to 10 ms", "to 100 ms", "above"];
-    Table::of_series("Wake-ups by lateness (raw)", &head, lines, |line| {
+    let caption = format!("Each {one} by its {lateness} (raw)");
+    Table::of_series(&caption, &head, lines, |line| {
         let mut counts = [0u64; 8];
         for (value_ns, count) in line.series.raw.iter() {
             let column = if value_ns < 0 { 0 } else { 1 + EDGES.iter().filter(|&&edge| value_ns > edge).count() };

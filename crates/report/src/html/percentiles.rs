@@ -31,6 +31,12 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
                     A curve ends in a ledge at its largest value, one in all deadlines seen; beyond that these samples \
                     say nothing."
             .to_owned();
+    let gaps = lines.first().is_some_and(|line| line.series.noise.is_some());
+    if gaps {
+        lead = "Read it from right to left: how long was the longest gap, the longest of 1,000, the longest of 10? A curve \
+                ends in a ledge at its largest value, one of all gaps seen; beyond that these samples say nothing."
+            .to_owned();
+    }
     let some: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
     let y = lateness(&some, others);
     if some.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
@@ -41,7 +47,8 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
     }
     let nothing = some.is_empty() && others.is_empty();
     let svg = if nothing { String::new() } else { draw(&some, uses, others, y) };
-    Figure { id: "percentiles", title: "Lateness by percentile", lead, svg, table: table(lines) }
+    let title = if gaps { "Length of gaps by percentile" } else { "Lateness by percentile" };
+    Figure { id: "percentiles", title, lead, svg, table: table(lines) }
 }
 
 /// From what nearly all were later than, since the few below are the chance remains of long stalls, to the largest.
@@ -55,6 +62,7 @@ fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item 
 }
 
 fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> String {
+    let gaps = lines.first().is_some_and(|line| line.series.noise.is_some());
     let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
@@ -80,7 +88,11 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
         summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line a series. The table below \
                   holds the figures.",
         height: HEIGHT,
-        x: (x, percent_ticks(x), "share of deadlines met with this lateness or less"),
+        x: (
+            x,
+            percent_ticks(x),
+            if gaps { "share of gaps that are no longer" } else { "share of deadlines met with this lateness or less" },
+        ),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
         data: "data-nines",
     }

@@ -78,8 +78,21 @@ fn cycles(threads: &Threads) -> Table {
         ]
     };
     let head = [
-        "thread", "policy", "ran on CPUs", "wake-ups", "p50", "p99", "latest", "cycles", "run p50", "run max",
-        "response p50", "response max", "interval p50", "period", "missed",
+        "thread",
+        "policy",
+        "ran on CPUs",
+        "wake-ups",
+        "p50",
+        "p99",
+        "latest",
+        "cycles",
+        "run p50",
+        "run max",
+        "response p50",
+        "response max",
+        "interval p50",
+        "period",
+        "missed",
     ];
     let caption = "Wake-up latency of each thread, and its cycles: from being woken to going to sleep again.";
     table(caption, &head, threads.iter().map(row))
@@ -117,8 +130,7 @@ mod tests {
 
     #[test]
     fn a_thread_without_a_cycle_has_a_row_too() {
-        let series =
-            Series { role: "a<b".into(), process: Some(ProcessThread::default()), ..Series::default() };
+        let series = Series { role: "a<b".into(), process: Some(ProcessThread::default()), ..Series::default() };
         let record = Record { program: Some(Program::default()), series: vec![series], ..Record::default() };
         let view = section(&record).unwrap();
         assert_eq!(view.tables.len(), 2, "nobody kept it from its CPU");

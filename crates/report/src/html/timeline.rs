@@ -5,6 +5,8 @@ use std::{collections::HashSet, fmt::Write};
 use analysis::{format_duration, format_ns};
 use record::{Maxima, Record, Spike};
 
+use crate::words::{Words, is_noise};
+
 use super::{
     figure::{Figure, Table},
     lines::Line,
@@ -24,11 +26,14 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
     let together = longest.div_ceil(columns).max(1);
     let window_ns = lines.iter().map(|l| l.series.maxima.window_ns).max().unwrap_or(0);
     let step_ns = window_ns.saturating_mul(together as u64);
+    let words = Words::of(record);
     let lead = format!(
-        "Each step is the largest lateness within {} (raw). A level that rises with the load is the load's doing; lone \
+        "Each step is the {} within {} (raw). A level that rises with the load is the load's doing; lone \
          peaks at a steady distance hint at something periodic in the machine.",
+        words.largest.to_lowercase(),
         format_duration(step_ns)
     );
+    let title = if is_noise(record) { "Longest gap over time" } else { "Largest lateness over time" };
     let values = || lines.iter().flat_map(|l| l.series.maxima.max_ns.iter().copied().flatten());
     let svg = if values().next().is_none() {
         String::new()
@@ -38,13 +43,14 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
         for line in lines {
             steps(&mut body, line, together, x, y);
         }
-        frame("maxima", "Largest lateness over time", "data-time", x, y).draw(&body)
+        frame("maxima", title, words.lateness, "data-time", x, y).draw(&body)
     };
-    Figure { id: "maxima", title: "Largest lateness over time", lead, svg, table: maxima_table(lines) }
+    Figure { id: "maxima", title, lead, svg, table: maxima_table(lines, words) }
 }
 
 /// The chart of all spikes that the record kept, with the worst `worst` of them as a table.
 pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
+    let words = Words::of(record);
     let threshold_ns = record.scenario.threshold_ns;
     let total = record.spikes_total();
     let kept: usize = lines.iter().map(|l| l.series.spikes.len()).sum();
@@ -53,7 +59,7 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
     let (dots, drawn, names) = dots(lines, x, y);
 
-    let mut lead = format!("{} above the threshold of {}.", text::counted(total, "wake-up"), format_ns(threshold_ns));
+    let mut lead = format!("{} above the threshold of {}.", text::counted(total, words.one), format_ns(threshold_ns));
     if (kept as u64) < total {
         let _ = write!(lead, " The record keeps the worst of each series: {}.", text::grouped(kept as u64));
     }
@@ -69,20 +75,21 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
         let _ = write!(body, "<path class=\"limit\" d=\"M{} {at}H{}\"/>", number(x.from), number(x.to));
         body.push_str(&dots);
         let data = format!("data-time data-dots{}", names.attribute());
-        frame("spikes", "Spikes over time", &data, x, y).draw(&body)
+        let title = if is_noise(record) { "Gaps over time" } else { "Spikes over time" };
+        frame("spikes", title, words.lateness, &data, x, y).draw(&body)
     };
-    Figure { id: "spikes", title: "Spikes", lead, svg, table: worst::table(lines, worst) }
+    let title = if is_noise(record) { "Gaps" } else { "Spikes" };
+    Figure { id: "spikes", title, lead, svg, table: worst::table(lines, worst) }
 }
 
-fn frame<'a>(id: &'a str, title: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {
+fn frame<'a>(id: &'a str, title: &'a str, lateness: &'a str, data: &'a str, x: Axis, y: Axis) -> Frame<'a> {
     Frame {
         id,
         title,
-        summary: "Lateness on a logarithmic axis over the time of the run, one line or mark a series. The table below \
-                  holds the figures.",
+        summary: "A logarithmic axis over the time of the run, one line or mark a series. The table below holds the figures.",
         height: HEIGHT,
         x: (x, svg::time_ticks(x.hi), "time since the run began"),
-        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
+        y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), lateness),
         data,
     }
 }
@@ -227,9 +234,9 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
     (out, taken.len(), names)
 }
 
-fn maxima_table(lines: &[Line]) -> Table {
+fn maxima_table(lines: &[Line], words: &Words) -> Table {
     let head = ["series", "windows", "of", "smallest", "median", "largest"];
-    Table::of_series("Largest lateness of each window (raw)", &head, lines, |line| {
+    Table::of_series(&format!("{} of each window (raw)", words.largest), &head, lines, |line| {
         let maxima = &line.series.maxima;
         let mut seen: Vec<i64> = maxima.max_ns.iter().copied().flatten().collect();
         seen.sort_unstable();

@@ -5,7 +5,8 @@ use std::{fmt::Write, path::Path};
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, State, UseVerdict};
 
-use super::{svg, text};
+use super::{noise, svg, text};
+use crate::words::is_noise;
 
 /// The answer at the head of the report.
 pub struct Headline {
@@ -79,7 +80,12 @@ pub fn headline(record: &Record) -> Headline {
     let reason = judged.filter(|_| !told).map(|v| text::with_code(&text::sentence(&v.reason))).unwrap_or_default();
     let asked = asked_for(record);
     let Some(outcome) = outcome else {
-        return Headline { word: "MEASURED", class: "measured", sentence: ladder_sentence(&record.uses), reason };
+        return Headline {
+            word: "MEASURED",
+            class: "measured",
+            sentence: ladder_sentence(&record.uses, is_noise(record)),
+            reason,
+        };
     };
     let sentence = match outcome {
         Outcome::Pass => format!("On time for {asked}."),
@@ -104,9 +110,10 @@ fn asked_for(record: &Record) -> String {
     if titles.is_empty() { "what was asked for".to_owned() } else { titles.join(", ") }
 }
 
-fn ladder_sentence(uses: &[UseVerdict]) -> String {
+fn ladder_sentence(uses: &[UseVerdict], gaps: bool) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
+        (0, ..) if gaps => "This is what took the CPUs from their work.".to_owned(),
         (0, ..) => "This is how late the machine was.".to_owned(),
         (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
         (all, 0, _) => format!("Too early to say yes to any of {}.", text::counted(all, "use")),
@@ -128,6 +135,9 @@ pub fn ending(state: State) -> &'static str {
 
 /// The figures that stand out.
 pub fn keys(record: &Record) -> Vec<Key> {
+    if is_noise(record) {
+        return noise::keys(record);
+    }
     let series = || record.of_the_probe();
     let sum = |of: fn(&record::Series) -> u64| series().fold(0u64, |sum, s| sum.saturating_add(of(s)));
     let mut keys = Vec::new();
@@ -275,7 +285,8 @@ mod tests {
     #[test]
     fn without_a_profile_the_ladder_speaks() {
         use Outcome::{Fail, Inconclusive, Pass};
-        let sentence = |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>());
+        let sentence =
+            |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>(), false);
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");

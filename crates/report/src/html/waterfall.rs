@@ -12,6 +12,7 @@ use super::{
 };
 use crate::blame::{Ranked, in_short, percent, unsigned};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts};
+use crate::words::Words;
 
 /// Rows at most; beyond, neighbouring short stretches share one.
 const ROWS: usize = 24;
@@ -50,7 +51,8 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     let x = Axis { lo: first_ns as f64, hi: (late_ns as f64).max(1.0), from: svg::LEFT, to: svg::FAR_RIGHT };
     let y = Axis { lo: 0.0, hi: bars.len().max(1) as f64, from: bottom, to: svg::TOP };
 
-    let mut body = marks(x, bottom);
+    let words = Words::of_series(ranked.series);
+    let mut body = marks(x, bottom, words);
     for (n, bar) in bars.iter().enumerate() {
         let top = svg::TOP + n as f64 * ROW + 4.0;
         let before = bar.end_ns <= 0;
@@ -58,8 +60,10 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
         let class = bar.cause.map_or_else(|| "h6".to_owned(), |cause| colours.class(cause));
         let (from, to) = (x.at(bar.start_ns as f64), x.at(bar.end_ns as f64).max(x.at(bar.start_ns as f64) + 1.0));
         let heading = match before {
-            true => "before the deadline".to_owned(),
-            false => format!("{} to {} after the deadline, {share}", format_ns(bar.start_ns), format_ns(bar.end_ns)),
+            true => format!("before the {}", words.begin),
+            false => {
+                format!("{} to {} after the {}, {share}", format_ns(bar.start_ns), format_ns(bar.end_ns), words.begin)
+            }
         };
         let _ = write!(
             body,
@@ -83,16 +87,16 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     let id = format!("spike-{}", ranked.number);
     let svg = Frame {
         id: &id,
-        title: &format!("Time line of spike {}", ranked.number),
-        summary: "What had the CPU, one bar a stretch, from a little before the deadline to the wake-up. The table below \
+        title: &format!("Time line of {} {}", words.spike, ranked.number),
+        summary: "What had the CPU, one bar a stretch, from a little before it on. The table below \
                   holds the figures.",
         height: bottom + 50.0,
-        x: (x, ticks(x), "time after the deadline"),
+        x: (x, ticks(x), &format!("time after the {}", words.begin)),
         y: (y, lengths.collect(), "length"),
         data: "data-stretches",
     }
     .draw(&body);
-    Waterfall { svg, table: table(&bars, Unit::of(spike.lateness_ns), late_ns) }
+    Waterfall { svg, table: table(&bars, Unit::of(spike.lateness_ns), late_ns, words) }
 }
 
 /// A row a part; where they are too many, neighbouring short ones share a row.
@@ -127,7 +131,8 @@ fn rows<'a>(parts: &[Part<'a>]) -> Vec<Bar<'a>> {
 }
 
 /// Where the deadline and the wake-up lie.
-fn marks(x: Axis, bottom: f64) -> String {
+fn marks(x: Axis, bottom: f64, words: &Words) -> String {
+    let (begin, end) = words.marks;
     let (at, top) = (x.at(0.0), number(svg::TOP - 4.0));
     let text = |at: f64, anchor: &str, text: &str| {
         format!(
@@ -141,8 +146,8 @@ fn marks(x: Axis, bottom: f64) -> String {
         number(at),
         number(bottom),
         number(x.to),
-        text(at.max(svg::LEFT + 2.0), "start", "deadline"),
-        text(x.to, "end", "awake"),
+        text(at.max(svg::LEFT + 2.0), "start", begin.trim_matches('|')),
+        text(x.to, "end", end.trim_matches('|')),
     )
 }
 
@@ -181,7 +186,7 @@ fn ticks(x: Axis) -> Vec<Tick> {
     (first..first + 12).take_while(|&n| at(n) <= x.hi).map(|n| Tick { at: at(n), label: label(at(n)) }).collect()
 }
 
-fn table(bars: &[Bar], unit: Unit, late_ns: u64) -> Table {
+fn table(bars: &[Bar], unit: Unit, late_ns: u64, words: &Words) -> Table {
     let row = |bar: &Bar| {
         let share = if bar.end_ns <= 0 { "-".to_owned() } else { percent(bar.end_ns.abs_diff(bar.start_ns), late_ns) };
         let cells = vec![bar.name.clone(), unit.show(bar.start_ns), unit.length(bar.start_ns, bar.end_ns), share];
@@ -193,7 +198,7 @@ fn table(bars: &[Bar], unit: Unit, late_ns: u64) -> Table {
     let length = unit.length(0, i64::try_from(sum_ns).unwrap_or(i64::MAX));
     let sum = Row {
         swatch: String::new(),
-        cells: vec!["from the deadline on".to_owned(), String::new(), length, percent(sum_ns, late_ns)],
+        cells: vec![format!("from the {} on", words.begin), String::new(), length, percent(sum_ns, late_ns)],
     };
     Table {
         caption: "What had the CPU, and for how long".to_owned(),

@@ -9,6 +9,7 @@ use super::{
     text,
 };
 use crate::blame::main_culprit;
+use crate::words::Words;
 
 /// The worst `worst` spikes of all series, the worst first.
 pub fn table(lines: &[Line], worst: usize) -> Table {
@@ -33,7 +34,8 @@ pub fn table(lines: &[Line], worst: usize) -> Table {
         }
         Row { swatch: line.swatch(), cells }
     };
-    let mut head = vec!["series", "lateness", "in its phase", "in the run"];
+    let words = Words::of_all(lines.iter().map(|line| line.series));
+    let mut head = vec!["series", words.lateness, "in its phase", "in the run"];
     if split {
         head.extend(["until the interrupt", "from it to the thread"]);
     }
@@ -41,7 +43,7 @@ pub fn table(lines: &[Line], worst: usize) -> Table {
         head.push("main culprit and its share");
     }
     Table {
-        caption: format!("The worst {}", text::counted(all.len() as u64, "spike")),
+        caption: format!("The worst {}", text::counted(all.len() as u64, words.spike)),
         head: head.into_iter().map(str::to_owned).collect(),
         rows: all.iter().map(row).collect(),
     }

@@ -7,6 +7,7 @@ use record::Record;
 
 use super::{Progress, running, time_left};
 use crate::style::clean;
+use crate::terminal::noise::lost_by;
 
 /// Keeps lines at one a second, counted on the run's own clock, and at least one a phase.
 #[derive(Debug, Default)]
@@ -35,7 +36,11 @@ fn line(record: &Record, progress: &Progress) -> String {
     let worst = all.iter().max_by_key(|series| series.max_ns).and_then(|series| Some((series, series.max_ns?)));
     let worst =
         worst.map_or_else(String::new, |(series, ns)| format!(", worst {} on {}", format_ns(ns), series.place()));
-    format!("{}: {left}, {samples} samples, {missed} missed{worst}", clean(&progress.phase))
+    let phase = clean(&progress.phase);
+    match lost_by(&all) {
+        Some(lost) => format!("{phase}: {left}, {samples} gaps, lost {lost}{worst}"),
+        None => format!("{phase}: {left}, {samples} samples, {missed} missed{worst}"),
+    }
 }
 
 #[cfg(test)]

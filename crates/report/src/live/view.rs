@@ -12,6 +12,7 @@ use record::{Record, Series};
 use super::{Progress, running, time_left};
 use crate::style::{Ink, Spans, clean};
 use crate::terminal::histogram::{Bars, Scale, short_count};
+use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
 use crate::terminal::{cell, count_cell, time};
 
@@ -90,7 +91,11 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
 /// One row a CPU; where there is no room for all, the worst and one for the others together. What matters most stands
 /// left, where a narrow terminal still has room.
 fn table(all: &[&Series], rows: usize) -> Table {
-    let mut table = Table::new(&["CPU", "worst", "recent", "missed", "samples"]);
+    let gaps = all.iter().any(|series| series.noise.is_some());
+    let mut table = match gaps {
+        true => Table::new(&["CPU", "longest", "recent", "lost", "gaps"]),
+        false => Table::new(&["CPU", "worst", "recent", "missed", "samples"]),
+    };
     if all.len() <= rows {
         all.iter().for_each(|series| table.row(row(name(series), &[series])));
         return table;
@@ -111,11 +116,12 @@ fn name(series: &Series) -> String {
 
 fn row(name: String, all: &[&Series]) -> Spans {
     let missed = all.iter().map(|series| series.missed).sum();
+    let lost = lost_by(all);
     vec![
         cell(name),
         cell(time(all.iter().filter_map(|series| series.max_ns).max())),
         cell(time(all.iter().filter_map(|series| recent(series)).max())),
-        count_cell(missed, short_count(missed)),
+        lost.map_or_else(|| count_cell(missed, short_count(missed)), cell),
         cell(short_count(all.iter().map(|series| series.samples).sum())),
     ]
 }

@@ -49,7 +49,7 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
         page.text(Ink::Plain, &format!("No {longer} than {above}: there is none to blame."));
     }
     accounts(page, blame, extent, words);
-    for remark in blame::remarks(blame) {
+    for remark in blame::remarks(blame, words) {
         if remark.doubt {
             let column = page.remark(&remark.text);
             page.remedy(column, &remark.command);

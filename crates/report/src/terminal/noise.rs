@@ -68,6 +68,16 @@ pub(crate) fn lost(noise: &Noise) -> String {
     }
 }
 
+/// The share that all of these lost together; `None` where they are of another probe.
+pub(crate) fn lost_by(all: &[&Series]) -> Option<String> {
+    let mut sum = Noise::default();
+    for noise in noise(all.iter().copied()) {
+        sum.observed_ns = sum.observed_ns.saturating_add(noise.observed_ns);
+        sum.lost_ns = sum.lost_ns.saturating_add(noise.lost_ns);
+    }
+    all.iter().any(|series| series.noise.is_some()).then(|| lost(&sum))
+}
+
 /// The gaps that all CPUs had at once, where a trace tells them.
 fn strikes(page: &mut Page, all: &[&Series]) {
     if let Some(sentence) = strikes_in_words(all) {

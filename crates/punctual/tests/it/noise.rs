@@ -1,0 +1,79 @@
+//! `measure noise`, with the ordinary policy that everybody may use.
+
+use record::State;
+
+use super::harness::Scratch;
+
+#[test]
+fn a_run_tells_what_it_looked_at_and_is_shown() {
+    let scratch = Scratch::new();
+    scratch
+        .run(
+            "measure noise --quiet --record a --cpus 0 --duration 600ms --export a.csv --export a.hgrm --export a.html",
+        )
+        .expect_status(0);
+    let record = scratch.record();
+    let value = serde_json::to_value(&record).unwrap();
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!((record.state, record.scenario.probe.as_str()), (State::Complete, "noise"));
+    assert_eq!((record.scenario.policy.as_str(), record.scenario.threshold_ns), ("other", 1_000));
+    assert!(record.validity.valid && record.verdict.is_none());
+    let [series] = &record.series[..] else { panic!("one series") };
+    let noise = series.noise.as_ref().unwrap();
+    assert_eq!(
+        (series.role.as_str(), series.granted.policy.as_str(), noise.runtime_ns),
+        ("noise", "other", 95_000_000)
+    );
+    assert!(noise.iterations > 10_000 && noise.observed_ns > 0 && noise.lost_ns <= noise.observed_ns, "{noise:?}");
+    assert_eq!((series.missed, series.early, series.jitter_ns, noise.strikes_of_all), (0, 0, 0, None));
+    assert!(series.cpu_checks > 0);
+
+    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    assert!(shown.contains("looks at its") && shown.contains(" lost "), "{shown}");
+    for word in ["wake-up", "deadline", "lateness", "missed", "jitter"] {
+        assert!(!shown.contains(word), "{word} in {shown}");
+    }
+    let exported = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
+    assert!(exported("a.csv").contains(",noise,0,100000000,raw,") && !exported("a.csv").contains("corrected"));
+    assert!(exported("a.hgrm").contains("lengths of gaps, us"));
+    assert!(exported("a.html").contains("longest gap") && !exported("a.html").contains("missed deadlines"));
+}
+
+#[test]
+fn no_profile_is_judged_by_gaps() {
+    let scratch = Scratch::new();
+    scratch.run("measure noise --quiet --record a --cpus 0 --duration 200ms --blame=off").expect_status(0);
+    let judged = scratch.run("show a.punctual.json --profile avb-class-a").expect_status(3).stdout();
+    assert!(judged.contains("INCONCLUSIVE"), "{judged}");
+}
+
+#[test]
+fn loads_run_beside_it_and_a_live_line_tells_of_gaps() {
+    let scratch = Scratch::new();
+    let run =
+        scratch.run("measure noise --record a --cpus 0 --load cpu --duration 1200ms --period 50ms --runtime 20ms");
+    let told = run.expect_status(0).stderr();
+    assert!(told.contains(" gaps, lost "), "{told}");
+    let record = scratch.record();
+    assert!(record.phases[0].loads[0].ran);
+    let noise = record.series[0].noise.as_ref().unwrap();
+    // 20 of 50 ms, and what a gap may reach beyond.
+    let longest_ns = record.series[0].max_ns.unwrap_or(0) as u64;
+    assert!(noise.observed_ns < 24 * (22_000_000 + longest_ns), "{noise:?}");
+}
+
+#[test]
+fn what_would_hang_the_machine_is_refused() {
+    for (options, told) in [
+        ("--policy fifo:90 --runtime 100ms", "let it rest for 5 % of each period"),
+        ("--policy fifo:90 --period 10s", "at most 950ms at a time"),
+        ("--period 1ms --runtime 2ms", "looks for a part of each period"),
+        ("--policy deadline:200us/1ms/1ms", "cannot run under a deadline policy"),
+        ("--period 0s", "must be longer than 0"),
+    ] {
+        let run = Scratch::new().run(&format!("measure noise --no-record --duration 1s {options}"));
+        assert!(run.expect_status(64).stderr().contains(told), "{}", run.stderr());
+    }
+}

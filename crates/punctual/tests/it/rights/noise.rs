@@ -1,0 +1,84 @@
+//! A thread that never sleeps loses its CPU to a thread of ours, above it, and finds each time with its length.
+
+use std::{process::Stdio, thread, time::Duration};
+
+use record::{CauseKind, Evidence, Why};
+use sys::{clock::Clock, sched};
+
+use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
+
+/// How long the CPU is taken; irregular below that, so that each is known by its length too.
+const LENGTHS_NS: [i64; 3] = [300_000, 1_000_000, 4_000_000];
+const TIMES: usize = 60;
+
+/// Takes a CPU from everything below priority 95 at irregular times; begin and end of each, ns.
+fn take(cpu: u32) -> Vec<(i64, i64)> {
+    sched::set_affinity(&[cpu]).expect("the right to pin a thread");
+    sched::set_policy(sched::Policy::Fifo(95)).expect("the right to real-time policies: run as root");
+    let taken = |round: usize| {
+        thread::sleep(Duration::from_micros(21_000 + (round * 7_919 % 9_973) as u64));
+        let begin_ns = Clock::Monotonic.now_ns();
+        let mut end_ns = begin_ns;
+        while end_ns < begin_ns + LENGTHS_NS[round % LENGTHS_NS.len()] {
+            end_ns = Clock::Monotonic.now_ns();
+        }
+        (begin_ns, end_ns)
+    };
+    (0..TIMES).map(taken).collect()
+}
+
+#[test]
+fn times_that_the_cpu_was_taken_are_found() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let cpu = last_cpu();
+    let arguments =
+        format!("measure noise --quiet --record a --cpus {cpu} --policy fifo:80 --threshold 50us --endless --blame");
+    let child = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    thread::sleep(Duration::from_millis(500));
+    let taken = thread::Builder::new().name("taker".to_owned()).spawn(move || take(cpu)).unwrap().join().unwrap();
+    thread::sleep(Duration::from_millis(200));
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+
+    let record = scratch.record();
+    let series = &record.series[0];
+    let noise = series.noise.as_ref().unwrap();
+    assert_eq!(series.granted.policy, "fifo:80");
+    let (mut looked_for, mut seen, mut within, mut named, mut taken_ns) = (0, 0, 0, 0, 0);
+    for (begin_ns, end_ns) in taken {
+        // While it rests it sees nothing, and a rest ends late where the CPU is taken.
+        let in_period_ns = (begin_ns - series.first_deadline_ns).rem_euclid(series.period_ns as i64);
+        if !(6_000_000..90_000_000).contains(&in_period_ns) {
+            continue;
+        }
+        looked_for += 1;
+        let around = |spike: &&record::Spike| {
+            let at_ns = series.first_deadline_ns + spike.at_ns as i64;
+            at_ns <= begin_ns && at_ns + spike.lateness_ns >= end_ns
+        };
+        let found: Vec<_> = series.spikes.iter().filter(around).collect();
+        // It may have been kept from beginning to look.
+        let Some((gap, more)) = found.split_first() else { continue };
+        assert!(more.is_empty(), "taken from {begin_ns} to {end_ns}: found {found:?}");
+        seen += 1;
+        taken_ns += end_ns - begin_ns;
+        within += usize::from(gap.lateness_ns - (end_ns - begin_ns) <= 100_000);
+        let main = gap.culprits.first();
+        named += usize::from(main.is_some_and(|main| {
+            let cause = &main.cause;
+            (cause.kind, cause.name.as_str(), cause.why) == (CauseKind::Thread, "taker", Some(Why::HigherPriority))
+        }));
+        if gap.evidence == Evidence::Trace {
+            let sum_ns: u64 = gap.culprits.iter().map(|culprit| culprit.ns).sum();
+            assert_eq!(sum_ns, gap.lateness_ns as u64, "{gap:?}");
+        }
+    }
+    assert!(looked_for >= TIMES / 2, "{looked_for}");
+    // This machine takes time of its own, now and then much.
+    assert!(seen * 10 >= looked_for * 9, "{seen} of {looked_for} were found");
+    assert!(within * 10 >= seen * 8, "{within} of {seen} were as long as they were");
+    assert!(named * 10 >= seen * 9, "{named} of {seen} have their culprit");
+    assert!(noise.lost_ns as i64 >= taken_ns, "{} lost, {taken_ns} taken", noise.lost_ns);
+}

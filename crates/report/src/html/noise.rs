@@ -1,0 +1,65 @@
+//! What stands in for figures of wake-ups where a record is of gaps: the figures that stand out, and the table of series.
+
+use analysis::{Summary, format_duration, format_ns};
+use record::{Noise, Record, Series};
+
+use super::{figure::Table, lines::Line, text, verdict::Key};
+use crate::blame::unsigned;
+use crate::terminal::noise::{lost, strikes_in_words};
+
+/// The figures that stand out.
+pub fn keys(record: &Record) -> Vec<Key> {
+    let all: Vec<(&Series, &Noise)> =
+        record.series.iter().filter_map(|series| Some((series, series.noise.as_ref()?))).collect();
+    let mut keys = Vec::new();
+    if let Some((series, max_ns)) = all.iter().filter_map(|(s, _)| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
+        let at_s = series.max_at_ns.map_or_else(String::new, |ns| format!(", at {:.1} s", ns as f64 / 1e9));
+        let detail = format!("{}, {}{at_s}", series.place(), series.phase);
+        keys.push(Key { label: "longest gap", value: format_ns(max_ns), detail });
+    }
+    let share = |noise: &Noise| noise.lost_share().unwrap_or(0.0);
+    if let Some((series, noise)) = all.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1))) {
+        let detail = format!("{}, {}, of {}", series.place(), series.phase, unsigned(noise.observed_ns));
+        keys.push(Key { label: "lost at worst", value: lost(noise), detail });
+    }
+    let series: Vec<&Series> = all.iter().map(|(series, _)| *series).collect();
+    if let Some(detail) = strikes_in_words(&series) {
+        let count = all.iter().filter_map(|(_, noise)| noise.strikes_of_all).max().unwrap_or(0);
+        keys.push(Key { label: "of all CPUs at once", value: text::grouped(count), detail });
+    }
+    let gaps = series.iter().fold(0u64, |sum, series| sum.saturating_add(series.samples));
+    let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
+    let detail = format!("{} in {} series", text::counted(gaps, "gap"), series.len());
+    keys.push(Key { label: "measured", value: format_duration(duration_ns), detail });
+    keys
+}
+
+/// All figures of each series, a row a series.
+pub fn summary(lines: &[Line]) -> Table {
+    let head = [
+        "series", "policy", "looked", "lost", "gaps", "a second", "mean", "p50", "p99", "p99.9", "longest", "at",
+        "of all",
+    ];
+    let caption = "What took the CPU from each thread while it looked. Gaps are longer than the threshold; of all are those \
+                   of the longest that struck all CPUs at once.";
+    Table::of_series(caption, &head, lines, |line| {
+        let (series, figures) = (line.series, Summary::of(line.series));
+        let noise = series.noise.clone().unwrap_or_default();
+        let a_second = series.samples as f64 * 1e9 / noise.observed_ns.max(1) as f64;
+        let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
+        vec![
+            series.granted.policy.clone(),
+            unsigned(noise.observed_ns),
+            lost(&noise),
+            text::grouped(series.samples),
+            format!("{a_second:.1}"),
+            time(series.mean_ns.map(|ns| ns.round() as i64)),
+            time(figures.p50_ns),
+            time(figures.p99_ns),
+            time(figures.p99_9_ns),
+            time(figures.max_ns),
+            series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} s", ns as f64 / 1e9)),
+            noise.strikes_of_all.map_or_else(|| "-".to_owned(), text::grouped),
+        ]
+    })
+}
