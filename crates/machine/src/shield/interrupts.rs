@@ -4,7 +4,7 @@ use std::io;
 
 use record::{Left, LeftKind};
 
-use super::tasks::Moved;
+use super::tasks::{Moved, NAMES};
 use crate::{
     CpuList, Root, cpus,
     hands::Hands,
@@ -103,6 +103,7 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
         Some(left) => {
             left.count += 1;
             left.names.push(name);
+            left.names.truncate(NAMES);
         }
         None => left.push(Left { kind: LeftKind::Interrupts, count: 1, names: vec![name], why, no_right }),
     }

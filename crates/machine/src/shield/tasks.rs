@@ -18,7 +18,7 @@ use crate::{
 /// How often is looked for tasks that were born while others were moved.
 const ROUNDS: u32 = 20;
 /// How many names are told of those that stayed.
-const NAMES: usize = 6;
+pub(super) const NAMES: usize = 3;
 
 /// The tasks of a machine before anything is changed: their affinity, by number and time of start.
 pub(super) struct Before(HashMap<(u32, u64), CpuList>);
@@ -109,12 +109,13 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
     }
     moved.left = left
         .into_iter()
-        .map(|((is_kernels, why, no_right), names)| Left {
-            kind: if is_kernels { LeftKind::KernelThreads } else { LeftKind::Tasks },
-            count: names.len() as u32,
-            names: names.into_iter().take(NAMES).collect(),
-            why,
-            no_right,
+        .map(|((is_kernels, why, no_right), mut names)| {
+            let kind = if is_kernels { LeftKind::KernelThreads } else { LeftKind::Tasks };
+            let count = names.len() as u32;
+            // The kernel's workers come and go; others say more.
+            names.sort_by_key(|name| (name.starts_with("kworker"), name.clone()));
+            names.truncate(NAMES);
+            Left { kind, count, names, why, no_right }
         })
         .collect();
     moved

@@ -173,7 +173,7 @@ fn cpus() -> impl Strategy<Value = CpuList> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     /// Killed after any number of changes, a run leaves a journal that restores everything; killed while restoring, too.
     #[test]
