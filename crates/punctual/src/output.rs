@@ -62,7 +62,7 @@ fn live(
     let mut live = Live::new(mode).with_style(Style::for_stderr(talk.color.into()));
     let record = run(&mut |record, progress| {
         let progress = Progress {
-            phase: phase_in_words(record, progress.phase_index),
+            phase: phase_in_words(record, progress.phase_index, progress.phase_count),
             elapsed_ns: progress.elapsed_ns,
             total_ns: progress.total_ns,
             phase_index: progress.phase_index,
@@ -74,11 +74,13 @@ fn live(
     Ok(record?)
 }
 
-fn phase_in_words(record: &Record, index: usize) -> String {
+fn phase_in_words(record: &Record, index: usize, count: usize) -> String {
+    if let Some(program) = &record.program {
+        return format!("process {}", program.pid);
+    }
     match record.phases.get(index) {
-        _ if record.program.is_some() => {
-            record.program.as_ref().map(|p| format!("process {}", p.pid)).unwrap_or_default()
-        }
+        // A cell of a matrix says where its threads are.
+        Some(phase) if count > 1 && !phase.threads.is_empty() => format!("{}/{count} {}", index + 1, phase.name),
         Some(phase) if !phase.asked_loads.is_empty() => format!("under load ({})", phase.asked_loads.join(", ")),
         _ => "at rest".to_owned(),
     }
