@@ -23,7 +23,7 @@ fn run() -> Record {
     let scenario = Scenario { probe: "timer".into(), ..Scenario::default() };
     let phase = Phase { name: "rest".into(), period_ns: 125_000, ..Phase::default() };
     let mut record = Record { scenario, phases: vec![phase], series: vec![series], ..Record::default() };
-    let other = analysis::find_reference("vim3l-evl").unwrap();
+    let other = analysis::find_reference("vim3l-evl").expect("a reference");
     record.against = vec![analysis::against(&record, &other, "vim3l-evl")];
     record
 }
