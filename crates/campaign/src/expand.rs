@@ -21,7 +21,7 @@ use crate::{
     threads::place,
 };
 
-/// Most scenarios of a campaign, repeats left out.
+/// Most scenarios of a campaign, repeats and all.
 pub const SCENARIOS_MAX: usize = 10_000;
 /// A campaign above this is said to be long, ns: 30 days.
 const LONG_NS: u64 = 30 * 86_400_000_000_000;
@@ -54,9 +54,9 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
                 places.wrong(file.probes[chosen.probe].place, format!("probe `{}`: {error}", scenario.probe));
             }
             once.push(scenario);
-            if once.len() > SCENARIOS_MAX {
+            if once.len() * file.repeats as usize > SCENARIOS_MAX {
                 let text = format!(
-                    "on {} this makes more than {SCENARIOS_MAX} scenarios: name fewer, as \"pairs 0-3\"",
+                    "on {} this makes more than {SCENARIOS_MAX} scenarios: ask for fewer repeats or parts, as \"pairs 0-3\"",
                     cpus.usable.in_words()
                 );
                 return Err(FileMistakes {
