@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `thread` | what one thread was at, and how its time adds up |
+//! | `thread` | what one thread was at, and how its time adds up; its figures |
 //! | `cycles` | from being woken to going to sleep again: run times, response times, deadlines |
 //! | `preempters` | who took the CPU from a thread |
 //! | `wakeups` | wake-up latencies, and those to be explained |

@@ -1,9 +1,10 @@
 //! One thread: what it was at, and how its time adds up.
 
-use std::{collections::BTreeSet, mem};
+mod told;
 
-use machine::CpuList;
-use record::{Histogram, ProcessThread, Series, Spike, ThreadTimes};
+use std::collections::BTreeSet;
+
+use record::{Histogram, Spike, ThreadTimes};
 
 use super::{Known, Rules, cycles::Cycles, preempters::Preempters, wakeups::WakeUps};
 use crate::{Comm, Task, Waiter, event::Left};
@@ -269,37 +270,6 @@ impl Thread {
         let asked_for = self.asked_for;
         let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| asked_for && !spikes.is_empty());
         fresh.map(move |(&cpu, spikes)| (Waiter { pid, priority, cpu, spins: false }, spikes.as_mut_slice()))
-    }
-
-    /// Its figures as they are at `now_ns`; the name of the phase and of its role are left open.
-    pub fn series(&self, now_ns: u64, rules: &Rules) -> Series {
-        let mut now = self.clone();
-        now.stay(now_ns);
-        if let Some(period_ns) = now.period_ns.filter(|_| now.at != At::Ended) {
-            now.cycles.stop(now_ns, period_ns);
-        }
-        let mut told = ProcessThread {
-            tid: now.task.pid,
-            comm: now.task.comm.to_string(),
-            priority: now.task.priority,
-            times: now.times,
-            preemptions: now.preemptions,
-            preempted: mem::take(&mut now.preempted),
-            preempted_by: now.preempters.told(),
-            migrations: now.migrations,
-            cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
-            ended: now.at == At::Ended,
-            ..ProcessThread::default()
-        };
-        let (missed, jitter_ns) = now.cycles.tell(now.period_ns, &mut told);
-        Series {
-            period_ns: now.period_ns.unwrap_or(0),
-            first_deadline_ns: i64::try_from(rules.start_ns).unwrap_or(i64::MAX),
-            missed,
-            jitter_ns,
-            process: Some(told),
-            ..now.wake_ups.series()
-        }
     }
 }
 

@@ -36,8 +36,9 @@ pub enum Measure {
     ///   punctual measure noise --policy fifo:90 --load memory --load-cpus 0-2
     #[command(verbatim_doc_comment)]
     Noise(Box<Noise>),
-    /// What the scheduler does with the threads of your own program: how long each waits for a CPU once it is woken, how
-    /// long a cycle takes, who preempts it, and which deadlines it misses. Needs root.
+    /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.
+    ///
+    /// Comes from the scheduler's trace points, which takes root. Nothing is changed in the program.
     ///
     /// Examples:
     ///   punctual measure process 4711 --duration 1m

@@ -29,10 +29,10 @@ pub struct Process {
     /// Exit with status 2 if more deadlines were missed, of all threads together.
     #[arg(long, value_name = "N", requires = "periods")]
     pub max_missed: Option<u64>,
-    /// What every measurement has. A command is watched until it ends, unless --duration says otherwise.
+    /// What every measurement has.
     #[command(flatten)]
     pub common: Common,
-    /// A command to run and to watch from its begin, with its arguments.
+    /// A command to run and to watch from its begin, with its arguments; until it ends, or for --duration.
     #[arg(id = "run", value_name = "COMMAND", last = true)]
     pub command: Vec<OsString>,
 }
