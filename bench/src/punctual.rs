@@ -80,13 +80,12 @@ impl Punctual {
         seen(&mut self.every_cpu(period_us, length))
     }
 
-    /// The command of so many threads alike on every CPU, their grids apart as those of cyclictest's are.
+    /// The command of so many threads alike on every CPU.
     pub fn threads(&self, count: u64, period_us: u64, seconds: u64) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "threads", "--quiet", "--no-record", "--json", "--policy", "fifo:90"]);
         command.args(["--hold-cpu-awake", &format!("--blame={}", self.blame), "--threads", &count.to_string()]);
         command.args(["--period", &format!("{period_us}us"), "--duration", &format!("{seconds}s")]);
-        command.args(["--offset", &format!("{}us", period_us / count)]);
         command
     }
 
