@@ -10,7 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads, timer, timerlat,
+        agreement, campaign, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads, timer,
+        timerlat,
     },
 };
 
@@ -116,6 +117,7 @@ pub const ALL: &[Boot] = &[
             process::known_times_are_told,
             threads::interrupts_have_threads_at_50,
             threads::a_probe_below_them_is_delayed_and_one_above_is_not,
+            campaign::takes_as_long_as_planned,
         ],
         ..PLAIN
     },

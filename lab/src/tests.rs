@@ -3,6 +3,7 @@
 
 pub mod agreement;
 mod blocker;
+pub mod campaign;
 pub mod command;
 pub mod culprits;
 pub mod exact;

@@ -108,23 +108,25 @@ fn badness(result: &ScenarioResult) -> f64 {
     result.roles.iter().map(of_role).fold(0.0, f64::max)
 }
 
+/// A part of a scenario, by its name.
+type Axis = fn(&ScenarioEntry) -> &str;
+
 /// The table of a campaign, as far as it has run.
 #[must_use]
 pub fn table(campaign: &Campaign) -> CampaignTable {
-    let varies = |axis: fn(&ScenarioEntry) -> &str| {
+    let varies = |axis: Axis| {
         let mut names = campaign.scenarios.iter().map(axis);
         let first = names.next();
         names.any(|name| Some(name) != first)
     };
-    let name = |entry: &ScenarioEntry, axes: [(fn(&ScenarioEntry) -> &str, bool); 2]| {
+    let name = |entry: &ScenarioEntry, axes: [(Axis, bool); 2]| {
         let parts: Vec<&str> = axes.iter().filter(|(_, varies)| *varies).map(|(axis, _)| axis(entry)).collect();
         // With nothing that varies, the more telling part stands for all.
         if parts.is_empty() { axes[1].0(entry).to_owned() } else { parts.join(", ") }
     };
-    let down: [(fn(&ScenarioEntry) -> &str, bool); 2] =
-        [(|e| &e.probe, varies(|e| &e.probe)), (|e| &e.load, varies(|e| &e.load))];
-    let across: [(fn(&ScenarioEntry) -> &str, bool); 2] =
-        [(|e| &e.settings, varies(|e| &e.settings)), (|e| &e.placement, varies(|e| &e.placement))];
+    let with_varies = |axes: [Axis; 2]| axes.map(|axis| (axis, varies(axis)));
+    let down = with_varies([|entry| &entry.probe, |entry| &entry.load]);
+    let across = with_varies([|entry| &entry.settings, |entry| &entry.placement]);
     let mut table = CampaignTable::default();
     for entry in &campaign.scenarios {
         let row = index_of(&mut table.rows, name(entry, down));
