@@ -137,6 +137,7 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));
     rows.push(planning::measure(effort.reading));
+    rows.push(planning::measure_report(effort.reading));
     Ok(rows)
 }
 

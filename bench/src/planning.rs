@@ -1,13 +1,16 @@
-//! How long a campaign of very many scenarios takes to plan: its file read and checked, and each scenario worked out.
+//! How long a campaign of very many scenarios takes to plan (its file read and checked, each scenario worked out), and its
+//! report to build.
 
 use std::{fmt::Write, time::Instant};
 
-use campaign::{Asked, Cpus, expand, file};
-use machine::CpuList;
+use campaign::{Asked, Cpus, Scenarios, expand, file, runner};
+use machine::{CpuList, Root};
+use record::{RoleResult, ScenarioResult};
 
 use crate::row::{Row, Unit};
 
 const LIMIT_NS: f64 = 100e6;
+const REPORT_LIMIT_NS: f64 = 2e9;
 /// Loads of the file; each runs on every pair of CPUs.
 const LOADS: usize = 40;
 const CPUS: u32 = 5;
@@ -17,6 +20,30 @@ pub fn measure(rounds: usize) -> Row {
     let name = "campaign of 1000 scenarios planned";
     let text = text();
     Row::alone(name, Unit::Time, (0..rounds).map(|_| plan_ns(&text)), LIMIT_NS)
+}
+
+/// Takes the row of the report.
+pub fn measure_report(rounds: usize) -> Row {
+    let scenarios = plan(&text());
+    Row::alone(
+        "  and reported, terminal and HTML",
+        Unit::Time,
+        (0..rounds).map(|_| report_ns(&scenarios)),
+        REPORT_LIMIT_NS,
+    )
+}
+
+fn report_ns(scenarios: &Scenarios) -> f64 {
+    let mut campaign = runner::document(scenarios, Vec::new(), &Root::system());
+    for (max_ns, entry) in (10_000..).step_by(37).zip(&mut campaign.scenarios) {
+        let of = |role: &str| RoleResult { role: role.to_owned(), max_ns: Some(max_ns), ..RoleResult::default() };
+        entry.result = Some(ScenarioResult { valid: true, roles: vec![of("base"), of("servo")], ..Default::default() });
+    }
+    let begin = Instant::now();
+    let page = report::html::render_campaign(&campaign);
+    let text = report::terminal::campaign(&campaign, &report::Style::plain(), 160);
+    assert!(page.len() > 1000 && text.len() > 1000, "there is a report");
+    begin.elapsed().as_nanos() as f64
 }
 
 /// A matrix of CPUs under many loads.
@@ -31,12 +58,16 @@ fn text() -> String {
 }
 
 fn plan_ns(text: &str) -> f64 {
-    let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new() };
     let begin = Instant::now();
-    let file = file::parse("matrix.toml", text).expect("the file is right");
-    let scenarios = expand(&file, &cpus, &Asked::default()).expect("its words fit every machine");
+    let scenarios = plan(text);
     assert_eq!(scenarios.list.len(), 1000, "40 loads on 25 pairs");
     begin.elapsed().as_nanos() as f64
+}
+
+fn plan(text: &str) -> Scenarios {
+    let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new() };
+    let file = file::parse("matrix.toml", text).expect("the file is right");
+    expand(&file, &cpus, &Asked::default()).expect("its words fit every machine")
 }
 
 #[cfg(test)]
@@ -44,5 +75,10 @@ mod tests {
     #[test]
     fn there_are_a_thousand_scenarios() {
         super::plan_ns(&super::text());
+    }
+
+    #[test]
+    fn each_is_in_the_report() {
+        super::report_ns(&super::plan(&super::text()));
     }
 }
