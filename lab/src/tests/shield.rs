@@ -17,6 +17,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use lab::initramfs::PUNCTUAL;
 use record::{LeftKind, ShieldMeans};
+use rustix::process::{Pid, Signal, kill_process};
 use sys::sched;
 
 use crate::inside::{expect, measure, punctual, read, recorded, write};
@@ -32,21 +33,22 @@ pub fn by_partition() -> Result<()> {
     let before = State::read()?;
     ensure!(before.tasks.values().any(|cpus| cpus == "1"), "nobody is pinned to CPU 1");
 
-    let options = "--shield 1 --duration 10s --load cpu --load timer@0-1 --load timer:period=10ms@1";
+    let options = "--shield 1 --endless --load cpu --load timer@0-1 --load timer:period=10ms@1";
     let run = start(&format!("measure timer --quiet --record shielded {options}"))?;
     wait_until("the run has its shield", || recorded("shielded").map(|_| true))?;
     ensure!(isolated()? == "1", "isolated are CPUs `{}`", isolated()?);
     let during = State::read()?;
-    for task in tasks()?.iter().filter(|task| task.process != run.id() && task.parent != run.id() && !task.is_fixed) {
+    for task in tasks().iter().filter(|task| task.process != run.id() && task.parent != run.id() && !task.is_fixed) {
         ensure!(task.cpus == "0", "task {} ({}) may run on {}", task.id, task.name, task.cpus);
     }
     // The kernel tells the CPU on which a thread ran last: each has to run once more.
-    let strays = || -> Result<usize> { Ok(tasks()?.iter().filter(|task| is_ours(task) && task.cpu == 1).count()) };
-    wait_until("the crowd runs elsewhere", || Ok(strays()? == 0))?;
+    let strays = || of_process(process::id()).filter(|task| task.cpu == 1).count();
+    wait_until("the crowd runs elsewhere", || Ok(strays() == 0))?;
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(50));
-        ensure!(strays()? == 0, "a task of the crowd came back to CPU 1");
+        ensure!(strays() == 0, "a task of the crowd came back to CPU 1");
     }
+    kill_process(Pid::from_child(&run), Signal::INT)?;
     expect(0, &run.wait_with_output()?)?;
 
     let record = recorded("shielded")?;
@@ -173,8 +175,8 @@ impl Crowd {
         };
         let threads = vec![busy(&[0, 1]), busy(&[0, 1]), busy(&[0]), busy(&[1])];
         wait_until("the crowd is in its places", || {
-            let of_cpu = |cpus: &str| tasks().map(|all| all.iter().filter(|t| is_ours(t) && t.cpus == cpus).count());
-            Ok(of_cpu("0")? == 1 && of_cpu("1")? == 1)
+            let of_cpu = |cpus: &str| of_process(process::id()).filter(|task| task.cpus == cpus).count();
+            Ok(of_cpu("0") == 1 && of_cpu("1") == 1)
         })?;
         Ok(Self { stop, threads })
     }
@@ -183,10 +185,6 @@ impl Crowd {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
     }
-}
-
-fn is_ours(task: &Task) -> bool {
-    task.process == process::id()
 }
 
 struct Task {
@@ -200,18 +198,17 @@ struct Task {
     cpus: String,
 }
 
-fn tasks() -> Result<Vec<Task>> {
-    let mut all = Vec::new();
-    let numbers = |folder: &str| -> Vec<u32> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-    };
-    for process in numbers("/proc") {
-        for id in numbers(&format!("/proc/{process}/task")) {
-            all.extend(task(process, id));
-        }
-    }
-    Ok(all)
+fn tasks() -> Vec<Task> {
+    numbers("/proc").into_iter().flat_map(of_process).collect()
+}
+
+fn of_process(process: u32) -> impl Iterator<Item = Task> {
+    numbers(&format!("/proc/{process}/task")).into_iter().filter_map(move |id| task(process, id))
+}
+
+fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn task(process: u32, id: u32) -> Option<Task> {
@@ -245,7 +242,7 @@ struct State {
 impl State {
     fn read() -> Result<Self> {
         // Threads of interrupts follow their interrupts in their own time.
-        let movable = tasks()?.into_iter().filter(|task| !task.is_fixed && !task.name.starts_with("irq/"));
+        let movable = tasks().into_iter().filter(|task| !task.is_fixed && !task.name.starts_with("irq/"));
         let mut interrupts = Vec::new();
         for entry in fs::read_dir("/proc/irq")?.flatten() {
             let path = format!("{}/smp_affinity_list", entry.path().display());
