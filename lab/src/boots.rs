@@ -10,8 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, campaign, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads, timer,
-        timerlat,
+        agreement, campaign, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads,
+        timer, timerlat,
     },
 };
 

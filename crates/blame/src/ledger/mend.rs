@@ -68,7 +68,15 @@ mod tests {
         for (cpu, spikes) in (0..).zip(of_cpus) {
             for &Spike { at_ns, lateness_ns, ref culprits, .. } in &spikes {
                 let deadline_ns = 7 * MS + u64::from(cpu) * 10_000 + at_ns;
-                ledger.add(Entry { cpu, phase: "rest", at_ns, deadline_ns, lateness_ns, culprits, may_coincide: false });
+                ledger.add(Entry {
+                    cpu,
+                    phase: "rest",
+                    at_ns,
+                    deadline_ns,
+                    lateness_ns,
+                    culprits,
+                    may_coincide: false,
+                });
             }
             record.series.push(Series { phase: "rest".to_owned(), cpu: Some(cpu), spikes, ..Series::default() });
         }

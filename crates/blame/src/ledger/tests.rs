@@ -13,7 +13,15 @@ fn culprit(kind: CauseKind, name: &str, ns: u64) -> Culprit {
 
 fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
     let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>() as i64;
-    ledger.add(Entry { cpu, phase: "load", at_ns: deadline_ns, deadline_ns, lateness_ns, culprits, may_coincide: false });
+    ledger.add(Entry {
+        cpu,
+        phase: "load",
+        at_ns: deadline_ns,
+        deadline_ns,
+        lateness_ns,
+        culprits,
+        may_coincide: false,
+    });
 }
 
 fn facts(measured: &[u32]) -> RemedyFacts {

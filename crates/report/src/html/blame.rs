@@ -11,9 +11,9 @@ use super::{
     text,
     waterfall::{self, Waterfall},
 };
-use crate::words::Words;
 use crate::blame::{self, Ranked, Remark, ledger_total_ns, main_culprit, percent, plainly, strikes, unsigned};
 use crate::remedy;
+use crate::words::Words;
 
 /// Accounts in full; the rest is named in a line.
 const ACCOUNTS: usize = 20;
