@@ -7,6 +7,7 @@ use analysis::{
 use askama::Template;
 use record::{Campaign, Outcome, RoleResult, ScenarioEntry, State};
 
+use super::text;
 use crate::campaign::{Reference, references};
 
 #[derive(Template)]
@@ -17,6 +18,7 @@ struct Page<'a> {
     title: &'a str,
     class: &'static str,
     word: &'static str,
+    /// Trusted HTML.
     advice: String,
     ending: &'static str,
     keys: Vec<(&'static str, String, String)>,
@@ -75,7 +77,7 @@ pub fn render_campaign(campaign: &Campaign) -> String {
             (Some(_), false) => "NOT DECIDED",
             (None, _) => "MEASURED",
         },
-        advice: advice.map(|advice| advice.text).unwrap_or_default(),
+        advice: advice.map(|advice| text::with_code(&advice.text)).unwrap_or_default(),
         ending: ending(campaign),
         keys: keys(campaign),
         grids: grids(&whole),
