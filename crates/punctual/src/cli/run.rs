@@ -21,6 +21,10 @@ pub struct Run {
     /// Measure every scenario for so long, instead of what the campaign says.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<u64>,
+    /// Lay a published reference, or the record of another run, beside each scenario, besides those that the file names; can be
+    /// repeated. `punctual references` lists them.
+    #[arg(long = "against", value_name = "NAME|FILE")]
+    pub against: Vec<String>,
     /// Folder for the records and the campaign's own [default: NAME-HOST-DATE-TIME in this folder].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

@@ -11,7 +11,12 @@ use crate::{cli::Run, output};
 
 pub fn run(options: &Run) -> anyhow::Result<u8> {
     let root = options.root.as_ref().map_or_else(Root::system, Root::at);
-    let scenarios = scenarios(options, &root)?;
+    let mut scenarios = scenarios(options, &root)?;
+    for name in &options.against {
+        if !scenarios.against.contains(name) {
+            scenarios.against.push(name.clone());
+        }
+    }
     if options.dry_run {
         return plan(options, &scenarios, &root);
     }

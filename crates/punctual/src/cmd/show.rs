@@ -1,5 +1,9 @@
 //! `punctual show`: a record again, in the terminal or in another format.
 
+use std::path::Path;
+
+use record::{Campaign, ScenarioResult};
+
 use crate::{
     cli::{Show, Tables},
     exit::Usage,
@@ -34,7 +38,8 @@ pub fn run(options: &Show) -> anyhow::Result<u8> {
 
 /// The table of a campaign; its reports stand beside its records already.
 fn campaign(options: &Show) -> anyhow::Result<u8> {
-    let campaign = record::file::read_campaign(&options.record)?;
+    let mut campaign = record::file::read_campaign(&options.record)?;
+    lay_beside(&mut campaign, options)?;
     for path in &options.exports {
         if path.extension().is_none_or(|ending| ending != "html") {
             let text = format!("cannot export a campaign to {}: its name must end in .html", path.display());
@@ -48,4 +53,20 @@ fn campaign(options: &Show) -> anyhow::Result<u8> {
         output::print(options.talk, |style, width| report::terminal::campaign(&campaign, style, width))?;
     }
     Ok(output::campaign_status(&campaign))
+}
+
+/// Lays records beside each scenario of a campaign, from its own record.
+fn lay_beside(campaign: &mut Campaign, options: &Show) -> anyhow::Result<()> {
+    let others = output::find_references(&options.against)?;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let dir = options.record.parent().unwrap_or(Path::new(""));
+    for entry in &mut campaign.scenarios {
+        let Some(result) = &mut entry.result else { continue };
+        let mut record = record::file::read(&dir.join(&entry.record))?;
+        output::lay_beside(&mut record, &others);
+        result.roles = ScenarioResult::of(&record, result.took_ns, None).roles;
+    }
+    Ok(())
 }

@@ -121,6 +121,22 @@ fn a_campaign_that_is_stopped_or_cut_off_goes_on_where_it_was_left() {
 }
 
 #[test]
+fn published_figures_are_laid_beside_each_scenario() {
+    let bench = Bench::new(&TABLE.replace("1s", "200ms"));
+    bench.run("--quiet --against nonesuch").expect_status(64);
+    assert!(!bench.document().exists(), "a wrong name is told before anything is made");
+    let run = bench.run("--quiet --against vim3l-evl");
+    run.expect_status(0);
+    assert!(run.stdout().contains("Beside vim3l-evl") && run.stdout().contains("8.58 us"), "{}", run.stdout());
+    let idle = &bench.campaign().scenarios[0].result.as_ref().unwrap().roles[0];
+    let [beside] = &idle.beside[..] else { panic!("{idle:?}") };
+    assert_eq!((beside.phase.as_str(), beside.max_ns), ("idle", Some(8_575)));
+    assert!((beside.ratio.unwrap() - idle.max_ns.unwrap() as f64 / 8_575.0).abs() < 1e-9);
+    let shown = bench.scratch.run("show out/campaign.json --against rpi3-rt");
+    assert!(shown.expect_status(0).stdout().contains("Beside rpi3-rt"), "{}", shown.stdout());
+}
+
+#[test]
 fn only_the_same_plan_is_resumed() {
     let bench = Bench::new(TABLE);
     let nothing = bench.run("--resume");

@@ -16,8 +16,8 @@ use crate::{cli::Talk, output};
 pub fn go(scenarios: &Scenarios, dir: Option<&Path>, resume: bool, talk: Talk) -> anyhow::Result<u8> {
     sys::signal::count_termination().context("cannot watch for Ctrl-C")?;
     let root = Root::system();
-    let (dir, runner) = if resume { old(scenarios, dir)? } else { new(scenarios, dir, &root)? };
     let mut audience = Audience::new(scenarios, talk)?;
+    let (dir, runner) = if resume { old(scenarios, dir)? } else { new(scenarios, dir, &root)? };
     if !talk.quiet {
         begin(scenarios, &dir, runner.done());
     }
