@@ -128,7 +128,8 @@ fn published_figures_are_laid_beside_each_scenario() {
     let run = bench.run("--quiet --against vim3l-evl");
     run.expect_status(0);
     assert!(run.stdout().contains("Beside vim3l-evl") && run.stdout().contains("8.58 us"), "{}", run.stdout());
-    let idle = &bench.campaign().scenarios[0].result.as_ref().unwrap().roles[0];
+    let campaign = bench.campaign();
+    let idle = &campaign.scenarios[0].result.as_ref().unwrap().roles[0];
     let [beside] = &idle.beside[..] else { panic!("{idle:?}") };
     assert_eq!((beside.phase.as_str(), beside.max_ns), ("idle", Some(8_575)));
     assert!((beside.ratio.unwrap() - idle.max_ns.unwrap() as f64 / 8_575.0).abs() < 1e-9);
