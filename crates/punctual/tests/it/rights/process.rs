@@ -99,9 +99,10 @@ fn a_program_that_sleeps_and_works_for_known_times_is_told_to_do_so() {
     assert!(thread.cycles.abs_diff(CYCLES + 1) <= 1, "{} cycles", thread.cycles);
     assert_eq!(series.samples, thread.cycles, "it waited for nothing else");
     let (told, own) = (thread.run_time.percentile(50.0).unwrap() as f64, middle(works.clone()) as f64);
-    assert!((0.97..1.05).contains(&(told / own)), "{told} ns a cycle, its own clock told {own}");
+    // The guest's test is the exact one: here the host takes its part of either clock.
+    assert!((0.93..1.07).contains(&(told / own)), "{told} ns a cycle, its own clock told {own}");
     let (told, own) = (thread.times.running_ns as f64, works.iter().sum::<u64>() as f64);
-    assert!((0.97..1.05).contains(&(told / own)), "{told} ns in all, its own clock told {own}");
+    assert!((0.9..1.1).contains(&(told / own)), "{told} ns in all, its own clock told {own}");
     assert_eq!((thread.cpus.as_str(), thread.migrations), (CPU.to_string().as_str(), 0));
     assert_eq!((series.cpu, series.granted.policy.as_str()), (Some(CPU), "fifo:80"));
     assert!(thread.ended && thread.times.unknown_ns == 0 && thread.cycles_cut == 0, "{thread:?}");
@@ -145,7 +146,7 @@ fn who_takes_the_cpu_is_counted_and_named() {
     // When it is told to intrude it is made ready, too, and takes the CPU at once.
     assert!((TIMES..=TIMES + 1).contains(&by.count) && by.priority == 99 - 90 && by.tid > 0, "{by:?}");
     let ratio = by.waited_ns as f64 / took_ns as f64;
-    assert!((0.95..1.3).contains(&ratio), "{} ns waited, {took_ns} ns taken", by.waited_ns);
+    assert!((0.9..1.5).contains(&ratio), "{} ns waited, {took_ns} ns taken", by.waited_ns);
     assert!(thread.preemptions >= by.count && thread.preempted.total() == thread.preemptions);
     let longest = thread.longest.unwrap();
     assert!(longest.times.running_ns > longest.times.waiting_ns());
