@@ -127,6 +127,13 @@ fn reported(line: &str) -> Option<String> {
             format!("{name}: address={}{}", if address.starts_with("0x") { "" } else { "0x" }, address)
         }
         "signal_generate" => format!("{name}: sig={} pid={}", field("sig="), field("pid=")),
+        // `comm:pid [prio] CPU:000`; for us a new thread is woken as others are.
+        "sched_wakeup_new" => {
+            let (task, target_cpu) = fields.rsplit_once(" CPU:")?;
+            let (task, priority) = task.strip_suffix(']')?.rsplit_once(" [")?;
+            let (comm, pid) = task.rsplit_once(':')?;
+            format!("sched_waking: comm={comm} pid={pid} prio={priority} target_cpu={target_cpu}")
+        }
         "sched_waking" | "softirq_entry" | "softirq_exit" | "softirq_raise" => format!("{name}: {fields}"),
         "ipi_entry" => format!("{}_entry", fields.trim_matches(['(', ')'])),
         "ipi_exit" => format!("{}_exit", fields.trim_matches(['(', ')'])),
