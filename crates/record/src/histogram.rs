@@ -161,13 +161,19 @@ impl Correction {
         self.expanded.record_with_omitted(lateness_ns, self.period_ns);
     }
 
-    /// The corrected form of `raw`. Wake-ups that were not taken in are expanded from their bucket's value.
+    /// The corrected form of `raw`. Wake-ups that were not taken in are expanded from their bucket's value; those in the
+    /// bucket that the period lies in ran over no deadline, since it is the late ones that are taken in.
     #[must_use]
     pub fn of(&self, raw: &Histogram) -> Histogram {
         let mut corrected = self.expanded.clone();
         for (lateness_ns, count) in raw.iter() {
-            let known = self.known.counts.get(&lateness_ns).copied().unwrap_or(0);
-            corrected.add_with_omitted(lateness_ns, self.period_ns, count.saturating_sub(known));
+            let unknown = count.saturating_sub(self.known.counts.get(&lateness_ns).copied().unwrap_or(0));
+            let lowest_ns = layout::lowest_in(layout::index_of(lateness_ns.unsigned_abs()));
+            if lateness_ns > 0 && lowest_ns >= self.period_ns {
+                corrected.add_with_omitted(lateness_ns, self.period_ns, unknown);
+            } else {
+                corrected.add(lateness_ns, unknown);
+            }
         }
         corrected
     }
@@ -215,6 +221,13 @@ mod tests {
         assert_eq!(corrected.total(), 3001 + 1000);
         assert_eq!(raw.percentile(99.0), Some(bucket_of(5_000)));
         assert!(corrected.percentile(99.0) > Some(900_000_000));
+    }
+
+    #[test]
+    fn a_wake_up_just_before_the_next_deadline_missed_none() {
+        let raw = of(&[199_950, 200_010]);
+        assert_eq!(raw.iter().count(), 1, "both in one bucket");
+        assert_eq!(raw.corrected(&[200_010], 200_000).total(), 2 + 1);
     }
 
     #[test]
