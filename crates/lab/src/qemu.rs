@@ -64,7 +64,9 @@ impl Guest {
             Arch::X86_64 => command.args(["-M", "q35", "-cpu", if kvm { "host" } else { "max" }]),
             Arch::Arm64 => command.args(["-M", "virt,gic-version=3", "-cpu", if kvm { "host" } else { "cortex-a53" }]),
         };
-        command.args(["-accel", if kvm { "kvm" } else { "tcg" }]);
+        // On a thread for each CPU, QEMU 7.2 may run code that the kernel has just patched as it was in the moment between:
+        // the kernel meets a breakpoint that nobody set, and panics.
+        command.args(["-accel", if kvm { "kvm" } else { "tcg,thread=single" }]);
         if self.time == Time::Virtual {
             command.args(["-icount", "shift=2,sleep=off"]);
         }
@@ -103,7 +105,10 @@ mod tests {
     fn virtual_time_is_one_cpu_that_counts_instructions() {
         let line = words(&Guest { append: "isolcpus=1".to_owned(), ..Guest::default() }, Arch::X86_64);
         assert!(line.starts_with("qemu-system-x86_64 -nodefaults"), "{line}");
-        assert!(line.contains("-accel tcg -icount shift=2,sleep=off -smp 1 -m 512 -kernel K -initrd I"), "{line}");
+        assert!(
+            line.contains("-accel tcg,thread=single -icount shift=2,sleep=off -smp 1 -m 512 -kernel K -initrd I"),
+            "{line}"
+        );
         let append = "-append console=ttyS0 panic=-1 noirqdebug quiet rdinit=/bin/punctual isolcpus=1 -- __guest";
         assert!(line.ends_with(append), "{line}");
     }
@@ -111,7 +116,7 @@ mod tests {
     #[test]
     fn real_time_counts_nothing_and_kvm_is_taken_only_when_asked_for() {
         let real = words(&Guest { time: Time::Real, cpus: 2, ..Guest::default() }, Arch::Arm64);
-        assert!(real.contains("-cpu cortex-a53 -accel tcg -smp 2") && !real.contains("icount"), "{real}");
+        assert!(real.contains("-cpu cortex-a53 -accel tcg,thread=single -smp 2") && !real.contains("icount"), "{real}");
         assert!(real.contains("console=ttyAMA0"), "{real}");
         let kvm = words(&Guest { time: Time::Kvm, ..Guest::default() }, Arch::X86_64);
         assert!(kvm.contains("-cpu host -accel kvm") && !kvm.contains("icount"), "{kvm}");
