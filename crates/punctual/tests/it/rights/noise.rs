@@ -46,7 +46,8 @@ fn times_that_the_cpu_was_taken_are_found() {
     let series = &record.series[0];
     let noise = series.noise.as_ref().unwrap();
     assert_eq!(series.granted.policy, "fifo:80");
-    let (mut looked_for, mut seen, mut within, mut named, mut taken_ns) = (0, 0, 0, 0, 0);
+    let (mut looked_for, mut seen, mut named, mut taken_ns) = (0, 0, 0, 0);
+    let mut ratios = Vec::new();
     for (begin_ns, end_ns) in taken {
         // While it rests it sees nothing, and a rest ends late where the CPU is taken.
         let in_period_ns = (begin_ns - series.first_deadline_ns).rem_euclid(series.period_ns as i64);
@@ -64,7 +65,7 @@ fn times_that_the_cpu_was_taken_are_found() {
         assert!(more.is_empty(), "taken from {begin_ns} to {end_ns}: found {found:?}");
         seen += 1;
         taken_ns += end_ns - begin_ns;
-        within += usize::from(gap.lateness_ns - (end_ns - begin_ns) <= 100_000);
+        ratios.push(gap.lateness_ns as f64 / (end_ns - begin_ns) as f64);
         let main = gap.culprits.first();
         named += usize::from(main.is_some_and(|main| {
             let cause = &main.cause;
@@ -79,7 +80,8 @@ fn times_that_the_cpu_was_taken_are_found() {
     // This machine takes time of its own, now and then much.
     assert!(seen * 10 >= looked_for * 9, "{seen} of {looked_for} were found");
     // How much longer a gap is than what was taken is this machine's; the guest's test asks for 2 us.
-    assert!(within * 2 >= seen, "{within} of {seen} were about as long as they were");
+    ratios.sort_by(f64::total_cmp);
+    assert!(ratios[0] >= 1.0 && ratios[seen / 2] < 1.5, "gaps are longer than what was taken: {ratios:?}");
     assert!(named * 10 >= seen * 9, "{named} of {seen} have their culprit");
     assert!(noise.lost_ns as i64 >= taken_ns, "{} lost, {taken_ns} taken", noise.lost_ns);
 }
