@@ -38,7 +38,7 @@ pub fn judge_grants(record: &mut Record, timers: &[Timer], memory_locked: bool) 
     }
     if timers.iter().any(|timer| timer.settings().policy.is_realtime()) && !memory_locked {
         let remedy = remedy_of(&record.findings, &["rights.memlock"]);
-        let text = "memory could not be locked: a page fault may have delayed a wake-up".to_owned();
+        let text = "memory could not be locked: a page fault may have come in between".to_owned();
         add(record, "memory.not_locked", text, remedy);
     }
 }
@@ -107,7 +107,7 @@ pub fn judge_changes(record: &mut Record, changes: &[Change]) {
         .collect();
     if !stolen.is_empty() {
         let text = format!(
-            "the hypervisor gave {} to others during the run: some of the lateness is the host's",
+            "the hypervisor gave {} to others during the run: some of what was measured is the host's",
             stolen.join(", ")
         );
         record.caveats.push(Caveat { kind: "virtual".to_owned(), text });
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "the hypervisor gave 10 ms of CPU 0, 20 ms of CPU 1 to others during the run: some of the lateness is the host's"
+                "the hypervisor gave 10 ms of CPU 0, 20 ms of CPU 1 to others during the run: some of what was measured is the host's"
             ]
         );
         let clock = Change::Clocksource { before: "tsc".to_owned(), after: "hpet".to_owned() };
