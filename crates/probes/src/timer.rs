@@ -57,6 +57,26 @@ pub struct Settings {
     pub spin: Option<Spin>,
 }
 
+/// What a measuring thread does at each deadline that it wakes for, after it has counted: sends a frame, for example.
+///
+/// It runs on the measuring thread, and neither allocates, locks, prints nor calls anything that it does not need. What
+/// it has seen it tells as the thread itself does, by counters and queues of its own.
+pub trait Work: Send {
+    /// Does it once.
+    fn at(&mut self, wake: Wake);
+}
+
+/// A wake-up, on the clock of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// Deadlines since the first one, those that were missed among them.
+    pub slot: u64,
+    /// The deadline, ns.
+    pub deadline_ns: i64,
+    /// When the thread looked at the clock, ns.
+    pub woke_ns: i64,
+}
+
 /// When to end early, and what to freeze then.
 #[derive(Debug, Clone)]
 pub struct StopOn {
@@ -133,6 +153,18 @@ impl Timer {
     /// # Errors
     /// When no thread can be made, or this clock cannot be waited for in this way.
     pub fn prepare(settings: &Settings, heartbeat: Arc<Heartbeat>) -> Result<Self, TimerError> {
+        Self::prepare_with(None, settings, heartbeat)
+    }
+
+    /// As [`prepare`](Self::prepare), with work to do at each deadline. A thread that looks for gaps does none.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare_with(
+        work: Option<Box<dyn Work>>,
+        settings: &Settings,
+        heartbeat: Arc<Heartbeat>,
+    ) -> Result<Self, TimerError> {
         let (writer, shared, reader) = shared::channel(settings);
         let (start, wait_for_start) = mpsc::channel();
         let (tell_grant, told_grant) = mpsc::channel();
@@ -141,7 +173,7 @@ impl Timer {
         let thread = std::thread::Builder::new()
             .name(name)
             .stack_size(STACK_BYTES)
-            .spawn(move || thread::run(&asked, writer, &heartbeat, &tell_grant, &wait_for_start))
+            .spawn(move || thread::run(&asked, work, writer, &heartbeat, &tell_grant, &wait_for_start))
             .map_err(TimerError::Spawn)?;
         let grant = told_grant
             .recv()

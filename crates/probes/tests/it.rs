@@ -5,7 +5,7 @@ use std::time::Duration;
 use probes::{
     guard::Heartbeat,
     noise::Spin,
-    timer::{End, Settings, Timer},
+    timer::{End, Settings, Timer, Wake, Work},
 };
 use sys::{
     alloc_guard::AllocGuard,
@@ -104,6 +104,42 @@ fn a_thread_that_never_sleeps_sees_what_it_looked_at() {
             "{sum_ns} {lost_ns}"
         );
     }
+}
+
+/// Tells each wake-up to the test; the channel is bounded, so sending allocates nothing.
+struct Tell(std::sync::mpsc::SyncSender<Wake>);
+
+impl Work for Tell {
+    fn at(&mut self, wake: Wake) {
+        let _ = self.0.try_send(wake);
+    }
+}
+
+#[test]
+fn work_is_done_once_for_each_wake_up() {
+    let (tell, told) = std::sync::mpsc::sync_channel(1000);
+    let settings = Settings { samples: Some(500), ..settings() };
+    let heartbeat = Heartbeat::start().expect("a thread");
+    let mut timer = Timer::prepare_with(Some(Box::new(Tell(tell))), &settings, heartbeat).expect("a thread");
+    timer.start(settings.clock.now_ns() + 1_000_000, i64::MAX / 2);
+    let wakes: Vec<Wake> = told.iter().collect();
+    timer.wait_for_end(Duration::from_secs(5));
+    timer.collect();
+    let series = timer.series("test");
+    assert_eq!((wakes.len() as u64, series.samples), (500, 500));
+    assert_eq!(
+        wakes.last().map(|wake| wake.slot - 499),
+        Some(series.missed - missed_by_last(&wakes, series.period_ns))
+    );
+    for wake in &wakes {
+        assert_eq!(wake.deadline_ns, timer.first_deadline_ns() + (wake.slot * series.period_ns) as i64);
+    }
+    assert_eq!(wakes.iter().map(|wake| wake.woke_ns - wake.deadline_ns).max(), series.max_ns);
+}
+
+/// Deadlines that the last wake-up ran over: no later one tells of them.
+fn missed_by_last(wakes: &[Wake], period_ns: u64) -> u64 {
+    wakes.last().map_or(0, |wake| (wake.woke_ns - wake.deadline_ns).max(0) as u64 / period_ns)
 }
 
 #[test]

@@ -13,7 +13,7 @@ use sys::{
 };
 
 use super::{
-    End, Grant, Settings, StopOn,
+    End, Grant, Settings, StopOn, Wake, Work,
     shared::{Event, Shared, Writer, add},
 };
 use crate::{
@@ -32,6 +32,7 @@ const STACK_TOUCHED: usize = 64 * 1024;
 /// The life of the thread: set up, say what was granted, wait for the start, measure.
 pub fn run(
     settings: &Settings,
+    work: Option<Box<dyn Work>>,
     writer: Writer,
     heartbeat: &Heartbeat,
     tell_grant: &mpsc::Sender<io::Result<Grant>>,
@@ -57,7 +58,7 @@ pub fn run(
     shared.first_deadline_ns.store(first_ns, Relaxed);
     let end = match settings.spin {
         None => {
-            let mut measuring = Measuring::new(settings, pinned_to, writer, first_ns, end_ns);
+            let mut measuring = Measuring::new(settings, work, pinned_to, writer, first_ns, end_ns);
             without_allocation(|| measuring.run(&sleeper, heartbeat))
         }
         Some(spin) => {
@@ -111,6 +112,7 @@ struct Measuring {
     period_ns: i64,
     threshold_ns: i64,
     stop_on: Option<StopOn>,
+    work: Option<Box<dyn Work>>,
     first_ns: i64,
     end_ns: i64,
     samples_left: u64,
@@ -122,13 +124,21 @@ struct Measuring {
 }
 
 impl Measuring {
-    fn new(settings: &Settings, pinned_to: Option<u32>, writer: Writer, first_ns: i64, end_ns: i64) -> Self {
+    fn new(
+        settings: &Settings,
+        work: Option<Box<dyn Work>>,
+        pinned_to: Option<u32>,
+        writer: Writer,
+        first_ns: i64,
+        end_ns: i64,
+    ) -> Self {
         Self {
             clock: settings.clock,
             pinned_to,
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
             stop_on: settings.stop_on.clone(),
+            work,
             first_ns,
             end_ns,
             samples_left: settings.samples.unwrap_or(u64::MAX),
@@ -164,6 +174,10 @@ impl Measuring {
                 break;
             }
             let missed = self.note(deadline_ns, now_ns);
+            if let Some(work) = &mut self.work {
+                let slot = ((deadline_ns - self.first_ns) / self.period_ns) as u64;
+                work.at(Wake { slot, deadline_ns, woke_ns: now_ns });
+            }
             self.samples_left -= 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.writer.shared.is_on(self.pinned_to) {
                 return End::CpuGone;

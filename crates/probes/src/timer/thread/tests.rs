@@ -25,7 +25,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
     };
     let (writer, shared, mut reader) = channel(&settings);
     let first_ns = 1_000_000_000;
-    let mut measuring = Measuring::new(&settings, Some(0), writer, first_ns, i64::MAX);
+    let mut measuring = Measuring::new(&settings, None, Some(0), writer, first_ns, i64::MAX);
     let mut deadline_ns = first_ns;
     for &late_ns in lateness_ns {
         let missed = measuring.note(deadline_ns, deadline_ns + late_ns);
