@@ -135,24 +135,24 @@ pub enum Length {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The period is 0 or above an hour.
-    #[error("the period must be longer than 0 and at most 1h: use --period 1ms, for example")]
+    #[error("the period must be longer than 0 and at most 1h: 1ms, for example")]
     Period,
     /// The noise probe is to spin for nothing, or for longer than its period.
-    #[error("the noise probe looks for a part of each period: use --period 100ms --runtime 95ms, for example")]
+    #[error("the noise probe looks for a part of each period: a runtime of 95ms in a period of 100ms, for example")]
     Runtime,
     /// A real-time thread that spins would leave too little of its CPU to the rest of the machine.
     #[error(
         "a real-time thread that never sleeps hangs the machine: let it rest for 5 % of each period, and look for at most \
-         950ms at a time, as with --period 1s --runtime 950ms; or use --policy other"
+         950ms at a time, with a period of 1s and a runtime of 950ms, for example; or choose the policy other"
     )]
     NoRest,
     /// The kernel takes the CPU from a deadline thread that spins.
     #[error(
-        "the noise probe cannot run under a deadline policy, which ends its budget as a gap: use --policy fifo:90 or other"
+        "the noise probe cannot run under a deadline policy, which ends its budget as a gap: choose the policy fifo:90 or other"
     )]
     NoiseDeadline,
     /// The length of a phase is 0.
-    #[error("the run would end before its first sample: use --duration 10s or --samples 10000, for example")]
+    #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
 }
 
