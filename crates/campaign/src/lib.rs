@@ -14,6 +14,7 @@
 //! | [`run`] | a whole run: phases in their order, the record growing |
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
+//! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
 //! | `cost` | what looking for culprits costs |
 //! | `thrift` | what a run of very many series leaves out |
@@ -21,6 +22,7 @@
 //! | `keeper` | keeps the record on disk while the run goes on |
 
 pub mod builtin;
+mod companion;
 mod cost;
 pub mod expand;
 pub mod file;

@@ -6,6 +6,7 @@ use blame::{Timerlat, Waiter, Watch};
 use loads::Running;
 use machine::{CpuList, Shield};
 use probes::{
+    companion::{Companion, Member},
     guard::Heartbeat,
     noise::Spin,
     timer::{End, Settings, StopOn, Timer, TimerError},
@@ -19,7 +20,7 @@ use sys::{
 };
 
 use crate::{
-    Length, PhasePlan, Plan, Probe, RunError,
+    Length, PhasePlan, Plan, Probe, RunError, companion,
     shielded::{on_its_side, start_loads},
     thrift::Thrift,
 };
@@ -37,6 +38,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
     pub began: Instant,
+    /// What measures together with the timers.
+    pub companion: Option<Box<dyn Companion>>,
     /// The kernel's own measurement beside ours.
     timerlat: Option<&'a mut Timerlat>,
     loads: Vec<Running>,
@@ -64,17 +67,37 @@ impl<'a> PhaseRun<'a> {
     ) -> Result<Self, RunError> {
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(plan, &phase.loads, load_cpus, shield)?;
+        let mut companion = companion::prepare(plan, phase, shield)?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
             .iter()
             .map(|settings| Settings { spin, ..settings.clone() })
-            .map(|settings| {
-                let prepare = || Timer::prepare(&settings, heartbeat.clone());
+            .enumerate()
+            .map(|(index, settings)| {
+                let work = companion.as_mut().and_then(|companion| companion.work(index));
+                let prepare = || Timer::prepare_with(work, &settings, heartbeat.clone());
                 Ok::<_, RunError>(on_its_side(shield, settings.cpu, prepare)??)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { timers, began: Instant::now(), timerlat, loads })
+        Ok(Self { timers, began: Instant::now(), companion, timerlat, loads })
+    }
+
+    /// The threads that measure and are ours.
+    pub fn members(&self) -> Vec<Member<'_>> {
+        let of_companion = self.companion.iter().flat_map(|companion| companion.members());
+        self.timers.iter().map(Timer::member).chain(of_companion).collect()
+    }
+
+    /// What our threads have seen so far.
+    pub fn series(&self, phase: &PhasePlan) -> Vec<Series> {
+        let of_timer = |timer: &Timer| {
+            let mut series = timer.series(&phase.name);
+            series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
+            series
+        };
+        let of_companion = self.companion.iter().flat_map(|companion| companion.series(&phase.name));
+        self.timers.iter().map(of_timer).chain(of_companion).collect()
     }
 
     /// The threads that measure, ours and the kernel's, as the kernel numbers them.
@@ -123,6 +146,9 @@ impl<'a> PhaseRun<'a> {
             if let Some(ended) = self.has_ended() {
                 self.timers.iter().for_each(Timer::stop);
                 self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
+                if let Some(companion) = &mut self.companion {
+                    companion.finish();
+                }
                 self.look(plan, phase, watch);
                 let _ = niceness.map(sched::set_niceness);
                 return ended;
@@ -156,6 +182,9 @@ impl<'a> PhaseRun<'a> {
                 let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
                 watch.look(&waiter, &phase.name, first_ns, timer.fresh_spikes());
             }
+        }
+        if let Some(companion) = &mut self.companion {
+            companion.collect();
         }
         if let Some(timerlat) = &mut self.timerlat {
             timerlat.collect();

@@ -23,7 +23,7 @@ const NOISE_THRESHOLD_NS: u64 = 1_000;
 const SPIN_MAX_NS: u64 = 950_000_000;
 
 /// What the measuring threads do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Probe {
     /// They sleep until their deadlines: how late they wake.
     #[default]

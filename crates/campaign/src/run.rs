@@ -117,19 +117,22 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
-        validity::judge_grants(&mut record, &phase_run.timers, memory_locked);
+        validity::judge_grants(&mut record, &phase_run.members(), memory_locked);
+        let judged = record.validity.clone();
         record.phases.push(told(phase, run_began.elapsed()));
         let grown = record.series.len();
         let refresh = |record: &mut Record, phase_run: &PhaseRun| {
             record.series.truncate(grown);
-            for timer in &phase_run.timers {
-                let mut series = timer.series(&phase.name);
-                series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
+            for mut series in phase_run.series(phase) {
                 series.granted.memory_locked = memory_locked;
                 series.granted.cpu_awake.clone_from(&how_awake);
                 record.series.push(series);
             }
             record.series.extend(phase_run.timerlat_series(plan, phase));
+            record.validity.clone_from(&judged);
+            for reason in phase_run.companion.iter().flat_map(|companion| companion.reasons()) {
+                validity::add(record, &reason.id, reason.text, reason.remedy);
+            }
             record.phases[index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
             record.written_at = now();
         };
@@ -152,6 +155,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
             }
         });
         refresh(&mut record, &phase_run);
+        record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
         thrift.apply(&mut record.series[grown..]);
         record.blame = Some(blame.told(&RemedyFacts::of(&record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {

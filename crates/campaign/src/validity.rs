@@ -1,7 +1,10 @@
 //! Whether what was asked for is what ran.
 
 use machine::{Change, Root};
-use probes::timer::{End, Grant, Timer};
+use probes::{
+    companion::Member,
+    timer::{End, Grant, Timer},
+};
 use record::{Caveat, Finding, Reason, Record};
 use sys::sched::Policy;
 
@@ -13,16 +16,17 @@ pub fn memory_is_locked(root: &Root) -> bool {
 }
 
 /// Adds to the record what the kernel refused.
-pub fn judge_grants(record: &mut Record, timers: &[Timer], memory_locked: bool) {
-    for (policy, places) in refused(timers, |grant| grant.policy_refused.is_some()) {
-        let ran_as = timers.first().map_or_else(String::new, |timer| timer.grant().policy.to_string());
+pub fn judge_grants(record: &mut Record, members: &[Member], memory_locked: bool) {
+    for (policy, places) in refused(members, |grant| grant.policy_refused.is_some()) {
+        let one = members.iter().find(|member| member.policy == policy);
+        let ran_as = one.map_or_else(String::new, |member| member.grant.policy.to_string());
         let remedy = remedy_of(&record.findings, &["rights.rt_budget", "rights.realtime"]);
         let text = format!(
             "policy {policy} was refused ({places}): the threads ran as `{ran_as}`, so the figures say nothing about real-time work"
         );
         add(record, "policy.refused", text, remedy);
     }
-    for (policy, places) in refused(timers, |grant| grant.pin_refused.is_some()) {
+    for (policy, places) in refused(members, |grant| grant.pin_refused.is_some()) {
         let deadline = matches!(policy, Policy::Deadline { .. });
         let remedy = if deadline {
             "leave out --cpus; or give those CPUs a cpuset partition of their own; or `echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us`"
@@ -36,23 +40,21 @@ pub fn judge_grants(record: &mut Record, timers: &[Timer], memory_locked: bool) 
             remedy,
         );
     }
-    if timers.iter().any(|timer| timer.settings().policy.is_realtime()) && !memory_locked {
+    if members.iter().any(|member| member.policy.is_realtime()) && !memory_locked {
         let remedy = remedy_of(&record.findings, &["rights.memlock"]);
         let text = "memory could not be locked: a page fault may have come in between".to_owned();
         add(record, "memory.not_locked", text, remedy);
     }
 }
 
-/// The policies of the threads to which `what` applies, each with the threads' places. Threads with names of their own are
-/// named without their CPU, so that a run of many phases says it once.
-fn refused(timers: &[Timer], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
+/// The policies of the threads to which `what` applies, each with the threads' places. A run of many phases says it once,
+/// since threads with names of their own are named without their CPU.
+fn refused(members: &[Member], what: fn(&Grant) -> bool) -> Vec<(Policy, String)> {
     let mut found: Vec<(Policy, Vec<String>)> = Vec::new();
-    for timer in timers.iter().filter(|timer| what(timer.grant())) {
-        let asked = timer.settings();
-        let place = if ["timer", "noise"].contains(&asked.role.as_str()) { timer.place() } else { asked.role.clone() };
-        match found.iter_mut().find(|(policy, _)| *policy == asked.policy) {
-            Some((_, places)) => places.push(place),
-            None => found.push((asked.policy, vec![place])),
+    for Member { place, policy, .. } in members.iter().filter(|member| what(member.grant)) {
+        match found.iter_mut().find(|(known, _)| known == policy) {
+            Some((_, places)) => places.push(place.clone()),
+            None => found.push((*policy, vec![place.clone()])),
         }
     }
     found.into_iter().map(|(policy, places)| (policy, places.join(", "))).collect()

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`timer`] | how late a thread wakes that sleeps until a deadline |
 //! | [`noise`] | what takes the CPU from a thread that never sleeps |
+//! | [`companion`] | what measures together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
+pub mod companion;
 pub mod counts;
 pub mod guard;
 pub mod noise;

@@ -26,7 +26,7 @@ use sys::{
     sched::Policy,
 };
 
-use crate::{guard::Heartbeat, noise::Spin};
+use crate::{companion::Member, guard::Heartbeat, noise::Spin};
 use reader::Reader;
 use shared::Shared;
 
@@ -242,6 +242,14 @@ impl Timer {
             (Some(cpu), "timer" | "noise") => format!("CPU {cpu}"),
             (Some(cpu), role) => format!("{role} on CPU {cpu}"),
         }
+    }
+
+    /// The thread as one of those that measure; one with a name of its own is named without its CPU.
+    #[must_use]
+    pub fn member(&self) -> Member<'_> {
+        let role = &self.settings.role;
+        let place = if ["timer", "noise"].contains(&role.as_str()) { self.place() } else { role.clone() };
+        Member { place, policy: self.settings.policy, grant: &self.grant }
     }
 
     /// Takes in what the thread reported since the last call. To be called a few times a second.

@@ -1,0 +1,17 @@
+//! What measures together with the timers of a phase, as the plan's probe needs it.
+
+use machine::Shield;
+use probes::companion::Companion;
+
+use crate::{PhasePlan, Plan, Probe, RunError};
+
+/// Makes it, with its threads waiting; `None` for a probe whose timers are all there is.
+pub fn prepare(
+    plan: &Plan,
+    _phase: &PhasePlan,
+    _shield: Option<&Shield>,
+) -> Result<Option<Box<dyn Companion>>, RunError> {
+    match &plan.probe {
+        Probe::Timer | Probe::Noise { .. } => Ok(None),
+    }
+}

@@ -1,0 +1,45 @@
+//! What measures together with the timers of a phase: it gives them work to do at each deadline, may have threads of its
+//! own, and tells series of its own.
+
+use record::{Caveat, Reason, Series};
+use sys::sched::Policy;
+
+use crate::timer::{Grant, Work};
+
+/// A measurement around the timers of one phase. Made before them, and there until the phase has been told.
+///
+/// All of this is called from an ordinary thread.
+pub trait Companion {
+    /// What the timer number `index` of the phase is to do at each deadline. Asked once for each, before it is made.
+    fn work(&mut self, index: usize) -> Option<Box<dyn Work>>;
+
+    /// The threads of its own, with what they were asked to be.
+    fn members(&self) -> Vec<Member<'_>>;
+
+    /// Takes in what its threads have told. Called some twenty times a second, and once after [`finish`](Self::finish).
+    fn collect(&mut self);
+
+    /// Waits for what is still under way and ends the threads. Called once all timers have ended.
+    fn finish(&mut self);
+
+    /// What has been seen so far, in the series of the phase called `phase`. Of what was granted, the lock on memory and
+    /// how the CPU is held awake are filled in by who asks.
+    fn series(&self, phase: &str) -> Vec<Series>;
+
+    /// Why the run is not to be trusted, as far as that shows by now. What no longer holds is left out again.
+    fn reasons(&self) -> Vec<Reason>;
+
+    /// What the figures cannot tell. Asked once, at the end.
+    fn caveats(&self) -> Vec<Caveat>;
+}
+
+/// A thread that measures: what it was to be, and what the kernel granted.
+#[derive(Debug, Clone)]
+pub struct Member<'a> {
+    /// Which one it is, in words: `CPU 1`, `base`, `receiver`.
+    pub place: String,
+    /// The policy that was asked for.
+    pub policy: Policy,
+    /// What the kernel granted.
+    pub grant: &'a Grant,
+}
