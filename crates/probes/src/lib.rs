@@ -6,10 +6,12 @@
 //! | [`noise`] | what takes the CPU from a thread that never sleeps |
 //! | [`companion`] | what measures together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
+//! | `setup` | how a thread becomes one that measures |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
 pub mod companion;
 pub mod counts;
 pub mod guard;
 pub mod noise;
+mod setup;
 pub mod timer;

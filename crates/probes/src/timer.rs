@@ -26,7 +26,7 @@ use sys::{
     sched::Policy,
 };
 
-use crate::{companion::Member, guard::Heartbeat, noise::Spin};
+use crate::{companion::Member, guard::Heartbeat, noise::Spin, setup::STACK_BYTES};
 use reader::Reader;
 use shared::Shared;
 
@@ -141,9 +141,6 @@ pub struct Timer {
     thread: Option<JoinHandle<()>>,
     reader: Reader,
 }
-
-/// Stack of a measuring thread, bytes. Small, because locked memory is there whether used or not.
-const STACK_BYTES: usize = 256 * 1024;
 
 impl Timer {
     /// Makes the thread, which sets itself up and waits for [`start`](Self::start).

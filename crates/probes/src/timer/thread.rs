@@ -8,7 +8,6 @@ use std::{
 use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper},
-    memory, sched, signal,
     usage::ThreadUsage,
 };
 
@@ -19,6 +18,7 @@ use super::{
 use crate::{
     guard::{Advice, Guard, Heartbeat, REST_NS},
     noise::Spinning,
+    setup::{floor_ns, set_up},
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -26,8 +26,6 @@ const SECOND_NS: i64 = 1_000_000_000;
 const LATE_LEAD_NS: i64 = 10 * 1_000_000;
 /// Wake-ups between two looks at which CPU the thread is on; it looks once a second too.
 const CPU_CHECKED_EVERY: u64 = 1000;
-/// Stack that the loop may need, bytes; touched before it begins.
-const STACK_TOUCHED: usize = 64 * 1024;
 
 /// The life of the thread: set up, say what was granted, wait for the start, measure.
 pub fn run(
@@ -43,7 +41,9 @@ pub fn run(
         // The other side waits for this message, so it is there to take it; likewise below.
         Err(error) => return drop(tell_grant.send(Err(error))),
     };
-    let granted = set_up(settings);
+    let granted = set_up(settings.cpu, settings.policy, || {
+        settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns())
+    });
     let pinned_to = settings.cpu.filter(|_| granted.as_ref().is_ok_and(|grant| grant.pin_refused.is_none()));
     let _ = tell_grant.send(granted);
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
@@ -67,42 +67,6 @@ pub fn run(
         }
     };
     shared.set_end(end);
-}
-
-/// Asks the kernel for everything, and reads back what it granted.
-fn set_up(settings: &Settings) -> io::Result<Grant> {
-    // Signals are for the main thread, which can act on them.
-    signal::block_termination_here()?;
-    let mut pin_refused = settings.cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
-    let mut policy_refused = sched::set_policy(settings.policy).err();
-    if settings.cpu.is_some() && policy_refused.is_some() && matches!(settings.policy, sched::Policy::Deadline { .. }) {
-        // The kernel plans deadline threads for all CPUs together and refuses a pinned one: let it wander instead.
-        let everywhere: Vec<u32> = (0..1024).collect();
-        if sched::set_affinity(&everywhere).is_ok() {
-            policy_refused = sched::set_policy(settings.policy).err();
-            pin_refused = Some(io::ErrorKind::PermissionDenied.into());
-        }
-    }
-    memory::touch_stack::<STACK_TOUCHED>();
-    Ok(Grant {
-        thread_id: sched::thread_id(),
-        policy: sched::policy()?,
-        cpus: sched::affinity()?,
-        timer_slack_ns: sched::timer_slack_ns(),
-        policy_refused: policy_refused.map(|error| error.kind()),
-        pin_refused: pin_refused.map(|error| error.kind()),
-        floor_ns: settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns()),
-    })
-}
-
-/// What a stamp costs: the median of reading the clock twice in a row.
-fn floor_ns(clock: Clock) -> u64 {
-    let mut gaps: [i64; 1001] = std::array::from_fn(|_| {
-        let before = clock.now_ns();
-        clock.now_ns() - before
-    });
-    gaps.sort_unstable();
-    gaps[gaps.len() / 2].max(0) as u64
 }
 
 /// The state of the loop.

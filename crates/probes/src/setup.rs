@@ -1,0 +1,49 @@
+//! How a thread becomes one that measures: asks the kernel for everything, and reads back what it granted.
+
+use std::io;
+
+use sys::{clock::Clock, memory, sched, sched::Policy, signal};
+
+use crate::timer::Grant;
+
+/// Stack of a measuring thread, bytes. Small, because locked memory is there whether used or not.
+pub(crate) const STACK_BYTES: usize = 256 * 1024;
+/// Stack that its loop may need, bytes; touched before it begins.
+const STACK_TOUCHED: usize = 64 * 1024;
+
+/// Pins the calling thread, sets its policy, touches its stack, and keeps signals away. `floor_ns` measures what a stamp
+/// costs, as the thread will run.
+pub(crate) fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) -> io::Result<Grant> {
+    // Signals are for the main thread, which can act on them.
+    signal::block_termination_here()?;
+    let mut pin_refused = cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
+    let mut policy_refused = sched::set_policy(policy).err();
+    if cpu.is_some() && policy_refused.is_some() && matches!(policy, Policy::Deadline { .. }) {
+        // The kernel plans deadline threads for all CPUs together and refuses a pinned one: let it wander instead.
+        let everywhere: Vec<u32> = (0..1024).collect();
+        if sched::set_affinity(&everywhere).is_ok() {
+            policy_refused = sched::set_policy(policy).err();
+            pin_refused = Some(io::ErrorKind::PermissionDenied.into());
+        }
+    }
+    memory::touch_stack::<STACK_TOUCHED>();
+    Ok(Grant {
+        thread_id: sched::thread_id(),
+        policy: sched::policy()?,
+        cpus: sched::affinity()?,
+        timer_slack_ns: sched::timer_slack_ns(),
+        policy_refused: policy_refused.map(|error| error.kind()),
+        pin_refused: pin_refused.map(|error| error.kind()),
+        floor_ns: floor_ns(),
+    })
+}
+
+/// What a stamp costs: the median of reading the clock twice in a row.
+pub(crate) fn floor_ns(clock: Clock) -> u64 {
+    let mut gaps: [i64; 1001] = std::array::from_fn(|_| {
+        let before = clock.now_ns();
+        clock.now_ns() - before
+    });
+    gaps.sort_unstable();
+    gaps[gaps.len() / 2].max(0) as u64
+}
