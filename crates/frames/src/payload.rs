@@ -1,0 +1,71 @@
+//! What our talker tells in each frame, where the samples would be.
+
+use crate::bytes;
+
+/// What the payload begins with.
+pub const MAGIC: [u8; 4] = *b"PNCT";
+/// Version of the layout.
+pub const VERSION: u8 = 1;
+/// Length, bytes. Six stereo samples of 32 bits have room for it.
+pub const LENGTH: usize = 44;
+
+/// Where [`Payload::sent_ns`] stands.
+pub(crate) const SENT: usize = 36;
+
+/// What our talker tells in each frame. Times lie on the talker's clock.
+///
+/// | byte | field |
+/// |---|---|
+/// | 0-3 | [`MAGIC`] |
+/// | 4 | [`VERSION`] |
+/// | 5-7 | 0 |
+/// | 8-11 | run |
+/// | 12-19 | sequence number |
+/// | 20-27 | scheduled, ns |
+/// | 28-35 | woken, ns |
+/// | 36-43 | sent, ns |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Payload {
+    /// Tells one run of a talker from another.
+    pub run: u32,
+    /// Frames sent before this one. AVTP's own number has 8 bits, and cannot tell the loss of 256 frames.
+    pub seq: u64,
+    /// When the frame was to be sent: its slot, ns.
+    pub scheduled_ns: i64,
+    /// When the talker woke for it, ns.
+    pub woke_ns: i64,
+    /// When the talker looked at its clock immediately before sending, ns.
+    pub sent_ns: i64,
+}
+
+impl Payload {
+    /// Its bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; LENGTH] {
+        let mut all = [0; LENGTH];
+        all[..4].copy_from_slice(&MAGIC);
+        all[4] = VERSION;
+        all[8..12].copy_from_slice(&self.run.to_be_bytes());
+        all[12..20].copy_from_slice(&self.seq.to_be_bytes());
+        all[20..28].copy_from_slice(&self.scheduled_ns.to_be_bytes());
+        all[28..36].copy_from_slice(&self.woke_ns.to_be_bytes());
+        all[SENT..].copy_from_slice(&self.sent_ns.to_be_bytes());
+        all
+    }
+
+    /// Reads it; `None` where something else stands.
+    #[must_use]
+    pub fn read(from: &[u8]) -> Option<Self> {
+        if bytes(from, 0)? != MAGIC || bytes(from, 4)? != [VERSION, 0, 0, 0] {
+            return None;
+        }
+        let time = |at| bytes(from, at).map(i64::from_be_bytes);
+        Some(Self {
+            run: u32::from_be_bytes(bytes(from, 8)?),
+            seq: u64::from_be_bytes(bytes(from, 12)?),
+            scheduled_ns: time(20)?,
+            woke_ns: time(28)?,
+            sent_ns: time(SENT)?,
+        })
+    }
+}
