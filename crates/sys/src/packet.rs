@@ -1,4 +1,10 @@
-//! Raw Ethernet frames: a packet socket bound to one interface, for sending only.
+//! Raw Ethernet frames: packet sockets bound to one interface.
+//!
+//! [`FrameSender`] puts headers in front of payloads, [`RawSender`] sends whole frames as they are, [`FrameReceiver`]
+//! receives those of one EtherType.
+
+mod raw;
+mod receive;
 
 use std::{
     io,
@@ -6,6 +12,9 @@ use std::{
 };
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
+
+pub use raw::RawSender;
+pub use receive::{FrameReceiver, FrameStatistics, Poll, Received};
 
 /// Smallest payload of an Ethernet frame, bytes; the kernel does not pad.
 pub const MIN_PAYLOAD: usize = 46;
@@ -26,17 +35,9 @@ impl FrameSender {
     /// EPERM without CAP_NET_RAW, ENODEV when there is no such interface, `InvalidInput` when it is not Ethernet,
     /// and what else the kernel answered.
     pub fn open(interface: &str, ethertype: u16, destination: [u8; 6]) -> io::Result<Self> {
+        let socket = packet_socket(SocketType::DGRAM)?;
         // Protocol 0: nothing is received.
-        let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        let index = name_to_index(socket.as_fd(), interface)?;
-        // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
-        let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        to.sll_family = libc::AF_PACKET as u16;
-        to.sll_ifindex = index.cast_signed();
-        bind(&socket, &to)?;
-        if bound(&socket)?.sll_hatype != ARPHRD_ETHER {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
+        let mut to = bind_to(&socket, interface, 0)?;
         to.sll_protocol = ethertype.to_be();
         to.sll_halen = 6;
         to.sll_addr[..6].copy_from_slice(&destination);
@@ -65,6 +66,35 @@ impl FrameSender {
 }
 
 const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+
+/// A packet socket that receives nothing yet.
+fn packet_socket(kind: SocketType) -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Binds the socket to `interface`, for frames of `protocol`; ENODEV when there is none such, `InvalidInput` when it is
+/// not Ethernet.
+fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::Result<libc::sockaddr_ll> {
+    let index = name_to_index(socket.as_fd(), interface)?;
+    // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex = index.cast_signed();
+    address.sll_protocol = protocol.to_be();
+    bind(socket, &address)?;
+    if bound(socket)?.sll_hatype != ARPHRD_ETHER {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(address)
+}
+
+/// Sets an option of the socket to a plain value of the kernel's type for it.
+fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+    let (value, length) = (std::ptr::from_ref(&value).cast(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: the value is live and of the length given; the kernel only reads it, and checks the length.
+    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
 
 fn bind(socket: &OwnedFd, address: &libc::sockaddr_ll) -> io::Result<()> {
     // SAFETY: the address is live, initialised and of the length given; the kernel only reads it.
