@@ -15,6 +15,9 @@
 //! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
 //! | [`noise`] | what one saw that never slept |
+//! | [`round_trip`] | what became of datagrams that were to come back |
+//! | [`capture`] | what a capture of the wire tells of a stream |
+//! | [`stream`] | what the talker and the listener of a stream saw |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`campaign`] | the document of a campaign: its scenarios with their records |
@@ -28,6 +31,7 @@
 pub mod against;
 pub mod blame;
 pub mod campaign;
+pub mod capture;
 pub mod export;
 pub mod file;
 pub mod histogram;
@@ -39,15 +43,18 @@ pub mod model;
 pub mod noise;
 pub mod process;
 pub mod published;
+pub mod round_trip;
 pub mod series;
 pub mod shell;
 pub mod shielding;
+pub mod stream;
 pub mod verdict;
 pub mod worst;
 
 pub use against::*;
 pub use blame::*;
 pub use campaign::*;
+pub use capture::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;
 pub use matrix::*;
@@ -56,8 +63,10 @@ pub use model::*;
 pub use noise::*;
 pub use process::*;
 pub use published::*;
+pub use round_trip::*;
 pub use series::*;
 pub use shielding::*;
+pub use stream::*;
 pub use verdict::*;
 pub use worst::Worst;
 

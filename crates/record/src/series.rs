@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, Stretch};
+use crate::{Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip};
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`ROUND_TRIP`](crate::ROUND_TRIP); [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +65,13 @@ pub struct Series {
     /// The rest of what a thread saw that never slept; its wake-ups are gaps then. Absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
+    /// The rest of what the talker or the listener of a stream saw; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Box<Stream>>,
+    /// The rest of what became of datagrams that were to come back; its wake-ups are their answers then, and lateness is the
+    /// time from when each was to be sent. Absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip: Option<Box<RoundTrip>>,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -123,6 +130,9 @@ pub struct Spike {
     /// Where the kernel itself saw the time go; only in a series of its timerlat tracer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
+    /// Where the time of a round trip went; only in a series of those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trip: Option<Trip>,
 }
 
 /// One cycle of the kernel's timerlat tracer.

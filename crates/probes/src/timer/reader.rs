@@ -94,10 +94,8 @@ impl Reader {
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
-            process: None,
-            noise: None,
             notes: self.notes(settings, shared),
-            extra: record::Extra::new(),
+            ..Series::default()
         };
         match &settings.spin {
             None => series,

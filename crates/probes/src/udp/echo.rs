@@ -1,0 +1,267 @@
+//! The answering end: sends back each datagram of ours, with the time that it came in and the time that it left.
+//!
+//! It answers nothing else, and nothing that is an answer itself, so that two of them cannot keep each other busy; an answer
+//! is exactly as long as what it answers.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+        mpsc,
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use sys::{
+    alloc_guard::without_allocation,
+    clock::Clock,
+    sched::Policy,
+    udp::{DatagramSocket, MOST, Sender},
+};
+
+use super::{
+    packet::{LOCKED, Packet, REALTIME},
+    watch::Watch,
+};
+use crate::{
+    companion::Member,
+    guard::Heartbeat,
+    setup::{STACK_BYTES, floor_ns, set_up},
+    timer::{Grant, shared::add},
+};
+
+/// How long the thread waits before it looks whether it is to end.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What the answering thread is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EchoSettings {
+    /// CPU to be pinned to; `None` to wander.
+    pub cpu: Option<u32>,
+    /// Scheduling policy.
+    pub policy: Policy,
+}
+
+/// A thread that answers.
+#[derive(Debug)]
+pub struct Echo {
+    settings: EchoSettings,
+    grant: Grant,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What it has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EchoCounts {
+    /// Datagrams answered, greetings among them.
+    pub answered: u64,
+    /// Datagrams that are none of ours, and were not answered.
+    pub strangers: u64,
+    /// Answers that the kernel refused to send.
+    pub failed: u64,
+    /// Runs, told by a number that differs from the one before.
+    pub runs: u64,
+    /// Times that the guard made the thread rest.
+    pub rests: u64,
+    /// The number of the run that was answered last; 0 for none.
+    pub run: u32,
+}
+
+/// Counters that the thread alone writes, and what it is told.
+#[derive(Debug, Default)]
+struct Shared {
+    answered: AtomicU64,
+    strangers: AtomicU64,
+    failed: AtomicU64,
+    runs: AtomicU64,
+    rests: AtomicU64,
+    run: AtomicU32,
+    locked: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Echo {
+    /// Makes the thread, which answers on `socket` at once. What the kernel refuses does not end it: it stands in
+    /// [`grant`](Self::grant).
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn start(socket: DatagramSocket, settings: EchoSettings) -> io::Result<Self> {
+        socket.set_patience(PATIENCE)?;
+        let heartbeat = Heartbeat::start()?;
+        let shared = Arc::new(Shared::default());
+        let (tell_grant, told_grant) = mpsc::channel();
+        let of_thread = Arc::clone(&shared);
+        let run = move || run(settings, &socket, &of_thread, &heartbeat, &tell_grant);
+        let thread = std::thread::Builder::new().name("echo".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
+        let grant = told_grant.recv().unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))?;
+        Ok(Self { settings, grant, shared, thread: Some(thread) })
+    }
+
+    /// What the kernel granted.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// The thread as one of those that measure.
+    #[must_use]
+    pub fn member(&self) -> Member<'_> {
+        Member { place: "echo".to_owned(), policy: self.settings.policy, grant: &self.grant }
+    }
+
+    /// Says whether the memory of the process is locked, which its answers tell.
+    pub fn set_memory_locked(&self, locked: bool) {
+        self.shared.locked.store(locked, Relaxed);
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> EchoCounts {
+        EchoCounts {
+            answered: self.shared.answered.load(Relaxed),
+            strangers: self.shared.strangers.load(Relaxed),
+            failed: self.shared.failed.load(Relaxed),
+            runs: self.shared.runs.load(Relaxed),
+            rests: self.shared.rests.load(Relaxed),
+            run: self.shared.run.load(Relaxed),
+        }
+    }
+
+    /// Ends the thread, and tells what it did.
+    pub fn stop(&mut self) -> EchoCounts {
+        self.shared.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell but its counters, which are there even if it panicked.
+            let _ = thread.join();
+        }
+        self.counts()
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(
+    settings: EchoSettings,
+    socket: &DatagramSocket,
+    shared: &Shared,
+    heartbeat: &Heartbeat,
+    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+) {
+    let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
+    let realtime = granted.as_ref().is_ok_and(|grant| grant.policy.is_realtime());
+    // The other side waits for this message, so it is there to take it.
+    let _ = tell_grant.send(granted);
+    // Never 0, which means nobody.
+    let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
+    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MOST].into() };
+    let mut watch = Watch::new(Clock::Monotonic);
+    without_allocation(|| {
+        while !shared.stop.load(Relaxed) {
+            answering.answer_one(socket);
+            add(&shared.rests, u64::from(watch.look(heartbeat)));
+        }
+    });
+}
+
+struct Answering<'a> {
+    shared: &'a Shared,
+    echo: u32,
+    realtime: bool,
+    payload: Box<[u8]>,
+}
+
+impl Answering<'_> {
+    #[inline]
+    fn answer_one(&mut self, socket: &DatagramSocket) {
+        let mut asking = Sender::default();
+        let received = match socket.receive(&mut self.payload, &mut asking, true) {
+            Ok(Some(received)) => received,
+            Ok(None) => return,
+            // What one that asked is told by others is nothing to us.
+            Err(_) => return add(&self.shared.failed, 1),
+        };
+        let received_ns = Clock::Monotonic.now_ns();
+        let Some(datagram) = self.payload.get_mut(..received.len) else { return add(&self.shared.strangers, 1) };
+        let Some(packet) = Packet::read(datagram).filter(|packet| !packet.is_answer) else {
+            return add(&self.shared.strangers, 1);
+        };
+        if self.shared.run.load(Relaxed) != packet.run {
+            self.shared.run.store(packet.run, Relaxed);
+            add(&self.shared.runs, 1);
+        }
+        let locked = if self.shared.locked.load(Relaxed) { LOCKED } else { 0 };
+        let has = locked | if self.realtime { REALTIME } else { 0 };
+        let answered_ns = Clock::Monotonic.now_ns();
+        Packet { is_answer: true, has, echo: self.echo, received_ns, answered_ns, ..packet }.write(datagram);
+        let sent = socket.answer(datagram, &asking);
+        add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::udp::packet::HEADER;
+
+    fn echo() -> (Echo, UdpSocket) {
+        let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = socket.local_address().unwrap();
+        let echo = Echo::start(socket, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+        let asking = UdpSocket::bind("127.0.0.1:0").unwrap();
+        asking.connect(address).unwrap();
+        asking.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        (echo, asking)
+    }
+
+    fn request(sequence: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![7; len];
+        Packet { run: 42, sequence, intended_ns: 1, sent_ns: 2, ..Packet::default() }.write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn ours_come_back_as_long_as_they_were_with_the_times_of_the_peer() {
+        let (mut echo, asking) = echo();
+        let mut buffer = [0; 2000];
+        for len in [HEADER, 100, 1472] {
+            asking.send(&request(9, len)).unwrap();
+            assert_eq!(asking.recv(&mut buffer).unwrap(), len);
+            let answer = Packet::read(&buffer).unwrap();
+            assert!(answer.is_answer && answer.echo != 0 && answer.received_ns <= answer.answered_ns);
+            assert_eq!((answer.run, answer.sequence, answer.intended_ns, answer.sent_ns, answer.has), (42, 9, 1, 2, 0));
+            assert!(buffer[HEADER..len].iter().all(|&byte| byte == 7));
+        }
+        let counts = echo.stop();
+        assert_eq!((counts.answered, counts.strangers, counts.runs, counts.run), (3, 0, 1, 42));
+    }
+
+    #[test]
+    fn strangers_and_answers_get_no_answer() {
+        let (mut echo, asking) = echo();
+        let mut answer = request(1, HEADER);
+        answer[5] = 2;
+        let mut newer = request(1, HEADER);
+        newer[4] = 9;
+        let strangers: [&[u8]; 6] = [b"", b"hello", &[0; 1400], &request(1, HEADER)[..HEADER - 1], &answer, &newer];
+        strangers.iter().for_each(|stranger| assert!(asking.send(stranger).is_ok()));
+        asking.send(&request(5, HEADER)).unwrap();
+        let mut buffer = [0; 2000];
+        asking.recv(&mut buffer).unwrap();
+        assert_eq!(Packet::read(&buffer).unwrap().sequence, 5, "the first to come back");
+        asking.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        assert!(asking.recv(&mut buffer).is_err(), "and the last");
+        let counts = echo.stop();
+        assert_eq!((counts.answered, counts.strangers), (1, 6));
+    }
+}

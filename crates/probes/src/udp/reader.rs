@@ -1,0 +1,223 @@
+//! Turns what the threads wrote into the series of a record. Runs on an ordinary thread.
+
+use std::{io, sync::atomic::Ordering::Relaxed};
+
+use record::{Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, Spike, Worst};
+use sys::udp::Stamps;
+
+use super::{
+    Settings,
+    packet::{LOCKED, REALTIME},
+    shared::{Event, Shared},
+    times::Counted,
+    window::Fate,
+};
+use crate::{guard, timer::Grant};
+
+/// A datagram is given up so long after its timeout, ns: an answer in time may still be on its way through our thread.
+const GRACE_NS: i64 = 50_000_000;
+
+/// What has been read so far.
+#[derive(Debug)]
+pub struct Reader {
+    queue: rtrb::Consumer<Event>,
+    period_ns: i64,
+    timeout_ns: i64,
+    worst: Worst,
+    maxima: Maxima,
+    /// What the deadlines that were run over would have seen.
+    omitted: Histogram,
+    /// Round trips outside the shared histogram.
+    outside: Histogram,
+    /// The first sequence whose fate is open.
+    open: u64,
+    lost_in_a_row: u64,
+    most_in_a_row: u64,
+}
+
+impl Reader {
+    pub fn new(queue: rtrb::Consumer<Event>, settings: &Settings) -> Self {
+        Self {
+            queue,
+            period_ns: settings.period_ns as i64,
+            timeout_ns: settings.timeout_ns as i64,
+            worst: Worst::keeping(settings.spikes_kept),
+            maxima: Maxima::default(),
+            omitted: Histogram::default(),
+            outside: Histogram::default(),
+            open: 0,
+            lost_in_a_row: 0,
+            most_in_a_row: 0,
+        }
+    }
+
+    /// Takes in the events that wait, and gives up what was sent too long before `now_ns`.
+    pub fn collect(&mut self, shared: &Shared, threshold_ns: i64, now_ns: i64) {
+        while let Ok(event) = self.queue.pop() {
+            match event {
+                Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns.saturating_sub(1), max_ns),
+                Event::Notable { round_trip_ns, at_ns, missed, trip } => {
+                    if !shared.receiving.round_trips.holds(round_trip_ns) {
+                        self.outside.record(round_trip_ns);
+                    }
+                    (1..=missed as i64).for_each(|n| self.omitted.record(round_trip_ns - n * self.period_ns));
+                    if round_trip_ns > threshold_ns {
+                        let trip = Some(trip);
+                        self.worst.take_in(Spike { lateness_ns: round_trip_ns, at_ns, trip, ..Spike::default() });
+                    }
+                }
+            }
+        }
+        self.give_up(shared, now_ns - self.timeout_ns - GRACE_NS);
+    }
+
+    fn give_up(&mut self, shared: &Shared, before_ns: i64) {
+        let next = shared.sending.next.load(Relaxed);
+        while self.open < next {
+            match shared.window.give_up(self.open, before_ns) {
+                Fate::Waiting => return,
+                Fate::Answered => self.lost_in_a_row = 0,
+                Fate::None => {}
+                fate @ (Fate::LostNow | Fate::Lost) => {
+                    if fate == Fate::LostNow {
+                        shared.lose();
+                    }
+                    self.lost_in_a_row += 1;
+                    self.most_in_a_row = self.most_in_a_row.max(self.lost_in_a_row);
+                }
+            }
+            self.open += 1;
+        }
+    }
+
+    /// Whether no datagram is waited for any more.
+    pub fn is_settled(&self, shared: &Shared) -> bool {
+        let settled = shared.receiving.answered.load(Relaxed) + shared.lost.load(Relaxed);
+        settled >= shared.sending.sent.load(Relaxed)
+    }
+
+    /// The series so far.
+    pub fn series(&self, phase: &str, settings: &Settings, grant: &Grant, shared: &Shared, polled: bool) -> Series {
+        let receiving = &shared.receiving;
+        let mut raw = receiving.round_trips.histogram();
+        raw.merge(&self.outside);
+        let mut corrected = raw.clone();
+        corrected.merge(&self.omitted);
+        let times = receiving.round_trips.told();
+        let round_trip = self.round_trip(settings, shared);
+        Series {
+            phase: phase.to_owned(),
+            role: ROUND_TRIP.to_owned(),
+            cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
+            granted: Granted {
+                policy: grant.policy.to_string(),
+                cpus: in_words(&grant.cpus),
+                timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
+                ..Granted::default()
+            },
+            period_ns: settings.period_ns,
+            first_deadline_ns: shared.sending.first_deadline_ns.load(Relaxed),
+            samples: receiving.answered.load(Relaxed),
+            missed: round_trip.not_sent(),
+            min_ns: times.as_ref().map(|times| times.min_ns),
+            mean_ns: times.as_ref().map(|times| times.mean_ns),
+            max_ns: times.as_ref().map(|times| times.max_ns),
+            max_at_ns: times.map(|_| receiving.max_at_ns.load(Relaxed)),
+            raw,
+            corrected,
+            maxima: self.maxima.clone(),
+            spikes_total: receiving.spikes.load(Relaxed),
+            spikes: self.worst.with(&[]),
+            floor_ns: grant.floor_ns,
+            notes: notes(settings, shared, polled),
+            round_trip: Some(Box::new(round_trip)),
+            ..Series::default()
+        }
+    }
+
+    fn round_trip(&self, settings: &Settings, shared: &Shared) -> RoundTrip {
+        let (sending, receiving) = (&shared.sending, &shared.receiving);
+        let answered = receiving.echo.load(Relaxed) != 0;
+        let has = receiving.echo_has.load(Relaxed);
+        let error = sending.error.load(Relaxed);
+        let told = |counted: &Counted| counted.told();
+        RoundTrip {
+            peer: settings.peer.to_string(),
+            own_peer: settings.own_peer,
+            payload_bytes: settings.payload_bytes as u64,
+            timeout_ns: settings.timeout_ns,
+            slots: sending.slots.load(Relaxed),
+            sent: sending.sent.load(Relaxed),
+            send_failed: sending.failed.load(Relaxed),
+            send_error: (error != 0).then(|| io::Error::from_raw_os_error(error).to_string()),
+            lost: shared.lost.load(Relaxed),
+            lost_in_a_row: self.most_in_a_row,
+            late: receiving.late.load(Relaxed),
+            duplicates: receiving.duplicates.load(Relaxed),
+            reordered: receiving.reordered.load(Relaxed),
+            foreign: receiving.foreign.load(Relaxed),
+            refused: receiving.refused.load(Relaxed),
+            peer_restarts: receiving.restarts.load(Relaxed),
+            peer_realtime: answered.then_some(has & REALTIME != 0),
+            peer_memory_locked: answered.then_some(has & LOCKED != 0),
+            receive: settings.receive.to_string(),
+            stamp_error_ns: (settings.stamps != Stamps::None && answered)
+                .then(|| receiving.stamp_error_ns.load(Relaxed).unsigned_abs()),
+            clock_steps: receiving.clock_steps.load(Relaxed),
+            from_sent: told(&receiving.from_sent),
+            parts: Parts {
+                wake: told(&receiving.wake),
+                stack_out: receiving.stack_out.as_ref().and_then(told),
+                peer: told(&receiving.peer),
+                wire: told(&receiving.wire),
+                stack_in: receiving.stack_in.as_ref().and_then(told),
+            },
+            extra: record::Extra::new(),
+        }
+    }
+}
+
+/// CPUs as the kernel writes a list.
+fn in_words(cpus: &[u32]) -> String {
+    let runs = cpus.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        _ => run.first().map(u32::to_string).unwrap_or_default(),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+fn notes(settings: &Settings, shared: &Shared, polled: bool) -> Vec<String> {
+    let receiving = &shared.receiving;
+    let mut notes = Vec::new();
+    let rests = receiving.rests.load(Relaxed);
+    if rests > 0 {
+        notes.push(format!(
+            "the guard made the receiving thread rest {rests} times for {} ms, because it held its CPU without sleeping",
+            guard::REST_NS / 1_000_000
+        ));
+    }
+    if settings.busy_polls() && !polled {
+        notes.push(
+            "the device's queue cannot be polled: the receiving thread slept as if it had not been asked to".into(),
+        );
+    }
+    let errors = receiving.errors.load(Relaxed);
+    if errors > 0 {
+        notes.push(format!("the kernel refused to receive {errors} times; see `sudo dmesg`"));
+    }
+    let untold = receiving.untold.load(Relaxed);
+    if untold > 0 {
+        notes.push(format!(
+            "{untold} round trips came too fast to be told one by one: they are counted, but may be missing among the spikes, \
+             and the corrected histogram lacks the deadlines that their sender ran over"
+        ));
+    }
+    let steps = receiving.clock_steps.load(Relaxed);
+    if steps > 0 {
+        notes.push(format!(
+            "the wall clock was set {steps} times: the kernel's stamps of what was under way then are left out, and its time \
+             stands with the wire"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,250 @@
+//! The receiving thread: stamps first, then finds the slot of each answer and counts. Its loop neither allocates, locks,
+//! prints nor calls anything it does not need.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering::{Acquire, Relaxed},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use record::Trip;
+use sys::{
+    alloc_guard::without_allocation,
+    clock::Clock,
+    udp::{DatagramSocket, Received, Sender, Stamps},
+};
+
+use super::{
+    Receive, Settings,
+    packet::{GREETING, Packet},
+    realtime::Realtime,
+    shared::{Event, Shared},
+    trip::split,
+    watch::Watch,
+    window::{Answer, Slot},
+};
+use crate::{
+    guard::Heartbeat,
+    setup::{floor_ns, set_up},
+    timer::{Grant, shared::add},
+};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Rest after an error that the kernel has no name for, so that it cannot hold the CPU.
+const ERROR_REST: Duration = Duration::from_millis(1);
+
+/// The life of the thread: set up, say what was granted, receive until told to stop.
+pub fn run(
+    settings: &Settings,
+    socket: &DatagramSocket,
+    run: u32,
+    shared: Arc<Shared>,
+    events: rtrb::Producer<Event>,
+    heartbeat: &Heartbeat,
+    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+) {
+    let granted = set_up(settings.cpu, settings.policy, || floor_ns(settings.clock));
+    // The other side waits for this message, so it is there to take it.
+    let _ = tell_grant.send(granted);
+    let mut receiver = Receiver {
+        clock: settings.clock,
+        stamps: settings.stamps,
+        timeout_ns: settings.timeout_ns as i64,
+        period_ns: settings.period_ns as i64,
+        threshold_ns: settings.threshold_ns,
+        run,
+        realtime: Realtime::to(settings.clock),
+        highest: None,
+        second_max_ns: i64::MIN,
+        second_end_ns: SECOND_NS,
+        payload: vec![0; settings.payload_bytes].into(),
+        shared,
+        events,
+    };
+    let mut watch = (settings.receive != Receive::Spin).then(|| Watch::new(settings.clock));
+    without_allocation(|| {
+        while !receiver.shared.is_stopped() {
+            receiver.receive(socket, settings.receive != Receive::Spin);
+            if let Some(watch) = &mut watch {
+                let rested = watch.look(heartbeat);
+                add(&receiver.shared.receiving.rests, u64::from(rested));
+            }
+        }
+    });
+    receiver.end_second(receiver.second_end_ns);
+}
+
+/// The state of the loop.
+struct Receiver {
+    clock: Clock,
+    stamps: Stamps,
+    timeout_ns: i64,
+    period_ns: i64,
+    threshold_ns: i64,
+    run: u32,
+    realtime: Realtime,
+    /// The highest sequence that was answered in time.
+    highest: Option<u64>,
+    second_max_ns: i64,
+    /// End of the second under way, ns after the first deadline.
+    second_end_ns: i64,
+    payload: Box<[u8]>,
+    shared: Arc<Shared>,
+    events: rtrb::Producer<Event>,
+}
+
+impl Receiver {
+    #[inline]
+    fn receive(&mut self, socket: &DatagramSocket, wait: bool) {
+        // The kernel takes datagrams of the peer alone.
+        let mut peer = Sender::default();
+        match socket.receive(&mut self.payload, &mut peer, wait) {
+            Ok(Some(received)) => {
+                let arrived_ns = self.clock.now_ns();
+                self.take_in(socket, received, arrived_ns);
+            }
+            Ok(None) => {
+                if wait {
+                    self.take_sent(socket);
+                }
+            }
+            Err(error) => self.refused(&error),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, error: &io::Error) {
+        let receiving = &self.shared.receiving;
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            add(&receiving.refused, 1);
+        } else {
+            add(&receiving.errors, 1);
+            std::thread::sleep(ERROR_REST);
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, socket: &DatagramSocket, received: Received, arrived_ns: i64) {
+        if self.stamps != Stamps::None {
+            self.realtime.look(arrived_ns);
+            self.take_sent(socket);
+        }
+        let ours = |packet: &Packet| packet.is_answer && packet.run == self.run;
+        let whole = self.payload.get(..received.len).filter(|bytes| bytes.len() == self.payload.len());
+        let Some(answer) = whole.and_then(Packet::read).filter(ours) else {
+            return add(&self.shared.receiving.foreign, 1);
+        };
+        if answer.sequence == GREETING {
+            return;
+        }
+        self.note_peer(&answer);
+        let next = self.shared.sending.next.load(Acquire);
+        let (found, lost_now) = self.shared.window.answer(answer.sequence, next, arrived_ns, self.timeout_ns);
+        if lost_now {
+            self.shared.lose();
+        }
+        match found {
+            Answer::InTime(slot) => self.count(&slot, &answer, arrived_ns, received.stamp_ns),
+            Answer::Late => add(&self.shared.receiving.late, 1),
+            Answer::Duplicate => add(&self.shared.receiving.duplicates, 1),
+            Answer::Unknown => add(&self.shared.receiving.foreign, 1),
+        }
+    }
+
+    /// Takes in the stamps of datagrams that went out.
+    #[inline]
+    fn take_sent(&mut self, socket: &DatagramSocket) {
+        let sequences = &self.shared.sending.sequences;
+        if sequences.is_empty() {
+            return;
+        }
+        while let Ok(Some(sent)) = socket.sent() {
+            let sequence = sequences[sent.number as usize & (sequences.len() - 1)].load(Relaxed);
+            if sequence != u64::MAX {
+                self.shared.window.left(sequence, self.realtime.on_ours(sent.stamp_ns));
+            }
+        }
+    }
+
+    #[inline]
+    fn note_peer(&self, answer: &Packet) {
+        let receiving = &self.shared.receiving;
+        let before = receiving.echo.load(Relaxed);
+        if before != answer.echo {
+            receiving.echo.store(answer.echo, Relaxed);
+            add(&receiving.restarts, u64::from(before != 0));
+        }
+        receiving.echo_has.store(answer.has, Relaxed);
+    }
+
+    #[inline]
+    fn count(&mut self, slot: &Slot, answer: &Packet, arrived_ns: i64, stamp_ns: Option<i64>) {
+        let trip = split(slot, answer, arrived_ns, stamp_ns, &self.realtime);
+        let round_trip_ns = arrived_ns - slot.intended_ns;
+        let at_ns = answer.sequence.wrapping_mul(self.period_ns as u64);
+        if at_ns as i64 >= self.second_end_ns {
+            self.end_second(at_ns as i64);
+        }
+        let receiving = &self.shared.receiving;
+        let max_ns = receiving.round_trips.max_ns();
+        let counted = receiving.round_trips.note(round_trip_ns);
+        if round_trip_ns > max_ns {
+            receiving.max_at_ns.store(at_ns, Relaxed);
+        }
+        receiving.from_sent.note(arrived_ns - slot.sent_ns);
+        self.count_parts(&trip);
+        if self.highest.is_some_and(|highest| answer.sequence < highest) {
+            add(&receiving.reordered, 1);
+        }
+        self.highest = self.highest.max(Some(answer.sequence));
+        self.second_max_ns = self.second_max_ns.max(round_trip_ns);
+        let missed = ((slot.woke_ns - slot.intended_ns) / self.period_ns).max(0) as u64;
+        let spike = round_trip_ns > self.threshold_ns;
+        add(&receiving.spikes, u64::from(spike));
+        if spike || missed > 0 || !counted {
+            self.tell(Event::Notable { round_trip_ns, at_ns, missed, trip });
+        }
+        // Last, so that who waits for it finds the rest.
+        add(&self.shared.receiving.answered, 1);
+    }
+
+    #[inline]
+    fn count_parts(&self, trip: &Trip) {
+        let receiving = &self.shared.receiving;
+        receiving.wake.note(trip.wake_ns);
+        receiving.wire.note(trip.wire_ns);
+        if let Some(ns) = trip.peer_ns {
+            receiving.peer.note(ns);
+        }
+        for (counted, told) in [(&receiving.stack_out, trip.stack_out_ns), (&receiving.stack_in, trip.stack_in_ns)] {
+            if let (Some(counted), Some(ns)) = (counted, told) {
+                counted.note(ns);
+            }
+        }
+    }
+
+    /// Reports the second that ended before `at_ns`, and what stamps are worth by now.
+    #[cold]
+    fn end_second(&mut self, at_ns: i64) {
+        let receiving = &self.shared.receiving;
+        receiving.stamp_error_ns.store(self.realtime.error_ns, Relaxed);
+        receiving.clock_steps.store(self.realtime.steps, Relaxed);
+        let event = Event::SecondEnded { at_ns: self.second_end_ns as u64, max_ns: self.second_max_ns };
+        // A full queue keeps the maximum for the next second.
+        if self.second_max_ns > i64::MIN && self.events.push(event).is_ok() {
+            self.second_max_ns = i64::MIN;
+        }
+        self.second_end_ns = (at_ns / SECOND_NS + 1) * SECOND_NS;
+    }
+
+    #[cold]
+    fn tell(&mut self, event: Event) {
+        if self.events.push(event).is_err() {
+            add(&self.shared.receiving.untold, 1);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the sending thread does at each deadline: one datagram.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering::{Relaxed, Release},
+    },
+};
+
+use sys::{
+    clock::Clock,
+    udp::{DatagramSocket, Stamps},
+};
+
+use super::{packet::Packet, shared::Shared, window::Slot};
+use crate::timer::{Wake, Work, shared::add};
+
+/// Sends one datagram a deadline.
+pub struct Sender {
+    pub socket: Arc<DatagramSocket>,
+    pub shared: Arc<Shared>,
+    pub clock: Clock,
+    pub period_ns: i64,
+    pub run: u32,
+    /// The payload, as long as asked for.
+    pub payload: Box<[u8]>,
+    /// Datagrams since the kernel began to number them.
+    pub numbered: usize,
+}
+
+impl Work for Sender {
+    #[inline]
+    fn at(&mut self, wake: Wake) {
+        let Wake { slot: sequence, deadline_ns, woke_ns } = wake;
+        let sending = &self.shared.sending;
+        if sequence == 0 {
+            sending.first_deadline_ns.store(deadline_ns, Relaxed);
+        }
+        let missed = ((woke_ns - deadline_ns) / self.period_ns).max(0) as u64;
+        sending.slots.store(sequence + 1 + missed, Relaxed);
+        sending.next.store(sequence + 1, Release);
+        self.number(sequence);
+        let sent_ns = self.clock.now_ns();
+        let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns, left_ns: 0 };
+        if self.shared.window.open(sequence, slot) {
+            self.shared.lose();
+        }
+        let packet = Packet { run: self.run, sequence, intended_ns: deadline_ns, sent_ns, ..Packet::default() };
+        packet.write(&mut self.payload);
+        match self.socket.send(&self.payload) {
+            Ok(()) => self.sent(),
+            Err(error) => self.failed(sequence, &error),
+        }
+    }
+}
+
+impl Sender {
+    /// Notes which number the kernel will give to this datagram.
+    #[inline]
+    fn number(&self, sequence: u64) {
+        let sequences = &self.shared.sending.sequences;
+        if let Some(number) = sequences.get(self.numbered & sequences.len().wrapping_sub(1)) {
+            number.store(sequence, Relaxed);
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self) {
+        self.numbered += 1;
+        add(&self.shared.sending.sent, 1);
+    }
+
+    #[cold]
+    fn failed(&mut self, sequence: u64, error: &io::Error) {
+        self.number_anew(sequence);
+        // The word that nobody listened to an earlier datagram kept this one from being sent.
+        if error.kind() == io::ErrorKind::ConnectionRefused && self.socket.send(&self.payload).is_ok() {
+            return self.sent();
+        }
+        let sending = &self.shared.sending;
+        sending.error.store(error.raw_os_error().unwrap_or(0), Relaxed);
+        // What was given up by now is counted as lost, so it must be as sent, too.
+        let counter = if self.shared.window.not_sent(sequence) { &sending.failed } else { &sending.sent };
+        add(counter, 1);
+    }
+
+    /// Has the kernel number anew, since whether one that failed had a number differs between kernels.
+    fn number_anew(&mut self, sequence: u64) {
+        if !self.shared.sending.sequences.is_empty() && self.socket.set_stamps(Stamps::All).is_ok() {
+            self.numbered = 0;
+            self.number(sequence);
+        }
+    }
+}
