@@ -1,0 +1,232 @@
+//! Network interfaces: what they are, and making and setting up those of our own, in the namespace of a thread.
+
+use std::{
+    io,
+    net::Ipv4Addr,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use crate::{
+    netlink::{Attributes, Message, Request, Socket},
+    netns::Namespace,
+};
+
+// Numbers of if_link.h, if_addr.h, neighbour.h, rtnetlink.h, netlink.h and veth.h.
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWNEIGH: u16 = 28;
+const CREATE: u16 = 0x400;
+const EXCLUSIVELY: u16 = 0x200;
+const REPLACE: u16 = 0x100;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_OPERSTATE: u16 = 16;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_CARRIER: u16 = 33;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
+const ADDR_GEN_MODE_NONE: u8 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u16 = 0x80;
+
+const AF_INET: u8 = 2;
+const AF_INET6: u16 = 10;
+const UP: u32 = 1;
+const OPERSTATE_UP: u8 = 6;
+
+/// Length of `ifinfomsg`, bytes: family u8, padding u8, hardware u16, index i32, flags u32, mask of flags u32.
+const INFO: usize = 16;
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its number in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// The kind of hardware, as ARPHRD_ETHER (1) and ARPHRD_LOOPBACK (772).
+    pub hardware: u16,
+    /// Its Ethernet address, where it has one.
+    pub mac: Option<[u8; 6]>,
+    /// Largest payload of a frame, bytes.
+    pub mtu: Option<u32>,
+    /// Whether it was set up (IFF_UP).
+    pub is_up: bool,
+    /// Whether frames pass: it is up, it has a carrier, and the kernel has started its queue.
+    pub is_operational: bool,
+    /// Whether it has a carrier; not told by old kernels.
+    pub has_carrier: Option<bool>,
+    /// The kind of an interface that software makes, as `veth`; nothing for a device.
+    pub kind: Option<String>,
+}
+
+/// The interfaces of the namespace that the opening thread was in.
+#[derive(Debug)]
+pub struct Links(Socket);
+
+impl Links {
+    /// Opens a socket for them.
+    ///
+    /// # Errors
+    /// What the kernel answered; as for all below.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(Socket::route()?))
+    }
+
+    /// The interface of this name; ENODEV where there is none.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn find(&mut self, name: &str) -> io::Result<Link> {
+        let answer = self.0.ask(&Self::question(name))?;
+        let link = answer.messages()?.first().and_then(Link::read);
+        link.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer holds no interface"))
+    }
+
+    /// What [`find`](Self::find) asks; [`Link::read`] reads the answer.
+    #[must_use]
+    pub fn question(name: &str) -> Request {
+        Request::get(RTM_GETLINK).header(&info(0, false)).text(IFLA_IFNAME, name)
+    }
+
+    /// Sets an interface up.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn set_up(&mut self, name: &str) -> io::Result<()> {
+        self.change(&Request::change(RTM_NEWLINK, 0).header(&info(0, true)).text(IFLA_IFNAME, name))
+    }
+
+    /// Makes a pair of interfaces, each the other's cable: `near` here, `far` in another namespace. Both are down.
+    ///
+    /// # Errors
+    /// EEXIST when a name is taken, ERANGE when it is too long, EPERM without CAP_NET_ADMIN, EOPNOTSUPP where the kernel
+    /// has no veth, and what else it answered.
+    pub fn veth_pair(&mut self, near: &str, far: &str, far_namespace: &Namespace) -> io::Result<()> {
+        let far_fd = far_namespace.as_fd().as_raw_fd().cast_unsigned();
+        let peer = |peer: Request| peer.header(&info(0, false)).text(IFLA_IFNAME, far).u32(IFLA_NET_NS_FD, far_fd);
+        let request = Request::change(RTM_NEWLINK, CREATE | EXCLUSIVELY)
+            .header(&info(0, false))
+            .text(IFLA_IFNAME, near)
+            .nested(IFLA_LINKINFO, |kind| {
+                kind.text(IFLA_INFO_KIND, "veth").nested(IFLA_INFO_DATA, |data| data.nested(VETH_INFO_PEER, peer))
+            });
+        self.change(&request)
+    }
+
+    /// Keeps IPv6 from giving an interface an address, so that it asks for no router and joins no group. To be called
+    /// before the interface is set up.
+    ///
+    /// # Errors
+    /// What the kernel answered; that it knows no IPv6 is none.
+    pub fn without_ipv6(&mut self, index: u32) -> io::Result<()> {
+        let no_address = |v6: Request| v6.u8(IFLA_INET6_ADDR_GEN_MODE, ADDR_GEN_MODE_NONE);
+        let request = Request::change(RTM_NEWLINK, 0)
+            .header(&info(index, false))
+            .nested(IFLA_AF_SPEC, |families| families.nested(AF_INET6, no_address));
+        match self.change(&request) {
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Gives an interface an address with a prefix of so many bits.
+    ///
+    /// # Errors
+    /// What the kernel answered, as EEXIST when it has that address already.
+    pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+        // ifaddrmsg: family, length of the prefix, flags, scope; index.
+        let mut header = vec![AF_INET, prefix, 0, 0];
+        header.extend(index.to_ne_bytes());
+        let request = Request::change(RTM_NEWADDR, CREATE | EXCLUSIVELY)
+            .header(&header)
+            .bytes_of(IFA_LOCAL, &address.octets())
+            .bytes_of(IFA_ADDRESS, &address.octets());
+        self.change(&request)
+    }
+
+    /// Tells for good which Ethernet address a neighbour has, so that nobody need ask.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
+        // ndmsg: family, three bytes of padding; index; state; flags and type.
+        let mut header = vec![AF_INET, 0, 0, 0];
+        header.extend(index.to_ne_bytes());
+        header.extend(NUD_PERMANENT.to_ne_bytes());
+        header.extend([0, 0]);
+        let request = Request::change(RTM_NEWNEIGH, CREATE | REPLACE)
+            .header(&header)
+            .bytes_of(NDA_DST, &address.octets())
+            .bytes_of(NDA_LLADDR, &mac);
+        self.change(&request)
+    }
+
+    fn change(&mut self, request: &Request) -> io::Result<()> {
+        self.0.ask(request)?.messages()?;
+        Ok(())
+    }
+}
+
+/// Makes a pair of interfaces, each the other's cable: `near` in the namespace of the calling thread, `far` in another.
+///
+/// # Errors
+/// As [`Links::veth_pair`].
+pub fn veth_pair(near: &str, far: &str, far_namespace: &Namespace) -> io::Result<()> {
+    Links::open()?.veth_pair(near, far, far_namespace)
+}
+
+fn info(index: u32, set_up: bool) -> [u8; INFO] {
+    let mut header = [0; INFO];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    if set_up {
+        header[8..12].copy_from_slice(&UP.to_ne_bytes());
+        header[12..16].copy_from_slice(&UP.to_ne_bytes());
+    }
+    header
+}
+
+impl Link {
+    /// Reads the kernel's answer to [`Links::question`]; `None` where it is not one.
+    #[must_use]
+    pub fn read(message: &Message) -> Option<Self> {
+        let (header, attributes): (&[u8; INFO], Attributes) =
+            message.with_header().ok().filter(|_| message.kind == RTM_NEWLINK)?;
+        let u32_at = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        Some(Self {
+            index: u32_at(4),
+            name: attributes.text(IFLA_IFNAME)?,
+            hardware: u16::from_ne_bytes([header[2], header[3]]),
+            mac: attributes.bytes(IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
+            mtu: attributes.u32(IFLA_MTU),
+            is_up: u32_at(8) & UP != 0,
+            is_operational: attributes.u8(IFLA_OPERSTATE) == Some(OPERSTATE_UP),
+            has_carrier: attributes.u8(IFLA_CARRIER).map(|carrier| carrier != 0),
+            kind: attributes.nested(IFLA_LINKINFO).and_then(|info| info.text(IFLA_INFO_KIND)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_found_and_a_stranger_is_not() {
+        let mut links = Links::open().unwrap();
+        let lo = links.find("lo").unwrap();
+        assert_eq!((lo.name.as_str(), lo.hardware, lo.mac), ("lo", 772, Some([0; 6])));
+        assert_eq!(links.find("no-such-if0").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        assert!(links.find("a-name-far-too-long-for-an-interface").is_err());
+    }
+}

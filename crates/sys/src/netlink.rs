@@ -1,0 +1,162 @@
+//! Netlink: asking the kernel about its network and changing it, without a program in between.
+//!
+//! [`Request`] encodes, [`Answer`] and [`Attributes`] decode; both are plain bytes, so an answer can be kept in a file and
+//! read again on another machine of the same byte order. Layouts and numbers are those of the kernel's user-space headers
+//! `netlink.h`, `genetlink.h` and `rtnetlink.h`.
+
+mod attributes;
+mod message;
+
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+    sockopt::{Timeout, set_socket_timeout},
+};
+
+pub use attributes::{Attribute, Attributes};
+pub use message::{Answer, AnswerError, Message, Request};
+
+/// The kernel answers within microseconds; longer than this it does not, for whatever reason.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a list is asked for anew that changed while it was read.
+const TRIES: usize = 5;
+
+/// The family that knows all others, and its one question.
+const GENL_ID_CTRL: u16 = 16;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+
+/// A netlink socket. It speaks to the network namespace that its thread was in when it was opened.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    sequence: u32,
+}
+
+impl Socket {
+    /// For links, addresses, neighbours and queueing disciplines.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn route() -> io::Result<Self> {
+        // Protocol 0 is NETLINK_ROUTE.
+        Self::open(None)
+    }
+
+    /// For the generic families, as `ethtool` and `netdev`.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn generic() -> io::Result<Self> {
+        Self::open(Some(netlink::GENERIC))
+    }
+
+    fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        set_socket_timeout(&fd, Timeout::Recv, Some(PATIENCE))?;
+        // Kernels before 4.12 know neither: then a refusal comes without words, and longer.
+        let _ = (switch_on(&fd, libc::NETLINK_EXT_ACK), switch_on(&fd, libc::NETLINK_CAP_ACK));
+        Ok(Self { fd, sequence: 0 })
+    }
+
+    /// Sends a request and waits for the whole answer; a refusal is an answer, too.
+    ///
+    /// # Errors
+    /// What the kernel answered to sending or receiving; `TimedOut` when nothing came for ten seconds.
+    pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
+        for _ in 1..TRIES {
+            let answer = self.ask_once(request)?;
+            if !answer.was_interrupted() {
+                return Ok(answer);
+            }
+        }
+        self.ask_once(request)
+    }
+
+    fn ask_once(&mut self, request: &Request) -> io::Result<Answer> {
+        self.sequence = self.sequence.wrapping_add(1);
+        send(&self.fd, &request.bytes(self.sequence), SendFlags::empty())?;
+        let mut answer = Answer::default();
+        let mut datagram = vec![0; 1 << 16];
+        while !answer.is_whole() {
+            let (taken, length) = match recv(&self.fd, datagram.as_mut_slice(), RecvFlags::TRUNC) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                received => received?,
+            };
+            if length > taken {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer does not fit"));
+            }
+            answer.take_in(&datagram[..taken], self.sequence);
+        }
+        Ok(answer)
+    }
+
+    /// The number of a generic family; ENOENT where this kernel has none of that name.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn family(&mut self, name: &str) -> io::Result<u16> {
+        let request = Request::generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY).text(CTRL_ATTR_FAMILY_NAME, name);
+        let answer = self.ask(&request)?;
+        let id = answer.messages()?.first().and_then(|message| message.generic().ok()?.1.u16(CTRL_ATTR_FAMILY_ID));
+        id.ok_or_else(|| AnswerError::Malformed.into())
+    }
+}
+
+fn switch_on(fd: &OwnedFd, option: i32) -> io::Result<()> {
+    let on: i32 = 1;
+    // SAFETY: the option's value is a live i32 of the length given; the kernel only reads it.
+    let answer = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_NETLINK,
+            option,
+            (&raw const on).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_has_a_number_and_a_stranger_is_refused() {
+        let mut socket = Socket::generic().unwrap();
+        assert!(socket.family("nlctrl").unwrap() == GENL_ID_CTRL);
+        let refused = socket.family("no such family").unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ENOENT), "{refused}");
+    }
+
+    #[test]
+    fn a_list_comes_whole() {
+        // RTM_GETLINK for all; the header is an ifinfomsg.
+        let request = Request::dump(18).header(&[0; 16]);
+        let answer = Socket::route().unwrap().ask(&request).unwrap();
+        let names: Vec<String> = answer
+            .messages()
+            .unwrap()
+            .iter()
+            .filter_map(|link| Attributes::read(link.payload.get(16..)?).ok()?.text(3))
+            .collect();
+        assert!(names.iter().any(|name| name == "lo"), "{names:?}");
+    }
+
+    #[test]
+    fn a_refusal_tells_its_reason() {
+        // A link of no known kind: the kernel explains itself where it has been asked to.
+        let request = Request::change(16, 0x600).header(&[0; 16]).nested(18, |info| info.text(1, "nonsense"));
+        let refused = Socket::route().unwrap().ask(&request).unwrap();
+        let error = refused.messages().unwrap_err();
+        assert!(matches!(error, AnswerError::Refused { errno: libc::EOPNOTSUPP | libc::EPERM, .. }), "{error}");
+    }
+}

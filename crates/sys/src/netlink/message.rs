@@ -1,0 +1,421 @@
+//! Messages: what is asked, and what comes back.
+
+use std::io;
+
+use thiserror::Error;
+
+use super::attributes::{Attributes, align};
+
+/// Length of `nlmsghdr`, bytes: length u32, kind u16, flags u16, sequence u32, port u32.
+const HEADER: usize = 16;
+/// Length of `genlmsghdr`, bytes: command u8, version u8, reserved u16.
+const GENERIC_HEADER: usize = 4;
+
+const NLMSG_NOOP: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_DUMP_INTR: u16 = 0x10;
+const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_CAPPED: u16 = 0x100;
+const NLM_F_ACK_TLVS: u16 = 0x200;
+
+const NLMSGERR_ATTR_MSG: u16 = 1;
+const NLA_F_NESTED: u16 = 1 << 15;
+
+/// A message to the kernel, built from front to back: header of the family, then attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    kind: u16,
+    flags: u16,
+    payload: Vec<u8>,
+}
+
+impl Request {
+    /// Asks for one thing.
+    #[must_use]
+    pub fn get(kind: u16) -> Self {
+        Self::change(kind, 0)
+    }
+
+    /// Asks for all there is of a kind.
+    #[must_use]
+    pub fn dump(kind: u16) -> Self {
+        // A list ends in a message of its own, so it takes no other acknowledgement.
+        Self { kind, flags: NLM_F_REQUEST | NLM_F_DUMP, payload: Vec::new() }
+    }
+
+    /// Changes something; `flags` are the kernel's for it, as NLM_F_CREATE (0x400) and NLM_F_EXCL (0x200).
+    #[must_use]
+    pub fn change(kind: u16, flags: u16) -> Self {
+        Self { kind, flags: NLM_F_REQUEST | NLM_F_ACK | flags, payload: Vec::new() }
+    }
+
+    /// One thing of a generic family, given by its number.
+    #[must_use]
+    pub fn generic(family: u16, command: u8) -> Self {
+        Self::get(family).header(&[command, 1, 0, 0])
+    }
+
+    /// All there is, of a generic family.
+    #[must_use]
+    pub fn generic_dump(family: u16, command: u8) -> Self {
+        Self::dump(family).header(&[command, 1, 0, 0])
+    }
+
+    /// The fixed part that stands in front of the attributes.
+    #[must_use]
+    pub fn header(mut self, bytes: &[u8]) -> Self {
+        self.payload.extend_from_slice(bytes);
+        self.pad();
+        self
+    }
+
+    /// An attribute of these bytes.
+    ///
+    /// # Panics
+    /// When there are more bytes than an attribute holds, 65531.
+    #[must_use]
+    pub fn bytes_of(mut self, kind: u16, bytes: &[u8]) -> Self {
+        let length = u16::try_from(bytes.len() + 4).expect("an attribute holds at most 65531 bytes");
+        self.payload.extend_from_slice(&length.to_ne_bytes());
+        self.payload.extend_from_slice(&kind.to_ne_bytes());
+        self.payload.extend_from_slice(bytes);
+        self.pad();
+        self
+    }
+
+    /// An attribute of one byte.
+    #[must_use]
+    pub fn u8(self, kind: u16, value: u8) -> Self {
+        self.bytes_of(kind, &[value])
+    }
+
+    /// An attribute of four bytes.
+    #[must_use]
+    pub fn u32(self, kind: u16, value: u32) -> Self {
+        self.bytes_of(kind, &value.to_ne_bytes())
+    }
+
+    /// An attribute of text, which the kernel wants to end in a NUL.
+    ///
+    /// # Panics
+    /// As [`bytes_of`](Self::bytes_of).
+    #[must_use]
+    pub fn text(self, kind: u16, text: &str) -> Self {
+        self.bytes_of(kind, &[text.as_bytes(), &[0]].concat())
+    }
+
+    /// An attribute that holds attributes, perhaps behind a header of its own.
+    ///
+    /// # Panics
+    /// As [`bytes_of`](Self::bytes_of).
+    #[must_use]
+    pub fn nested(self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
+        let inner = inside(Self { kind, flags: 0, payload: Vec::new() });
+        self.bytes_of(kind | NLA_F_NESTED, &inner.payload)
+    }
+
+    /// The message as it is sent.
+    #[must_use]
+    pub fn bytes(&self, sequence: u32) -> Vec<u8> {
+        message(self.kind, self.flags, sequence, &self.payload)
+    }
+
+    /// The message as the kernel would send it, to make up answers for tests.
+    #[must_use]
+    pub fn as_answer(&self) -> Vec<u8> {
+        message(self.kind, 0, 0, &self.payload)
+    }
+
+    fn pad(&mut self) {
+        self.payload.resize(align(self.payload.len()), 0);
+    }
+}
+
+fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(HEADER + payload.len()).expect("attributes of 64 KiB do not make 4 GiB");
+    let mut bytes = length.to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(payload);
+    bytes
+}
+
+/// All that the kernel sent for one request, byte by byte: what was asked for, then how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer(Vec<u8>);
+
+/// One message of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What it is: RTM_NEWLINK, or the number of a generic family.
+    pub kind: u16,
+    /// What follows the netlink header.
+    pub payload: &'a [u8],
+}
+
+/// Why an answer holds nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AnswerError {
+    /// The kernel refused.
+    #[error("{}", in_words(*errno, reason))]
+    Refused {
+        /// The error's number, as EOPNOTSUPP.
+        errno: i32,
+        /// What the kernel said about it; often empty.
+        reason: String,
+    },
+    /// The bytes are no answer of a kernel with this byte order.
+    #[error("the answer is cut short or not netlink")]
+    Malformed,
+}
+
+fn in_words(errno: i32, reason: &str) -> String {
+    let error = io::Error::from_raw_os_error(errno);
+    if reason.is_empty() { error.to_string() } else { format!("{reason} ({error})") }
+}
+
+impl From<AnswerError> for io::Error {
+    /// With the kernel's number where it gave no words; else with its words.
+    fn from(error: AnswerError) -> Self {
+        match &error {
+            AnswerError::Refused { errno, reason } if reason.is_empty() => Self::from_raw_os_error(*errno),
+            AnswerError::Refused { errno, .. } => Self::new(Self::from_raw_os_error(*errno).kind(), error),
+            AnswerError::Malformed => Self::new(io::ErrorKind::InvalidData, error),
+        }
+    }
+}
+
+/// A message with what its header says about it.
+struct Framed<'a> {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    payload: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl Answer {
+    /// An answer that was kept in a file.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// An answer as the kernel would give it, to make up answers for tests: these messages, then the acknowledgement.
+    #[must_use]
+    pub fn of(messages: &[Request]) -> Self {
+        let mut bytes: Vec<u8> = messages.iter().flat_map(Request::as_answer).collect();
+        bytes.extend(message(NLMSG_ERROR, NLM_F_CAPPED, 0, &[0; 4 + HEADER]));
+        Self(bytes)
+    }
+
+    /// A refusal as the kernel would give it, to make up answers for tests.
+    #[must_use]
+    pub fn refused(errno: i32) -> Self {
+        let payload = [&(-errno).to_ne_bytes()[..], &[0; HEADER]].concat();
+        Self(message(NLMSG_ERROR, NLM_F_CAPPED, 0, &payload))
+    }
+
+    /// The bytes, to be kept.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Adds the messages of a datagram that answer this request; others are late answers to an earlier one.
+    pub(super) fn take_in(&mut self, datagram: &[u8], sequence: u32) {
+        let mut frames = Frames(datagram);
+        for frame in frames.by_ref().filter(|frame| frame.sequence == sequence) {
+            self.0.extend_from_slice(frame.whole);
+            self.0.resize(align(self.0.len()), 0);
+        }
+        // What is left is no message: kept, so that the answer is seen to be malformed.
+        self.0.extend_from_slice(frames.0);
+    }
+
+    /// Whether the end has been seen, or no end can be.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut frames = Frames(&self.0);
+        frames.by_ref().any(|frame| matches!(frame.kind, NLMSG_ERROR | NLMSG_DONE)) || !frames.0.is_empty()
+    }
+
+    /// Whether what was listed changed meanwhile, so that the list may lack something.
+    pub(super) fn was_interrupted(&self) -> bool {
+        Frames(&self.0).any(|frame| frame.flags & NLM_F_DUMP_INTR != 0)
+    }
+
+    /// The messages that answer the request.
+    ///
+    /// # Errors
+    /// [`AnswerError`]: the kernel's refusal, or that the bytes make no sense.
+    pub fn messages(&self) -> Result<Vec<Message<'_>>, AnswerError> {
+        let mut messages = Vec::new();
+        for frame in Frames(&self.0) {
+            match frame.kind {
+                NLMSG_NOOP => {}
+                NLMSG_ERROR | NLMSG_DONE => return ending(&frame).map(|()| messages),
+                kind => messages.push(Message { kind, payload: frame.payload }),
+            }
+        }
+        Err(AnswerError::Malformed)
+    }
+}
+
+/// What the last message of an answer says.
+fn ending(frame: &Framed) -> Result<(), AnswerError> {
+    let code = match frame.payload.first_chunk() {
+        Some(bytes) => i32::from_ne_bytes(*bytes),
+        // Lists of old kernels end without a code.
+        None if frame.kind == NLMSG_DONE => 0,
+        None => return Err(AnswerError::Malformed),
+    };
+    if code == 0 {
+        return Ok(());
+    }
+    Err(AnswerError::Refused { errno: code.saturating_neg(), reason: reason(frame).unwrap_or_default() })
+}
+
+/// What the kernel says about its refusal: behind the code, and behind the request that it repeats.
+fn reason(frame: &Framed) -> Option<String> {
+    if frame.flags & NLM_F_ACK_TLVS == 0 {
+        return None;
+    }
+    let repeated = match frame.kind {
+        NLMSG_DONE => 0,
+        _ if frame.flags & NLM_F_CAPPED != 0 => HEADER,
+        _ => align(u32::from_ne_bytes(*frame.payload.get(4..)?.first_chunk()?) as usize),
+    };
+    let attributes = frame.payload.get(repeated.checked_add(4)?..)?;
+    Attributes::read(attributes).ok()?.text(NLMSGERR_ATTR_MSG)
+}
+
+impl<'a> Message<'a> {
+    /// Of a generic family: the command and the attributes.
+    ///
+    /// # Errors
+    /// `Malformed`.
+    pub fn generic(&self) -> Result<(u8, Attributes<'a>), AnswerError> {
+        let (header, attributes) = self.payload.split_at_checked(GENERIC_HEADER).ok_or(AnswerError::Malformed)?;
+        Ok((header[0], Attributes::read(attributes)?))
+    }
+
+    /// Of another family: the fixed header of this length, and the attributes.
+    ///
+    /// # Errors
+    /// `Malformed`.
+    pub fn with_header<const N: usize>(&self) -> Result<(&'a [u8; N], Attributes<'a>), AnswerError> {
+        let (header, attributes) = self.payload.split_first_chunk::<N>().ok_or(AnswerError::Malformed)?;
+        Ok((header, Attributes::read(attributes.get(align(N) - N..).unwrap_or_default())?))
+    }
+}
+
+/// Walks over messages; what remains at the end is no message.
+struct Frames<'a>(&'a [u8]);
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Framed<'a>;
+
+    fn next(&mut self) -> Option<Framed<'a>> {
+        let bytes = self.0;
+        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let whole = bytes.get(..length).filter(|whole| whole.len() >= HEADER)?;
+        let u16_at = |at: usize| u16::from_ne_bytes([whole[at], whole[at + 1]]);
+        self.0 = bytes.get(align(length)..).unwrap_or_default();
+        Some(Framed {
+            kind: u16_at(4),
+            flags: u16_at(6),
+            sequence: u32::from_ne_bytes([whole[8], whole[9], whole[10], whole[11]]),
+            payload: &whole[HEADER..],
+            whole,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Worked out by hand from netlink.h, for a machine that writes the low byte first.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_request_has_the_layout_of_the_headers() {
+        let request = Request::generic(21, 4).nested(1, |header| header.text(2, "eth0").u32(3, 1));
+        #[rustfmt::skip]
+        let expected = [
+            44, 0, 0, 0,  21, 0,  5, 0,  7, 0, 0, 0,  0, 0, 0, 0, // length, kind, REQUEST|ACK, sequence, port
+            4, 1, 0, 0, // command, version
+            24, 0,  1, 0x80, // the nest
+            9, 0,  2, 0,  b'e', b't', b'h', b'0', 0, 0, 0, 0, // padded to 4
+            8, 0,  3, 0,  1, 0, 0, 0,
+        ];
+        assert_eq!(request.bytes(7), expected);
+    }
+
+    #[test]
+    fn an_answer_is_what_stands_before_its_end() {
+        let answer = Answer::of(&[Request::generic(21, 20).u32(2, 50), Request::generic(21, 20).u32(2, 51)]);
+        let messages = answer.messages().unwrap();
+        let values: Vec<_> = messages.iter().map(|m| m.generic().unwrap().1.u32(2)).collect();
+        assert_eq!(values, [Some(50), Some(51)]);
+        assert!(answer.is_whole() && !answer.was_interrupted());
+        let cut = Answer::from_bytes(answer.bytes()[..answer.bytes().len() - 1].to_vec());
+        assert_eq!(cut.messages(), Err(AnswerError::Malformed));
+        assert_eq!(Answer::default().messages(), Err(AnswerError::Malformed));
+    }
+
+    #[test]
+    fn a_refusal_comes_with_the_kernels_words() {
+        let refused = |errno, reason: &str| AnswerError::Refused { errno, reason: reason.to_owned() };
+        assert_eq!(Answer::refused(95).messages(), Err(refused(95, "")));
+        let said = Request::get(0).text(NLMSGERR_ATTR_MSG, "Device is busy").payload;
+        for (flags, repeated) in [(NLM_F_CAPPED | NLM_F_ACK_TLVS, 16), (NLM_F_ACK_TLVS, 32)] {
+            let mut payload = (-16_i32).to_ne_bytes().to_vec();
+            payload.extend(message(0, 0, 0, &[0; 16]).into_iter().take(repeated));
+            payload.extend(&said);
+            let answer = Answer(message(NLMSG_ERROR, flags, 0, &payload));
+            assert_eq!(answer.messages(), Err(refused(16, "Device is busy")));
+        }
+        let error = io::Error::from(refused(16, "Device is busy"));
+        assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
+        assert!(error.to_string().starts_with("Device is busy ("), "{error}");
+        assert_eq!(io::Error::from(refused(1, "")).raw_os_error(), Some(1));
+    }
+
+    #[test]
+    fn late_answers_to_an_earlier_request_are_left_out() {
+        let mut answer = Answer::default();
+        answer.take_in(&[message(16, 0, 1, &[1; 4]), message(16, 0, 2, &[2; 4])].concat(), 2);
+        assert!(!answer.is_whole());
+        answer.take_in(&message(NLMSG_DONE, 0, 2, &[0; 4]), 2);
+        assert_eq!(answer.messages().unwrap(), [Message { kind: 16, payload: &[2; 4] }]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200), sequence in 0_u32..3) {
+            let mut answer = Answer::default();
+            answer.take_in(&bytes, sequence);
+            let _ = (answer.is_whole(), answer.was_interrupted());
+            for message in Answer::from_bytes(bytes).messages().unwrap_or_default() {
+                let _ = (message.generic(), message.with_header::<16>(), message.with_header::<3>());
+            }
+        }
+
+        /// Bytes that look like messages come farther than any bytes do.
+        #[test]
+        fn any_payloads_are_survived(
+            parts in proptest::collection::vec((0_u16..5, 0_u16..0x400, proptest::collection::vec(any::<u8>(), 0..60)), 0..4),
+        ) {
+            let bytes: Vec<u8> = parts.iter().flat_map(|(kind, flags, payload)| message(*kind, *flags, 0, payload)).collect();
+            let _ = Answer::from_bytes(bytes).messages();
+        }
+    }
+}
