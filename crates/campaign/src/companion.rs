@@ -3,15 +3,16 @@
 use machine::Shield;
 use probes::companion::Companion;
 
-use crate::{PhasePlan, Plan, Probe, RunError};
+use crate::{PhasePlan, Plan, Probe, RunError, udp};
 
 /// Makes it, with its threads waiting; `None` for a probe whose timers are all there is.
 pub fn prepare(
     plan: &Plan,
-    _phase: &PhasePlan,
-    _shield: Option<&Shield>,
+    phase: &PhasePlan,
+    shield: Option<&Shield>,
 ) -> Result<Option<Box<dyn Companion>>, RunError> {
     match &plan.probe {
         Probe::Timer | Probe::Noise { .. } => Ok(None),
+        Probe::Udp(udp) => Ok(Some(Box::new(udp::prepare(plan, phase, udp, shield)?))),
     }
 }

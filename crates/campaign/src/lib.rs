@@ -14,6 +14,7 @@
 //! | [`run`] | a whole run: phases in their order, the record growing |
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
+//! | [`udp`] | round trips, and who answers |
 //! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
 //! | `cost` | what looking for culprits costs |
@@ -38,6 +39,7 @@ pub mod scenario;
 mod shielded;
 pub mod threads;
 mod thrift;
+pub mod udp;
 mod validity;
 
 pub use expand::{Asked, Cpus, expand};
@@ -49,3 +51,4 @@ pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use threads::ThreadAsk;
+pub use udp::{Peer, UdpPlan};

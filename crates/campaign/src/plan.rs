@@ -10,6 +10,8 @@ use sys::{
     sched::Policy,
 };
 
+use crate::UdpPlan;
+
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
 /// Period of the noise probe unless asked otherwise, ns.
@@ -34,6 +36,8 @@ pub enum Probe {
         /// How long they look in each period, ns; `None` for [`NOISE_SHARE_PERCENT`] of it.
         runtime_ns: Option<u64>,
     },
+    /// They send datagrams, which come back: how long each is under way.
+    Udp(Box<UdpPlan>),
 }
 
 /// A run: what measures, where and how, and what runs beside it, phase after phase.
@@ -151,6 +155,15 @@ pub enum PlanError {
         "the noise probe cannot run under a deadline policy, which ends its budget as a gap: choose the policy fifo:90 or other"
     )]
     NoiseDeadline,
+    /// An answer is to be waited for in no time, or for too long.
+    #[error("the timeout must be longer than 0 and at most 1m: 1s, for example")]
+    Timeout,
+    /// A real-time thread that spins would hang its CPU.
+    #[error(
+        "a real-time thread that never sleeps hangs its CPU: receive with --receive-policy other, on a CPU of its own, or \
+         without --receive spin"
+    )]
+    SpinningReceiver,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
@@ -162,6 +175,9 @@ impl Plan {
     /// # Errors
     /// When a period or a length is out of range, or a thread would spin for too long.
     pub fn check(&self) -> Result<(), PlanError> {
+        if let Probe::Udp(udp) = &self.probe {
+            udp.check()?;
+        }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
             let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
@@ -190,7 +206,7 @@ impl Plan {
     #[must_use]
     pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
         match self.probe {
-            Probe::Timer => None,
+            Probe::Timer | Probe::Udp(_) => None,
             Probe::Noise { runtime_ns } => {
                 Some(runtime_ns.unwrap_or_else(|| period_ns.saturating_mul(NOISE_SHARE_PERCENT) / 100))
             }
@@ -207,17 +223,18 @@ impl Plan {
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
         let threshold_ns = self.threshold_ns.unwrap_or(match self.probe {
-            Probe::Timer => period_ns.min(100_000),
+            Probe::Timer | Probe::Udp(_) => period_ns.min(100_000),
             Probe::Noise { .. } => NOISE_THRESHOLD_NS,
         });
         // What ends the run is a spike.
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
-    /// What measures: `timer`, or `threads` where they have places of their own; `noise`.
+    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`.
     fn probe(&self) -> &'static str {
-        match self.probe {
+        match &self.probe {
             Probe::Noise { .. } => "noise",
+            Probe::Udp(_) => "udp",
             Probe::Timer if self.phases.iter().any(|phase| !phase.threads.is_empty()) => "threads",
             Probe::Timer => "timer",
         }

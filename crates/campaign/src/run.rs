@@ -8,8 +8,11 @@ use std::{
 };
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
-use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, usable_cpus};
-use probes::timer::{self, TimerError};
+use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, usable_cpus};
+use probes::{
+    timer::{self, TimerError},
+    udp::UdpError,
+};
 use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
 use sys::{counter::Counter, memory, sched, signal};
 
@@ -54,6 +57,12 @@ pub enum RunError {
     /// A measuring thread could not be made.
     #[error(transparent)]
     Timer(#[from] TimerError),
+    /// Round trips cannot be measured.
+    #[error(transparent)]
+    Udp(#[from] UdpError),
+    /// There are no two ends within this machine.
+    #[error(transparent)]
+    Ends(#[from] EndsError),
     /// The kernel's trace was asked for, and is not to be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
