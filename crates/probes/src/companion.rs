@@ -19,6 +19,14 @@ pub trait Companion {
     /// Takes in what its threads have told. Called some twenty times a second, and once after [`finish`](Self::finish).
     fn collect(&mut self);
 
+    /// Whether there is nothing more to come from its own threads. Without timers, that ends the phase.
+    fn has_ended(&self) -> bool {
+        true
+    }
+
+    /// Adds to the series of the timer number `index` what its work has seen.
+    fn tell(&self, _index: usize, _series: &mut Series) {}
+
     /// Waits for what is still under way and ends the threads. Called once all timers have ended.
     fn finish(&mut self);
 

@@ -1,0 +1,93 @@
+//! The stream probe: a talker that sends a frame of an AVB stream in each slot, and a listener that counts how they come.
+//!
+//! Slots follow each other by the period. The talker is a timer whose deadlines lie some time before the slots: it wakes,
+//! spins until its slot begins, and sends. **Send lateness** is how long after its slot began the clock was read for the
+//! last time before sending.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`talker`] | the work at each deadline, and its counters |
+//! | [`listener`] | the thread that receives |
+//! | [`tracker`] | what frames tell as they come, without a socket |
+//! | `numbers` | lost, duplicate and reordered frames by their numbers |
+//! | `identity` | addresses and ids in words |
+
+mod identity;
+pub mod listener;
+mod numbers;
+pub mod talker;
+pub mod tracker;
+
+use record::{Caveat, Reason, Series};
+use sys::packet::{FrameReceiver, RawSender};
+
+use crate::{
+    companion::{Companion, Member},
+    timer::Work,
+};
+use listener::Listener;
+use talker::{Talk, Talker};
+
+/// One or both ends of a stream.
+#[derive(Debug, Default)]
+pub struct Stream {
+    talker: Option<Talker>,
+    talk: Option<Talk<RawSender>>,
+    listener: Option<Listener<FrameReceiver>>,
+}
+
+impl Stream {
+    /// A stream that this machine sends, receives, or both.
+    #[must_use]
+    pub fn new(talker: Option<(Talker, Talk<RawSender>)>, listener: Option<Listener<FrameReceiver>>) -> Self {
+        let (talker, talk) = talker.unzip();
+        Self { talker, talk, listener }
+    }
+}
+
+impl Companion for Stream {
+    fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
+        self.talk.take().map(|talk| Box::new(talk) as Box<dyn Work>)
+    }
+
+    fn members(&self) -> Vec<Member<'_>> {
+        self.listener.iter().map(Listener::member).collect()
+    }
+
+    fn collect(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.collect();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        // A talker ends as timers do, and the listener with it.
+        self.talker.is_some() || self.listener.as_ref().is_none_or(Listener::has_ended)
+    }
+
+    fn finish(&mut self) {
+        let sent = self.talker.as_ref().map(Talker::frames);
+        if let Some(listener) = &mut self.listener {
+            listener.finish(sent);
+        }
+    }
+
+    fn tell(&self, _index: usize, series: &mut Series) {
+        if let Some(talker) = &self.talker {
+            series.notes.extend(talker.notes());
+            series.stream = Some(Box::new(record::Stream::Talker(talker.told())));
+        }
+    }
+
+    fn series(&self, phase: &str) -> Vec<Series> {
+        self.listener.iter().map(|listener| listener.series(phase)).collect()
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        Vec::new()
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        Vec::new()
+    }
+}

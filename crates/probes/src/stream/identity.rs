@@ -1,0 +1,22 @@
+//! Addresses, ids and formats in words.
+
+use frames::{Format, Mac};
+
+/// `02:00:00:00:00:01`.
+pub fn mac([a, b, c, d, e, f]: Mac) -> String {
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// 16 hexadecimal digits.
+pub fn stream_id(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+/// A format of ours by its name, another by its subtype.
+pub fn format(subtype: u8) -> String {
+    match Format::of(subtype) {
+        Some(Format::Aaf) => "aaf".to_owned(),
+        Some(Format::Iec61883) => "61883-6".to_owned(),
+        None => format!("{subtype:#04x}"),
+    }
+}

@@ -1,0 +1,238 @@
+//! The talker: at each deadline, spin until the slot begins, and send its frame.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use frames::{Frame, Payload, Stream};
+use sys::{clock::Clock, packet::RawSender};
+
+use super::identity;
+use crate::{
+    counts::Counts,
+    timer::{Wake, Work, shared::add},
+};
+
+/// What frames are handed to.
+pub trait Transmit: Send {
+    /// Sends a frame; never waits.
+    ///
+    /// # Errors
+    /// What the kernel answered; the frame was not sent then.
+    fn send(&mut self, frame: &[u8]) -> io::Result<()>;
+}
+
+impl Transmit for RawSender {
+    #[inline]
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        Self::send(self, frame)
+    }
+}
+
+/// What a talker is asked to do. Its deadlines lie `offset_ns` before its slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TalkerSettings {
+    /// The stream.
+    pub stream: Stream,
+    /// Tells one run from another.
+    pub run: u32,
+    /// Interface that its frames go out on.
+    pub interface: String,
+    /// Whether they pass by the queueing disciplines.
+    pub bypass: bool,
+    /// Time between two slots, ns.
+    pub period_ns: u64,
+    /// How long before its slot it wakes, ns.
+    pub offset_ns: u64,
+    /// Presentation time is the slot and this, ns.
+    pub transit_ns: u64,
+    /// Clock of the deadlines.
+    pub clock: Clock,
+}
+
+impl TalkerSettings {
+    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
+    #[must_use]
+    pub fn tolerance_ns(&self) -> u64 {
+        (self.period_ns / 100).max(1_000)
+    }
+}
+
+/// Counters that the measuring thread alone writes.
+#[derive(Debug, Default)]
+struct Shared {
+    send: Counts,
+    outside: AtomicU64,
+    frames: AtomicU64,
+    late: AtomicU64,
+    missed_slots: AtomicU64,
+    refused: AtomicU64,
+    refusal: AtomicI32,
+    max_delta_ns: AtomicI64,
+    max_delta_at_ns: AtomicU64,
+    max_interval_error_ns: AtomicU64,
+    window_violations: AtomicU64,
+}
+
+/// What the measuring thread does at each deadline.
+#[derive(Debug)]
+pub struct Talk<T> {
+    sender: T,
+    frame: Frame,
+    run: u32,
+    period_ns: i64,
+    offset_ns: i64,
+    transit_ns: u64,
+    tolerance_ns: i64,
+    clock: Clock,
+    shared: Arc<Shared>,
+    /// Slots up to this one have had their frame, or had none.
+    slots_over: i64,
+    sent_ns: Option<i64>,
+}
+
+/// What others see of a talker.
+#[derive(Debug)]
+pub struct Talker {
+    settings: TalkerSettings,
+    shared: Arc<Shared>,
+}
+
+impl Talker {
+    /// A talker, and the work that its measuring thread is to do. All memory that the work needs is there then.
+    #[must_use]
+    pub fn new<T: Transmit>(settings: &TalkerSettings, sender: T) -> (Self, Talk<T>) {
+        let shared = Arc::new(Shared { max_delta_ns: AtomicI64::new(i64::MIN), ..Shared::default() });
+        let talk = Talk {
+            sender,
+            frame: settings.stream.frame(),
+            run: settings.run,
+            period_ns: settings.period_ns as i64,
+            offset_ns: settings.offset_ns as i64,
+            transit_ns: settings.transit_ns,
+            tolerance_ns: settings.tolerance_ns() as i64,
+            clock: settings.clock,
+            shared: shared.clone(),
+            slots_over: -1,
+            sent_ns: None,
+        };
+        (Self { settings: settings.clone(), shared }, talk)
+    }
+
+    /// Frames sent so far.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.shared.frames.load(Relaxed)
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn told(&self) -> record::Talker {
+        let (settings, shared) = (&self.settings, &*self.shared);
+        let Stream { source, destination, stream_id, format, tci, samples } = settings.stream;
+        let frames = shared.frames.load(Relaxed);
+        let seen = (frames > 0).then_some(());
+        record::Talker {
+            identity: record::StreamIdentity {
+                interface: settings.interface.clone(),
+                stream_id: identity::stream_id(stream_id),
+                source: identity::mac(source),
+                destination: identity::mac(destination),
+                format: identity::format(format.subtype()),
+                pcp: Some(tci.pcp),
+                vid: Some(tci.vid),
+                frame_bytes: frames::template::length(format, samples) as u64,
+            },
+            mode: if settings.bypass { "bypass" } else { "send" }.to_owned(),
+            offset_ns: settings.offset_ns,
+            tolerance_ns: settings.tolerance_ns(),
+            frames,
+            late: shared.late.load(Relaxed),
+            missed_slots: shared.missed_slots.load(Relaxed),
+            refused: shared.refused.load(Relaxed),
+            max_delta_ns: seen.map(|()| shared.max_delta_ns.load(Relaxed)),
+            max_delta_at_ns: seen.map(|()| shared.max_delta_at_ns.load(Relaxed)),
+            max_interval_error_ns: shared.max_interval_error_ns.load(Relaxed),
+            window_violations: shared.window_violations.load(Relaxed),
+            send: shared.send.snapshot(),
+            ..record::Talker::default()
+        }
+    }
+
+    /// What there is to remark.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let refused = self.shared.refused.load(Relaxed);
+        if refused > 0 {
+            let why = io::Error::from_raw_os_error(self.shared.refusal.load(Relaxed));
+            notes.push(format!("the kernel did not take {refused} frames, the last one because: {why}"));
+        }
+        let outside = self.shared.outside.load(Relaxed);
+        if outside > 0 {
+            notes.push(format!("{outside} frames outside the histogram's range are in no bucket"));
+        }
+        notes
+    }
+}
+
+impl<T: Transmit> Work for Talk<T> {
+    fn at(&mut self, wake: Wake) {
+        let slot_ns = wake.deadline_ns + self.offset_ns;
+        let seq = self.shared.frames.load(Relaxed);
+        let payload = Payload { run: self.run, seq, scheduled_ns: slot_ns, woke_ns: wake.woke_ns, sent_ns: 0 };
+        self.frame.patch(&payload, self.transit_ns);
+        let mut now_ns = self.clock.now_ns();
+        while now_ns < slot_ns {
+            now_ns = self.clock.now_ns();
+        }
+        let delta_ns = now_ns - slot_ns;
+        // The slot that the frame goes out in; one that has had a frame gets no other, since a talker must not burst.
+        let slot = wake.slot as i64 + delta_ns / self.period_ns;
+        if slot <= self.slots_over {
+            return;
+        }
+        self.frame.patch_sent(now_ns);
+        let sent = self.sender.send(self.frame.bytes());
+        add(&self.shared.missed_slots, (slot - self.slots_over - 1) as u64);
+        self.slots_over = slot;
+        match sent {
+            Ok(()) => self.note(now_ns, delta_ns, wake.slot),
+            Err(error) => self.note_refusal(&error),
+        }
+    }
+}
+
+impl<T> Talk<T> {
+    #[inline]
+    fn note(&mut self, now_ns: i64, delta_ns: i64, slot: u64) {
+        let shared: &Shared = &self.shared;
+        add(&shared.frames, 1);
+        add(&shared.outside, u64::from(!shared.send.count(delta_ns)));
+        add(&shared.late, u64::from(delta_ns > self.tolerance_ns));
+        if delta_ns > shared.max_delta_ns.load(Relaxed) {
+            shared.max_delta_ns.store(delta_ns, Relaxed);
+            shared.max_delta_at_ns.store(slot * self.period_ns as u64, Relaxed);
+        }
+        let Some(before_ns) = self.sent_ns.replace(now_ns) else { return };
+        let interval_ns = now_ns - before_ns;
+        let error_ns = (interval_ns - self.period_ns).unsigned_abs();
+        if error_ns > shared.max_interval_error_ns.load(Relaxed) {
+            shared.max_interval_error_ns.store(error_ns, Relaxed);
+        }
+        add(&shared.window_violations, u64::from(2 * interval_ns < self.period_ns));
+    }
+
+    #[cold]
+    fn note_refusal(&self, error: &io::Error) {
+        add(&self.shared.refused, 1);
+        self.shared.refusal.store(error.raw_os_error().unwrap_or_default(), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! What frames tell, one after the other as they came: pure counting, without a socket.
+
+use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
+use record::{Histogram, Maxima, OneWay, StreamIdentity};
+
+use super::{identity, numbers::Numbers};
+
+/// A frame that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// When it was read, ns on the listener's clock.
+    pub read_ns: i64,
+    /// When the kernel saw it, ns on the same clock.
+    pub stamp_ns: Option<i64>,
+    /// Its length with its VLAN tag, bytes.
+    pub length: usize,
+    /// From whom.
+    pub source: Mac,
+    /// To whom.
+    pub destination: Mac,
+    /// Its VLAN tag.
+    pub tci: Option<Tci>,
+    /// The header of its packet.
+    pub avtp: Avtp,
+    /// What our talker tells.
+    pub probe: Option<Payload>,
+}
+
+/// What to expect of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Which stream to follow; `None` for the first that is found.
+    pub stream_id: Option<u64>,
+    /// Time between two frames, ns.
+    pub period_ns: u64,
+    /// Longest time from slot to presentation, ns.
+    pub transit_ns: u64,
+    /// Whether the talker runs on this machine: its clock is ours, and its first frame has number 0.
+    pub same_host: bool,
+}
+
+/// What came so far.
+#[derive(Debug, Clone)]
+pub struct Tracker {
+    expected: Expected,
+    first: Option<Arrival>,
+    last: Option<Arrival>,
+    numbers: Numbers,
+    listener: record::Listener,
+    one_way: OneWay,
+    late: u64,
+    early: u64,
+    /// How much later than a period each frame was read after the one before.
+    pub raw: Histogram,
+    /// The largest of that over time.
+    pub maxima: Maxima,
+    /// Times that the talker began anew.
+    pub begun_anew: u64,
+}
+
+impl Tracker {
+    /// Nothing came so far.
+    pub fn new(expected: Expected) -> Self {
+        Self {
+            expected,
+            first: None,
+            last: None,
+            numbers: if expected.same_host { Numbers::from_zero() } else { Numbers::default() },
+            listener: record::Listener::default(),
+            one_way: OneWay::default(),
+            late: 0,
+            early: 0,
+            raw: Histogram::default(),
+            maxima: Maxima::default(),
+            begun_anew: 0,
+        }
+    }
+
+    /// Takes in a frame.
+    pub fn take_in(&mut self, arrival: &Arrival) {
+        let wanted = self.first.map(|first| first.avtp.stream_id).or(self.expected.stream_id);
+        if wanted.is_some_and(|id| id != arrival.avtp.stream_id) || !arrival.avtp.stream_valid {
+            self.listener.other_streams += 1;
+            return;
+        }
+        let first = *self.first.get_or_insert(*arrival);
+        let last = self.last.replace(*arrival);
+        self.listener.frames += 1;
+        self.listener.wrong_tag += u64::from(arrival.tci.is_none() || arrival.tci != first.tci);
+        if let Some(last) = last {
+            self.count_interval(&last, arrival, first.read_ns);
+        }
+        self.count_number(last.as_ref(), arrival);
+        self.count_header(last.as_ref(), arrival);
+        if self.expected.same_host {
+            self.count_one_way(arrival);
+        }
+    }
+
+    fn count_interval(&mut self, last: &Arrival, now: &Arrival, first_ns: i64) {
+        let period_ns = self.expected.period_ns as i64;
+        let listener = &mut self.listener;
+        let interval_ns = now.read_ns - last.read_ns;
+        let at_ns = (now.read_ns - first_ns).max(0) as u64;
+        listener.interval.record(interval_ns);
+        listener.gaps += u64::from(interval_ns > 2 * period_ns);
+        if Some(interval_ns.max(0) as u64) > listener.max_gap_ns {
+            listener.max_gap_ns = Some(interval_ns.max(0) as u64);
+            listener.max_gap_at_ns = Some(at_ns);
+        }
+        self.raw.record(interval_ns - period_ns);
+        self.maxima.take_in(at_ns, interval_ns - period_ns);
+        let mut on_the_wire_ns = interval_ns;
+        if let (Some(before_ns), Some(now_ns)) = (last.stamp_ns, now.stamp_ns) {
+            on_the_wire_ns = now_ns - before_ns;
+            listener.kernel_interval.record(on_the_wire_ns);
+            listener.max_kernel_gap_ns = listener.max_kernel_gap_ns.max(Some(on_the_wire_ns.max(0) as u64));
+        }
+        listener.window_violations += u64::from(2 * on_the_wire_ns < period_ns);
+    }
+
+    fn count_number(&mut self, last: Option<&Arrival>, now: &Arrival) {
+        match now.probe {
+            Some(probe) => {
+                if last.and_then(|last| last.probe).is_some_and(|before| before.run != probe.run) {
+                    self.numbers.begin_anew();
+                    self.begun_anew += 1;
+                }
+                self.numbers.take_in(probe.seq);
+            }
+            None => self.numbers.take_in_short(now.avtp.sequence),
+        }
+    }
+
+    fn count_header(&mut self, last: Option<&Arrival>, now: &Arrival) {
+        let (counters, avtp) = (&mut self.listener.counters, &now.avtp);
+        counters.frames_rx += 1;
+        counters.timestamp_uncertain += u64::from(avtp.timestamp_uncertain);
+        counters.timestamp_valid += u64::from(avtp.timestamp.is_some());
+        counters.timestamp_not_valid += u64::from(avtp.timestamp.is_none());
+        counters.unsupported_format += u64::from(Format::of(avtp.subtype).is_none());
+        if let Some(Arrival { avtp: before, .. }) = last {
+            counters.seq_num_mismatch += u64::from(avtp.sequence != before.sequence.wrapping_add(1));
+            counters.media_reset += u64::from(avtp.media_restart != before.media_restart);
+        }
+        if let Some(stamp_ns) = now.stamp_ns {
+            self.listener.read_delay.record(now.read_ns - stamp_ns);
+        }
+    }
+
+    fn count_one_way(&mut self, now: &Arrival) {
+        if let Some(timestamp) = now.avtp.timestamp {
+            let slack_ns = nearest_ns(timestamp, now.read_ns) - now.read_ns;
+            self.late += u64::from(slack_ns < 0);
+            self.early += u64::from(slack_ns > self.expected.transit_ns as i64);
+            let least_ns = self.one_way.least_slack_ns;
+            self.one_way.least_slack_ns = Some(least_ns.map_or(slack_ns, |least_ns| least_ns.min(slack_ns)));
+        }
+        if let Some(probe) = now.probe {
+            self.one_way.whole.record(now.read_ns - probe.sent_ns);
+            if let Some(stamp_ns) = now.stamp_ns {
+                self.one_way.way.record(stamp_ns - probe.sent_ns);
+            }
+        }
+    }
+
+    /// No more frames will come, and the talker, which is ours, has sent so many.
+    pub fn end_at(&mut self, sent: u64) {
+        self.numbers.end_at(sent);
+    }
+
+    /// When the first frame was read, ns.
+    pub fn first_ns(&self) -> Option<i64> {
+        self.first.map(|first| first.read_ns)
+    }
+
+    /// When the last frame was read, ns.
+    pub fn last_ns(&self) -> Option<i64> {
+        self.last.map(|last| last.read_ns)
+    }
+
+    /// Frames of the stream so far.
+    pub fn frames(&self) -> u64 {
+        self.listener.frames
+    }
+
+    /// What came so far; `dropped` frames found no room in the socket's buffer.
+    pub fn told(&self, interface: &str, dropped: u64) -> record::Listener {
+        let Numbers { lost, loss_bursts, duplicates, reordered, strays, .. } = self.numbers;
+        let mut listener = record::Listener {
+            identity: self.identity(interface),
+            lost,
+            loss_bursts,
+            duplicates,
+            reordered,
+            strays,
+            numbers: if self.first.is_some_and(|first| first.probe.is_none()) { "avtp" } else { "probe" }.to_owned(),
+            ..self.listener.clone()
+        };
+        listener.lost_in_socket = (listener.other_streams == 0 || dropped == 0).then(|| dropped.min(lost));
+        if self.expected.same_host {
+            listener.one_way = Some(OneWay { late_presentation: self.late, ..self.one_way.clone() });
+            listener.counters.late_timestamp = Some(self.late);
+            listener.counters.early_timestamp = Some(self.early);
+        }
+        listener
+    }
+
+    fn identity(&self, interface: &str) -> StreamIdentity {
+        let interface = interface.to_owned();
+        let Some(first) = self.first else {
+            let stream_id = self.expected.stream_id.map(identity::stream_id).unwrap_or_default();
+            return StreamIdentity { interface, stream_id, ..StreamIdentity::default() };
+        };
+        StreamIdentity {
+            interface,
+            stream_id: identity::stream_id(first.avtp.stream_id),
+            source: identity::mac(first.source),
+            destination: identity::mac(first.destination),
+            format: identity::format(first.avtp.subtype),
+            pcp: first.tci.map(|tci| tci.pcp),
+            vid: first.tci.map(|tci| tci.vid),
+            frame_bytes: first.length as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
