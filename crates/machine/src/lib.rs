@@ -11,6 +11,7 @@
 //! | [`journal`] | what has to be put back, also after a crash |
 //! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
 //! | [`topology`] | caches and cores |
+//! | [`nic`] | how a network interface is set, and what about it may cost punctuality |
 //! | [`ends`] | makes two ends of a cable within this machine, to measure between |
 //! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
 
@@ -19,6 +20,7 @@ pub mod cpulist;
 pub mod ends;
 pub mod hold;
 pub mod journal;
+pub mod nic;
 pub mod shield;
 pub mod topology;
 

@@ -1,5 +1,6 @@
 //! The command line: the one definition that parsing, help, man pages and completions come from.
 
+mod check;
 mod common;
 mod lab;
 mod measure;
@@ -18,6 +19,7 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
+    check::{Check, Nic as CheckNic},
     common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
@@ -74,6 +76,9 @@ pub enum Command {
     Blame(BlameRecord),
     /// Say what this machine is and how it is set, and what to change.
     Machine(Machine),
+    /// Check one part of this machine closely.
+    #[command(subcommand)]
+    Check(Check),
     /// List the profiles: uses with their limits, and where each limit comes from.
     Profiles(Profiles),
     /// List the references: figures that others published, to lay beside your own with --against.

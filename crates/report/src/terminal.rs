@@ -2,6 +2,7 @@
 
 mod against;
 mod campaign;
+mod check;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
@@ -23,6 +24,7 @@ use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::is_noise;
 use ledger::Extent;
+pub use check::check;
 pub use matrix::MatrixFigure;
 use page::Page;
 

@@ -98,28 +98,28 @@ fn quiet(id: &str, state: FindingState, title: impl Into<String>, evidence: impl
     Finding { id: id.to_owned(), state, title: title.into(), evidence: evidence.into(), why, remedy }
 }
 
-fn ok(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+pub(crate) fn ok(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     quiet(id, FindingState::Ok, title, evidence)
 }
 
-fn not_applicable(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+pub(crate) fn not_applicable(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     quiet(id, FindingState::NotApplicable, title, evidence)
 }
 
-fn unknown(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+pub(crate) fn unknown(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     quiet(id, FindingState::Unknown, title, evidence)
 }
 
-fn warn(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+pub(crate) fn warn(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     quiet(id, FindingState::Warn, title, evidence)
 }
 
-fn fail(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+pub(crate) fn fail(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     quiet(id, FindingState::Fail, title, evidence)
 }
 
 /// Adds why it matters and what to do.
-trait Explain {
+pub(crate) trait Explain {
     fn because(self, why: impl Into<String>, remedy: impl Into<String>) -> Self;
 }
 

@@ -2,6 +2,7 @@
 
 mod blame;
 mod campaigns;
+mod check;
 mod generate;
 mod lab;
 mod loads;
@@ -29,6 +30,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Show(options)) => show::run(&options),
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
+        Some(Command::Check(what)) => check::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
         Some(Command::Loads) => loads::list(),

@@ -1,0 +1,232 @@
+//! A network interface as it is set: what its driver and the kernel tell, and what about it may cost punctuality.
+//!
+//! | module | tells |
+//! |---|---|
+//! | `answers` | where the kernel's netlink answers come from: the kernel, or files of a recorded machine |
+//! | `counts` | frames that were lost |
+//! | `ethtool` | what the driver was told: coalescing, rings, pause, EEE, features, time stamps |
+//! | `netdev` | the kernel's polling of the interface (NAPI), and what AF_XDP can do there |
+//! | `qdisc` | the queueing disciplines |
+//! | `interrupts` | its interrupts, where they go, and the threads that serve them |
+//! | `surroundings` | what stands around it: the device's power saving, its clock, who synchronises that |
+//! | `findings` | the checks |
+
+mod answers;
+mod counts;
+mod ethtool;
+mod findings;
+mod interrupts;
+mod netdev;
+mod qdisc;
+mod surroundings;
+mod words;
+
+use serde::Serialize;
+use sys::link::Link;
+use thiserror::Error;
+
+pub use self::{
+    answers::{Answers, Told},
+    counts::Counts,
+    ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
+    findings::findings,
+    interrupts::{Interrupt, Thread},
+    netdev::{Napi, Xdp},
+    qdisc::{Qdisc, Shaper},
+    surroundings::{Clock, Power},
+};
+use crate::Root;
+
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_LOOPBACK: u16 = 772;
+/// The kernel's limit on a name, without its NUL.
+const LONGEST_NAME: usize = 15;
+
+/// An interface and all that could be learned about it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Nic {
+    /// Its name.
+    pub interface: String,
+    /// Its number.
+    pub index: u32,
+    /// The driver, or the kind of an interface that software makes, as `veth`.
+    pub driver: Option<String>,
+    /// Whether there is no device behind it, or one that another machine makes up.
+    pub is_virtual: Option<bool>,
+    /// Its Ethernet address, as `02:00:00:00:00:01`.
+    pub mac: Option<String>,
+    /// Largest payload of a frame, bytes.
+    pub mtu: Option<u32>,
+    /// Whether it was set up.
+    pub is_up: bool,
+    /// Whether it has a carrier.
+    pub has_carrier: Option<bool>,
+    /// Frames that were lost here since the interface was made.
+    pub counts: Option<Counts>,
+    /// Speed and duplex.
+    pub mode: Told<Mode>,
+    /// When the NIC raises an interrupt.
+    pub coalescing: Told<Coalescing>,
+    /// Sleeping between frames.
+    pub eee: Told<Eee>,
+    /// Stopping the sender.
+    pub pause: Told<Pause>,
+    /// Frames that wait between NIC and driver.
+    pub rings: Told<Rings>,
+    /// Queues.
+    pub channels: Told<Channels>,
+    /// Offloads.
+    pub features: Told<Features>,
+    /// Time stamps that it can take.
+    pub stamping: Told<Stamping>,
+    /// Frame preemption.
+    pub preemption: Told<Preemption>,
+    /// Queueing disciplines, the root first.
+    pub qdiscs: Told<Vec<Qdisc>>,
+    /// What AF_XDP can do.
+    pub xdp: Told<Xdp>,
+    /// How it is polled.
+    pub napis: Told<Vec<Napi>>,
+    /// The threads that poll it, where it has them and they can be seen.
+    pub napi_threads: Vec<Thread>,
+    /// Its interrupts that have occurred; nothing where they are not known.
+    pub interrupts: Option<Vec<Interrupt>>,
+    /// Saving of power.
+    pub power: Power,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+/// Why an interface is not checked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NicError {
+    /// There is none of that name.
+    #[error("there is no interface {0:?} here: `ip -br link` lists those that there are")]
+    Missing(String),
+    /// Nothing of a NIC applies.
+    #[error("{0} is the loopback, which has no NIC: name an Ethernet interface, which `ip -br link` lists")]
+    Loopback(String),
+    /// Wireless waits for its medium.
+    #[error(
+        "{0} is wireless, whose frames wait for the air for milliseconds: name a wired interface, which `ip -br link` lists"
+    )]
+    Wireless(String),
+    /// Another kind of network.
+    #[error("{0} is no Ethernet interface: name one that is, which `ip -br link` lists")]
+    NotEthernet(String),
+    /// The kernel did not tell.
+    #[error("cannot ask the kernel about {interface} ({why}): compare with `ip link show {interface}`")]
+    Unknown {
+        /// The name.
+        interface: String,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+impl Nic {
+    /// Learns all there is to learn about an interface. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`NicError`].
+    pub fn look(root: &Root, answers: &mut Answers, interface: &str) -> Result<Self, NicError> {
+        let (link, counts) = find(root, answers, interface)?;
+        let folder = Folder::of(root, &link);
+        let napis = netdev::napis(answers, &link);
+        let stamping = ethtool::stamping(answers, &link);
+        let driver = link.kind.clone().or_else(|| folder.driver());
+        Ok(Self {
+            index: link.index,
+            is_virtual: is_virtual(&link, driver.as_deref()),
+            driver,
+            mac: link.mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":")),
+            mtu: link.mtu,
+            is_up: link.is_up,
+            has_carrier: link.has_carrier,
+            counts,
+            mode: ethtool::mode(answers, &link),
+            coalescing: ethtool::coalescing(answers, &link),
+            eee: ethtool::eee(answers, &link),
+            pause: ethtool::pause(answers, &link),
+            rings: ethtool::rings(answers, &link),
+            channels: ethtool::channels(answers, &link),
+            features: ethtool::features(answers, &link),
+            preemption: ethtool::preemption(answers, &link),
+            qdiscs: qdisc::all(answers, &link),
+            xdp: netdev::xdp(answers, &link),
+            interrupts: interrupts::all(&folder, &napis),
+            power: surroundings::power(&folder),
+            clock: surroundings::clock(root, &stamping),
+            napi_threads: interrupts::of_napis(root, &napis),
+            stamping,
+            napis,
+            interface: link.name,
+        })
+    }
+}
+
+fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Option<Counts>), NicError> {
+    let is_name = (1..=LONGEST_NAME).contains(&interface.len())
+        && !interface.starts_with('.')
+        && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+    let link = if is_name { answers.link(interface) } else { Ok(None) };
+    let name = || interface.to_owned();
+    let found = link.map_err(|why| NicError::Unknown { interface: name(), why })?;
+    let (link, counts) = found.ok_or_else(|| NicError::Missing(name()))?;
+    let is_wireless = ["wireless", "phy80211"].iter().any(|file| Folder::of(root, &link).exists(file));
+    match link.hardware {
+        ARPHRD_LOOPBACK => Err(NicError::Loopback(name())),
+        ARPHRD_ETHER if is_wireless => Err(NicError::Wireless(name())),
+        ARPHRD_ETHER => Ok((link, counts)),
+        _ => Err(NicError::NotEthernet(name())),
+    }
+}
+
+/// Drivers of NICs that a host makes up for its guests.
+const OF_A_HOST: [&str; 9] =
+    ["virtio_net", "vmxnet3", "xen_netfront", "vif", "hv_netvsc", "netvsc", "ena", "gve", "mana"];
+
+fn is_virtual(link: &Link, driver: Option<&str>) -> Option<bool> {
+    // A VLAN interface and the like have a device below; software makes them all the same.
+    if link.kind.is_some() {
+        return Some(true);
+    }
+    driver.map(|driver| OF_A_HOST.contains(&driver))
+}
+
+/// An interface's folder in sysfs, if it is that of this interface: a mounted sysfs shows the namespace that it was
+/// mounted in, which can have another interface of the same name.
+struct Folder<'a> {
+    root: &'a Root,
+    path: Option<String>,
+}
+
+impl<'a> Folder<'a> {
+    fn of(root: &'a Root, link: &Link) -> Self {
+        let path = format!("sys/class/net/{}", link.name);
+        let is_this = root.number(&format!("{path}/ifindex")) == Some(link.index);
+        Self { root, path: is_this.then_some(path) }
+    }
+
+    /// The path of a file in it.
+    fn file(&self, name: &str) -> Option<String> {
+        Some(format!("{}/{name}", self.path.as_ref()?))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        self.root.read(&self.file(name)?)
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.file(name).is_some_and(|path| self.root.exists(&path))
+    }
+
+    fn list(&self, name: &str) -> Vec<String> {
+        self.file(name).map_or_else(Vec::new, |path| self.root.list(&path))
+    }
+
+    fn driver(&self) -> Option<String> {
+        let target = self.root.link(&self.file("device/driver")?)?;
+        target.rsplit('/').next().map(str::to_owned)
+    }
+}

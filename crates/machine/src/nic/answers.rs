@@ -1,0 +1,238 @@
+//! Where answers come from: the kernel, or files below the root folder of a recorded machine.
+//!
+//! A recorded answer is `netlink/IF/NAME.hex`: all bytes that the kernel sent for that question, in hexadecimal, in the
+//! byte order of the machine; white space between bytes and lines that begin with `#` mean nothing.
+
+use std::{collections::HashMap, fmt::Write as _, fs, io, path::PathBuf};
+
+use rustix::io::Errno;
+use serde::Serialize;
+use sys::{
+    link::{Link, Links},
+    netlink::{Answer, AnswerError, Message, Request, Socket},
+};
+
+use super::counts::Counts;
+use crate::{Root, Unreadable};
+
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told<T> {
+    /// The answer.
+    Known(T),
+    /// The driver, or this kernel, has no such thing.
+    NotSupported,
+    /// It could not be learned, and why.
+    Unknown(String),
+}
+
+impl<T> Told<T> {
+    /// The answer, where there is one.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Something to ask about an interface.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    /// What its file is called.
+    pub name: &'static str,
+    /// Whom to ask for what.
+    pub to: To,
+}
+
+/// Whom to ask for what.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum To {
+    /// rtnetlink: the interface.
+    Link,
+    /// rtnetlink: queueing disciplines, of all interfaces.
+    Qdiscs,
+    /// Generic family `ethtool`: a command.
+    Ethtool(u8),
+    /// Generic family `netdev`: the device.
+    Device,
+    /// Generic family `netdev`: all that poll it.
+    Napis,
+}
+
+const RTM_GETQDISC: u16 = 38;
+const ETHTOOL_A_HEADER: u16 = 1;
+const ETHTOOL_A_HEADER_DEV_NAME: u16 = 2;
+const NETDEV_CMD_DEV_GET: u8 = 1;
+const NETDEV_CMD_NAPI_GET: u8 = 11;
+const NETDEV_A_IFINDEX: u16 = 1;
+
+/// Answers to questions about interfaces.
+#[derive(Debug)]
+pub struct Answers {
+    from: Source,
+    keep: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Kernel { families: HashMap<&'static str, Result<u16, String>> },
+    Files(Root),
+}
+
+impl Answers {
+    /// Those of the machine under this root: the kernel's, or the recorded ones.
+    #[must_use]
+    pub fn of(root: &Root) -> Self {
+        let from =
+            if root.is_system() { Source::Kernel { families: HashMap::new() } } else { Source::Files(root.clone()) };
+        Self { from, keep: None }
+    }
+
+    /// Keeps each answer in a file below `folder`, so that it can be the root of a recorded machine.
+    #[must_use]
+    pub fn keep_in(mut self, folder: PathBuf) -> Self {
+        self.keep = Some(folder);
+        self
+    }
+
+    /// The interface of this name and what it counts; `Ok(None)` where there is none.
+    pub(super) fn link(&mut self, interface: &str) -> Result<Option<(Link, Option<Counts>)>, String> {
+        let answer = self.ask(Question { name: "link", to: To::Link }, interface, 0)?;
+        match answer.messages() {
+            Ok(messages) => {
+                let read = |message: &Message| Some((Link::read(message)?, Counts::read(message)));
+                messages.first().and_then(read).map(Some).ok_or_else(not_understood)
+            }
+            Err(AnswerError::Refused { errno, .. }) if errno == Errno::NODEV.raw_os_error() => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Asks, and reads the messages of the answer; `None` from `read` means that they make no sense.
+    pub(super) fn told<T>(
+        &mut self,
+        question: Question,
+        of: &Link,
+        read: impl FnOnce(&[Message]) -> Option<T>,
+    ) -> Told<T> {
+        let answer = match self.ask(question, &of.name, of.index) {
+            Ok(answer) => answer,
+            Err(why) => return Told::Unknown(why),
+        };
+        match answer.messages() {
+            Ok(messages) => read(&messages).map_or_else(|| Told::Unknown(not_understood()), Told::Known),
+            Err(AnswerError::Refused { errno, .. }) if errno == Errno::OPNOTSUPP.raw_os_error() => Told::NotSupported,
+            Err(error) => Told::Unknown(error.to_string()),
+        }
+    }
+
+    fn ask(&mut self, question: Question, interface: &str, index: u32) -> Result<Answer, String> {
+        let answer = match &mut self.from {
+            Source::Kernel { families } => ask_kernel(families, question, interface, index)?,
+            Source::Files(root) => read(root, &path(interface, question.name))?,
+        };
+        if let Some(folder) = &self.keep {
+            let file = folder.join(path(interface, question.name));
+            keep(&file, question, &answer).map_err(|error| format!("cannot keep {}: {error}", file.display()))?;
+        }
+        Ok(answer)
+    }
+}
+
+fn not_understood() -> String {
+    "the kernel's answer is not understood".to_owned()
+}
+
+fn path(interface: &str, name: &str) -> String {
+    format!("netlink/{interface}/{name}.hex")
+}
+
+fn ask_kernel(
+    families: &mut HashMap<&'static str, Result<u16, String>>,
+    question: Question,
+    interface: &str,
+    index: u32,
+) -> Result<Answer, String> {
+    let failed = |error: io::Error| error.to_string();
+    let mut family = |name: &'static str| {
+        let lookup = || match Socket::generic().and_then(|mut socket| socket.family(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!("this kernel has no {name} netlink")),
+            found => found.map_err(failed),
+        };
+        families.entry(name).or_insert_with(lookup).clone()
+    };
+    let request = match question.to {
+        To::Link => Links::question(interface),
+        // tcmsg: family and padding; index; handle, parent, info.
+        To::Qdiscs => Request::dump(RTM_GETQDISC).header(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()),
+        To::Ethtool(command) => Request::generic(family("ethtool")?, command)
+            .nested(ETHTOOL_A_HEADER, |header| header.text(ETHTOOL_A_HEADER_DEV_NAME, interface)),
+        To::Device => Request::generic(family("netdev")?, NETDEV_CMD_DEV_GET).u32(NETDEV_A_IFINDEX, index),
+        To::Napis => Request::generic_dump(family("netdev")?, NETDEV_CMD_NAPI_GET).u32(NETDEV_A_IFINDEX, index),
+    };
+    let socket = if matches!(question.to, To::Link | To::Qdiscs) { Socket::route() } else { Socket::generic() };
+    socket.and_then(|mut socket| socket.ask(&request)).map_err(failed)
+}
+
+fn read(root: &Root, path: &str) -> Result<Answer, String> {
+    let text = root.try_read(path).map_err(|why| match why {
+        Unreadable::Absent => format!("/{path} was not recorded"),
+        _ => format!("/{path} cannot be read"),
+    })?;
+    parse(&text).map(Answer::from_bytes).ok_or_else(|| format!("/{path} is not hexadecimal"))
+}
+
+fn parse(text: &str) -> Option<Vec<u8>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let digits: Vec<u8> = lines
+        .flat_map(str::chars)
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect::<Option<_>>()?;
+    let pairs = digits.chunks_exact(2);
+    pairs.remainder().is_empty().then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+fn keep(file: &std::path::Path, question: Question, answer: &Answer) -> io::Result<()> {
+    fs::create_dir_all(file.parent().unwrap_or(file))?;
+    fs::write(file, in_hex(&format!("{:?}", question.to), answer))
+}
+
+/// The text of a file that holds an answer.
+fn in_hex(title: &str, answer: &Answer) -> String {
+    let mut text = format!("# {title}\n");
+    for line in answer.bytes().chunks(16) {
+        for byte in line {
+            let _ = write!(text, "{byte:02x} ");
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let question = Question { name: "rings", to: To::Ethtool(15) };
+        let answer = Answer::of(&[Request::generic(21, 16).u32(6, 256)]);
+        keep(&folder.path().join(path("eth0", "rings")), question, &answer).unwrap();
+        let mut answers = Answers::of(&Root::at(folder.path()));
+        assert_eq!(answers.ask(question, "eth0", 2), Ok(answer));
+        assert!(answers.ask(question, "eth1", 2).unwrap_err().contains("not recorded"));
+        fs::write(folder.path().join(path("eth0", "rings")), "# odd\n0 1 2\n").unwrap();
+        assert!(answers.ask(question, "eth0", 2).unwrap_err().contains("not hexadecimal"));
+    }
+
+    #[test]
+    fn hexadecimal_with_comments() {
+        assert_eq!(parse("# a title\n01 aB\ncd"), Some(vec![1, 0xab, 0xcd]));
+        assert_eq!((parse("0"), parse("0g"), parse("")), (None, None, Some(Vec::new())));
+    }
+}

@@ -1,0 +1,70 @@
+//! What stands around an interface: the device's power saving, its clock, and who synchronises that.
+
+use serde::Serialize;
+
+use super::{Folder, answers::Told, ethtool::Stamping, interrupts::threads};
+use crate::Root;
+
+/// Saving of power at the device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Power {
+    /// `on`: never suspended; `auto`: when the kernel thinks fit.
+    pub runtime: Option<String>,
+    /// Whether the device is on a PCI bus.
+    pub is_pci: Option<bool>,
+    /// Sleeping states of the PCIe link that are in force: `l0s`, `l1`.
+    pub link_sleeps: Option<Vec<String>>,
+    /// The kernel's policy for those, as `default`.
+    pub link_policy: Option<String>,
+}
+
+/// The interface's clock (PHC).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Clock {
+    /// Its name, as `igc`.
+    pub name: Option<String>,
+    /// Programs that run and may synchronise it.
+    pub programs: Vec<String>,
+    /// Whether the list of programs is all there is.
+    pub sees_all_programs: bool,
+}
+
+/// Programs of linuxptp, and chrony, which reads such clocks.
+const SYNCHRONISERS: [&str; 4] = ["ptp4l", "phc2sys", "ts2phc", "chronyd"];
+
+pub(super) fn power(folder: &Folder) -> Power {
+    let bus_of = |device: &str| {
+        let target = folder.root.link(&folder.file(&format!("{device}/subsystem"))?)?;
+        target.rsplit('/').next().map(str::to_owned)
+    };
+    // Of a virtio NIC, the device on the bus is one up.
+    let device = if bus_of("device").as_deref() == Some("virtio") { "device/.." } else { "device" };
+    let is_pci = bus_of(device).map(|bus| bus == "pci");
+    let sleep = |name: &str| folder.read(&format!("{device}/link/{name}_aspm")).map(|on| (name.to_owned(), on == "1"));
+    let sleeps: Vec<(String, bool)> = ["l0s", "l1"].into_iter().filter_map(sleep).collect();
+    let in_force = sleeps.iter().filter(|(_, on)| *on).map(|(name, _)| name.clone()).collect();
+    let policy = folder.root.read("sys/module/pcie_aspm/parameters/policy");
+    Power {
+        runtime: folder.read(&format!("{device}/power/control")),
+        is_pci,
+        link_sleeps: (!sleeps.is_empty()).then_some(in_force),
+        link_policy: policy.as_deref().and_then(chosen),
+    }
+}
+
+/// The word in brackets.
+fn chosen(words: &str) -> Option<String> {
+    Some(words.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+pub(super) fn clock(root: &Root, stamping: &Told<Stamping>) -> Clock {
+    let number = stamping.known().and_then(|stamping| stamping.phc);
+    let all = threads(root);
+    let programs = all.iter().map(|(_, name)| name).filter(|name| SYNCHRONISERS.contains(&name.as_str()));
+    Clock {
+        name: number.and_then(|number| root.read(&format!("sys/class/ptp/ptp{number}/clock_name"))),
+        programs: programs.cloned().collect(),
+        // Process 1 is hidden where others' processes are.
+        sees_all_programs: all.iter().any(|(id, _)| *id == 1),
+    }
+}

@@ -1,0 +1,38 @@
+//! An interface in a few lines.
+
+use super::Nic;
+
+impl Nic {
+    /// The facts that say most about it, each with its name; empty where nothing is known.
+    #[must_use]
+    pub fn in_words(&self) -> Vec<(&'static str, String)> {
+        let mode = self.mode.known();
+        let speed = mode.and_then(|mode| mode.speed_mbit).map(|mbit| format!("{mbit} Mbit/s"));
+        let duplex =
+            mode.and_then(|mode| mode.is_full_duplex).map(|full| if full { "full duplex" } else { "half duplex" });
+        let mtu = self.mtu.map(|mtu| format!("MTU {mtu}"));
+        let queues = self.channels.known().map(|queues| {
+            let named = [("combined", queues.combined), ("receiving", queues.rx), ("sending", queues.tx)];
+            join(named.map(|(name, count)| Some(format!("{} {name}", count.filter(|&count| count > 0)?))))
+        });
+        let rings =
+            self.rings.known().and_then(|rings| Some(format!("{} receiving, {} sending", rings.rx?, rings.tx?)));
+        let qdiscs = self.qdiscs.known().map(|all| join(all.iter().map(|qdisc| Some(qdisc.kind.clone()))));
+        let clock = self.stamping.known().and_then(|stamping| {
+            let name = self.clock.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+            Some(format!("/dev/ptp{}{name}", stamping.phc?))
+        });
+        vec![
+            ("driver", join([self.driver.clone(), self.mac.clone()])),
+            ("link", join([speed, duplex.map(str::to_owned), mtu])),
+            ("queues", join([queues])),
+            ("rings", join([rings])),
+            ("qdisc", join([qdiscs])),
+            ("clock", join([clock])),
+        ]
+    }
+}
+
+fn join(parts: impl IntoIterator<Item = Option<String>>) -> String {
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,34 @@
+//! What a check of one part of the machine found.
+
+use record::{Finding, FindingState};
+
+use super::{machine::all_findings, page::Page};
+use crate::style::{Ink, Style};
+
+/// Columns of the facts' names.
+const NAMES: usize = 10;
+
+/// What `punctual check` answers: facts about the part called `title`, each with its name, and everything that was
+/// found, worst first. Facts without text are left out.
+///
+/// Width and text are as for [`overview`](super::overview).
+#[must_use]
+pub fn check(title: &str, facts: &[(&str, String)], findings: &[Finding], style: &Style, width: usize) -> String {
+    let mut page = Page::new(*style, width);
+    page.heading(title);
+    for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
+        page.fact(name, NAMES, text);
+    }
+    all_findings(&mut page, findings);
+    page.gap();
+    page.text(Ink::Plain, &sum(findings));
+    page.finish()
+}
+
+/// `2 fail, 5 warn, 1 unknown of 38 findings`.
+fn sum(findings: &[Finding]) -> String {
+    let states = [(FindingState::Fail, "fail"), (FindingState::Warn, "warn"), (FindingState::Unknown, "unknown")];
+    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
+    let words = states.map(|(state, word)| format!("{} {word}", count(state)));
+    format!("{} of {} findings", words.join(", "), findings.len())
+}
