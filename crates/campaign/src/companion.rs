@@ -1,6 +1,6 @@
 //! What measures together with the timers of a phase, as the plan's probe needs it.
 
-use machine::Shield;
+use machine::{Root, Shield};
 use probes::companion::Companion;
 
 use crate::{PhasePlan, Plan, Probe, RunError, udp};
@@ -9,10 +9,12 @@ use crate::{PhasePlan, Plan, Probe, RunError, udp};
 pub fn prepare(
     plan: &Plan,
     phase: &PhasePlan,
+    root: &Root,
     shield: Option<&Shield>,
 ) -> Result<Option<Box<dyn Companion>>, RunError> {
     match &plan.probe {
         Probe::Timer | Probe::Noise { .. } => Ok(None),
+        Probe::Stream(stream) => Ok(Some(Box::new(stream.prepare(plan, phase, root, shield)?))),
         Probe::Udp(udp) => Ok(Some(Box::new(udp::prepare(plan, phase, udp, shield)?))),
     }
 }

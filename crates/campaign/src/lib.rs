@@ -14,6 +14,7 @@
 //! | [`run`] | a whole run: phases in their order, the record growing |
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
+//! | [`stream`] | a stream's talker and listener, and where they are |
 //! | [`udp`] | round trips, and who answers |
 //! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
@@ -37,6 +38,7 @@ mod run;
 pub mod runner;
 pub mod scenario;
 mod shielded;
+pub mod stream;
 pub mod threads;
 mod thrift;
 pub mod udp;
@@ -51,4 +53,5 @@ pub use run::{Progress, RunError, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use threads::ThreadAsk;
+pub use stream::{ListenPlan, ListenWait, StreamError, StreamPlan, TalkPlan};
 pub use udp::{Peer, UdpPlan};

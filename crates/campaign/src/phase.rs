@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use blame::{Timerlat, Waiter, Watch};
 use loads::Running;
-use machine::{CpuList, Shield};
+use machine::{CpuList, Root, Shield};
 use probes::{
     companion::{Companion, Member},
     guard::Heartbeat,
@@ -60,6 +60,7 @@ impl<'a> PhaseRun<'a> {
         plan: &Plan,
         phase: &PhasePlan,
         cpus: &CpuList,
+        root: &Root,
         counter: Counter,
         stop_on: Option<&StopOn>,
         timerlat: Option<&'a mut Timerlat>,
@@ -67,7 +68,7 @@ impl<'a> PhaseRun<'a> {
     ) -> Result<Self, RunError> {
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(plan, &phase.loads, load_cpus, shield)?;
-        let mut companion = companion::prepare(plan, phase, shield)?;
+        let mut companion = companion::prepare(plan, phase, root, shield)?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
@@ -91,13 +92,14 @@ impl<'a> PhaseRun<'a> {
 
     /// What our threads have seen so far.
     pub fn series(&self, phase: &PhasePlan) -> Vec<Series> {
-        let of_timer = |timer: &Timer| {
+        let of_timer = |(index, timer): (usize, &Timer)| {
             let mut series = timer.series(&phase.name);
+            self.companion.iter().for_each(|companion| companion.tell(index, &mut series));
             series.granted.cpus = timer.grant().cpus.iter().copied().collect::<CpuList>().to_string();
             series
         };
         let of_companion = self.companion.iter().flat_map(|companion| companion.series(&phase.name));
-        self.timers.iter().map(of_timer).chain(of_companion).collect()
+        self.timers.iter().enumerate().map(of_timer).chain(of_companion).collect()
     }
 
     /// The threads that measure, ours and the kernel's, as the kernel numbers them.
@@ -143,7 +145,7 @@ impl<'a> PhaseRun<'a> {
             let left = Duration::from_nanos((end_ns - plan.clock.now_ns()).max(0) as u64);
             std::thread::sleep((left + LINGER).min(TICK));
             self.look(plan, phase, watch);
-            if let Some(ended) = self.has_ended() {
+            if let Some(ended) = self.has_ended(left.is_zero()) {
                 self.timers.iter().for_each(Timer::stop);
                 self.timers.iter_mut().for_each(|timer| timer.wait_for_end(PATIENCE));
                 if let Some(companion) = &mut self.companion {
@@ -157,7 +159,8 @@ impl<'a> PhaseRun<'a> {
         }
     }
 
-    fn has_ended(&self) -> Option<Ended> {
+    /// Why the phase has ended; `time_is_up` ends one that has no timers.
+    fn has_ended(&self, time_is_up: bool) -> Option<Ended> {
         let any = |end| self.timers.iter().any(|timer| timer.end() == Some(end));
         if termination_requests() > 0 {
             Some(Ended::BySignal)
@@ -166,7 +169,10 @@ impl<'a> PhaseRun<'a> {
         } else if any(End::StoppedOn) {
             Some(Ended::ByStopOn)
         } else {
-            self.timers.iter().all(Timer::has_ended).then_some(Ended::AsPlanned)
+            let of_companion = || self.companion.iter().all(|companion| companion.has_ended());
+            let ended = self.timers.iter().all(Timer::has_ended);
+            let ended = if self.timers.is_empty() { time_is_up || of_companion() } else { ended };
+            ended.then_some(Ended::AsPlanned)
         }
     }
 
@@ -241,6 +247,8 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         spin: None,
     };
     match &phase.threads[..] {
+        // A listener is no timer, and a talker has a place of its own.
+        [] if matches!(plan.probe, Probe::Stream(_)) => Vec::new(),
         [] => {
             let role = if plan.probe == Probe::Timer { "timer" } else { "noise" };
             places(plan, cpus).into_iter().map(|cpu| settings(role, cpu, plan.policy, phase.period_ns)).collect()

@@ -10,7 +10,7 @@ use sys::{
     sched::Policy,
 };
 
-use crate::UdpPlan;
+use crate::{StreamPlan, UdpPlan, stream::OFFSET_PERCENT};
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
@@ -38,6 +38,8 @@ pub enum Probe {
     },
     /// They send datagrams, which come back: how long each is under way.
     Udp(Box<UdpPlan>),
+    /// One wakes before each slot and sends a frame of a stream in it, or frames are received, or both.
+    Stream(Box<StreamPlan>),
 }
 
 /// A run: what measures, where and how, and what runs beside it, phase after phase.
@@ -164,6 +166,13 @@ pub enum PlanError {
          without --receive spin"
     )]
     SpinningReceiver,
+    /// A talker would wake earlier than it may.
+    #[error(
+        "the wake-up offset must leave the talker {} % of each period to sleep, or a real-time thread hangs its CPU: use a \
+         shorter --wakeup-offset, or a longer --period",
+        100 - OFFSET_PERCENT
+    )]
+    WakeupOffset,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
@@ -180,6 +189,9 @@ impl Plan {
         }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
+            if matches!(&self.probe, Probe::Stream(stream) if !stream.offset_fits(self.policy, phase.period_ns)) {
+                return Err(PlanError::WakeupOffset);
+            }
             let of_threads = phase.threads.iter().map(|thread| thread.period_ns);
             if of_threads.chain([phase.period_ns]).any(|period_ns| !(1..=PERIOD_MAX_NS).contains(&period_ns)) {
                 return Err(PlanError::Period);
@@ -206,7 +218,7 @@ impl Plan {
     #[must_use]
     pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
         match self.probe {
-            Probe::Timer | Probe::Udp(_) => None,
+            Probe::Timer | Probe::Udp(_) | Probe::Stream(_) => None,
             Probe::Noise { runtime_ns } => {
                 Some(runtime_ns.unwrap_or_else(|| period_ns.saturating_mul(NOISE_SHARE_PERCENT) / 100))
             }
@@ -223,18 +235,19 @@ impl Plan {
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
         let threshold_ns = self.threshold_ns.unwrap_or(match self.probe {
-            Probe::Timer | Probe::Udp(_) => period_ns.min(100_000),
+            Probe::Timer | Probe::Udp(_) | Probe::Stream(_) => period_ns.min(100_000),
             Probe::Noise { .. } => NOISE_THRESHOLD_NS,
         });
         // What ends the run is a spike.
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
-    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`.
+    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`, `stream`.
     fn probe(&self) -> &'static str {
         match &self.probe {
             Probe::Noise { .. } => "noise",
             Probe::Udp(_) => "udp",
+            Probe::Stream(_) => "stream",
             Probe::Timer if self.phases.iter().any(|phase| !phase.threads.is_empty()) => "threads",
             Probe::Timer => "timer",
         }

@@ -17,7 +17,7 @@ use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::Fil
 use sys::{counter::Counter, memory, sched, signal};
 
 use crate::{
-    PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan, cost,
+    PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
     keeper::Keeper,
     phase::{self, Ended, PhaseRun},
     process::ProgramError,
@@ -60,6 +60,9 @@ pub enum RunError {
     /// Round trips cannot be measured.
     #[error(transparent)]
     Udp(#[from] UdpError),
+    /// A stream can be neither sent nor received.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// There are no two ends within this machine.
     #[error(transparent)]
     Ends(#[from] EndsError),
@@ -98,6 +101,7 @@ pub enum RunError {
 /// [`RunError`]; nothing was measured then, or nothing is kept.
 pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
     plan.check()?;
+    check_stream(plan, root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
     let cpus = usable_cpus(root, plan.cpus.as_ref())?;
     if let Some(load_cpus) = &plan.load_cpus {
@@ -122,7 +126,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
     for (index, phase) in plan.phases.iter().enumerate() {
         let mut phase_run =
-            PhaseRun::prepare(plan, phase, &cpus, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
+            PhaseRun::prepare(plan, phase, &cpus, root, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
@@ -208,6 +212,12 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     record.state = state;
     record.written_at = now();
     Ok(record)
+}
+
+/// Whether the interface of a stream can carry it: nothing is sent or changed before that is known.
+fn check_stream(plan: &Plan, root: &Root) -> Result<(), StreamError> {
+    let Probe::Stream(stream) = &plan.probe else { return Ok(()) };
+    plan.phases.iter().try_for_each(|phase| stream.check(root, phase.period_ns))
 }
 
 /// The record before anything was measured.

@@ -75,7 +75,7 @@ impl Companion for Stream {
     fn tell(&self, _index: usize, series: &mut Series) {
         if let Some(talker) = &self.talker {
             series.notes.extend(talker.notes());
-            series.stream = Some(Box::new(record::Stream::Talker(talker.told())));
+            series.stream = Some(record::Stream::Talker(Box::new(talker.told())));
         }
     }
 

@@ -10,6 +10,7 @@ mod process;
 mod run;
 mod show;
 mod threads;
+mod udp;
 
 use std::path::PathBuf;
 
@@ -29,6 +30,7 @@ pub use self::{
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     threads::Threads,
+    udp::{Echo, Udp},
 };
 
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
@@ -52,6 +54,15 @@ pub enum Command {
     /// Measure one kind of latency.
     #[command(subcommand)]
     Measure(Measure),
+    /// Answer the round trips that `measure udp` sends from another machine, until Ctrl-C.
+    ///
+    /// Answers what `measure udp` sends and nothing else; an answer is exactly as long as what it answers.
+    ///
+    /// Examples:
+    ///   punctual echo
+    ///   punctual echo --bind 192.0.2.1:7125 --policy fifo:97 --cpu 3
+    #[command(verbatim_doc_comment)]
+    Echo(Echo),
     /// Run a campaign: a table of scenarios, each with its record, and the table with a recommendation.
     ///
     /// Examples:

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, Caveat, Cell, CpuFacts, Finding, Machine, Program, Published, Recommendation, Series,
-    Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, Capture, Caveat, Cell, CpuFacts, Finding, Machine, Program, Published, Recommendation,
+    Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -60,6 +60,9 @@ pub struct Record {
     /// The program that was watched; absent when the probe was our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
+    /// What a capture of the wire tells of a stream; absent for runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
     /// Who made the spikes; absent when the run did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blame: Option<Blame>,

@@ -67,7 +67,7 @@ pub struct Series {
     pub noise: Option<Noise>,
     /// The rest of what the talker or the listener of a stream saw; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<Box<Stream>>,
+    pub stream: Option<Stream>,
     /// The rest of what became of datagrams that were to come back; its wake-ups are their answers then, and lateness is the
     /// time from when each was to be sent. Absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]

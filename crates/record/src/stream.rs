@@ -11,9 +11,9 @@ use crate::{Extra, Histogram};
 #[serde(tag = "side", rename_all = "snake_case")]
 pub enum Stream {
     /// Of the thread that sent.
-    Talker(Talker),
+    Talker(Box<Talker>),
     /// Of the thread that received.
-    Listener(Listener),
+    Listener(Box<Listener>),
 }
 
 /// Which stream it is.

@@ -234,7 +234,7 @@ impl<R: Receive> Listener<R> {
             maxima: self.tracker.maxima.clone(),
             floor_ns: self.grant.floor_ns,
             notes: self.notes(),
-            stream: Some(Box::new(record::Stream::Listener(told))),
+            stream: Some(record::Stream::Listener(Box::new(told))),
             ..Series::default()
         }
     }

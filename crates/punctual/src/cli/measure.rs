@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Placement, Process, Threads, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Placement, Process, Threads, Udp, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,17 @@ pub enum Measure {
     ///   punctual measure noise --policy fifo:90 --load memory --load-cpus 0-2
     #[command(verbatim_doc_comment)]
     Noise(Box<Noise>),
+    /// How long a UDP datagram is under way to another machine and back, and where the time goes: `punctual echo` answers
+    /// there.
+    ///
+    /// Sends on a fixed schedule whatever becomes of answers, and counts from when each was to be sent.
+    ///
+    /// Examples:
+    ///   punctual measure udp 192.0.2.1 --duration 1m
+    ///   punctual measure udp board-b:7125 --period 250us --size 256 --stamps all --cpu 3
+    ///   punctual measure udp --self --load cpu
+    #[command(verbatim_doc_comment)]
+    Udp(Box<Udp>),
     /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.
     ///
     /// Comes from the scheduler's trace points, which takes root. Nothing is changed in the program.

@@ -4,6 +4,7 @@ mod noise;
 mod process;
 mod threads;
 mod timer;
+mod udp;
 
 use std::{path::Path, process::Command};
 
@@ -30,6 +31,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
         Measure::Timer(options) => timer::run(options),
         Measure::Threads(options) => threads::run(options),
         Measure::Noise(options) => noise::run(options),
+        Measure::Udp(options) => udp::run(options),
     }
 }
 

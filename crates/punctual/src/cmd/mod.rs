@@ -3,6 +3,7 @@
 mod blame;
 mod campaigns;
 mod check;
+mod echo;
 mod generate;
 mod lab;
 mod loads;
@@ -24,6 +25,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
+        Some(Command::Echo(options)) => echo::run(&options),
         Some(Command::Run(options)) => run::run(&options),
         Some(Command::Validate(options)) => validate::run(&options),
         Some(Command::Campaigns(options)) => campaigns::run(&options),
