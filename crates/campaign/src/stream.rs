@@ -1,0 +1,308 @@
+//! Streams: a talker that is a timer with work to do, a listener beside it, on an interface or between two namespaces.
+
+mod interface;
+
+use std::{io, time::Duration};
+
+use frames::{Class, Format, Mac, ethernet};
+use machine::{
+    Root, Shield,
+    ends::{End, Ends, EndsError},
+};
+use probes::stream::{
+    Stream,
+    listener::{Listener, ListenerSettings},
+    talker::{Talk, Talker, TalkerSettings},
+    tracker::Expected,
+};
+use rustix::io::Errno;
+use sys::{
+    packet::{FrameReceiver, RawSender},
+    sched::Policy,
+};
+
+use crate::{PhasePlan, Plan, RunError, shielded::on_its_side};
+use interface::Interface;
+
+/// A stream that a run sends, receives, or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPlan {
+    /// The interface; `None` for both ends in network namespaces of their own, joined by a virtual cable.
+    pub interface: Option<String>,
+    /// Reservation class: priority, VLAN, samples a frame, transit time.
+    pub class: Class,
+    /// How samples are packed.
+    pub format: Format,
+    /// The talker, where this run has one. Its policy is [`Plan::policy`].
+    pub talk: Option<TalkPlan>,
+    /// The listener, where this run has one. Its policy is [`Plan::policy`].
+    pub listen: Option<ListenPlan>,
+}
+
+/// A talker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TalkPlan {
+    /// CPU it is pinned to; one of [`Plan::cpus`].
+    pub cpu: u32,
+    /// How long before its slot it wakes, ns; at most [`OFFSET_PERCENT`] of the period under a real-time policy.
+    pub offset_ns: u64,
+    /// Whether frames pass by the queueing disciplines.
+    pub bypass: bool,
+    /// Tells its stream from others of the same address.
+    pub unique_id: u16,
+}
+
+/// A listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenPlan {
+    /// CPU it is pinned to; one of [`Plan::cpus`].
+    pub cpu: u32,
+    /// Which stream to follow; `None` for the first that is found.
+    pub stream_id: Option<u64>,
+    /// How it waits for frames.
+    pub wait: ListenWait,
+}
+
+/// How a listener waits for frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ListenWait {
+    /// It sleeps until one comes.
+    #[default]
+    Blocking,
+    /// It asks again and again.
+    Spin,
+    /// It sleeps, after the kernel has asked the driver for so long, ns.
+    BusyPoll(u64),
+}
+
+/// The part of the period, per cent, that a real-time talker may wake before its slot: the rest it must sleep.
+pub const OFFSET_PERCENT: u64 = 95;
+
+/// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
+const LINK_PERCENT: u64 = 75;
+
+/// Why a stream cannot be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The name is nobody's.
+    #[error("there is no interface {0}: see `ip link`, or use --self to try it without one")]
+    NoSuchInterface(String),
+    /// Radio has no slots.
+    #[error("{0} is wireless, and a stream needs a cable: name a wired interface, see `ip link`")]
+    Wireless(String),
+    /// Not Ethernet.
+    #[error("{0} is no Ethernet interface: name a wired one (see `ip link`), or use --self to stay on this machine")]
+    NotEthernet(String),
+    /// It is down.
+    #[error("{0} is down: sudo ip link set {0} up")]
+    Down(String),
+    /// The frames are too long for it.
+    #[error("{interface} takes {mtu} bytes, and a frame carries {needed}: sudo ip link set {interface} mtu 1500")]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// What it takes, bytes.
+        mtu: u64,
+        /// What a frame carries, bytes.
+        needed: u64,
+    },
+    /// The stream would take more of the link than it may.
+    #[error(
+        "the stream needs {needed_kbit} kbit/s, and streams may take {LINK_PERCENT} % of the {link_mbit} Mbit/s of {interface}: use a longer --period, or a faster link"
+    )]
+    Bandwidth {
+        /// The interface.
+        interface: String,
+        /// What the stream needs, kbit/s.
+        needed_kbit: u64,
+        /// What the link has, Mbit/s.
+        link_mbit: u64,
+    },
+    /// No right to raw frames.
+    #[error(
+        "raw frames need the right CAP_NET_RAW: start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+    )]
+    NoRight,
+    /// The two namespaces could not be made.
+    #[error(transparent)]
+    Ends(#[from] EndsError),
+    /// The kernel answered with another error.
+    #[error("cannot open a socket for frames on {interface} ({source}): see `ip -details link show {interface}`")]
+    Socket {
+        /// The interface.
+        interface: String,
+        /// What the kernel answered.
+        source: io::Error,
+    },
+}
+
+impl StreamPlan {
+    /// Checks the interface, where one was named: without this nothing is sent on it.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    pub(crate) fn check(&self, root: &Root, period_ns: u64) -> Result<(), StreamError> {
+        let Some(interface) = &self.interface else { return Ok(()) };
+        let found = Interface::read(root, interface)?;
+        if self.talk.is_some() { found.carries(self.class.frame_bytes(self.format), period_ns) } else { Ok(()) }
+    }
+
+    /// Opens the sockets and makes the listener, which receives from now on.
+    pub(crate) fn prepare(
+        &self,
+        plan: &Plan,
+        phase: &PhasePlan,
+        root: &Root,
+        shield: Option<&Shield>,
+    ) -> Result<Stream, RunError> {
+        let places = Places::of(self.interface.as_deref(), root)?;
+        let listener = self.listen.as_ref().map(|listen| {
+            let receiver = places.receiver(listen)?;
+            let settings = self.listener_settings(listen, plan, phase, places.far_interface());
+            Ok::<_, RunError>(on_its_side(shield, Some(listen.cpu), || Listener::start(&settings, receiver))??)
+        });
+        let listener = listener.transpose()?;
+        let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, &places)).transpose()?;
+        Ok(Stream::new(talker, listener))
+    }
+
+    fn talker(
+        &self,
+        talk: &TalkPlan,
+        plan: &Plan,
+        phase: &PhasePlan,
+        places: &Places,
+    ) -> Result<(Talker, Talk<RawSender>), StreamError> {
+        let source = places.mac();
+        let stream = frames::Stream {
+            source,
+            destination: ethernet::multicast_of(source, talk.unique_id),
+            tci: self.class.tci(),
+            stream_id: frames::stream_id(source, talk.unique_id),
+            format: self.format,
+            samples: self.class.samples(),
+        };
+        let settings = TalkerSettings {
+            stream,
+            run: run_number(plan),
+            interface: places.near_interface().to_owned(),
+            bypass: talk.bypass,
+            period_ns: phase.period_ns,
+            offset_ns: talk.offset_ns,
+            transit_ns: self.class.max_transit_ns(),
+            clock: plan.clock,
+        };
+        let sender = places.sender(self.class.tci().pcp, talk.bypass)?;
+        Ok(Talker::new(&settings, sender))
+    }
+
+    fn listener_settings(&self, listen: &ListenPlan, plan: &Plan, phase: &PhasePlan, on: &str) -> ListenerSettings {
+        let mode = match listen.wait {
+            ListenWait::Blocking => "blocking",
+            ListenWait::Spin => "spin",
+            ListenWait::BusyPoll(_) => "busy-poll",
+        };
+        ListenerSettings {
+            expected: Expected {
+                stream_id: listen.stream_id,
+                period_ns: phase.period_ns,
+                transit_ns: self.class.max_transit_ns(),
+                same_host: self.talk.is_some(),
+            },
+            interface: on.to_owned(),
+            mode: mode.to_owned(),
+            spin: listen.wait == ListenWait::Spin,
+            cpu: Some(listen.cpu),
+            policy: plan.policy,
+            clock: plan.clock,
+        }
+    }
+
+    /// Policies under which a thread must sleep between two frames.
+    pub(crate) fn offset_fits(&self, policy: Policy, period_ns: u64) -> bool {
+        let percent = if policy.is_realtime() { OFFSET_PERCENT } else { 100 };
+        let most_ns = u128::from(period_ns) * u128::from(percent) / 100;
+        self.talk.as_ref().is_none_or(|talk| u128::from(talk.offset_ns) <= most_ns)
+    }
+}
+
+/// A number that two runs seldom share.
+fn run_number(plan: &Plan) -> u32 {
+    let now_ns = plan.clock.now_ns().unsigned_abs();
+    (now_ns ^ now_ns >> 32) as u32 ^ std::process::id().rotate_left(16)
+}
+
+/// Where frames go out and come in.
+enum Places {
+    Interface(Interface),
+    Ends(Box<Ends>),
+}
+
+impl Places {
+    fn of(interface: Option<&str>, root: &Root) -> Result<Self, StreamError> {
+        Ok(match interface {
+            Some(interface) => Self::Interface(Interface::read(root, interface)?),
+            None => Self::Ends(Box::new(Ends::make()?)),
+        })
+    }
+
+    fn near_interface(&self) -> &str {
+        match self {
+            Self::Interface(interface) => &interface.name,
+            Self::Ends(ends) => &ends.near.interface,
+        }
+    }
+
+    fn far_interface(&self) -> &str {
+        match self {
+            Self::Interface(interface) => &interface.name,
+            Self::Ends(ends) => &ends.far.interface,
+        }
+    }
+
+    fn mac(&self) -> Mac {
+        match self {
+            Self::Interface(interface) => interface.mac,
+            Self::Ends(ends) => ends.near.mac,
+        }
+    }
+
+    fn sender(&self, priority: u8, bypass: bool) -> Result<RawSender, StreamError> {
+        let open =
+            |interface: &str| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
+        match self {
+            Self::Interface(interface) => open(&interface.name),
+            Self::Ends(ends) => inside(&ends.near, open),
+        }
+    }
+
+    fn receiver(&self, listen: &ListenPlan) -> Result<FrameReceiver, StreamError> {
+        let busy_poll = match listen.wait {
+            ListenWait::BusyPoll(ns) => Some(Duration::from_nanos(ns)),
+            ListenWait::Blocking | ListenWait::Spin => None,
+        };
+        let open = |interface: &str| {
+            FrameReceiver::open(interface, ethernet::AVTP, busy_poll).map_err(|error| socket(interface, error))
+        };
+        match self {
+            Self::Interface(interface) => open(&interface.name),
+            Self::Ends(ends) => inside(&ends.far, open),
+        }
+    }
+}
+
+/// Opens a socket inside a namespace; it stays there.
+fn inside<S: Send>(end: &End, open: impl FnOnce(&str) -> Result<S, StreamError> + Send) -> Result<S, StreamError> {
+    end.namespace.run(|| open(&end.interface)).map_err(|error| socket(&end.interface, error))?
+}
+
+fn socket(interface: &str, error: io::Error) -> StreamError {
+    let interface = interface.to_owned();
+    match Errno::from_io_error(&error) {
+        Some(Errno::PERM | Errno::ACCESS) => StreamError::NoRight,
+        Some(Errno::NODEV | Errno::NXIO) => StreamError::NoSuchInterface(interface),
+        Some(Errno::NETDOWN) => StreamError::Down(interface),
+        None if error.kind() == io::ErrorKind::InvalidInput => StreamError::NotEthernet(interface),
+        _ => StreamError::Socket { interface, source: error },
+    }
+}

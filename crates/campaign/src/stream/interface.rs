@@ -1,0 +1,129 @@
+//! Whether an interface can carry a stream, from what the kernel tells of it.
+
+use frames::{Mac, ethernet, wire_bytes};
+use machine::Root;
+
+use super::{LINK_PERCENT, StreamError};
+
+/// Kind of hardware that is Ethernet.
+const ARPHRD_ETHER: u32 = 1;
+/// The flag of an interface that is up.
+const IFF_UP: u32 = 1;
+
+/// A wired interface that is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    pub name: String,
+    pub mac: Mac,
+    /// Largest payload, bytes.
+    mtu: u64,
+    /// Speed of the link, Mbit/s; `None` where it has none, as a virtual one.
+    link_mbit: Option<u64>,
+}
+
+impl Interface {
+    /// Reads it, and refuses what no stream can go over.
+    pub fn read(root: &Root, name: &str) -> Result<Self, StreamError> {
+        let no_such = || StreamError::NoSuchInterface(name.to_owned());
+        let at = |file: &str| format!("sys/class/net/{name}/{file}");
+        if name.is_empty() || name.contains('/') || name.starts_with('.') {
+            return Err(no_such());
+        }
+        let kind: u32 = root.number(&at("type")).ok_or_else(no_such)?;
+        if root.exists(&at("wireless")) || root.exists(&at("phy80211")) {
+            return Err(StreamError::Wireless(name.to_owned()));
+        }
+        let mac = root.read(&at("address")).as_deref().and_then(parse_mac).filter(|_| kind == ARPHRD_ETHER);
+        let mac = mac.ok_or_else(|| StreamError::NotEthernet(name.to_owned()))?;
+        let flags = root.read(&at("flags")).unwrap_or_default();
+        let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or_default();
+        if flags & IFF_UP == 0 {
+            return Err(StreamError::Down(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            mac,
+            mtu: root.number(&at("mtu")).ok_or_else(no_such)?,
+            // -1 where it is not known.
+            link_mbit: root.number::<i64>(&at("speed")).and_then(|mbit| mbit.try_into().ok()).filter(|&mbit| mbit > 0),
+        })
+    }
+
+    /// Whether it can carry a frame of `frame_bytes` every `period_ns`.
+    pub fn carries(&self, frame_bytes: usize, period_ns: u64) -> Result<(), StreamError> {
+        let needed = (frame_bytes - ethernet::HEADER - ethernet::TAG) as u64;
+        if needed > self.mtu {
+            return Err(StreamError::Mtu { interface: self.name.clone(), mtu: self.mtu, needed });
+        }
+        let needed_kbit = wire_bytes(frame_bytes) as u64 * 8 * 1_000_000 / period_ns.max(1);
+        match self.link_mbit {
+            Some(link_mbit) if needed_kbit > link_mbit.saturating_mul(10 * LINK_PERCENT) => {
+                Err(StreamError::Bandwidth { interface: self.name.clone(), needed_kbit, link_mbit })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn parse_mac(text: &str) -> Option<Mac> {
+    let parts: Vec<u8> =
+        text.trim().split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<_, _>>().ok()?;
+    parts.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with one interface, `eth0`, with these files.
+    fn read(files: &[(&str, &str)]) -> Result<Interface, StreamError> {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("sys/class/net/eth0");
+        std::fs::create_dir_all(&at).unwrap();
+        for (name, text) in files {
+            std::fs::write(at.join(name), text).unwrap();
+        }
+        Interface::read(&Root::at(folder.path()), "eth0")
+    }
+
+    const WIRED: [(&str, &str); 5] = [
+        ("type", "1\n"),
+        ("address", "02:00:00:00:00:0a\n"),
+        ("flags", "0x1003\n"),
+        ("mtu", "1500\n"),
+        ("speed", "100\n"),
+    ];
+
+    fn with(name: &'static str, text: &'static str) -> Vec<(&'static str, &'static str)> {
+        WIRED.into_iter().filter(|(known, _)| *known != name).chain([(name, text)]).collect()
+    }
+
+    #[test]
+    fn a_wired_interface_is_read() {
+        let found = read(&WIRED).unwrap();
+        assert_eq!((found.mac, found.link_mbit), ([2, 0, 0, 0, 0, 10], Some(100)));
+        assert_eq!(read(&with("speed", "-1\n")).unwrap().link_mbit, None);
+    }
+
+    #[test]
+    fn what_no_stream_can_go_over_is_refused_with_its_remedy() {
+        let told = |files: &[(&str, &str)]| read(files).unwrap_err().to_string();
+        assert!(told(&[]).contains("there is no interface eth0"));
+        assert!(told(&with("phy80211", "")).contains("wireless"));
+        assert!(told(&with("type", "772\n")).contains("no Ethernet interface"));
+        assert!(told(&with("flags", "0x1002\n")).contains("sudo ip link set eth0 up"));
+        let strange = Interface::read(&Root::system(), "../eth0").unwrap_err().to_string();
+        assert!(strange.contains("there is no interface"), "{strange}");
+    }
+
+    #[test]
+    fn a_stream_takes_no_more_of_a_link_than_it_may() {
+        let found = read(&WIRED).unwrap();
+        assert!(found.carries(90, 125_000).is_ok(), "7.3 of 100 Mbit/s");
+        let told = found.carries(90, 12_000).unwrap_err().to_string();
+        assert!(told.contains("76000 kbit/s") && told.contains("75 % of the 100 Mbit/s of eth0"), "{told}");
+        assert!(found.carries(90, 12_200).is_ok());
+        let small = read(&with("mtu", "68\n")).unwrap().carries(90, 125_000).unwrap_err().to_string();
+        assert!(small.contains("takes 68 bytes, and a frame carries 72"), "{small}");
+    }
+}
