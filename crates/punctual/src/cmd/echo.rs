@@ -1,0 +1,85 @@
+//! `punctual echo`: the end that answers the round trips of `measure udp`, until it is told to stop.
+
+use std::{thread, time::Duration};
+
+use anyhow::Context;
+use machine::{CpuList, Root, usable_cpus};
+use probes::udp::{Echo, EchoCounts, EchoSettings};
+use record::Outcome;
+use sys::{memory, signal, udp::DatagramSocket};
+
+use crate::{cli, output};
+
+/// How often it looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(50);
+
+pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
+    signal::count_termination().context("cannot watch for Ctrl-C")?;
+    let cpus: Option<CpuList> = options.cpu.map(|cpu| [cpu].into_iter().collect());
+    usable_cpus(&Root::system(), cpus.as_ref())?;
+    let socket = DatagramSocket::bind(options.bind)
+        .with_context(|| format!("cannot answer on {}; choose another address or port with --bind", options.bind))?;
+    let address = socket.local_address()?;
+    if let Some(us) = options.busy_poll {
+        let refused = "the kernel refused busy polling; run as root, or leave out --busy-poll";
+        socket.set_busy_poll(us).context(refused)?;
+    }
+    let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
+    let mut echo = Echo::start(socket, settings).context("cannot start a thread; close other programs")?;
+    let locked = memory::lock_what_is_there().is_ok();
+    echo.set_memory_locked(locked);
+    let as_asked = say_what_was_granted(&echo, options, locked);
+    eprintln!("answering on {address}; Ctrl-C ends it");
+    if let Some(path) = &options.ready {
+        record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
+    }
+    while signal::termination_requests() == 0 {
+        thread::sleep(TICK);
+    }
+    let counts = echo.stop();
+    output::stdout(|out| match options.json {
+        true => writeln!(out, "{:#}", as_json(&counts)),
+        false => writeln!(out, "{}", in_words(&counts)),
+    })?;
+    Ok(if as_asked { Outcome::Pass } else { Outcome::Invalid }.exit_status())
+}
+
+/// Says it with what to do about what was refused; answers whether all was granted.
+fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool {
+    let grant = echo.grant();
+    let cpus: CpuList = grant.cpus.iter().copied().collect();
+    let memory = if locked { "memory locked" } else { "memory not locked" };
+    eprintln!("granted {} on {}, {memory}", grant.policy, cpus.in_words());
+    let mut refused = Vec::new();
+    if grant.policy_refused.is_some() {
+        refused.push(format!("policy {} was refused", options.policy));
+    }
+    if grant.pin_refused.is_some() {
+        refused.push("the thread could not be pinned".to_owned());
+    }
+    if !locked && options.policy.is_realtime() {
+        refused.push("memory could not be locked".to_owned());
+    }
+    if !refused.is_empty() {
+        eprintln!("INVALID {}: what it adds to round trips says nothing about real-time work", refused.join(", "));
+        eprintln!("        {}", machine::SETCAP);
+    }
+    refused.is_empty()
+}
+
+fn in_words(counts: &EchoCounts) -> String {
+    let EchoCounts { answered, strangers, failed, runs, rests, .. } = counts;
+    let mut text = format!("{answered} datagrams of {runs} runs answered, {strangers} from strangers left unanswered");
+    if *failed > 0 {
+        text += &format!(", {failed} answers refused by the kernel");
+    }
+    if *rests > 0 {
+        text += &format!("; the guard made the thread rest {rests} times, because it held its CPU without sleeping");
+    }
+    text
+}
+
+fn as_json(counts: &EchoCounts) -> serde_json::Value {
+    let EchoCounts { answered, strangers, failed, runs, rests, .. } = counts;
+    serde_json::json!({ "answered": answered, "strangers": strangers, "failed": failed, "runs": runs, "rests": rests })
+}
