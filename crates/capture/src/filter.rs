@@ -1,0 +1,157 @@
+//! Which frames are of a stream, and which stream that is.
+
+use std::fmt;
+
+use frames::{Mac, Parsed};
+use record::{CapturedKind, CapturedStream};
+
+use crate::{Packet, reader::ETHERNET};
+
+/// EtherType of IPv4.
+const IPV4: u16 = 0x0800;
+/// IPv4's number of UDP.
+const UDP: u8 = 17;
+
+/// Which frames count; everything that is given must hold. Streams are those of AVTP unless EtherType or port say else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Seen on this interface of the file, counted from 0.
+    pub interface: Option<u32>,
+    /// The stream id of AVTP.
+    pub stream: Option<u64>,
+    /// VLAN id, 0 to 4095.
+    pub vlan: Option<u16>,
+    /// Sent by.
+    pub source: Option<Mac>,
+    /// Sent to.
+    pub destination: Option<Mac>,
+    /// All frames of this EtherType.
+    pub ethertype: Option<u16>,
+    /// UDP in IPv4, to this port.
+    pub udp: Option<u16>,
+}
+
+/// What makes a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
+    pub(crate) destination: Mac,
+    pub(crate) vlan: Option<u16>,
+    pub(crate) interface: u32,
+}
+
+/// What a stream is told from others by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Avtp { stream_id: u64 },
+    Ethertype { ethertype: u16, source: Mac },
+    Udp { port: u16, source: [u8; 4] },
+}
+
+/// What a frame is to a filter.
+pub(crate) enum Seen {
+    /// Of this stream.
+    Of(Key, Parsed),
+    /// Of none; its EtherType.
+    Other(u16),
+    /// Too short for a header.
+    Short,
+    /// Not of Ethernet.
+    Foreign,
+}
+
+impl Filter {
+    /// The stream that a frame belongs to.
+    #[inline]
+    pub(crate) fn look(&self, packet: &Packet) -> Seen {
+        if packet.link_type != ETHERNET {
+            return Seen::Foreign;
+        }
+        let Some(parsed) = frames::parse(packet.data) else { return Seen::Short };
+        let vlan = parsed.vlan.map(|tci| tci.vid);
+        let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
+            && self.vlan.is_none_or(|wanted| vlan == Some(wanted))
+            && self.source.is_none_or(|wanted| wanted == parsed.source)
+            && self.destination.is_none_or(|wanted| wanted == parsed.destination);
+        match self.kind(packet.data, &parsed).filter(|_| fits) {
+            Some(kind) => {
+                let (destination, interface) = (parsed.destination, packet.interface);
+                Seen::Of(Key { kind, destination, vlan, interface }, parsed)
+            }
+            None => Seen::Other(parsed.ethertype),
+        }
+    }
+
+    fn kind(&self, data: &[u8], parsed: &Parsed) -> Option<Kind> {
+        if let Some(port) = self.udp {
+            return udp_to(port, data, parsed);
+        }
+        if let Some(ethertype) = self.ethertype {
+            return (parsed.ethertype == ethertype).then_some(Kind::Ethertype { ethertype, source: parsed.source });
+        }
+        let stream_id = parsed.avtp?.stream_id;
+        self.stream.is_none_or(|wanted| wanted == stream_id).then_some(Kind::Avtp { stream_id })
+    }
+}
+
+/// UDP in IPv4 to `port`; of a fragmented datagram its first part.
+fn udp_to(port: u16, data: &[u8], parsed: &Parsed) -> Option<Kind> {
+    if parsed.ethertype != IPV4 {
+        return None;
+    }
+    let packet = data.get(if parsed.vlan.is_some() { 18 } else { 14 }..)?;
+    let fragment = u16::from_be_bytes(packet.get(6..)?.first_chunk().copied()?) & 0x1fff;
+    if packet[0] >> 4 != 4 || *packet.get(9)? != UDP || fragment != 0 {
+        return None;
+    }
+    let source = packet.get(12..)?.first_chunk().copied()?;
+    let datagram = packet.get(usize::from(packet[0] & 15) * 4..)?;
+    let to = u16::from_be_bytes(datagram.get(2..)?.first_chunk().copied()?);
+    (to == port).then_some(Kind::Udp { port, source })
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.udp, self.ethertype, self.stream) {
+            (Some(port), ..) => write!(f, "UDP port {port}")?,
+            (_, Some(ethertype), _) => write!(f, "EtherType {ethertype:#06x}")?,
+            (.., Some(stream_id)) => write!(f, "stream {}", id_in_words(stream_id))?,
+            _ => write!(f, "AVTP (EtherType 0x22f0)")?,
+        }
+        let mac = |f: &mut fmt::Formatter, name, mac: Option<Mac>| {
+            mac.map_or(Ok(()), |mac| write!(f, " {name} {}", mac_in_words(mac)))
+        };
+        mac(f, "from", self.source)?;
+        mac(f, "to", self.destination)?;
+        self.vlan.map_or(Ok(()), |vlan| write!(f, " on VLAN {vlan}"))?;
+        self.interface.map_or(Ok(()), |interface| write!(f, " on interface {interface}"))
+    }
+}
+
+impl Key {
+    /// The stream as the record tells it, without its figures.
+    pub(crate) fn to_record(self) -> CapturedStream {
+        let (kind, name) = match self.kind {
+            Kind::Avtp { stream_id } => (CapturedKind::Avtp, id_in_words(stream_id)),
+            Kind::Ethertype { ethertype, source } => {
+                (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", mac_in_words(source)))
+            }
+            Kind::Udp { port, source: [a, b, c, d] } => {
+                (CapturedKind::Udp, format!("port {port} from {a}.{b}.{c}.{d}"))
+            }
+        };
+        let destination = mac_in_words(self.destination);
+        CapturedStream { kind, name, destination, vlan: self.vlan, interface: self.interface, ..Default::default() }
+    }
+}
+
+/// A stream id as the standard writes it: the talker's address, and a number.
+fn id_in_words(stream_id: u64) -> String {
+    let [a, b, c, d, e, f, high, low] = stream_id.to_be_bytes();
+    format!("{}:{:04x}", mac_in_words([a, b, c, d, e, f]), u16::from_be_bytes([high, low]))
+}
+
+/// `91:e0:f0:00:fe:01`.
+fn mac_in_words(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}

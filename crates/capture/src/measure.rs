@@ -1,0 +1,221 @@
+//! The second look through a file: everything about the stream that was picked.
+
+use frames::{Parsed, wire_bytes};
+use record::{Capture, CapturedShaper, Maxima, NumberedBy, Series, Spike, Worst};
+
+use crate::{
+    Packet,
+    fit::Grid,
+    lateness::{Late, Lateness},
+    sequence::{Number, Sequence, Taken},
+    shaper::Shaper,
+    spacing::{Largest, Spacing},
+    tally::Tally,
+    track::Nominal,
+};
+
+/// What a stream is held against.
+pub(crate) struct Against {
+    pub(crate) nominal: Nominal,
+    pub(crate) grid: Grid,
+    pub(crate) idle_slope_bps: u64,
+    pub(crate) idle_slope_asked: bool,
+    pub(crate) link_bps: u64,
+    /// How much faster the talker's clock runs than the capture's: the shaper keeps to the talker's.
+    pub(crate) clock_ratio: f64,
+    /// What the file says stamps are multiples of, ns.
+    pub(crate) resolution_ns: u64,
+}
+
+/// A stream under way. Times are ns after its first frame.
+pub(crate) struct Measure {
+    against: Against,
+    tolerance_ns: i64,
+    first_ns: Option<i64>,
+    last_ns: i64,
+    last_slot: Option<i64>,
+    frames: u64,
+    numbered_by: NumberedBy,
+    window_violations: u64,
+    spacing: Spacing,
+    sequence: Sequence,
+    lateness: Lateness,
+    shaper: Shaper,
+    late: Tallied,
+}
+
+/// Lateness that was decided upon.
+struct Tallied {
+    all: Tally,
+    largest: Largest,
+    spikes: Worst,
+    maxima: Maxima,
+    late: u64,
+    missed_slots: u64,
+    early: u64,
+    max: (i64, u64),
+}
+
+impl Measure {
+    pub(crate) fn new(against: Against) -> Self {
+        let nominal_ns = against.nominal.ns;
+        let tolerance_ns = (nominal_ns / 100).max(1000);
+        // Frames a little early by a shaper's own grid are what stamps cannot tell from those on time.
+        let slack_ns = tolerance_ns.max(against.resolution_ns);
+        Self {
+            tolerance_ns: tolerance_ns as i64,
+            first_ns: None,
+            last_ns: 0,
+            last_slot: None,
+            frames: 0,
+            numbered_by: NumberedBy::Nothing,
+            window_violations: 0,
+            spacing: Spacing::new(nominal_ns),
+            sequence: Sequence::default(),
+            lateness: Lateness::new(against.grid),
+            shaper: Shaper::new(against.idle_slope_bps as f64 * against.clock_ratio, against.link_bps, slack_ns),
+            late: Tallied::new(),
+            against,
+        }
+    }
+
+    /// Takes in a frame of the stream; one without a time stamp is left out.
+    #[inline]
+    pub(crate) fn take_in(&mut self, packet: &Packet, parsed: &Parsed) {
+        let Some(stamp_ns) = packet.at_ns else { return };
+        let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
+        self.last_ns = at_ns;
+        self.frames += 1;
+        let gap_ns = self.spacing.take_in(packet.number, at_ns).unwrap_or(0);
+        let slot = self.against.grid.nearest(at_ns);
+        self.window_violations += u64::from(self.last_slot.replace(slot) == Some(slot));
+        self.shaper.take_in(at_ns, wire_bytes(packet.length as usize) as u64);
+        let slots = (gap_ns as f64 / self.against.grid.period_ns).round() as i64;
+        let number = self.number(parsed);
+        if let Taken::New(place) = self.sequence.take_in(number, slots)
+            && let Some(late) = self.lateness.take_in(packet.number, at_ns, place)
+        {
+            self.late.take_in(late, self.tolerance_ns, self.against.grid.period_ns);
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, parsed: &Parsed) -> Number {
+        match (parsed.probe, parsed.avtp) {
+            (Some(probe), _) => {
+                self.numbered_by = NumberedBy::Talker;
+                Number::Whole { run: probe.run, seq: probe.seq }
+            }
+            (None, Some(avtp)) => {
+                if self.numbered_by == NumberedBy::Nothing {
+                    self.numbered_by = NumberedBy::Avtp;
+                }
+                Number::Eight(avtp.sequence)
+            }
+            (None, None) => Number::None,
+        }
+    }
+
+    /// All figures, in a capture that knows its file and stream already, and the series of lateness.
+    pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
+        while let Some(late) = self.lateness.decide() {
+            self.late.take_in(late, self.tolerance_ns, self.against.grid.period_ns);
+        }
+        self.sequence.flush();
+        let Self { against, spacing, sequence, lateness, shaper, late, .. } = self;
+        let counted = spacing.all.total > 0;
+        let resolution_ns = against.resolution_ns.max(spacing.found_resolution_ns());
+        let first_ns = self.first_ns.unwrap_or(0);
+        let series = Series {
+            phase: "capture".into(),
+            role: "capture".into(),
+            period_ns: against.grid.period_ns.round().max(1.0) as u64,
+            first_deadline_ns: first_ns.saturating_add(against.grid.origin_ns.round() as i64),
+            samples: late.all.total,
+            missed: late.missed_slots + lateness.skipped,
+            early: late.early,
+            min_ns: (late.all.total > 0).then_some(late.all.min_ns),
+            mean_ns: late.all.mean_ns(),
+            max_ns: (late.all.total > 0).then_some(late.all.max_ns),
+            max_at_ns: (late.all.total > 0).then_some(late.max.1),
+            jitter_ns: spacing.max_deviation_ns,
+            maxima: late.maxima,
+            spikes_total: late.late,
+            spikes: late.spikes.with(&[]),
+            floor_ns: resolution_ns,
+            ..Series::default()
+        };
+        let capture = Capture {
+            frames: self.frames,
+            first_ns,
+            duration_ns: self.last_ns.max(0) as u64,
+            min_gap_ns: counted.then_some(spacing.all.min_ns),
+            mean_gap_ns: spacing.all.mean_ns(),
+            max_gap_ns: counted.then_some(spacing.all.max_ns),
+            max_deviation_ns: spacing.max_deviation_ns,
+            worst_gaps: spacing.worst.into_vec(),
+            tolerance_ns: self.tolerance_ns as u64,
+            late: late.late,
+            missed_slots: late.missed_slots,
+            skipped_slots: lateness.skipped,
+            worst_late: late.largest.into_vec(),
+            numbered_by: self.numbered_by,
+            lost: sequence.lost,
+            losses: sequence.losses,
+            longest_loss: sequence.longest_loss,
+            duplicates: sequence.duplicates,
+            reordered: sequence.reordered,
+            too_late: sequence.too_late,
+            restarts: sequence.restarts,
+            bursts: spacing.bursts,
+            longest_burst: spacing.longest_burst,
+            window_violations: self.window_violations,
+            shaper: Some(CapturedShaper {
+                idle_slope_bps: against.idle_slope_bps,
+                asked: against.idle_slope_asked,
+                link_bps: against.link_bps,
+                violations: shaper.violations,
+                lowest_bits: shaper.lowest,
+            }),
+            resolution_ns,
+            out_of_order: spacing.out_of_order,
+            spacing: spacing.all.into_histogram(),
+            ..capture
+        };
+        let raw = late.all.into_histogram();
+        // Each frame stands for its own slot alone: those in a burst behind a late one are counted themselves.
+        (capture, Series { corrected: raw.clone(), raw, ..series })
+    }
+}
+
+impl Tallied {
+    fn new() -> Self {
+        Self {
+            all: Tally::new(),
+            largest: Largest::default(),
+            spikes: Worst::default(),
+            maxima: Maxima::default(),
+            late: 0,
+            missed_slots: 0,
+            early: 0,
+            max: (i64::MIN, 0),
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
+        let at = at_ns.max(0) as u64;
+        self.all.record(late_ns);
+        self.maxima.take_in(at, late_ns);
+        self.early += u64::from(late_ns < 0);
+        if late_ns > self.max.0 {
+            self.max = (late_ns, at);
+        }
+        if late_ns > tolerance_ns {
+            self.late += 1;
+            self.missed_slots += u64::from(late_ns as f64 >= period_ns);
+            self.largest.take_in(frame, at_ns, late_ns);
+            self.spikes.take_in(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });
+        }
+    }
+}

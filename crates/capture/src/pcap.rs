@@ -1,0 +1,71 @@
+//! The classic form: a header of 24 bytes, and 16 in front of each frame. IETF draft-ietf-opsawg-pcap.
+
+use std::io::Read;
+
+use crate::{
+    CaptureError,
+    clock::Clock,
+    reader::{Interface, Order, Place, RECORD_MAX, Reader},
+};
+
+/// Length of the file's header, bytes.
+pub(crate) const HEADER: usize = 24;
+/// Length of what stands in front of each frame, bytes.
+const RECORD: usize = 16;
+
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+
+/// What the file's header says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header {
+    order: Order,
+    nanoseconds: bool,
+    link_type: u32,
+    fcs_bytes: u32,
+}
+
+impl Header {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let little = Order { big: false };
+        let big = Order { big: true };
+        let magics = |order: Order| (order.u32(bytes, 0), order);
+        let (magic, order) =
+            [magics(little), magics(big)].into_iter().find(|(magic, _)| [MICROSECONDS, NANOSECONDS].contains(magic))?;
+        let link = order.u32(bytes, 20);
+        // Bit 26 says that the upper four bits tell the check sequence's length, in units of two bytes.
+        let fcs_bytes = if link & 1 << 26 != 0 { (link >> 28) * 2 } else { 0 };
+        Some(Self { order, nanoseconds: magic == NANOSECONDS, link_type: link & 0xffff, fcs_bytes })
+    }
+
+    pub(crate) fn interface(self) -> Interface {
+        let clock = Clock::new(if self.nanoseconds { 9 } else { 6 }, 0);
+        Interface { fcs_bytes: self.fcs_bytes, ..Interface::new(self.link_type, clock) }
+    }
+
+    #[inline]
+    pub(crate) fn next<R: Read>(self, reader: &mut Reader<R>) -> Result<Option<Place>, CaptureError> {
+        if !reader.has(RECORD)? {
+            return reader.ended();
+        }
+        let head = reader.window.bytes();
+        let [seconds, fraction, kept, length] = [0, 4, 8, 12].map(|at| self.order.u32(head, at));
+        let kept = kept as usize;
+        if kept > RECORD_MAX {
+            return Err(reader.damaged(format!("a frame claims {kept} bytes")));
+        }
+        if !reader.has(RECORD + kept)? {
+            return reader.ended();
+        }
+        let fraction_ns = i64::from(fraction) * if self.nanoseconds { 1 } else { 1000 };
+        let at = reader.window.pass(RECORD + kept) + RECORD;
+        Ok(Some(Place {
+            interface: 0,
+            link_type: self.link_type,
+            at_ns: Some(i64::from(seconds) * 1_000_000_000 + fraction_ns),
+            at,
+            kept,
+            length: length.saturating_sub(self.fcs_bytes),
+        }))
+    }
+}

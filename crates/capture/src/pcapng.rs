@@ -1,0 +1,189 @@
+//! The newer form: blocks, each with its length before and behind. IETF draft-ietf-opsawg-pcapng.
+
+use std::io::Read;
+
+use crate::{
+    CaptureError,
+    clock::Clock,
+    reader::{Interface, Order, Place, RECORD_MAX, Reader},
+};
+
+/// What a section begins with; alike in both byte orders.
+pub(crate) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const INTERFACE_BLOCK: u32 = 1;
+const OLD_PACKET_BLOCK: u32 = 2;
+const SIMPLE_PACKET_BLOCK: u32 = 3;
+const STATISTICS_BLOCK: u32 = 5;
+const ENHANCED_PACKET_BLOCK: u32 = 6;
+
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Type and length in front, length behind.
+const FRAMING: usize = 12;
+
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const IF_FCSLEN: u16 = 13;
+const IF_TSOFFSET: u16 = 14;
+const ISB_IFDROP: u16 = 5;
+const ISB_OSDROP: u16 = 7;
+
+/// The section that is being read.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    order: Order,
+    /// Its interfaces follow those of the sections before.
+    first_interface: usize,
+    /// Frames keep at most so many bytes, as its first interface says; 0 for all.
+    snap: usize,
+}
+
+impl Section {
+    #[inline]
+    pub(crate) fn next<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<Option<Place>, CaptureError> {
+        loop {
+            if !reader.has(FRAMING)? {
+                return reader.ended();
+            }
+            let head = reader.window.bytes();
+            if head.starts_with(&SECTION) {
+                self.begin(reader)?;
+            }
+            let head = reader.window.bytes();
+            let (kind, length) = (self.order.u32(head, 0), self.order.u32(head, 4) as usize);
+            if !(FRAMING..=RECORD_MAX).contains(&length) || !length.is_multiple_of(4) {
+                return Err(reader.damaged(format!("a block claims {length} bytes")));
+            }
+            if !reader.has(length)? {
+                return reader.ended();
+            }
+            let behind = self.order.u32(reader.window.bytes(), length - 4) as usize;
+            if behind != length {
+                return Err(reader.damaged(format!("a block claims {length} bytes in front and {behind} behind")));
+            }
+            let found = match kind {
+                ENHANCED_PACKET_BLOCK => Some(self.enhanced(reader, length)?),
+                SIMPLE_PACKET_BLOCK => Some(self.simple(reader, length)?),
+                OLD_PACKET_BLOCK => Some(self.old(reader, length)?),
+                INTERFACE_BLOCK => {
+                    self.interface(reader, length)?;
+                    None
+                }
+                STATISTICS_BLOCK => {
+                    self.statistics(reader, length);
+                    None
+                }
+                _ => None,
+            };
+            let at = reader.window.pass(length);
+            if let Some(place) = found {
+                return Ok(Some(Place { at: at + place.at, ..place }));
+            }
+        }
+    }
+
+    /// A section begins: its byte order, and interfaces of its own.
+    fn begin<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), CaptureError> {
+        let orders = [Order { big: false }, Order { big: true }];
+        let head = reader.window.bytes();
+        let order = orders.into_iter().find(|order| order.u32(head, 8) == BYTE_ORDER);
+        let order = order.ok_or_else(|| reader.damaged("a section of unknown byte order"))?;
+        *self = Self { order, first_interface: reader.interfaces.len(), snap: 0 };
+        Ok(())
+    }
+
+    fn interface<R: Read>(&mut self, reader: &mut Reader<R>, length: usize) -> Result<(), CaptureError> {
+        let body = body(reader, length);
+        if body.len() < 8 {
+            return Err(reader.damaged("an interface without a link type"));
+        }
+        let link_type = u32::from(self.order.u16(body, 0));
+        let (mut name, mut tsresol, mut offset_s, mut fcs_bytes) = (None, 6, 0, 0);
+        for (code, value) in self.options(&body[8..]) {
+            match (code, value) {
+                (IF_NAME, name_bytes) => name = Some(String::from_utf8_lossy(name_bytes).into_owned()),
+                (IF_TSRESOL, [resolution, ..]) => tsresol = *resolution,
+                // A 4 of some tools means bytes, and not the bits of the document.
+                (IF_FCSLEN, [4 | 32, ..]) => fcs_bytes = 4,
+                (IF_TSOFFSET, seconds) if seconds.len() >= 8 => offset_s = self.order.u64(seconds, 0).cast_signed(),
+                _ => {}
+            }
+        }
+        if reader.interfaces.len() == self.first_interface {
+            self.snap = self.order.u32(body, 4) as usize;
+        }
+        let interface = Interface::new(link_type, Clock::new(tsresol, offset_s));
+        reader.add(Interface { name, fcs_bytes, ..interface })
+    }
+
+    /// What was dropped, of the interface's last statistics.
+    fn statistics<R: Read>(&self, reader: &mut Reader<R>, length: usize) {
+        let body = body(reader, length);
+        let index = self.first_interface + self.order.u32(body, 0) as usize;
+        let counts = self.options(body.get(12..).unwrap_or_default());
+        let drops = counts.filter(|(code, value)| [ISB_IFDROP, ISB_OSDROP].contains(code) && value.len() >= 8);
+        let dropped = drops.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
+        if let Some(interface) = reader.interfaces.get_mut(index) {
+            interface.dropped = dropped;
+        }
+    }
+
+    #[inline]
+    fn enhanced<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
+        let body = body(reader, length);
+        let [id, high, low, kept, on_wire] = [0, 4, 8, 12, 16].map(|at| self.order.u32(body, at));
+        self.place(reader, length, id, Some((high, low)), (20, kept as usize, on_wire))
+    }
+
+    fn old<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
+        let body = body(reader, length);
+        let id = u32::from(self.order.u16(body, 0));
+        let [high, low, kept, on_wire] = [4, 8, 12, 16].map(|at| self.order.u32(body, at));
+        self.place(reader, length, id, Some((high, low)), (20, kept as usize, on_wire))
+    }
+
+    fn simple<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
+        let on_wire = self.order.u32(body(reader, length), 0);
+        let room = (length - FRAMING).saturating_sub(4);
+        let snapped = if self.snap == 0 { on_wire as usize } else { self.snap.min(on_wire as usize) };
+        self.place(reader, length, 0, None, (4, snapped.min(room), on_wire))
+    }
+
+    #[inline]
+    fn place<R: Read>(
+        &self,
+        reader: &Reader<R>,
+        length: usize,
+        id: u32,
+        ticks: Option<(u32, u32)>,
+        (at, kept, on_wire): (usize, usize, u32),
+    ) -> Result<Place, CaptureError> {
+        if at + kept > length - FRAMING {
+            return Err(reader.damaged(format!("a frame claims {kept} bytes in a block of {length}")));
+        }
+        let index = self.first_interface + id as usize;
+        let Some(interface) = reader.interfaces.get(index) else {
+            return Err(reader.damaged(format!("a frame of interface {id}, which nothing was said of")));
+        };
+        let at_ns = ticks.and_then(|(high, low)| interface.clock.ns(u64::from(high) << 32 | u64::from(low)));
+        let length = on_wire.saturating_sub(interface.fcs_bytes);
+        Ok(Place { interface: index as u32, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
+    }
+
+    /// Code and value of each option.
+    fn options<'a>(&self, mut from: &'a [u8]) -> impl Iterator<Item = (u16, &'a [u8])> {
+        let order = self.order;
+        std::iter::from_fn(move || {
+            let (code, length) = (order.u16(from, 0), usize::from(order.u16(from, 2)));
+            let value = from.get(4..4 + length)?;
+            from = from.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+            (code != 0).then_some((code, value))
+        })
+    }
+}
+
+/// What a block of `length` bytes holds between its lengths.
+#[inline]
+fn body<R: Read>(reader: &Reader<R>, length: usize) -> &[u8] {
+    &reader.window.bytes()[8..length - 4]
+}

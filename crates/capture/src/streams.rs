@@ -1,0 +1,161 @@
+//! The first look through a file: which streams there are, and the period and phase of each.
+
+use std::collections::{BTreeMap, HashMap};
+
+use frames::Parsed;
+use record::CapturedStream;
+
+use crate::{
+    Packet,
+    filter::{Filter, Key, Seen},
+    track::Track,
+};
+
+/// Streams that are told apart; frames of more are counted together.
+pub const STREAMS_MAX: usize = 4096;
+/// EtherTypes of other frames that are told apart.
+const OTHERS_MAX: usize = 32;
+/// So many are looked through; more are looked up.
+const FEW: usize = 8;
+
+/// All streams of a file.
+#[derive(Default)]
+pub(crate) struct Streams {
+    pub(crate) all: Vec<Stream>,
+    index: HashMap<Key, usize>,
+    last: usize,
+    /// Frames of streams beyond [`STREAMS_MAX`].
+    pub(crate) left_out: u64,
+    others: BTreeMap<u16, u64>,
+    others_left_out: u64,
+    /// Frames too short for a header.
+    short: u64,
+    /// Frames that are not of Ethernet.
+    pub(crate) foreign: u64,
+}
+
+/// A stream.
+pub(crate) struct Stream {
+    pub(crate) key: Key,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) first_ns: Option<i64>,
+    pub(crate) last_ns: i64,
+    /// Priority code point of its first frame, where that was tagged.
+    pub(crate) pcp: Option<u8>,
+    /// Length of its longest frame, bytes.
+    pub(crate) longest: u32,
+    /// Frames that were not kept whole.
+    pub(crate) snapped: u64,
+    /// Frames without a time stamp.
+    pub(crate) without_stamp: u64,
+    pub(crate) track: Track,
+}
+
+impl Streams {
+    /// Takes in a frame.
+    #[inline]
+    pub(crate) fn take_in(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
+        match filter.look(packet) {
+            Seen::Of(key, parsed) => match self.find(key, &parsed, period_ns) {
+                Some(index) => self.all[index].take_in(packet),
+                None => self.left_out += 1,
+            },
+            Seen::Other(ethertype) => self.other(ethertype),
+            Seen::Short => self.short += 1,
+            Seen::Foreign => self.foreign += 1,
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, key: Key, parsed: &Parsed, period_ns: Option<u64>) -> Option<usize> {
+        if self.all.get(self.last).is_some_and(|stream| stream.key == key) {
+            return Some(self.last);
+        }
+        let known = if self.all.len() <= FEW {
+            self.all.iter().position(|stream| stream.key == key)
+        } else {
+            self.index.get(&key).copied()
+        };
+        let index = known.or_else(|| {
+            (self.all.len() < STREAMS_MAX).then(|| {
+                self.index.insert(key, self.all.len());
+                self.all.push(Stream::new(key, parsed, period_ns));
+                self.all.len() - 1
+            })
+        })?;
+        self.last = index;
+        Some(index)
+    }
+
+    fn other(&mut self, ethertype: u16) {
+        if self.others.len() < OTHERS_MAX || self.others.contains_key(&ethertype) {
+            *self.others.entry(ethertype).or_default() += 1;
+        } else {
+            self.others_left_out += 1;
+        }
+    }
+
+    /// The stream with most frames; of two the first.
+    pub(crate) fn busiest(&self) -> Option<usize> {
+        (0..self.all.len()).max_by_key(|&index| (self.all[index].frames, std::cmp::Reverse(index)))
+    }
+
+    /// What is there besides streams, in words: `120 frames of EtherType 0x0800`.
+    pub(crate) fn others_in_words(&self) -> String {
+        let mut all: Vec<_> = self.others.iter().collect();
+        all.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
+        let mut words: Vec<_> =
+            all.iter().take(8).map(|(ethertype, count)| format!("{count} of EtherType {ethertype:#06x}")).collect();
+        let more = all.iter().skip(8).fold(self.others_left_out, |sum, (_, count)| sum + **count);
+        if more > 0 {
+            words.push(format!("{more} of others"));
+        }
+        if self.short > 0 {
+            words.push(format!("{} too short for a header", self.short));
+        }
+        if self.foreign > 0 {
+            words.push(format!("{} not of Ethernet", self.foreign));
+        }
+        words.join(", ")
+    }
+}
+
+impl Stream {
+    fn new(key: Key, parsed: &Parsed, period_ns: Option<u64>) -> Self {
+        let pcp = parsed.vlan.map(|tci| tci.pcp);
+        Self {
+            key,
+            frames: 0,
+            bytes: 0,
+            first_ns: None,
+            last_ns: 0,
+            pcp,
+            longest: 0,
+            snapped: 0,
+            without_stamp: 0,
+            track: Track::new(period_ns, pcp),
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, packet: &Packet) {
+        self.frames += 1;
+        self.bytes += u64::from(packet.length);
+        self.longest = self.longest.max(packet.length);
+        self.snapped += u64::from(packet.data.len() < packet.length as usize);
+        let Some(at_ns) = packet.at_ns else {
+            self.without_stamp += 1;
+            return;
+        };
+        let first_ns = *self.first_ns.get_or_insert(at_ns);
+        self.last_ns = at_ns;
+        self.track.take_in(at_ns.saturating_sub(first_ns));
+    }
+
+    /// The stream as the record tells it.
+    pub(crate) fn to_record(&self) -> CapturedStream {
+        let duration_ns = self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0) as u64;
+        CapturedStream { pcp: self.pcp, frames: self.frames, bytes: self.bytes, duration_ns, ..self.key.to_record() }
+    }
+}

@@ -1,0 +1,72 @@
+//! Counts by value while a file is read: one increment a value. The record's histogram is made of it at the end.
+
+use record::{Histogram, layout};
+
+/// Values up to a minute have a place of their own.
+const BITS: u32 = 36;
+
+/// What a histogram will be.
+pub(crate) struct Tally {
+    counts: Vec<u64>,
+    /// Negative values, and those beyond.
+    rest: Histogram,
+    pub(crate) total: u64,
+    pub(crate) min_ns: i64,
+    pub(crate) max_ns: i64,
+    sum_ns: i128,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self {
+            counts: vec![0; layout::buckets_for_bits(BITS)],
+            rest: Histogram::default(),
+            total: 0,
+            min_ns: i64::MAX,
+            max_ns: i64::MIN,
+            sum_ns: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, ns: i64) {
+        self.total += 1;
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+        self.sum_ns += i128::from(ns);
+        let place = u64::try_from(ns).ok().and_then(|ns| self.counts.get_mut(layout::index_of(ns)));
+        match place {
+            Some(count) => *count += 1,
+            None => self.rest.record(ns),
+        }
+    }
+
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.sum_ns as f64 / self.total as f64)
+    }
+
+    pub(crate) fn into_histogram(self) -> Histogram {
+        let mut histogram = self.rest;
+        for (index, &count) in self.counts.iter().enumerate() {
+            histogram.add(layout::highest_in(index) as i64, count);
+        }
+        histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_histogram(values in prop::collection::vec(prop_oneof![any::<i64>(), -5_000..2_000_000i64], 1..200)) {
+            let (mut tally, mut plain) = (Tally::new(), Histogram::default());
+            values.iter().for_each(|&ns| tally.record(ns));
+            values.iter().for_each(|&ns| plain.record(ns));
+            prop_assert_eq!((tally.min_ns, tally.max_ns), (*values.iter().min().unwrap(), *values.iter().max().unwrap()));
+            prop_assert_eq!(tally.into_histogram(), plain);
+        }
+    }
+}

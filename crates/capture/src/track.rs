@@ -1,0 +1,188 @@
+//! Follows the phase of a stream and keeps its earliest frames, in bounded memory: what its grid is fitted to.
+
+use frames::Class;
+use record::ToldBy;
+
+/// Frames that the median of intervals is taken from.
+const MEDIAN_OF: usize = 256;
+/// So many frames in a row off the phase are a new phase.
+const OFF_PHASE: u32 = 64;
+/// The phase moves by this part of what a frame is off it.
+const FOLLOW: f64 = 1.0 / 16.0;
+/// Slots after which what was seen tells the period better than what was said.
+const SETTLED: i64 = 256;
+/// Stretches of a stream whose earliest frame is kept.
+pub(crate) const STRETCHES: usize = 256;
+
+/// A stream under way. Times are ns after its first frame.
+pub(crate) struct Track {
+    asked_ns: Option<u64>,
+    pcp: Option<u8>,
+    /// The first frames, until there are enough for a median.
+    waiting: Vec<i64>,
+    phase: Option<Phase>,
+}
+
+/// The period that a stream is held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nominal {
+    pub(crate) ns: u64,
+    pub(crate) told_by: ToldBy,
+}
+
+/// What was followed to the end.
+pub(crate) struct Tracked {
+    pub(crate) nominal: Nominal,
+    pub(crate) earliest: Earliest,
+}
+
+impl Track {
+    pub(crate) fn new(asked_ns: Option<u64>, pcp: Option<u8>) -> Self {
+        Self { asked_ns, pcp, waiting: Vec::new(), phase: None }
+    }
+
+    #[inline]
+    pub(crate) fn take_in(&mut self, at_ns: i64) {
+        if let Some(phase) = &mut self.phase {
+            phase.take_in(at_ns);
+            return;
+        }
+        self.waiting.push(at_ns);
+        if self.waiting.len() == MEDIAN_OF {
+            self.begin();
+        }
+    }
+
+    fn begin(&mut self) {
+        let Some(nominal) = self.nominal() else { return };
+        let mut phase = Phase::new(nominal, self.waiting[0]);
+        self.waiting.drain(..).for_each(|at_ns| phase.take_in(at_ns));
+        self.waiting = Vec::new();
+        self.phase = Some(phase);
+    }
+
+    /// Its period: as asked, as its class has it where the median is not far from that, or the median.
+    fn nominal(&self) -> Option<Nominal> {
+        let mut intervals: Vec<i64> = self.waiting.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+        intervals.sort_unstable();
+        let median = intervals.get(intervals.len() / 2).copied().filter(|&ns| ns > 0);
+        // Stamps in coarse steps are mostly alike: the mean tells more.
+        let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / intervals.len().max(1) as i64;
+        let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(|ns| ns as u64);
+        if let Some(ns) = self.asked_ns {
+            return (!self.waiting.is_empty()).then_some(Nominal { ns, told_by: ToldBy::Asked });
+        }
+        let median = median?;
+        let class = match self.pcp {
+            Some(3) => Some((Class::A.interval_ns(), ToldBy::ClassA)),
+            Some(2) => Some((Class::B.interval_ns(), ToldBy::ClassB)),
+            _ => None,
+        };
+        let near = class.filter(|(ns, _)| median.abs_diff(*ns) <= ns / 4);
+        Some(near.map_or(Nominal { ns: median, told_by: ToldBy::Median }, |(ns, told_by)| Nominal { ns, told_by }))
+    }
+
+    /// What was followed; `None` where there was nothing to follow.
+    pub(crate) fn finish(mut self) -> Option<Tracked> {
+        if self.phase.is_none() {
+            self.begin();
+        }
+        self.phase.map(|phase| Tracked { nominal: phase.nominal, earliest: phase.earliest })
+    }
+}
+
+/// The phase of a stream: at `at` lies the slot `slot`.
+struct Phase {
+    nominal: Nominal,
+    period: f64,
+    slot: i64,
+    at: f64,
+    begin: f64,
+    off: u32,
+    seen: u32,
+    earliest: Earliest,
+}
+
+impl Phase {
+    fn new(nominal: Nominal, at_ns: i64) -> Self {
+        let at = at_ns as f64;
+        let (period, earliest) = (nominal.ns as f64, Earliest { slots: 1, kept: Vec::new() });
+        Self { nominal, period, slot: 0, at, begin: at, off: 0, seen: 0, earliest }
+    }
+
+    #[inline]
+    fn take_in(&mut self, at_ns: i64) {
+        let since = at_ns as f64 - self.at;
+        let slots = (since / self.period).round();
+        let off = since - slots * self.period;
+        if off.abs() >= self.period / 4.0 {
+            self.off += 1;
+            if self.off >= OFF_PHASE && since > 0.0 {
+                (self.slot, self.at, self.off) = (self.slot + slots as i64, at_ns as f64, 0);
+            }
+            return;
+        }
+        self.off = 0;
+        if slots < 0.0 {
+            return;
+        }
+        self.slot += slots as i64;
+        self.at = at_ns as f64 - off + off * FOLLOW;
+        self.earliest.take_in(self.slot, at_ns, self.period);
+        self.seen = self.seen.wrapping_add(1);
+        if self.seen.is_multiple_of(64) {
+            self.settle();
+        }
+    }
+
+    /// Takes the period from what was seen, so that a long silence does not end in the wrong slot.
+    fn settle(&mut self) {
+        let period = (self.at - self.begin) / self.slot.max(1) as f64;
+        let nominal = self.nominal.ns as f64;
+        if self.slot >= SETTLED && (period - nominal).abs() < nominal / 10.0 {
+            self.period = period;
+        }
+    }
+}
+
+/// The earliest frame, by its own slot, of each of many stretches.
+pub(crate) struct Earliest {
+    /// Slots a stretch; doubled where there would be too many stretches.
+    slots: i64,
+    /// Slot and time, in order.
+    pub(crate) kept: Vec<(i64, i64)>,
+}
+
+impl Earliest {
+    #[inline]
+    fn take_in(&mut self, slot: i64, at_ns: i64, period: f64) {
+        let stretch = slot / self.slots;
+        match self.kept.last_mut() {
+            Some(last) if last.0 / self.slots == stretch => earlier(last, (slot, at_ns), period),
+            _ => self.kept.push((slot, at_ns)),
+        }
+        while self.kept.len() > STRETCHES {
+            self.slots *= 2;
+            self.merge(period);
+        }
+    }
+
+    fn merge(&mut self, period: f64) {
+        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(STRETCHES);
+        for &one in &self.kept {
+            match merged.last_mut() {
+                Some(last) if last.0 / self.slots == one.0 / self.slots => earlier(last, one, period),
+                _ => merged.push(one),
+            }
+        }
+        self.kept = merged;
+    }
+}
+
+/// Keeps the earlier of two frames, each against its own slot.
+fn earlier(kept: &mut (i64, i64), other: (i64, i64), period: f64) {
+    let ahead = (other.1 - kept.1) as f64 - (other.0 - kept.0) as f64 * period;
+    if ahead < 0.0 {
+        *kept = other;
+    }
+}

@@ -1,0 +1,347 @@
+//! What was planted is found, exactly; on a clean capture nothing is.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use capture::{Analysis, CaptureError, Filter, Options, analyse};
+use record::{Capture, NumberedBy, ToldBy};
+use support::{BIG, LITTLE, Order, Pcapng, Seen, Talker, pcap, scatter};
+
+const OPTIONS: Options = Options {
+    filter: Filter {
+        interface: None,
+        stream: None,
+        vlan: None,
+        source: None,
+        destination: None,
+        ethertype: None,
+        udp: None,
+    },
+    period_ns: None,
+    idle_slope_bps: None,
+    link_bps: 1_000_000_000,
+};
+
+fn asked(file: &[u8], options: &Options) -> Result<Analysis, CaptureError> {
+    analyse(|| Ok(file), "test", options)
+}
+
+fn of(frames: &[Seen]) -> Analysis {
+    asked(&pcap(LITTLE, true, 1, frames), &OPTIONS).unwrap()
+}
+
+fn kinds(analysis: &Analysis) -> Vec<&str> {
+    analysis.caveats.iter().map(|caveat| caveat.kind.as_str()).collect()
+}
+
+/// Nothing is wrong with the stream.
+#[track_caller]
+fn assert_clean(capture: &Capture) {
+    let Capture { late, missed_slots, skipped_slots, lost, losses, duplicates, reordered, too_late, restarts, .. } =
+        capture;
+    let counts = [late, missed_slots, skipped_slots, lost, losses, duplicates, reordered, too_late, restarts];
+    assert_eq!(counts, [&0; 9], "late, missed, skipped, lost, losses, duplicates, reordered, too late, restarts");
+    let Capture { bursts, window_violations, out_of_order, dropped, .. } = capture;
+    assert_eq!([bursts, window_violations, out_of_order, dropped], [&0; 4]);
+    assert_eq!(capture.shaper.as_ref().unwrap().violations, 0);
+}
+
+#[test]
+fn on_a_clean_capture_nothing_is_found() {
+    let found = of(&Talker::new(1).steady(10_000));
+    let capture = &found.capture;
+    assert_clean(capture);
+    assert_eq!(kinds(&found), [""; 0]);
+    assert_eq!((capture.frames, capture.file_frames, capture.streams.len()), (10_000, 10_000, 1));
+    assert_eq!((capture.period.nominal_ns, capture.period.told_by), (125_000, ToldBy::ClassA));
+    assert!(capture.period.clock_ppm.unwrap().abs() < 0.5, "{:?}", capture.period);
+    assert_eq!((capture.numbered_by, capture.resolution_ns), (NumberedBy::Talker, 1));
+    assert!((124_800..=125_200).contains(&capture.max_gap_ns.unwrap()));
+    assert!(found.series.max_ns.unwrap() <= 250 && found.series.min_ns.unwrap() >= -250, "{:?}", found.series.max_ns);
+    assert_eq!((found.series.samples, found.series.raw.total()), (10_000, 10_000));
+    // 114 bytes on the wire every 125 us.
+    assert_eq!(capture.shaper.as_ref().unwrap().idle_slope_bps, 7_296_000);
+}
+
+#[test]
+fn late_frames_are_found_with_their_length_and_number() {
+    let mut talker = Talker::new(1);
+    let mut frames = talker.steady(20_000);
+    let base = |n: u64| n as i64 * 125_000;
+    frames[4_000] = talker.seen(4_000, base(4_000) + 9_000);
+    frames[7_000] = talker.seen(7_000, base(7_000) + 100_000);
+    // Held up for 6 slots, then all at once.
+    for n in 0..6 {
+        frames[12_000 + n as usize] = talker.seen(12_000 + n, base(12_005) + 1_000 * n as i64 + 500);
+    }
+    let found = of(&frames);
+    let capture = &found.capture;
+    assert_eq!((capture.late, capture.missed_slots, capture.skipped_slots, capture.lost), (8, 5, 0, 0));
+    let latest = &capture.worst_late[0];
+    assert_eq!(latest.frame, 12_001);
+    assert!((latest.ns - 625_500).abs() <= 250, "{latest:?}");
+    assert!((found.series.max_ns.unwrap() - 625_500).abs() <= 250);
+    let single: Vec<_> = capture.worst_late.iter().filter(|late| [4_001, 7_001].contains(&late.frame)).collect();
+    assert!((single[0].ns - 100_000).abs() <= 250 && (single[1].ns - 9_000).abs() <= 250, "{single:?}");
+    assert_eq!(capture.worst_gaps[0].frame, 12_001);
+    assert!((capture.max_gap_ns.unwrap() - 750_500).abs() <= 250);
+    assert_eq!(capture.max_gap_ns, Some(capture.worst_gaps[0].ns));
+    assert!((capture.max_deviation_ns as i64 - 625_500).abs() <= 250);
+    // The six, and the one behind 7000 that is 25 us after it.
+    assert_eq!((capture.bursts, capture.longest_burst), (2, 6));
+    assert!(capture.shaper.as_ref().unwrap().violations >= 6);
+    assert_eq!(found.series.spikes_total, 8);
+}
+
+#[test]
+fn another_clock_is_a_ratio_and_no_lateness() {
+    for ppm in [-180.0f64, -37.0, 3.5, 92.0] {
+        let mut talker = Talker::new(1);
+        let at = |n: u64| (n as f64 * 125_000.0 * (1.0 + ppm * 1e-6)).round() as i64 + scatter(n);
+        let frames: Vec<_> = (0..40_000).map(|n| talker.seen(n, at(n))).collect();
+        let found = of(&frames);
+        assert_clean(&found.capture);
+        assert!((found.capture.period.clock_ppm.unwrap() - ppm).abs() < 0.2, "{ppm}: {:?}", found.capture.period);
+        assert!(found.series.max_ns.unwrap() < 300);
+    }
+}
+
+#[test]
+fn losses_are_counted_and_make_nothing_late() {
+    for talker in [Talker::new, Talker::plain] {
+        for lost in [1, 2, 63, 64, 65, 191, 192, 255, 256, 257, 300, 512, 1000] {
+            let frames: Vec<_> = talker(1).steady(12_000);
+            let frames = [&frames[..3_000], &frames[3_000 + lost..9_000], &frames[9_001..]].concat();
+            let found = of(&frames);
+            let capture = &found.capture;
+            let counts = (capture.lost, capture.losses, capture.longest_loss);
+            assert_eq!(counts, (lost as u64 + 1, 2, lost as u64), "{:?}", capture.numbered_by);
+            let (late, doubled) = (capture.late + capture.skipped_slots, capture.duplicates + capture.reordered);
+            assert_eq!((late, doubled, capture.too_late), (0, 0, 0), "{lost}");
+        }
+    }
+}
+
+#[test]
+fn duplicates_and_disorder_are_not_loss() {
+    for talker in [Talker::new, Talker::plain] {
+        let mut frames = talker(1).steady(10_000);
+        let again = Seen { at_ns: frames[100].at_ns + 2_000, ..frames[100].clone() };
+        frames.insert(101, again);
+        // Frame 5000 comes three later, and 6000 with 6001 swapped.
+        let mut held = frames.remove(5_001);
+        held.at_ns = frames[5_003].at_ns + 700;
+        frames.insert(5_004, held);
+        let (a, b) = (frames[6_001].bytes.clone(), frames[6_002].bytes.clone());
+        (frames[6_001].bytes, frames[6_002].bytes) = (b, a);
+        let found = of(&frames);
+        let capture = &found.capture;
+        let counts = (capture.lost, capture.duplicates, capture.reordered, capture.too_late);
+        assert_eq!(counts, (0, 1, 2, 0), "{:?}", capture.numbered_by);
+        assert_eq!(capture.frames, 10_001);
+        // Late are the one that was held up and the one that was overtaken.
+        assert_eq!((capture.late, found.series.samples), (2, 10_000));
+    }
+}
+
+#[test]
+fn slots_that_the_talker_left_out_are_not_late_frames() {
+    let mut talker = Talker::new(1);
+    let slot = |n: u64| n as i64 + i64::from(n >= 5_000) * 3 + i64::from(n >= 9_000);
+    let frames: Vec<_> = (0..15_000).map(|n| talker.seen(n, slot(n) * 125_000 + scatter(n))).collect();
+    let found = of(&frames);
+    let capture = &found.capture;
+    assert_eq!((capture.skipped_slots, capture.late, capture.lost), (4, 0, 0));
+    assert_eq!(found.series.missed, 4);
+}
+
+#[test]
+fn coarse_stamps_are_seen_through() {
+    let mut talker = Talker::new(1);
+    let frames: Vec<_> = (0..10_000).map(|n| talker.seen(n, n as i64 * 125_003 + scatter(n))).collect();
+    let honest = asked(&pcap(LITTLE, false, 1, &frames), &OPTIONS).unwrap();
+    assert_eq!((honest.capture.resolution_ns, kinds(&honest)), (1_000, vec!["resolution"]));
+    assert_clean(&honest.capture);
+    let coarse: Vec<_> = frames.iter().map(|seen| Seen { at_ns: seen.at_ns / 1000 * 1000, ..seen.clone() }).collect();
+    let found = of(&coarse);
+    assert_eq!((found.capture.resolution_ns, kinds(&found)), (1_000, vec!["resolution"]));
+    assert!(found.caveats[0].text.contains("claims 1 ns"), "{:?}", found.caveats);
+    assert_clean(&found.capture);
+    let eight: Vec<_> = frames.iter().map(|seen| Seen { at_ns: seen.at_ns / 8 * 8, ..seen.clone() }).collect();
+    assert_eq!(of(&eight).capture.resolution_ns, 8);
+    let tick: Vec<_> =
+        frames.iter().map(|seen| Seen { at_ns: seen.at_ns / 4_000_000 * 4_000_000, ..seen.clone() }).collect();
+    assert_eq!(of(&tick).capture.resolution_ns, 4_000_000);
+}
+
+#[test]
+fn the_same_frames_in_every_form_give_the_same_figures() {
+    let frames = Talker::new(1).steady(3_000);
+    let told = of(&frames);
+    let same = |file: &[u8]| {
+        let found = asked(file, &OPTIONS).unwrap();
+        let forget = |capture: &Capture| Capture { format: String::new(), ..capture.clone() };
+        assert_eq!(forget(&found.capture), forget(&told.capture));
+        assert_eq!(found.series, told.series);
+    };
+    same(&pcap(BIG, true, 1, &frames));
+    for order in [LITTLE, BIG] {
+        for (tsresol, offset_s) in
+            [(9, 0), (9, 1_700_000_000), (9, -5), (12, 1_789_999_000), (0x80 | 40, 1_789_999_999)]
+        {
+            let mut file = Pcapng::new(order);
+            file.interface(1, Some(tsresol), offset_s).block(0x0bad, &[1, 2, 3]);
+            frames.iter().for_each(|seen| {
+                file.packet(seen);
+            });
+            if tsresol & 0x80 == 0 {
+                same(&file.bytes);
+            } else {
+                // A tick of 2^-40 s does not hit each ns.
+                assert_clean(&asked(&file.bytes, &OPTIONS).unwrap().capture);
+            }
+        }
+    }
+}
+
+#[test]
+fn sections_and_interfaces_keep_apart() {
+    let (mut a, mut b) = (Talker::new(1), Talker::new(1));
+    b.interface = 1;
+    let (a, b) = (a.steady(3_000), b.steady(4_000));
+    let mut file = Pcapng::new(LITTLE);
+    file.interface(1, Some(9), 0).interface(1, None, 3).statistics(1, 4).statistics(1, 17);
+    for n in 0..4_000 {
+        a.get(n).map(|seen| file.packet(seen));
+        file.packet(&b[n]);
+    }
+    file.simple(&a[0].bytes).section(BIG).interface(1, Some(9), 0);
+    a[..1000].iter().for_each(|seen| {
+        file.packet(seen);
+    });
+    let found = asked(&file.bytes, &OPTIONS).unwrap();
+    let told: Vec<_> = found.capture.streams.iter().map(|stream| (stream.interface, stream.frames)).collect();
+    assert_eq!(told, [(1, 4_000), (0, 3_001), (2, 1_000)]);
+    assert_eq!((found.capture.dropped, found.capture.resolution_ns, found.capture.frames), (17, 1_000, 4_000));
+    assert_eq!(kinds(&found), ["lost", "resolution"]);
+    let first = Options { filter: Filter { interface: Some(0), ..Filter::default() }, ..OPTIONS };
+    let found = asked(&file.bytes, &first).unwrap();
+    assert_eq!((found.capture.frames, found.capture.file_frames, kinds(&found)), (3_000, 8_001, vec!["stamps"]));
+    assert_clean(&found.capture);
+}
+
+#[test]
+fn streams_among_others_are_told_apart_and_picked() {
+    let (mut a, mut b) = (Talker::new(1), Talker::plain(2));
+    let (few, many) = (a.steady(3_000), b.steady(5_000));
+    let mut frames: Vec<_> = few.into_iter().chain(many).collect();
+    frames.extend((0..500u64).map(|n| udp(n, 5_000 + (n % 2) as u16)));
+    frames.sort_by_key(|seen| seen.at_ns);
+    let pick = |filter: Filter| {
+        asked(&pcap(LITTLE, true, 1, &frames), &Options { filter, ..OPTIONS }).map(|found| found.capture)
+    };
+    let busiest = pick(Filter::default()).unwrap();
+    assert_clean(&busiest);
+    assert_eq!((busiest.frames, busiest.streams.len(), busiest.numbered_by), (5_000, 2, NumberedBy::Avtp));
+    let asked = support::stream(1);
+    for filter in [
+        Filter { stream: Some(asked.stream_id), ..Filter::default() },
+        Filter { source: Some(asked.source), ..Filter::default() },
+        Filter { destination: Some(asked.destination), vlan: Some(2), ..Filter::default() },
+        Filter { ethertype: Some(0x22f0), source: Some(asked.source), ..Filter::default() },
+    ] {
+        let found = pick(filter).unwrap();
+        assert_eq!(found.frames, 3_000);
+        assert_clean(&found);
+    }
+    let found = pick(Filter { udp: Some(5_001), ..Filter::default() }).unwrap();
+    assert_eq!((found.frames, found.numbered_by, found.period.told_by), (250, NumberedBy::Nothing, ToldBy::Median));
+    let error = pick(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no stream found for AVTP (EtherType 0x22f0) on VLAN 9; there are 8000 of EtherType 0x22f0, 500 of EtherType 0x0800"
+    );
+}
+
+/// A datagram every 500 us.
+fn udp(n: u64, port: u16) -> Seen {
+    let mut bytes = vec![0; 60];
+    bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+    bytes[23] = 17;
+    bytes[26..30].copy_from_slice(&[10, 0, 0, 1]);
+    bytes[36..38].copy_from_slice(&port.to_be_bytes());
+    Seen { at_ns: support::BEGIN_NS + n * 500_000 + scatter(n) as u64, interface: 0, bytes }
+}
+
+#[test]
+fn more_streams_than_are_told_apart_are_counted_together() {
+    let frames: Vec<_> = (0..5_000u16)
+        .flat_map(|unique| {
+            let mut talker = Talker::new(unique);
+            [0, 1].map(|seq| talker.seen(seq, i64::from(unique) * 1_000_000 + seq as i64 * 125_000))
+        })
+        .collect();
+    let found = of(&frames);
+    assert_eq!((found.capture.streams.len(), found.capture.left_out), (4096, 2 * (5_000 - 4_096)));
+    assert!(kinds(&found).contains(&"streams"));
+}
+
+#[test]
+fn a_file_that_was_cut_off_counts_up_to_there() {
+    let frames = Talker::new(1).steady(1_000);
+    let file = pcap(LITTLE, true, 1, &frames);
+    let record = (file.len() - 24) / 1_000;
+    let found = asked(&file[..file.len() - 1], &OPTIONS).unwrap();
+    assert_eq!((found.capture.frames, kinds(&found)), (999, vec!["cut"]));
+    let at = format!("at byte {}", file.len() - record);
+    assert!(found.caveats[0].text.contains(&at), "{:?}", found.caveats);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_a_sentence() {
+    let frames = Talker::new(1).steady(20);
+    let refused = |file: &[u8], expected: &str| {
+        let error = asked(file, &OPTIONS).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(b"", "holds no frame");
+    refused(b"GIF89a and so on, and on, and on", "neither pcap nor pcapng");
+    refused(&[0x1f, 0x8b, 8, 0, 0], "gzip -dk");
+    refused(&pcap(LITTLE, true, 1, &[]), "holds no frame");
+    refused(&pcap(LITTLE, true, 113, &frames), "link type 113 is not Ethernet");
+    refused(&pcap(LITTLE, true, 1, &frames[..1]), "1 frames, too few");
+    let mut long = pcap(LITTLE, true, 1, &frames);
+    long[24 + 8..24 + 12].copy_from_slice(&LITTLE.u32(1 << 25));
+    refused(&long, "damaged at byte 24: a frame claims 33554432 bytes");
+    let mut file = Pcapng::new(LITTLE);
+    file.interface(113, Some(9), 0).packet(&frames[0]);
+    refused(&file.bytes, "link type 113");
+    let mut file = Pcapng::new(LITTLE);
+    let begins = file.bytes.len();
+    file.block(6, &[0; 32]);
+    refused(&file.bytes, &format!("damaged at byte {begins}: a frame of interface 0, which nothing was said of"));
+    let mut file = Pcapng::new(LITTLE);
+    file.interface(1, Some(9), 0);
+    (0..20).for_each(|_| {
+        file.simple(&frames[0].bytes);
+    });
+    refused(&file.bytes, "no time stamps");
+}
+
+#[test]
+fn drops_bursts_and_idle_slope_are_held_against_the_shaper() {
+    let frames = Talker::new(1).steady(8_000);
+    let narrow = Options { idle_slope_bps: Some(7_000_000), ..OPTIONS };
+    let found = asked(&pcap(LITTLE, true, 1, &frames), &narrow).unwrap();
+    let shaper = found.capture.shaper.unwrap();
+    assert!(shaper.asked && shaper.violations > 0 && shaper.lowest_bits < 0.0, "{shaper:?}");
+    let wide = Options { idle_slope_bps: Some(8_000_000), ..OPTIONS };
+    assert_eq!(asked(&pcap(LITTLE, true, 1, &frames), &wide).unwrap().capture.shaper.unwrap().violations, 0);
+}
+
+/// The two orders exist so that no test takes one for granted.
+#[test]
+fn orders_differ() {
+    assert_ne!(Order { big: true }.u32(1), Order { big: false }.u32(1));
+}

@@ -1,0 +1,110 @@
+//! The reader: what is written is read, and no bytes whatever bring it down.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::io::Read;
+
+use capture::{CaptureError, Filter, Options, Reader, analyse};
+use proptest::prelude::*;
+use support::{BIG, LITTLE, Pcapng, Seen, pcap};
+
+type Told = Vec<(u32, Option<i64>, Vec<u8>)>;
+
+fn read(from: impl Read) -> Result<Told, CaptureError> {
+    let mut reader = Reader::new(from)?;
+    let mut all = Vec::new();
+    while let Some(packet) = reader.next()? {
+        assert_eq!(packet.number, all.len() as u64 + 1);
+        all.push((packet.interface, packet.at_ns, packet.data.to_vec()));
+    }
+    Ok(all)
+}
+
+/// Gives a few bytes at a time.
+struct Drip<'a>(&'a [u8], usize);
+
+impl Read for Drip<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let few = self.1.min(to.len()).min(self.0.len());
+        to[..few].copy_from_slice(&self.0[..few]);
+        self.0 = &self.0[few..];
+        Ok(few)
+    }
+}
+
+fn frames() -> impl Strategy<Value = Vec<Seen>> {
+    let frame = (0..4_000_000_000_000_000_000u64, 0..2u32, prop::collection::vec(any::<u8>(), 0..300));
+    prop::collection::vec(frame.prop_map(|(at_ns, interface, bytes)| Seen { at_ns, interface, bytes }), 0..40)
+}
+
+proptest! {
+    #[test]
+    fn pcap_comes_back(frames in frames(), big: bool, nanoseconds: bool, drip in 1..5000usize) {
+        let order = if big { BIG } else { LITTLE };
+        let file = pcap(order, nanoseconds, 1, &frames);
+        let scale = if nanoseconds { 1 } else { 1000 };
+        let told: Told =
+            frames.iter().map(|seen| (0, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())).collect();
+        prop_assert_eq!(read(Drip(&file, drip)).unwrap(), told);
+    }
+
+    #[test]
+    fn pcapng_comes_back(frames in frames(), big: bool, drip in 1..5000usize, offset_s in -1000..1000i64) {
+        let mut file = Pcapng::new(if big { BIG } else { LITTLE });
+        file.interface(1, Some(9), offset_s).interface(1, None, 0);
+        let frames: Vec<_> = frames.into_iter().map(|seen| Seen { at_ns: seen.at_ns.max(1_000_000_000_000), ..seen }).collect();
+        frames.iter().for_each(|seen| { file.packet(seen); });
+        let told: Told = frames
+            .iter()
+            .map(|seen| {
+                let scale = if seen.interface == 0 { 1 } else { 1000 };
+                (seen.interface, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())
+            })
+            .collect();
+        prop_assert_eq!(read(Drip(&file.bytes, drip)).unwrap(), told);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..6usize) {
+        let mut with_interface = Pcapng::new(LITTLE);
+        with_interface.interface(1, Some(9), 0);
+        let heads: [&[u8]; 6] = [
+            &[],
+            &pcap(LITTLE, true, 1, &[]),
+            &pcap(BIG, false, 1, &[]),
+            &Pcapng::new(LITTLE).bytes,
+            &Pcapng::new(BIG).bytes,
+            &with_interface.bytes,
+        ];
+        let _ = read([heads[which], &bytes].concat().as_slice());
+    }
+
+    #[test]
+    fn a_file_with_wrong_bytes_in_it_is_analysed_or_refused(
+        wrong in prop::collection::vec((0..1_000_000usize, any::<u8>()), 1..12),
+        which in 0..3usize,
+    ) {
+        let seen = support::Talker::new(1).steady(60);
+        let mut file = match which {
+            0 => pcap(LITTLE, true, 1, &seen),
+            1 => pcap(BIG, false, 1, &seen),
+            _ => {
+                let mut file = Pcapng::new(LITTLE);
+                file.interface(1, Some(9), 0);
+                seen.iter().for_each(|seen| { file.packet(seen); });
+                file.bytes
+            }
+        };
+        for (at, byte) in wrong {
+            let at = at % file.len();
+            file[at] = byte;
+        }
+        let options = Options { filter: Filter::default(), period_ns: None, idle_slope_bps: None, link_bps: 1_000_000_000 };
+        if let Ok(found) = analyse(|| Ok(file.as_slice()), "test", &options) {
+            prop_assert_eq!(found.series.raw.total(), found.series.samples);
+            prop_assert!(found.capture.frames >= found.series.samples);
+        }
+    }
+}

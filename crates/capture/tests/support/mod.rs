@@ -1,0 +1,208 @@
+//! Writes captures whose every late, lost and doubled frame is known.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use frames::{Class, Format, Payload, Stream};
+
+/// A frame of a file: when it was seen, ns since 1970, and its bytes.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub at_ns: u64,
+    pub interface: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// When test captures begin: within the year 2026, at an odd nanosecond.
+pub const BEGIN_NS: u64 = 1_790_000_000_000_000_007;
+
+/// A class A stream of the talker `unique`.
+pub fn stream(unique: u16) -> Stream {
+    let source = [0x30, 0x64, 0x3e, 0x54, 0xee, unique as u8];
+    Stream {
+        source,
+        destination: frames::ethernet::multicast_of(source, unique),
+        tci: Class::A.tci(),
+        stream_id: frames::stream_id(source, unique),
+        format: Format::Aaf,
+        samples: Class::A.samples(),
+    }
+}
+
+/// A talker whose frames can be misplaced. Times are ns after [`BEGIN_NS`] on the talker's clock.
+pub struct Talker {
+    frame: frames::Frame,
+    run: u32,
+    /// Whether our payload stands in the frames.
+    pub probe: bool,
+    pub interface: u32,
+}
+
+impl Talker {
+    pub fn new(unique: u16) -> Self {
+        Self { frame: stream(unique).frame(), run: 7, probe: true, interface: 0 }
+    }
+
+    /// Without our payload: numbered by AVTP alone.
+    pub fn plain(unique: u16) -> Self {
+        Self { probe: false, ..Self::new(unique) }
+    }
+
+    /// The frame numbered `seq`, seen at `at_ns`.
+    pub fn seen(&mut self, seq: u64, at_ns: i64) -> Seen {
+        let payload = Payload { run: self.run, seq, scheduled_ns: seq as i64 * 125_000, ..Payload::default() };
+        self.frame.patch(&payload, 2_000_000);
+        let mut bytes = self.frame.bytes().to_vec();
+        if !self.probe {
+            bytes[18 + 24..18 + 24 + 4].fill(0);
+        }
+        Seen { at_ns: BEGIN_NS.wrapping_add_signed(at_ns), interface: self.interface, bytes }
+    }
+
+    /// `count` frames every 125 us, each with a little scatter of its own: 0 to 200 ns.
+    pub fn steady(&mut self, count: u64) -> Vec<Seen> {
+        (0..count).map(|seq| self.seen(seq, seq as i64 * 125_000 + scatter(seq))).collect()
+    }
+}
+
+/// 0 to 200 ns, without a pattern.
+pub fn scatter(n: u64) -> i64 {
+    let mut x = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ x >> 31) % 201) as i64
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    pub big: bool,
+}
+
+impl Order {
+    pub fn u16(self, value: u16) -> [u8; 2] {
+        if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    pub fn u32(self, value: u32) -> [u8; 4] {
+        if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+
+    pub fn u64(self, value: u64) -> [u8; 8] {
+        if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
+    }
+}
+
+pub const LITTLE: Order = Order { big: false };
+pub const BIG: Order = Order { big: true };
+
+/// A pcap file of this link type; stamps in ns, or in us.
+pub fn pcap(order: Order, nanoseconds: bool, link_type: u32, frames: &[Seen]) -> Vec<u8> {
+    let mut file = Vec::new();
+    file.extend(order.u32(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }));
+    file.extend(order.u16(2));
+    file.extend(order.u16(4));
+    file.extend([0; 8]);
+    file.extend(order.u32(262_144));
+    file.extend(order.u32(link_type));
+    for seen in frames {
+        let fraction = (seen.at_ns % 1_000_000_000) as u32;
+        file.extend(order.u32((seen.at_ns / 1_000_000_000) as u32));
+        file.extend(order.u32(if nanoseconds { fraction } else { fraction / 1000 }));
+        file.extend(order.u32(seen.bytes.len() as u32));
+        file.extend(order.u32(seen.bytes.len() as u32));
+        file.extend(&seen.bytes);
+    }
+    file
+}
+
+/// A pcapng file under way.
+pub struct Pcapng {
+    pub order: Order,
+    pub bytes: Vec<u8>,
+    /// How the stamps of each interface of the section are written.
+    interfaces: Vec<(u8, i64)>,
+}
+
+impl Pcapng {
+    /// A file that begins with a section.
+    pub fn new(order: Order) -> Self {
+        let mut file = Self { order, bytes: Vec::new(), interfaces: Vec::new() };
+        file.section(order);
+        file
+    }
+
+    /// Another section.
+    pub fn section(&mut self, order: Order) -> &mut Self {
+        self.order = order;
+        self.interfaces.clear();
+        let mut body = order.u32(0x1a2b_3c4d).to_vec();
+        body.extend(order.u16(1));
+        body.extend(order.u16(0));
+        body.extend(order.u64(u64::MAX));
+        self.block(0x0a0d_0d0a, &body)
+    }
+
+    pub fn block(&mut self, kind: u32, body: &[u8]) -> &mut Self {
+        let padded = body.len().next_multiple_of(4);
+        let length = self.order.u32(padded as u32 + 12);
+        self.bytes.extend(self.order.u32(kind));
+        self.bytes.extend(length);
+        self.bytes.extend(body);
+        self.bytes.resize(self.bytes.len() + padded - body.len(), 0);
+        self.bytes.extend(length);
+        self
+    }
+
+    pub fn option(&self, code: u16, value: &[u8]) -> Vec<u8> {
+        let mut option = [self.order.u16(code), self.order.u16(value.len() as u16)].concat();
+        option.extend(value);
+        option.resize(option.len().next_multiple_of(4), 0);
+        option
+    }
+
+    /// An interface whose stamps begin at `offset_s` and count in `tsresol`; `None` leaves it out, which means us.
+    pub fn interface(&mut self, link_type: u16, tsresol: Option<u8>, offset_s: i64) -> &mut Self {
+        let mut body = [self.order.u16(link_type), [0; 2]].concat();
+        body.extend([0; 4]);
+        body.extend(self.option(2, b"tap"));
+        if let Some(tsresol) = tsresol {
+            body.extend(self.option(9, &[tsresol]));
+        }
+        body.extend(self.option(14, &self.order.u64(offset_s.cast_unsigned())));
+        body.extend(self.option(0, &[]));
+        self.interfaces.push((tsresol.unwrap_or(6), offset_s));
+        self.block(1, &body)
+    }
+
+    /// An enhanced packet block.
+    pub fn packet(&mut self, seen: &Seen) -> &mut Self {
+        let (tsresol, offset_s) = self.interfaces[seen.interface as usize];
+        let ns = i128::from(seen.at_ns) - i128::from(offset_s) * 1_000_000_000;
+        let exponent = u32::from(tsresol & 0x7f);
+        let ticks = match tsresol & 0x80 {
+            0 if exponent <= 9 => ns / 10i128.pow(9 - exponent),
+            0 => ns * 10i128.pow(exponent - 9),
+            _ => (ns << exponent) / 1_000_000_000,
+        } as u64;
+        let fields =
+            [seen.interface, (ticks >> 32) as u32, ticks as u32, seen.bytes.len() as u32, seen.bytes.len() as u32];
+        let mut body: Vec<u8> = fields.into_iter().flat_map(|field| self.order.u32(field)).collect();
+        body.extend(&seen.bytes);
+        self.block(6, &body)
+    }
+
+    /// A simple packet block: a frame without a stamp.
+    pub fn simple(&mut self, bytes: &[u8]) -> &mut Self {
+        let body = [&self.order.u32(bytes.len() as u32), bytes].concat();
+        self.block(3, &body)
+    }
+
+    /// Statistics of an interface: frames that it dropped.
+    pub fn statistics(&mut self, interface: u32, dropped: u64) -> &mut Self {
+        let mut body = self.order.u32(interface).to_vec();
+        body.extend([0; 8]);
+        body.extend(self.option(5, &self.order.u64(dropped)));
+        body.extend(self.option(0, &[]));
+        self.block(5, &body)
+    }
+}
