@@ -109,7 +109,7 @@ impl Counters {
         }
         let waited_ns = rise(|reading| reading.waited_ns);
         if waited_ns >= lateness_ns / 2 && waited_ns > 0 {
-            let detail = format!("the probe was ready and waited {} us for its CPU", waited_ns / 1000);
+            let detail = format!("the thread was ready and waited {} us for its CPU", waited_ns / 1000);
             return Cause { detail, ..Cause::new(CauseKind::Thread, "unknown") };
         }
         Cause::default()
@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(cause(&counters).kind, CauseKind::PageFault);
         let mut counters = quiet(30);
         counters.take_in(reading(30, 120, 900_000));
-        assert_eq!(cause(&counters).detail, "the probe was ready and waited 900 us for its CPU");
+        assert_eq!(cause(&counters).detail, "the thread was ready and waited 900 us for its CPU");
     }
 }

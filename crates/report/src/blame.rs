@@ -17,10 +17,12 @@ pub struct Ranked<'a> {
     pub spike: &'a Spike,
 }
 
-/// All spikes that the record keeps, the worst first. Of equal ones the earlier in the record comes first.
+/// All spikes that the record keeps, the worst first. Of equal ones the earlier in the record comes first. Long round trips
+/// are told with their parts instead: nobody on this machine alone makes them.
 #[must_use]
 pub fn ranked(record: &Record) -> Vec<Ranked<'_>> {
-    let all = record.series.iter().flat_map(|series| series.spikes.iter().map(move |spike| (series, spike)));
+    let explained = record.series.iter().filter(|series| series.round_trip.is_none());
+    let all = explained.flat_map(|series| series.spikes.iter().map(move |spike| (series, spike)));
     let mut all: Vec<Ranked> = all.map(|(series, spike)| Ranked { number: 0, series, spike }).collect();
     all.sort_by_key(|ranked| std::cmp::Reverse(ranked.spike.lateness_ns));
     (1..).zip(&mut all).for_each(|(number, ranked)| ranked.number = number);
@@ -83,7 +85,7 @@ pub(crate) fn plainly(cause: &Cause) -> &'static str {
             }
             Some(Why::HigherPriority | Why::SamePriority) | None => "",
         },
-        CauseKind::PageFault => "Memory that the probe needed was not there, and had to be fetched.",
+        CauseKind::PageFault => "Memory that the thread needed was not there, and had to be fetched.",
         CauseKind::Stopped => "Someone stopped the measurement with a signal.",
         CauseKind::Blocked => "The measurement was held up by itself, not by the machine.",
         CauseKind::Throttled => "The kernel keeps a part of each second from real-time threads.",

@@ -12,6 +12,7 @@ mod page;
 mod plan;
 mod process;
 mod published;
+mod round_trip;
 mod series;
 mod spike;
 pub(crate) mod table;
@@ -92,6 +93,7 @@ fn process_summary(mut page: Page, record: &Record, program: &record::Program) -
     process::page(&mut page, record, program);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    against::section(&mut page, record);
     ending(&mut page, record);
     page.finish()
 }

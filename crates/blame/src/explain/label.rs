@@ -191,7 +191,7 @@ impl Labels<'_> {
 
     fn own_way(&self, slice: &Slice<'_>) -> Cause {
         if slice.to_ns - slice.from_ns > STEP_NS {
-            return with_detail(CauseKind::Unexplained, "nothing was traced on the way to the probe");
+            return with_detail(CauseKind::Unexplained, "nothing was traced on the way to the thread");
         }
         Cause::new(CauseKind::WakeUp, "")
     }
@@ -207,7 +207,7 @@ impl Labels<'_> {
     /// The measuring thread runs, and has not yet gone to sleep for this deadline.
     fn previous_cycle(&self, moment: &Moment) -> Cause {
         let mut cause = self.words.thread(CauseKind::Thread, moment.thread);
-        cause.detail = "the probe itself, still at its previous cycle".to_owned();
+        cause.detail = "the thread itself, still at its previous cycle".to_owned();
         cause
     }
 
@@ -215,7 +215,7 @@ impl Labels<'_> {
     /// looked at. What interrupts did is known all the same.
     fn unknown(&self, slice: &Slice<'_>, moment: &Moment) -> Cause {
         let seen = self.on_top(slice, moment);
-        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no event tells when the probe was woken"))
+        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no event tells when the thread was woken"))
     }
 
     /// Who made the measuring thread ready: an interrupt or softirq, or else the thread that had the CPU.

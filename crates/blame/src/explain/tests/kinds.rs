@@ -362,7 +362,7 @@ fn real_time_throttling() {
          40910.0 stamp",
         &[
             "39900 real-time throttling (dd ran instead)",
-            "10 thread probe (pid 10, real-time 49, the probe itself, still at its previous cycle)",
+            "10 thread probe (pid 10, real-time 49, the thread itself, still at its previous cycle)",
         ],
     );
 }
@@ -379,7 +379,7 @@ fn a_stall_that_nothing_was_traced_in() {
          1005.0 switch swapper->probe
          9005.0 stamp",
         &[
-            "8000 unexplained (nothing was traced on the way to the probe)",
+            "8000 unexplained (nothing was traced on the way to the thread)",
             "4 the kernel's own way to the probe",
             "1 return from idle",
         ],

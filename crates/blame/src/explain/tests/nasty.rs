@@ -87,7 +87,7 @@ fn of_lost_events_only_what_is_known_is_told() {
     let explanation = culprits(
         no_wake_up,
         &[
-            "55 unexplained (no event tells when the probe was woken)",
+            "55 unexplained (no event tells when the thread was woken)",
             "10 interrupt nvme0q1 (irq 25)",
             "1 the kernel's own way to the probe",
         ],
@@ -293,7 +293,7 @@ fn a_deadline_that_passed_while_the_probe_was_at_its_previous_cycle() {
          1313.0 stamp",
         &[
             "300 thread hog, of higher priority (pid 102, real-time 50)",
-            "10 thread probe (pid 10, real-time 49, the probe itself, still at its previous cycle)",
+            "10 thread probe (pid 10, real-time 49, the thread itself, still at its previous cycle)",
             "3 the kernel's own way to the probe",
         ],
     );
@@ -394,7 +394,7 @@ fn woken_from_a_cpu_that_is_not_looked_at() {
          1095.0 switch dd->probe
          1096.0 stamp",
         &[
-            "93 unexplained (no event tells when the probe was woken)",
+            "93 unexplained (no event tells when the thread was woken)",
             "2 interrupt reschedule",
             "1 the kernel's own way to the probe",
         ],
