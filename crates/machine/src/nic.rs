@@ -51,8 +51,8 @@ pub struct Nic {
     pub index: u32,
     /// The driver, or the kind of an interface that software makes, as `veth`.
     pub driver: Option<String>,
-    /// Whether there is no device behind it, or one that another machine makes up.
-    pub is_virtual: Option<bool>,
+    /// What carries its frames.
+    pub hardware: Option<Hardware>,
     /// Its Ethernet address, as `02:00:00:00:00:01`.
     pub mac: Option<String>,
     /// Largest payload of a frame, bytes.
@@ -137,7 +137,7 @@ impl Nic {
         let driver = link.kind.clone().or_else(|| folder.driver());
         Ok(Self {
             index: link.index,
-            is_virtual: is_virtual(&link, driver.as_deref()),
+            hardware: Hardware::of(&link, driver.as_deref()),
             driver,
             mac: link.mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":")),
             mtu: link.mtu,
@@ -155,7 +155,7 @@ impl Nic {
             qdiscs: qdisc::all(answers, &link),
             xdp: netdev::xdp(answers, &link),
             interrupts: interrupts::all(&folder, &napis),
-            power: surroundings::power(&folder),
+            power: surroundings::power(&folder, &link.name),
             clock: surroundings::clock(root, &stamping),
             napi_threads: interrupts::of_napis(root, &napis),
             stamping,
@@ -182,16 +182,32 @@ fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Op
     }
 }
 
-/// Drivers of NICs that a host makes up for its guests.
-const OF_A_HOST: [&str; 9] =
-    ["virtio_net", "vmxnet3", "xen_netfront", "vif", "hv_netvsc", "netvsc", "ena", "gve", "mana"];
+/// What carries an interface's frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hardware {
+    /// A NIC.
+    Nic,
+    /// A NIC that the host of this guest makes up.
+    OfHost,
+    /// Software of this machine, as for veth, VLANs and bridges.
+    Software,
+}
 
-fn is_virtual(link: &Link, driver: Option<&str>) -> Option<bool> {
-    // A VLAN interface and the like have a device below; software makes them all the same.
-    if link.kind.is_some() {
-        return Some(true);
+/// Drivers of NICs that hosts make up for their guests.
+const OF_HOSTS: [&str; 9] =
+    ["virtio_net", "vmxnet3", "xen_netfront", "vif", "hv_netvsc", "netvsc", "ena", "gve", "mana"];
+/// The kind of a switch's port, which is hardware in spite of having a kind.
+const SWITCH_PORT: &str = "dsa";
+
+impl Hardware {
+    fn of(link: &Link, driver: Option<&str>) -> Option<Self> {
+        match (link.kind.as_deref(), driver?) {
+            (Some(kind), _) if kind != SWITCH_PORT => Some(Self::Software),
+            (_, driver) if OF_HOSTS.contains(&driver) => Some(Self::OfHost),
+            _ => Some(Self::Nic),
+        }
     }
-    driver.map(|driver| OF_A_HOST.contains(&driver))
 }
 
 /// An interface's folder in sysfs, if it is that of this interface: a mounted sysfs shows the namespace that it was

@@ -9,7 +9,7 @@ mod timing;
 
 use record::Finding;
 
-use super::{Nic, Told};
+use super::{Hardware, Nic, Told};
 use crate::findings::{not_applicable, unknown};
 
 /// Judges everything that was learned about an interface that is to carry a frame each `period_ns`: one finding each,
@@ -86,6 +86,16 @@ impl Check<'_> {
     /// A tenth of the period: what one cause alone may cost, ns.
     fn tenth_ns(&self) -> u64 {
         self.period_ns / 10
+    }
+
+    /// The finding that nothing applies, where software makes the interface.
+    fn hardware(&self, id: &str, lack: &str) -> Result<(), Box<Finding>> {
+        if self.nic.hardware != Some(Hardware::Software) {
+            return Ok(());
+        }
+        let kind = self.nic.driver.as_deref().unwrap_or_default();
+        let read = self.evidence("ip -d link show", kind);
+        Err(Box::new(not_applicable(id, format!("{lack}: software makes this interface"), read)))
     }
 
     /// What was told, or the finding that it was not.

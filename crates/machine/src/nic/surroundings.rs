@@ -8,6 +8,8 @@ use crate::Root;
 /// Saving of power at the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Power {
+    /// The device's folder, without its leading slash.
+    pub device: String,
     /// `on`: never suspended; `auto`: when the kernel thinks fit.
     pub runtime: Option<String>,
     /// Whether the device is on a PCI bus.
@@ -32,7 +34,7 @@ pub struct Clock {
 /// Programs of linuxptp, and chrony, which reads such clocks.
 const SYNCHRONISERS: [&str; 4] = ["ptp4l", "phc2sys", "ts2phc", "chronyd"];
 
-pub(super) fn power(folder: &Folder) -> Power {
+pub(super) fn power(folder: &Folder, interface: &str) -> Power {
     let bus_of = |device: &str| {
         let target = folder.root.link(&folder.file(&format!("{device}/subsystem"))?)?;
         target.rsplit('/').next().map(str::to_owned)
@@ -45,6 +47,7 @@ pub(super) fn power(folder: &Folder) -> Power {
     let in_force = sleeps.iter().filter(|(_, on)| *on).map(|(name, _)| name.clone()).collect();
     let policy = folder.root.read("sys/module/pcie_aspm/parameters/policy");
     Power {
+        device: format!("sys/class/net/{interface}/{device}"),
         runtime: folder.read(&format!("{device}/power/control")),
         is_pci,
         link_sleeps: (!sleeps.is_empty()).then_some(in_force),

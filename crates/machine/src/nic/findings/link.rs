@@ -3,7 +3,10 @@
 use record::Finding;
 
 use super::{Check, judged};
-use crate::findings::{Explain, fail, ok, unknown, warn};
+use crate::{
+    findings::{Explain, fail, ok, unknown, warn},
+    nic::Hardware,
+};
 
 const LINK: &str = "ip -s link show";
 
@@ -14,12 +17,18 @@ pub(super) fn hardware(check: &Check) -> Finding {
     const ID: &str = "nic.hardware";
     let driver = check.nic.driver.as_deref();
     let read = check.evidence("ethtool -i", &format!("driver = {}", driver.unwrap_or("not readable")));
-    match (check.nic.is_virtual, driver) {
-        (Some(false), Some(driver)) => ok(ID, format!("an Ethernet NIC, driver {driver}"), read),
-        (Some(true), Some(driver)) => warn(ID, format!("no hardware of this machine: {driver}"), read).because(
-            "Its frames wait for what another program or the host does with them, and nothing here can tell for how long.",
-            "measure on an interface with a NIC of its own; `ip -br link` lists those that there are",
-        ),
+    match (check.nic.hardware, driver) {
+        (Some(Hardware::Nic), Some(driver)) => ok(ID, format!("an Ethernet NIC, driver {driver}"), read),
+        (Some(Hardware::OfHost), Some(driver)) => warn(ID, format!("a NIC that the host makes up ({driver})"), read)
+            .because(
+                "Its frames wait for what the host does with them, and nothing here can tell for how long.",
+                "measure on the host, or hand a NIC of its own to this guest",
+            ),
+        (Some(Hardware::Software), Some(driver)) => warn(ID, format!("software makes this interface ({driver})"), read)
+            .because(
+                "What delays frames on a line is set at the NIC below, if there is one.",
+                format!("see what is below: ip -d link show {}", check.nic.interface),
+            ),
         _ => unknown(ID, "the driver is not readable", read),
     }
 }
@@ -40,6 +49,7 @@ pub(super) fn carrier(check: &Check) -> Finding {
 pub(super) fn speed(check: &Check) -> Finding {
     const ID: &str = "nic.link.speed";
     judged(|| {
+        check.hardware(ID, "no line of its own")?;
         let mode = check.known(ID, "speed", &check.nic.mode, "ethtool")?;
         let Some(mbit) = mode.speed_mbit else {
             return Ok(unknown(ID, "speed not known to the driver", check.evidence("ethtool", "Speed: Unknown!")));
@@ -61,6 +71,7 @@ pub(super) fn speed(check: &Check) -> Finding {
 pub(super) fn duplex(check: &Check) -> Finding {
     const ID: &str = "nic.link.duplex";
     judged(|| {
+        check.hardware(ID, "no line of its own")?;
         let mode = check.known(ID, "duplex", &check.nic.mode, "ethtool")?;
         Ok(match mode.is_full_duplex {
             Some(true) => ok(ID, "both directions at once", check.evidence("ethtool", "Duplex: Full")),
@@ -80,7 +91,7 @@ pub(super) fn mtu(check: &Check) -> Finding {
         return unknown(ID, "MTU not told", check.evidence(LINK, "no mtu"));
     };
     let read = check.evidence(LINK, &format!("mtu {mtu}"));
-    let title = format!("frames of up to {mtu} bytes");
+    let title = format!("frames hold up to {mtu} bytes");
     let remedy = || format!("sudo ip link set {} mtu {STANDARD}", check.nic.interface);
     match mtu {
         ..STANDARD => warn(ID, title, read).because("Streams whose frames are longer cannot be sent.", remedy()),

@@ -7,12 +7,13 @@ use crate::findings::{Explain, not_applicable, ok, warn};
 
 const FEATURES: &str = "ethtool -k";
 
-/// An offload: its finding, the kernel's name for it, what `ethtool -K` calls it, and what it does.
+/// An offload: its finding, the kernel's name for it, what `ethtool -K` calls it, and what it means.
 struct Offload {
     id: &'static str,
     feature: &'static str,
     option: &'static str,
-    what: &'static str,
+    on: &'static str,
+    off: &'static str,
     why: &'static str,
 }
 
@@ -21,7 +22,8 @@ pub(super) fn gro(check: &Check) -> Finding {
         id: "nic.offload.gro",
         feature: "rx-gro",
         option: "gro",
-        what: "received packets are joined (GRO)",
+        on: "received packets are joined (GRO)",
+        off: "received packets are not joined (GRO off)",
         why: "TCP and UDP packets can wait for others that they are joined with; frames that are not IP pass by.",
     }
     .should_be_off(check)
@@ -32,7 +34,8 @@ pub(super) fn lro(check: &Check) -> Finding {
         id: "nic.offload.lro",
         feature: "rx-lro",
         option: "lro",
-        what: "the NIC joins received packets (LRO)",
+        on: "the NIC joins received packets (LRO)",
+        off: "the NIC joins no received packets (LRO off)",
         why: "TCP packets wait in the NIC for others that they are joined with.",
     }
     .should_be_off(check)
@@ -43,7 +46,8 @@ pub(super) fn tso(check: &Check) -> Finding {
         id: "nic.offload.tso",
         feature: "tx-tcp-segmentation",
         option: "tso",
-        what: "the NIC cuts long TCP segments (TSO)",
+        on: "the NIC cuts long TCP segments (TSO)",
+        off: "the NIC gets no long TCP segments to cut (TSO off)",
         why: "A segment of 64 KiB that another program sends takes half a millisecond at 1 Gbit/s, and a frame in the same queue waits.",
     }
     .should_be_off(check)
@@ -54,7 +58,8 @@ pub(super) fn vlan_filter(check: &Check) -> Finding {
         id: "nic.offload.vlan_filter",
         feature: "rx-vlan-filter",
         option: "rx-vlan-filter",
-        what: "the NIC drops frames of VLANs that nobody has joined",
+        on: "the NIC drops frames of VLANs that nobody has joined",
+        off: "frames of all VLANs arrive",
         why: "A stream with a VLAN tag does not arrive where no VLAN interface of that number exists.",
     }
     .should_be_off(check)
@@ -65,7 +70,8 @@ pub(super) fn vlan_tag(check: &Check) -> Finding {
         id: "nic.offload.vlan_tag",
         feature: "rx-vlan-hw-parse",
         option: "rxvlan",
-        what: "the NIC takes VLAN tags off received frames",
+        on: "the NIC takes VLAN tags off received frames",
+        off: "received frames keep their VLAN tags",
         why: "A listener on AF_XDP does not see the tag, so that it can check neither priority nor VLAN.",
     }
     .should_be_off(check)
@@ -77,11 +83,7 @@ impl Offload {
             let features = check.known(self.id, "offloads", &check.nic.features, FEATURES)?;
             let has = |list: &[String]| list.iter().any(|name| name == self.feature);
             if !has(&features.active) {
-                return Ok(ok(
-                    self.id,
-                    format!("not so: {}", self.what),
-                    check.evidence(FEATURES, &format!("{}: off", self.feature)),
-                ));
+                return Ok(ok(self.id, self.off, check.evidence(FEATURES, &format!("{}: off", self.feature))));
             }
             let is_fixed = has(&features.fixed);
             let read = format!("{}: on{}", self.feature, if is_fixed { " [fixed]" } else { "" });
@@ -90,7 +92,7 @@ impl Offload {
             } else {
                 check.remedy("ethtool -K", &format!("{} off", self.option))
             };
-            Ok(warn(self.id, self.what, check.evidence(FEATURES, &read)).because(self.why, remedy))
+            Ok(warn(self.id, self.on, check.evidence(FEATURES, &read)).because(self.why, remedy))
         })
     }
 }

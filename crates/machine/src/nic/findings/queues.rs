@@ -65,6 +65,7 @@ pub(super) fn tx_ring(check: &Check) -> Finding {
 pub(super) fn channels(check: &Check) -> Finding {
     const ID: &str = "nic.queues";
     judged(|| {
+        check.hardware(ID, "no queues that other frames share")?;
         let queues = check.known(ID, "queues", &check.nic.channels, CHANNELS)?;
         let (rx, tx, combined) = (queues.rx.unwrap_or(0), queues.tx.unwrap_or(0), queues.combined.unwrap_or(0));
         let read = check.evidence(CHANNELS, &format!("RX = {rx}, TX = {tx}, Combined = {combined}"));

@@ -5,7 +5,7 @@ use record::Finding;
 use super::{Check, judged, micros};
 use crate::{
     findings::{Explain, fail, not_applicable, ok, unknown, warn},
-    nic::{Interrupt, Thread, interrupts::may_move},
+    nic::{Hardware, Interrupt, Thread, interrupts::may_move},
 };
 
 /// What the kernel gives every interrupt thread.
@@ -16,7 +16,7 @@ const GOOD_PRIORITY: u32 = 85;
 pub(super) fn interrupts(check: &Check) -> Finding {
     const ID: &str = "nic.irq";
     match &check.nic.interrupts {
-        None if check.nic.is_virtual == Some(true) && check.nic.power.is_pci.is_none() => {
+        None if check.nic.hardware == Some(Hardware::Software) => {
             not_applicable(ID, "no interrupts: software makes this interface", "/proc/interrupts: none of it")
         }
         None => unknown(ID, "which interrupts are its own is not known", "/proc/interrupts: none of its name"),
@@ -137,7 +137,10 @@ pub(super) fn napi_defer(check: &Check) -> Finding {
             Some((timeout_ns, defer)) => {
                 let read =
                     check.evidence(COMMAND, &format!("gro-flush-timeout = {timeout_ns}, defer-hard-irqs = {defer}"));
-                let title = format!("interrupts are held back for up to {}", micros(timeout_ns));
+                let title = match timeout_ns {
+                    0 => "interrupts are not held back".to_owned(),
+                    _ => format!("interrupts are held back for up to {}", micros(timeout_ns)),
+                };
                 if timeout_ns <= check.tenth_ns() {
                     ok(ID, title, read)
                 } else {

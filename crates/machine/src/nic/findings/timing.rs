@@ -3,7 +3,10 @@
 use record::Finding;
 
 use super::{Check, judged, micros, on_off};
-use crate::findings::{Explain, fail, not_applicable, ok, unknown, warn};
+use crate::{
+    findings::{Explain, fail, not_applicable, ok, unknown, warn},
+    nic::Power,
+};
 
 const COALESCE: &str = "ethtool -c";
 const SET_COALESCE: &str = "ethtool -C";
@@ -19,7 +22,10 @@ pub(super) fn rx_usecs(check: &Check) -> Finding {
         };
         let read = check.evidence(COALESCE, &format!("rx-usecs = {usecs}"));
         let limit = micros(check.tenth_ns());
-        let title = format!("a received frame waits up to {usecs} us for its interrupt (limit {limit})");
+        let title = match usecs {
+            0 => "a received frame raises its interrupt at once".to_owned(),
+            _ => format!("a received frame waits up to {usecs} us for its interrupt (limit {limit})"),
+        };
         if u64::from(usecs) * 1000 <= check.tenth_ns() {
             return Ok(ok(ID, title, read));
         }
@@ -38,7 +44,10 @@ pub(super) fn tx_usecs(check: &Check) -> Finding {
             return Ok(not_applicable(ID, "no delay of send interrupts", check.evidence(COALESCE, "tx-usecs n/a")));
         };
         let read = check.evidence(COALESCE, &format!("tx-usecs = {usecs}"));
-        let title = format!("a sent frame is told up to {usecs} us later");
+        let title = match usecs {
+            0 => "a sent frame raises its interrupt at once".to_owned(),
+            _ => format!("the interrupt of a sent frame waits up to {usecs} us (limit {})", micros(check.tenth_ns())),
+        };
         if u64::from(usecs) * 1000 <= check.tenth_ns() {
             return Ok(ok(ID, title, read));
         }
@@ -112,49 +121,56 @@ pub(super) fn pause(check: &Check) -> Finding {
 
 pub(super) fn runtime_power(check: &Check) -> Finding {
     const ID: &str = "nic.power.runtime";
-    let name = &check.nic.interface;
-    let path = format!("/sys/class/net/{name}/device/power/control");
-    match (check.nic.power.runtime.as_deref(), check.nic.is_virtual) {
-        (Some("on"), _) => ok(ID, "the device is never suspended", format!("{path} = on")),
-        (Some("auto"), _) => warn(ID, "the kernel may suspend the device", format!("{path} = auto"))
-            .because("A device that is suspended must wake before it can work.", format!("echo on | sudo tee {path}")),
-        (Some(other), _) => unknown(ID, "power control not understood", format!("{path} = {other}")),
-        (None, Some(true)) => not_applicable(ID, "no device that could be suspended", format!("{path} does not exist")),
-        (None, _) => unknown(ID, "power control not readable", format!("{path} cannot be read")),
-    }
+    judged(|| {
+        check.hardware(ID, "no device that could be suspended")?;
+        let Power { device, runtime, .. } = &check.nic.power;
+        let path = format!("/{device}/power/control");
+        Ok(match runtime.as_deref() {
+            Some("on") => ok(ID, "the device is never suspended", format!("{path} = on")),
+            Some("auto") => warn(ID, "the kernel may suspend the device", format!("{path} = auto")).because(
+                "A device that is suspended must wake before it can work.",
+                format!("echo on | sudo tee {path}"),
+            ),
+            Some(other) => unknown(ID, "power control not understood", format!("{path} = {other}")),
+            None => unknown(ID, "power control not readable", format!("{path} cannot be read")),
+        })
+    })
 }
 
 pub(super) fn link_power(check: &Check) -> Finding {
     const ID: &str = "nic.power.aspm";
     const POLICY: &str = "/sys/module/pcie_aspm/parameters/policy";
-    let power = &check.nic.power;
-    let states = format!("/sys/class/net/{}/device/link", check.nic.interface);
-    let why =
+    const WHY: &str =
         "The PCIe link sleeps between accesses and takes microseconds to wake, on every interrupt and every frame.";
-    match (&power.link_sleeps, power.is_pci, power.link_policy.as_deref()) {
-        (_, Some(false), _) => not_applicable(ID, "no PCIe device", format!("{states} does not exist")),
-        (_, None, _) if check.nic.is_virtual == Some(true) => {
-            not_applicable(ID, "no PCIe device", format!("{states} does not exist"))
-        }
-        (Some(sleeps), _, _) if sleeps.is_empty() => {
-            ok(ID, "the PCIe link stays awake", format!("{states}/*_aspm = 0"))
-        }
-        (Some(sleeps), _, _) => {
-            let files: Vec<String> = sleeps.iter().map(|state| format!("{states}/{state}_aspm")).collect();
-            let title = format!("the PCIe link sleeps between accesses ({})", sleeps.join(", "));
-            warn(ID, title, format!("{} = 1", files.join(", ")))
-                .because(why, format!("echo 0 | sudo tee {}", files.join(" ")))
-        }
-        (None, Some(true), Some("performance")) => ok(ID, "PCIe links stay awake", format!("{POLICY} = performance")),
-        (None, Some(true), Some(policy)) if policy.starts_with("powersave") || policy == "powersupersave" => {
-            warn(ID, format!("PCIe links may sleep (policy {policy})"), format!("{POLICY} = {policy}"))
-                .because(why, format!("echo performance | sudo tee {POLICY}"))
-        }
-        (None, Some(true), Some(policy)) => {
-            unknown(ID, "whether the PCIe link sleeps is the firmware's choice", format!("{POLICY} = {policy}"))
-        }
-        (None, _, None) | (None, None, _) => {
-            unknown(ID, "whether the PCIe link sleeps is not readable", format!("{states} cannot be read"))
-        }
-    }
+    judged(|| {
+        check.hardware(ID, "no PCIe device")?;
+        let Power { device, is_pci, link_sleeps, link_policy, .. } = &check.nic.power;
+        let folder = format!("/{device}/link");
+        let finding = match (is_pci, link_sleeps, link_policy.as_deref()) {
+            (Some(false), _, _) => not_applicable(ID, "no PCIe device", format!("{folder} does not exist")),
+            (_, Some(sleeps), _) if sleeps.is_empty() => {
+                ok(ID, "the PCIe link stays awake", format!("{folder}/*_aspm = 0"))
+            }
+            (_, Some(sleeps), _) => {
+                let files: Vec<String> = sleeps.iter().map(|state| format!("{folder}/{state}_aspm")).collect();
+                let title = format!("the PCIe link sleeps between accesses ({})", sleeps.join(", "));
+                let remedy = format!("echo 0 | sudo tee {}", files.join(" "));
+                warn(ID, title, format!("{} = 1", files.join(", "))).because(WHY, remedy)
+            }
+            (Some(true), None, Some("performance")) => {
+                ok(ID, "PCIe links stay awake", format!("{POLICY} = performance"))
+            }
+            (Some(true), None, Some(policy @ ("powersave" | "powersupersave"))) => {
+                warn(ID, format!("PCIe links may sleep (policy {policy})"), format!("{POLICY} = {policy}"))
+                    .because(WHY, format!("echo performance | sudo tee {POLICY}"))
+            }
+            (Some(true), None, Some(policy)) => {
+                unknown(ID, "whether the PCIe link sleeps is the firmware's choice", format!("{POLICY} = {policy}"))
+            }
+            (_, None, _) => {
+                unknown(ID, "whether a PCIe link sleeps is not readable", format!("{folder} cannot be read"))
+            }
+        };
+        Ok(finding)
+    })
 }

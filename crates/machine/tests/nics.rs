@@ -1,0 +1,323 @@
+//! Recorded interfaces under `nics/`: what is learned and found of each stands in `NAME.json` beside its folder.
+//!
+//! `virtio` and `veth` are what a guest's kernel answered (`punctual check nic IF --keep-answers DIR`). Both `i225` are
+//! made up here, message by message: a NIC as it comes, and one that is set up well.
+//!
+//! `UPDATE=1 cargo test -p punctual-machine --test nics` writes these files anew: read the difference.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use machine::{
+    Root,
+    nic::{Answers, Nic, NicError, findings},
+};
+use record::{Finding, FindingState};
+use serde_json::json;
+use sys::netlink::{Answer, Request};
+
+/// The folders with the interface in each.
+const NAMES: [(&str, &str); 4] = [("i225", "eth0"), ("i225-tuned", "eth0"), ("veth", "near"), ("virtio", "eth0")];
+const PERIOD_NS: u64 = 125_000;
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nics").join(name)
+}
+
+fn look(root: &Root, interface: &str) -> Result<Nic, NicError> {
+    Nic::look(root, &mut Answers::of(root), interface)
+}
+
+fn found(name: &str, period_ns: u64) -> Vec<Finding> {
+    let (name, interface) = NAMES.iter().find(|(folder, _)| *folder == name).unwrap();
+    findings(&look(&Root::at(folder(name)), interface).unwrap(), period_ns)
+}
+
+fn state(findings: &[Finding], id: &str) -> FindingState {
+    findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id}")).state
+}
+
+fn update() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+#[test]
+fn what_is_found_of_each_recorded_interface() {
+    write_made_up();
+    for (name, interface) in NAMES {
+        let nic = look(&Root::at(folder(name)), interface).unwrap();
+        let seen = json!({ "findings": findings(&nic, PERIOD_NS), "interface": nic });
+        let seen = serde_json::to_string_pretty(&seen).unwrap() + "\n";
+        let golden = folder(&format!("{name}.json"));
+        if update() {
+            fs::write(&golden, &seen).unwrap();
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        for (seen, expected) in seen.lines().zip(expected.lines()) {
+            assert_eq!(seen, expected, "{name}");
+        }
+        assert_eq!(seen.lines().count(), expected.lines().count(), "{name}");
+    }
+}
+
+#[test]
+fn every_finding_explains_itself() {
+    for (name, _) in NAMES {
+        let found = found(name, PERIOD_NS);
+        let mut ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
+        for Finding { id, state, title, evidence, why, remedy } in &found {
+            assert!(!title.is_empty() && evidence.len() > 3 && !evidence.contains('\n'), "{id}: {evidence}");
+            let alarming = matches!(state, FindingState::Warn | FindingState::Fail);
+            assert_eq!((why.is_empty(), remedy.is_empty()), (!alarming, !alarming), "{id} of {name}");
+            assert!(id.starts_with("nic."), "{id}");
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len(), "each identity once");
+    }
+}
+
+/// The table of the documentation has a row for each identity, and none for others.
+#[test]
+fn every_identity_is_documented() {
+    let page = fs::read_to_string(folder("../../../../docs/check.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `nic.")?.split_once('`'));
+    let documented: Vec<String> = rows.map(|(id, _)| format!("nic.{id}")).collect();
+    let ids: Vec<String> = found("i225", PERIOD_NS).into_iter().map(|finding| finding.id).collect();
+    assert_eq!(documented, ids);
+}
+
+#[test]
+fn what_is_planted_is_found_and_what_is_well_set_is_not() {
+    use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
+    let (plain, tuned) = (found("i225", PERIOD_NS), found("i225-tuned", PERIOD_NS));
+    let expected = [
+        ("nic.hardware", Ok, Ok),
+        ("nic.losses", Warn, Ok),
+        ("nic.coalesce.rx_usecs", Fail, Ok),
+        ("nic.coalesce.adaptive", Warn, Ok),
+        ("nic.eee", Fail, Ok),
+        ("nic.pause", Warn, Ok),
+        ("nic.power.runtime", Warn, Ok),
+        ("nic.power.aspm", Warn, Ok),
+        ("nic.rings.rx", Warn, Ok),
+        ("nic.offload.gro", Warn, Ok),
+        ("nic.offload.vlan_filter", Warn, Ok),
+        ("nic.qdisc.cbs", Warn, NotApplicable),
+        ("nic.qdisc.etf", NotApplicable, Ok),
+        ("nic.irq.affinity", Warn, Ok),
+        ("nic.irq.threads", Warn, Ok),
+        ("nic.clock", Ok, Ok),
+        ("nic.clock.sync", Warn, Unknown),
+    ];
+    for (id, as_it_comes, well_set) in expected {
+        assert_eq!((state(&plain, id), state(&tuned, id)), (as_it_comes, well_set), "{id}");
+    }
+    assert!(tuned.iter().all(|finding| !matches!(finding.state, Fail | Warn)), "{tuned:#?}");
+}
+
+#[test]
+fn limits_grow_with_the_period() {
+    let at = |period_ns| state(&found("i225", period_ns), "nic.coalesce.rx_usecs");
+    assert_eq!((at(199_999), at(200_000)), (FindingState::Fail, FindingState::Ok), "20 us is a tenth of 200 us");
+    let ring = |period_ns| state(&found("i225", period_ns), "nic.rings.rx");
+    assert_eq!((ring(195_000), ring(196_000)), (FindingState::Warn, FindingState::Ok), "256 frames in 50 ms");
+}
+
+/// Only the interface itself is told: everything else is unknown, and nothing is fine but what its answer holds.
+#[test]
+fn what_cannot_be_read_is_never_ok() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::create_dir_all(copy.path().join("netlink/eth0")).unwrap();
+    let link = "netlink/eth0/link.hex";
+    fs::copy(folder("i225").join(link), copy.path().join(link)).unwrap();
+    let nic = look(&Root::at(copy.path()), "eth0").unwrap();
+    for finding in findings(&nic, PERIOD_NS) {
+        let told = ["nic.link.carrier", "nic.link.mtu", "nic.losses"].contains(&finding.id.as_str());
+        assert_eq!(finding.state == FindingState::Unknown, !told, "{finding:?}");
+    }
+}
+
+#[test]
+fn what_the_driver_refuses_does_not_apply() {
+    let veth = found("veth", PERIOD_NS);
+    for id in ["nic.coalesce.rx_usecs", "nic.eee", "nic.pause", "nic.rings.rx", "nic.preemption"] {
+        assert_eq!(state(&veth, id), FindingState::NotApplicable, "{id}");
+    }
+}
+
+#[test]
+fn other_interfaces_are_refused_with_a_sentence() {
+    let machine = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| {
+        fs::create_dir_all(machine.path().join(name).parent().unwrap()).unwrap();
+        fs::write(machine.path().join(name), text).unwrap();
+    };
+    let root = Root::at(machine.path());
+    let missing = Answer::refused(19);
+    for (name, answer) in
+        [("lo", Answer::of(&[link("lo", 772)])), ("wl0", Answer::of(&[link("wl0", 1)])), ("no0", missing)]
+    {
+        put(&format!("netlink/{name}/link.hex"), &hex(&answer));
+    }
+    put("netlink/tun0/link.hex", &hex(&Answer::of(&[link("tun0", 0xfffe)])));
+    put("sys/class/net/wl0/ifindex", "2\n");
+    put("sys/class/net/wl0/phy80211/name", "phy0\n");
+    let refused = |name: &str| look(&root, name).unwrap_err();
+    assert_eq!(refused("lo"), NicError::Loopback("lo".to_owned()));
+    assert_eq!(refused("wl0"), NicError::Wireless("wl0".to_owned()));
+    assert_eq!(refused("tun0"), NicError::NotEthernet("tun0".to_owned()));
+    for name in ["no0", "", "../../etc", "a b", "a-name-far-too-long"] {
+        assert_eq!(refused(name), NicError::Missing(name.to_owned()));
+    }
+    assert!(matches!(refused("new0"), NicError::Unknown { .. }), "not recorded");
+}
+
+/// The same answers with bytes changed, one at a time: whatever is made of it, nothing panics.
+#[test]
+fn nonsense_in_every_answer_is_survived() {
+    let copy = tempfile::tempdir().unwrap();
+    let netlink = copy.path().join("netlink/eth0");
+    fs::create_dir_all(&netlink).unwrap();
+    for (name, answer) in made_up(false) {
+        fs::write(netlink.join(format!("{name}.hex")), hex(&answer)).unwrap();
+    }
+    let root = Root::at(copy.path());
+    for (name, answer) in made_up(false) {
+        let file = netlink.join(format!("{name}.hex"));
+        for at in (0..answer.bytes().len()).step_by(5) {
+            let mut bytes = answer.bytes().to_vec();
+            bytes[at] ^= 0xff;
+            fs::write(&file, hex(&Answer::from_bytes(bytes))).unwrap();
+            if let Ok(nic) = look(&root, "eth0") {
+                assert!(!findings(&nic, PERIOD_NS).is_empty());
+            }
+        }
+        fs::write(&file, hex(&answer)).unwrap();
+    }
+}
+
+/// Files of the interfaces that are made up here.
+fn write_made_up() {
+    if !update() {
+        return;
+    }
+    for (name, is_tuned) in [("i225", false), ("i225-tuned", true)] {
+        let netlink = folder(name).join("netlink/eth0");
+        fs::create_dir_all(&netlink).unwrap();
+        for (file, answer) in made_up(is_tuned) {
+            fs::write(netlink.join(format!("{file}.hex")), format!("# made up\n{}", hex(&answer))).unwrap();
+        }
+    }
+}
+
+fn hex(answer: &Answer) -> String {
+    let mut text = String::new();
+    for line in answer.bytes().chunks(16) {
+        line.iter().for_each(|byte| write!(text, "{byte:02x} ").unwrap());
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// An interface with number 2: ifinfomsg of family 0, this hardware, and the flags UP, BROADCAST, RUNNING, MULTICAST.
+fn link(name: &str, hardware: u16) -> Request {
+    let mut header = [0; 16];
+    header[2..4].copy_from_slice(&hardware.to_ne_bytes());
+    header[4..8].copy_from_slice(&2_u32.to_ne_bytes());
+    header[8..12].copy_from_slice(&0x1043_u32.to_ne_bytes());
+    Request::get(16).header(&header).text(3, name).u32(4, 1500).u8(16, 6).u8(33, 1)
+}
+
+/// Names of a bit set without a mask.
+fn bits(request: Request, kind: u16, names: &[&str]) -> Request {
+    request.nested(kind, |set| {
+        set.bytes_of(1, &[])
+            .u32(2, 64)
+            .nested(3, |list| names.iter().fold(list, |list, name| list.nested(1, |bit| bit.u32(1, 0).text(2, name))))
+    })
+}
+
+/// tcmsg of interface 2 with this parent.
+fn qdisc(parent: u32, kind: &str) -> Request {
+    let words = [0, 2, 0x10000, parent, 2].map(u32::to_ne_bytes).concat();
+    Request::get(36).header(&words).text(1, kind)
+}
+
+fn parameters(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+/// An Intel i225 (driver igc) as it comes, or set up well: what its kernel would answer.
+fn made_up(is_tuned: bool) -> Vec<(&'static str, Answer)> {
+    let one = |request: Request| Answer::of(&[request]);
+    // The header that each answer of the family ethtool begins with.
+    let ethtool = |command: u8| Request::generic(21, command).nested(1, |header| header.u32(1, 2).text(2, "eth0"));
+    let netdev = |command: u8| Request::generic(25, command);
+    let choose = |as_it_comes: u32, tuned: u32| if is_tuned { tuned } else { as_it_comes };
+    let on = u8::from(!is_tuned);
+
+    // rtnl_link_stats64: 100 000 frames received, of which 12 missed for want of time.
+    let mut statistics = [0_u64; 25];
+    (statistics[0], statistics[1]) = (100_000, 90_000);
+    statistics[15] = if is_tuned { 0 } else { 12 };
+    let statistics: Vec<u8> = statistics.iter().flat_map(|count| count.to_ne_bytes()).collect();
+
+    let features: &[&str] = if is_tuned {
+        &["tx-scatter-gather"]
+    } else {
+        &["tx-scatter-gather", "tx-tcp-segmentation", "rx-gro", "rx-vlan-hw-parse", "rx-vlan-filter"]
+    };
+    let capabilities = [
+        "hardware-transmit",
+        "software-transmit",
+        "hardware-receive",
+        "software-receive",
+        "software-system-clock",
+        "hardware-raw-clock",
+    ];
+    let napi = |id: u32, interrupt: u32| {
+        let flush = 0_u64.to_ne_bytes();
+        netdev(11).u32(1, 2).u32(2, id).u32(3, interrupt).u32(5, 0).bytes_of(6, &flush)
+    };
+    let qdiscs = if is_tuned {
+        // delta 200 us, CLOCK_TAI, offloaded.
+        let etf = parameters(&[200_000, 11, 2]);
+        vec![qdisc(u32::MAX, "mqprio"), qdisc(0x1_0001, "etf").nested(2, |options| options.bytes_of(1, &etf))]
+    } else {
+        // In software; class A of one stereo stream.
+        let cbs = parameters(&[0, 12, -114, 7296, -992_704]);
+        vec![qdisc(u32::MAX, "mqprio"), qdisc(0x1_0001, "cbs").nested(2, |options| options.bytes_of(1, &cbs))]
+    };
+    vec![
+        ("link", one(link("eth0", 1).bytes_of(1, &[2, 0, 0, 0, 0, 1]).bytes_of(23, &statistics))),
+        ("linkmodes", one(ethtool(4).u8(2, 1).u32(5, 1000).u8(6, 1))),
+        ("features", one(bits(bits(ethtool(11), 4, features), 5, &["tx-scatter-gather"]))),
+        ("rings", one(ethtool(16).u32(2, 4096).u32(5, 4096).u32(6, choose(256, 1024)).u32(9, 256))),
+        ("channels", one(ethtool(18).u32(5, 4).u32(9, choose(4, 2)))),
+        ("coalesce", one(ethtool(20).u32(2, choose(20, 0)).u32(6, choose(20, 0)).u8(11, on).u8(12, 0))),
+        ("pause", one(ethtool(22).u8(2, on).u8(3, on).u8(4, on))),
+        ("eee", one(ethtool(24).u8(4, on).u8(5, on).u8(6, on))),
+        (
+            "tsinfo",
+            one(bits(bits(bits(ethtool(26), 2, &capabilities), 3, &["off", "on"]), 4, &["none", "all"]).u32(5, 0)),
+        ),
+        ("mm", one(ethtool(43).u8(2, 0).u8(3, 0).u8(4, 0))),
+        ("qdiscs", Answer::of(&qdiscs)),
+        (
+            "netdev",
+            one(netdev(1)
+                .u32(1, 2)
+                .bytes_of(3, &0x7f_u64.to_ne_bytes())
+                .bytes_of(5, &3_u64.to_ne_bytes())
+                .bytes_of(6, &7_u64.to_ne_bytes())),
+        ),
+        ("napi", Answer::of(&[napi(8193, 129), napi(8194, 130)])),
+    ]
+}
