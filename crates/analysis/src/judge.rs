@@ -7,6 +7,7 @@ use crate::{
     duration::{format_exact, format_ns},
     profile::Profile,
     statistics::Exposure,
+    stream,
     summary::max_of,
 };
 
@@ -25,10 +26,16 @@ const FAR: u64 = 8;
 ///    has fewer wake-ups than the profile needs.
 /// 6. PASS.
 ///
+/// A talker of a stream is judged by how late it sent, not by how late it woke.
+///
 /// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
 /// faster ones. Only the nearest must have wake-ups enough.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
+    if let Some(capture) = &record.capture {
+        return crate::capture::judge(record, capture, profile);
+    }
+    let record = &*stream::as_sent(record);
     let groups = groups(record, profile.period_ns);
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();
     let worst = all.iter().copied().max_by_key(|series| max_of(series));

@@ -8,6 +8,7 @@
 //! | [`process`] | what a user's program did, in plain words |
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `builtin` | the profiles of `profiles/`, in the binary |
+//! | `capture` | the verdict on a captured stream |
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
 //! | [`matrix`] | the tables of a matrix, and the pair of CPUs that it recommends |
@@ -21,6 +22,7 @@
 mod against;
 mod builtin;
 pub mod campaign;
+mod capture;
 mod consider;
 pub mod duration;
 mod judge;
@@ -29,6 +31,7 @@ pub mod process;
 pub mod profile;
 pub mod reference;
 pub mod statistics;
+pub mod stream;
 pub mod summary;
 mod verdict;
 

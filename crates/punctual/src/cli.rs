@@ -9,6 +9,7 @@ mod placement;
 mod process;
 mod run;
 mod show;
+mod stream;
 mod threads;
 mod udp;
 
@@ -29,6 +30,7 @@ pub use self::{
     process::Process,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
+    stream::{Mode as StreamMode, Offset as StreamOffset, Side as StreamSide, Stream},
     threads::Threads,
     udp::{Echo, Udp},
 };

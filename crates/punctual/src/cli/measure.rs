@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Placement, Process, Threads, Udp, WakeUps, duration_or_zero, period};
+use super::{Common, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -47,6 +47,19 @@ pub enum Measure {
     ///   punctual measure udp --self --load cpu
     #[command(verbatim_doc_comment)]
     Udp(Box<Udp>),
+    /// Send an AVB stream (IEEE 1722) frame by frame, each in its slot, or receive it: late packets, missed slots, gaps,
+    /// losses and where they happened.
+    ///
+    /// The talker wakes before each slot as --wakeup-offset says, and spins until it. Nothing is sent on an interface that is
+    /// not named.
+    ///
+    /// Examples:
+    ///   punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us --duration 1h
+    ///   punctual measure stream talk eth0 --class B --wakeup-offset auto --profile avb-class-b
+    ///   punctual measure stream listen eth0 --spin
+    ///   punctual measure stream --self --load cpu
+    #[command(verbatim_doc_comment)]
+    Stream(Box<Stream>),
     /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.
     ///
     /// Comes from the scheduler's trace points, which takes root. Nothing is changed in the program.

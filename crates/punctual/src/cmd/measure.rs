@@ -2,6 +2,7 @@
 
 mod noise;
 mod process;
+mod stream;
 mod threads;
 mod timer;
 mod udp;
@@ -32,6 +33,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
         Measure::Threads(options) => threads::run(options),
         Measure::Noise(options) => noise::run(options),
         Measure::Udp(options) => udp::run(options),
+        Measure::Stream(options) => stream::run(options),
     }
 }
 

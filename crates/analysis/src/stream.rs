@@ -1,0 +1,140 @@
+//! What a stream's figures mean: which wake-up offset a talker needs, and how its use is judged.
+
+use std::borrow::Cow;
+
+use record::{Calibration, Correction, Histogram, Record, Series, Stream, Talker};
+
+/// Offsets of the curve, us; those beyond the part of the period that may be spun are left out.
+const OFFSETS_US: [u64; 21] =
+    [0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000];
+/// The part of the period, per cent, that an offset may take: the rest a real-time thread must sleep.
+const MOST_PERCENT: u64 = 95;
+
+/// Late packets against the wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
+///
+/// A wake-up of lateness `L` makes a late packet with every offset below `L - tolerance`; so each count is the tail of the
+/// histogram `raw` of wake-ups, and no offset has to be tried. `also_ns` is an offset that is to be among them.
+#[must_use]
+pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -> Vec<(u64, u64)> {
+    let most_ns = most_offset_ns(period_ns);
+    let usual = OFFSETS_US.into_iter().map(|us| us * 1000).filter(|&offset_ns| offset_ns <= most_ns);
+    let mut offsets: Vec<u64> = usual.chain([also_ns, most_ns]).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    let late = |offset_ns: u64| raw.count_above(offset_ns.saturating_add(tolerance_ns).try_into().unwrap_or(i64::MAX));
+    offsets.into_iter().map(|offset_ns| (offset_ns, late(offset_ns))).collect()
+}
+
+/// The longest wake-up offset that a period has room for, ns.
+#[must_use]
+pub fn most_offset_ns(period_ns: u64) -> u64 {
+    (u128::from(period_ns) * u128::from(MOST_PERCENT) / 100) as u64
+}
+
+/// The wake-up offset that a talker needs on a machine with these wake-ups: the shortest that makes as few packets late as
+/// the longest that the period has room for, with a tenth and 1 us as margin.
+#[must_use]
+pub fn calibrate(wake_ups: &Series) -> Calibration {
+    let most_ns = most_offset_ns(wake_ups.period_ns);
+    let within = wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0) as u64).filter(|&late_ns| late_ns <= most_ns);
+    let covered_ns = within.max().unwrap_or_default();
+    let max_ns = wake_ups.max_ns.unwrap_or_default();
+    Calibration {
+        samples: wake_ups.samples,
+        p99_999_ns: wake_ups.raw.percentile(99.999).unwrap_or_default().min(max_ns),
+        max_ns,
+        wanted_ns: (covered_ns + covered_ns / 10 + 1_000).min(most_ns),
+        fits: max_ns.max(0) as u64 <= most_ns,
+    }
+}
+
+/// Fills in what follows from the rest of the talkers' series.
+pub fn fill(record: &mut Record) {
+    for series in &mut record.series {
+        if let Some(Stream::Talker(talker)) = &mut series.stream {
+            talker.curve = curve(&series.raw, series.period_ns, talker.tolerance_ns, talker.offset_ns);
+        }
+    }
+}
+
+/// The record as its uses are judged: a talker by when it sent, which is what its listeners see, and no listener.
+pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
+    if record.series.iter().all(|series| series.stream.is_none()) {
+        return Cow::Borrowed(record);
+    }
+    let mut judged = record.clone();
+    judged.series.retain(|series| !matches!(series.stream, Some(Stream::Listener(_))));
+    for series in &mut judged.series {
+        if let Some(Stream::Talker(talker)) = series.stream.take() {
+            sent(series, &talker);
+        }
+    }
+    Cow::Owned(judged)
+}
+
+fn sent(series: &mut Series, talker: &Talker) {
+    series.samples = talker.frames;
+    series.max_ns = talker.max_delta_ns;
+    series.max_at_ns = talker.max_delta_at_ns;
+    series.missed = talker.missed_slots;
+    series.corrected = Correction::new(series.period_ns).of(&talker.send);
+    series.raw = talker.send.clone();
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: &[i64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        values.iter().for_each(|&value| histogram.record(value));
+        histogram
+    }
+
+    fn wake_ups(values: &[i64]) -> Series {
+        let max_ns = values.iter().max().copied();
+        Series { period_ns: 125_000, samples: values.len() as u64, max_ns, raw: of(values), ..Series::default() }
+    }
+
+    #[test]
+    fn the_offset_covers_what_the_period_has_room_for() {
+        let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]));
+        assert!((23_000..23_100).contains(&quiet.wanted_ns) && quiet.fits, "{quiet:?}");
+        // A stall of 5 ms: no offset covers it, and none longer than what covers the rest is of use.
+        let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]));
+        assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
+        assert_eq!(calibrate(&wake_ups(&[118_000])).wanted_ns, 118_750, "the rest of the period is for sleep");
+        assert_eq!(calibrate(&wake_ups(&[])).wanted_ns, 1_000);
+    }
+
+    #[test]
+    fn a_use_is_judged_by_what_was_sent() {
+        let mut talker = wake_ups(&[70_000]);
+        let told = Talker { frames: 3, max_delta_ns: Some(40), send: of(&[20, 30, 40]), ..Talker::default() };
+        talker.stream = Some(Stream::Talker(Box::new(told)));
+        let listener = Series { stream: Some(Stream::Listener(Box::default())), ..wake_ups(&[900_000]) };
+        let record = Record { series: vec![talker, listener], ..Record::default() };
+        let judged = as_sent(&record);
+        let [sent] = &judged.series[..] else { panic!("the talker alone") };
+        assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
+    }
+
+    proptest! {
+        /// The tail of the histogram against counting one by one; values that small have buckets of their own.
+        #[test]
+        fn the_curve_is_what_each_offset_would_have_done(
+            late_ns in prop::collection::vec(0..2_000i64, 0..200), tolerance_ns in 0..100u64, also_ns in 0..1_900u64
+        ) {
+            let curve = curve(&of(&late_ns), 2_000, tolerance_ns, also_ns);
+            prop_assert_eq!(curve.first().map(|point| point.0), Some(0));
+            prop_assert!(curve.contains(&(also_ns, late_ns.iter().filter(|&&ns| ns as u64 > also_ns + tolerance_ns).count() as u64)));
+            for &(offset_ns, late) in &curve {
+                let counted = late_ns.iter().filter(|&&ns| ns as u64 > offset_ns + tolerance_ns).count();
+                prop_assert_eq!(late, counted as u64, "{}", offset_ns);
+            }
+            prop_assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Options of `measure stream`.
+
+use std::str::FromStr;
+
+use campaign::ListenWait;
+use clap::{Args, ValueEnum};
+use sys::sched::Policy;
+
+use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
+
+/// Options of `measure stream`.
+#[derive(Debug, Args)]
+pub struct Stream {
+    /// Which end of the stream this machine is.
+    #[arg(required_unless_present = "own", requires = "interface")]
+    pub side: Option<Side>,
+    /// The wired interface that it goes over. Nothing is sent on any other.
+    #[arg(value_name = "IF")]
+    pub interface: Option<String>,
+    /// Be both ends: in two network namespaces on this machine, joined by a virtual cable. Takes root.
+    #[arg(long = "self", conflicts_with_all = ["side", "interface"])]
+    pub own: bool,
+    /// Stream reservation class: A is a frame every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN 2).
+    #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
+    pub class: Class,
+    /// Time between two frames, where it is not that of the class.
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub period: Option<u64>,
+    /// What frames look like: AAF (32-bit integers, 48 kHz, stereo) or IEC 61883-6.
+    #[arg(long, default_value = "aaf")]
+    pub format: Format,
+    /// Talker: wake so long before each slot, and spin until it; `auto` takes what this machine needs from 5 s of wake-ups
+    /// [default: 0us].
+    #[arg(long, value_name = "TIME|auto")]
+    pub wakeup_offset: Option<Offset>,
+    /// Talker: how frames go out: through the queueing discipline, or past it.
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<Mode>,
+    /// Talker: the number that tells its stream from others of the same address [default: 0].
+    #[arg(long, value_name = "N")]
+    pub unique_id: Option<u16>,
+    /// CPU to be pinned to [default: the quietest that is known].
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<u32>,
+    /// With --self, the CPU of the listener [default: another one than the talker's].
+    #[arg(long, value_name = "CPU", requires = "own")]
+    pub listen_cpu: Option<u32>,
+    /// fifo:1-99, rr:1-99 or other.
+    #[arg(long, default_value = "fifo:90")]
+    pub policy: Policy,
+    /// Listener: the stream to follow, 16 hexadecimal digits [default: the first that comes].
+    #[arg(long, value_name = "ID", value_parser = stream_id)]
+    pub stream_id: Option<u64>,
+    /// Listener: ask for frames again and again instead of sleeping.
+    #[arg(long, conflicts_with = "busy_poll")]
+    pub spin: bool,
+    /// Listener: have the kernel ask the driver for so long before it sleeps.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub busy_poll: Option<u64>,
+    /// Where things run.
+    #[command(flatten)]
+    pub placement: Placement,
+    /// What each measurement of wake-ups has.
+    #[command(flatten)]
+    pub wake_ups: WakeUps,
+    /// What every measurement has.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Which end of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// Send frames.
+    Talk,
+    /// Receive them; ends when the talker has been silent for 2 s.
+    Listen,
+}
+
+/// A stream reservation class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Class {
+    /// A frame every 125 us.
+    #[value(name = "A")]
+    A,
+    /// A frame every 250 us.
+    #[value(name = "B")]
+    B,
+}
+
+impl From<Class> for frames::Class {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::A => Self::A,
+            Class::B => Self::B,
+        }
+    }
+}
+
+/// What frames look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// AAF.
+    Aaf,
+    /// IEC 61883-6.
+    #[value(name = "61883-6")]
+    Iec61883,
+}
+
+impl From<Format> for frames::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Aaf => Self::Aaf,
+            Format::Iec61883 => Self::Iec61883,
+        }
+    }
+}
+
+/// How frames go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Through the queueing discipline of the interface.
+    Send,
+    /// Past it, straight to the driver.
+    Bypass,
+}
+
+/// How long before its slot a talker wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offset {
+    /// So long, ns.
+    Given(u64),
+    /// As long as this machine needs.
+    Auto,
+}
+
+impl FromStr for Offset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" { Ok(Self::Auto) } else { duration_or_zero(text).map(Self::Given) }
+    }
+}
+
+impl Stream {
+    /// Options given that the end asked for has no use for.
+    pub fn useless(&self) -> Option<String> {
+        let of_the_talker = [
+            ("--wakeup-offset", self.wakeup_offset.is_some()),
+            ("--mode", self.mode.is_some()),
+            ("--unique-id", self.unique_id.is_some()),
+        ];
+        let of_the_listener = [
+            ("--stream-id", self.stream_id.is_some()),
+            ("--spin", self.spin),
+            ("--busy-poll", self.busy_poll.is_some()),
+        ];
+        let (options, other) = match self.side? {
+            Side::Talk => (of_the_listener, "listener"),
+            Side::Listen => (of_the_talker, "talker"),
+        };
+        let (name, _) = options.into_iter().find(|(_, given)| *given)?;
+        Some(format!("{name} is for the {other} of a stream: leave it out"))
+    }
+
+    /// How the listener waits.
+    pub fn wait(&self) -> ListenWait {
+        match self.busy_poll {
+            Some(busy_poll_ns) => ListenWait::BusyPoll(busy_poll_ns),
+            None if self.spin => ListenWait::Spin,
+            None => ListenWait::Blocking,
+        }
+    }
+}
+
+/// `3064 3e54 ee01 0001`, `30:64:3e:54:ee:01:00:01`, `0x30643e54ee010001`: 16 hexadecimal digits with or without marks.
+fn stream_id(text: &str) -> Result<u64, String> {
+    let digits: String = text.trim_start_matches("0x").chars().filter(|c| !": .-".contains(*c)).collect();
+    let is_whole = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    let id = u64::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
+    id.ok_or_else(|| "must have 16 hexadecimal digits, as 30643e54ee010001".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_16_digits() {
+        for text in ["30643e54ee010001", "0x30643E54EE010001", "30:64:3e:54:ee:01:00:01"] {
+            assert_eq!(stream_id(text), Ok(0x3064_3e54_ee01_0001));
+        }
+        for wrong in ["", "1", "30643e54ee0100010", "30643e54ee01000g", "+0643e54ee010001"] {
+            assert!(stream_id(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_offset_is_a_time_or_the_machines_own() {
+        assert_eq!(("8us".parse(), "auto".parse()), (Ok(Offset::Given(8_000)), Ok(Offset::Auto)));
+        assert!("automatic".parse::<Offset>().is_err());
+    }
+}
