@@ -27,11 +27,11 @@ impl<'a> Group<'a> {
 
 /// One group for each set of loads in `record`, in the order in which they ran.
 ///
-/// Series without a period, and those of gaps, have no deadlines and are left out. Of two periods equally near, the longer is taken: it
+/// Series without a period, and those of gaps and of round trips, have no deadlines of wake-ups and are left out. Of two periods equally near, the longer is taken: it
 /// lets the CPUs sleep as deeply as the use may. What the kernel's timerlat tracer told is no use's.
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
-    for series in record.of_the_probe().filter(|series| series.period_ns > 0 && series.noise.is_none()) {
+    for series in record.of_the_probe().filter(|series| series.period_ns > 0 && is_of_wake_ups(series)) {
         let phase = record.phase(&series.phase);
         let loads = loads_of(record, series);
         let found = groups.iter().position(|group| group.loads == loads);
@@ -59,10 +59,14 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
 
 /// Whether `series` is of the group's loads and faster than both the group's nearest and the use.
 fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u64) -> bool {
-    let has_deadlines = series.noise.is_none();
-    has_deadlines
+    is_of_wake_ups(series)
         && (1..group.period_ns.min(period_ns)).contains(&series.period_ns)
         && loads_of(record, series) == group.loads
+}
+
+/// Whether it tells how late a thread woke.
+fn is_of_wake_ups(series: &Series) -> bool {
+    series.noise.is_none() && series.round_trip.is_none()
 }
 
 /// The loads beside a series, in a fixed order.

@@ -255,6 +255,9 @@ impl Plan {
 
     /// The policy of all threads, or that of each role.
     fn policy_in_words(&self) -> String {
+        if let Probe::Udp(udp) = &self.probe {
+            return format!("{} for sender, {} for receiver", self.policy, udp.policy);
+        }
         let threads = self.phases.first().map_or(&[][..], |phase| &phase.threads);
         match threads.split_first() {
             None => self.policy.to_string(),

@@ -210,10 +210,11 @@ impl Record {
         self.series.iter().filter(|series| !series.is_timerlat())
     }
 
-    /// Spikes that were counted, kept or not. A late interrupt of timerlat's and its thread are one.
+    /// Spikes that were counted, kept or not. A late interrupt of timerlat's and its thread are one; long round trips are
+    /// none, since nobody on this machine alone makes them.
     #[must_use]
     pub fn spikes_total(&self) -> u64 {
-        let told = self.series.iter().filter(|series| series.role != TIMERLAT_IRQ);
+        let told = self.series.iter().filter(|series| series.role != TIMERLAT_IRQ && series.round_trip.is_none());
         told.fold(0, |sum, series| series.spikes_total.saturating_add(sum))
     }
 }

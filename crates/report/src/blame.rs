@@ -97,6 +97,9 @@ pub(crate) fn plainly(cause: &Cause) -> &'static str {
     }
 }
 
+/// More phases than this are counted instead of named: a matrix has dozens.
+const PHASES_NAMED: usize = 3;
+
 /// Where and when an account struck: `CPUs 0-1, in rest and load, every 64.0 s`.
 pub(crate) fn strikes(account: &Account) -> String {
     let cpus = match account.cpus.as_str() {
@@ -107,6 +110,7 @@ pub(crate) fn strikes(account: &Account) -> String {
     let phases = match account.phases.as_slice() {
         [] => None,
         [one] => Some(format!("in {one}")),
+        many if many.len() > PHASES_NAMED => Some(format!("in {} phases", many.len())),
         [most @ .., last] => Some(format!("in {} and {last}", most.join(", "))),
     };
     let every = account.every_ns.map(|ns| format!("every {}", unsigned(ns)));

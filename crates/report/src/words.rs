@@ -37,10 +37,23 @@ const GAPS: Words = Words {
     marks: ("|begin", "end|"),
 };
 
+const ROUND_TRIPS: Words = Words {
+    one: "round trip",
+    lateness: "time",
+    largest: "Longest round trip",
+    spike: "spike",
+    begin: "time to send",
+    marks: ("|to be sent", "answered|"),
+};
+
 impl Words {
     /// Those of a series.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
-        if series.noise.is_some() { &GAPS } else { &WAKE_UPS }
+        match series {
+            Series { noise: Some(_), .. } => &GAPS,
+            Series { round_trip: Some(_), .. } => &ROUND_TRIPS,
+            _ => &WAKE_UPS,
+        }
     }
 
     /// Those of a record.

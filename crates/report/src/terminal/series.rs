@@ -6,7 +6,7 @@ use record::{Phase, Record, Series};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell, noise, time};
+use super::{cell, count_cell, noise, round_trip, time};
 use crate::style::{Ink, Spans};
 use crate::words::{Words, is_noise};
 
@@ -161,13 +161,18 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in &all {
+    for series in all.iter().filter(|series| series.round_trip.is_none()) {
         table.row(full_row(series));
     }
     page.table(&table);
     remarks(page, record, phase);
     proofs(page, phase);
     histograms(page, record, &all);
+    for series in &all {
+        if let Some(round_trip) = &series.round_trip {
+            round_trip::section(page, series, round_trip);
+        }
+    }
 }
 
 /// Drawings of the series of a phase.
