@@ -1,7 +1,7 @@
 //! The second look through a file: everything about the stream that was picked.
 
 use frames::{Parsed, wire_bytes};
-use record::{Capture, CapturedShaper, Maxima, NumberedBy, Series, Spike, Worst};
+use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, Spike, Worst};
 
 use crate::{
     Packet,
@@ -127,8 +127,8 @@ impl Measure {
         let resolution_ns = against.resolution_ns.max(spacing.found_resolution_ns());
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
-            phase: "capture".into(),
-            role: "capture".into(),
+            phase: CAPTURE.into(),
+            role: CAPTURE.into(),
             period_ns: against.grid.period_ns.round().max(1.0) as u64,
             first_deadline_ns: first_ns.saturating_add(against.grid.origin_ns.round() as i64),
             samples: late.all.total,

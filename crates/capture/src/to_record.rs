@@ -1,6 +1,6 @@
 //! From an analysis to a run record.
 
-use record::{Phase, Record, SCHEMA, Scenario, State, Tool, Validity};
+use record::{CAPTURE, Phase, Record, SCHEMA, Scenario, State, Tool, Validity};
 
 use crate::Analysis;
 
@@ -20,7 +20,7 @@ pub fn to_record(analysis: Analysis, command: Vec<String>) -> Record {
         state: State::Complete,
         command,
         scenario: Scenario {
-            probe: "capture".into(),
+            probe: CAPTURE.into(),
             clock: "that of the capture".into(),
             threshold_ns: capture.tolerance_ns as i64,
             ..Scenario::default()

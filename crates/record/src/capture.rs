@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Histogram};
 
+/// Role of the series of a captured stream.
+pub const CAPTURE: &str = "capture";
 /// How many of the worst gaps and of the latest frames a capture keeps.
 pub const WORST_KEPT: usize = 20;
 

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip};
+use crate::{CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip};
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`ROUND_TRIP`](crate::ROUND_TRIP); [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,6 +151,7 @@ impl Series {
         let place = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
         match self.role.as_str() {
             role if self.is_timerlat() => format!("{place} {role}"),
+            CAPTURE => CAPTURE.to_owned(),
             role if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
             role if self.has_own_role() => format!("{role}, {place}"),
             _ => place,

@@ -1,0 +1,178 @@
+//! The verdict on a captured stream: whether its frames were on time for a use.
+
+use record::{Capture, Outcome, Record, Series, UseVerdict};
+
+use crate::{
+    duration::{format_duration, format_ns},
+    profile::Profile,
+    statistics::Exposure,
+};
+
+/// Whether the captured stream holds the limits of `profile`.
+///
+/// The first rule that applies decides:
+/// 1. INCONCLUSIVE when no frame has a lateness, or the stream's period is not the use's (by more than a tenth).
+/// 2. INCONCLUSIVE when time stamps are coarser than the limit, which then nothing can be held against.
+/// 3. FAIL when a frame was later than the limit.
+/// 4. For slots without a frame, lost or left out: INCONCLUSIVE when the capture itself dropped frames, else FAIL, since a
+///    frame that never comes is later than any limit.
+/// 5. INCONCLUSIVE when the profile needs more frames.
+/// 6. PASS.
+pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
+    let series = record.series.iter().find(|series| series.role == record::CAPTURE);
+    let (outcome, reason) = decide(capture, series, profile);
+    let Profile { name, title, period_ns, limit_ns, .. } = profile.clone();
+    let Some(series) = series else {
+        return UseVerdict { profile: name, title, outcome, reason, period_ns, limit_ns, ..UseVerdict::default() };
+    };
+    let within = series.max_ns.is_none_or(|max_ns| max_ns <= limit_ns);
+    let over_limit = if within { 0 } else { series.raw.count_above(limit_ns).max(1) };
+    let exposure = Exposure::of(series.samples, over_limit, series.period_ns, period_ns);
+    UseVerdict {
+        profile: name,
+        title,
+        outcome,
+        reason,
+        period_ns,
+        limit_ns,
+        worst_ns: series.max_ns,
+        worst_where: capture.worst_late.first().map_or_else(String::new, |late| format!("frame {}", late.frame)),
+        samples: series.samples,
+        over_limit,
+        missed: series.missed,
+        statement: exposure.statement(limit_ns),
+        ..UseVerdict::default()
+    }
+}
+
+fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Outcome, String) {
+    let Some((series, max_ns)) = series.and_then(|series| Some((series, series.max_ns?))) else {
+        return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
+    };
+    let (has, asks) = (capture.period.nominal_ns, profile.period_ns);
+    if has.abs_diff(asks) > asks / 10 {
+        let (has, asks) = (format_ns(has as i64), format_ns(asks as i64));
+        return (
+            Outcome::Inconclusive,
+            format!("the stream has a frame every {has}, the use is about one every {asks}"),
+        );
+    }
+    let limit = format_ns(profile.limit_ns);
+    if capture.resolution_ns as i64 > profile.limit_ns {
+        let step = format_ns(capture.resolution_ns as i64);
+        return (
+            Outcome::Inconclusive,
+            format!("time stamps are multiples of {step}, coarser than the limit of {limit}"),
+        );
+    }
+    if max_ns > profile.limit_ns {
+        let which = capture.worst_late.first().map_or_else(String::new, |late| format!(" (frame {})", late.frame));
+        return (Outcome::Fail, format!("{} late{which}, above the limit of {limit}", format_ns(max_ns)));
+    }
+    let absent = capture.lost.saturating_add(capture.skipped_slots);
+    if absent > 0 {
+        let slots =
+            format!("{absent} slots without a frame ({} lost, {} left out)", capture.lost, capture.skipped_slots);
+        return match capture.dropped {
+            0 => (Outcome::Fail, format!("{slots}: a frame that never comes is later than any limit")),
+            dropped => (Outcome::Inconclusive, format!("{slots}, but the capture itself dropped {dropped} frames")),
+        };
+    }
+    if series.samples < profile.samples_needed {
+        let (seen, needed) = (series.samples, profile.samples_needed);
+        let long =
+            format_duration(needed.saturating_mul(profile.period_ns) / 1_000_000_000 * 1_000_000_000 + 1_000_000_000);
+        return (Outcome::Inconclusive, format!("{seen} of {needed} frames needed: capture for {long} at least"));
+    }
+    let excellent = match profile.excellent_ns {
+        Some(excellent_ns) if max_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
+        _ => String::new(),
+    };
+    (Outcome::Pass, format!("at most {} late, within the limit of {limit}{excellent}", format_ns(max_ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame};
+
+    use super::*;
+    use crate::builtin;
+
+    /// A stream of class A, 50 000 frames on time and one that was `late_ns` late.
+    fn record(late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
+        let mut capture = Capture {
+            period: CapturedPeriod { nominal_ns: 125_000, ..CapturedPeriod::default() },
+            worst_late: vec![MarkedFrame { frame: 77, at_ns: 0, ns: late_ns }],
+            resolution_ns: 1,
+            ..Capture::default()
+        };
+        change(&mut capture);
+        let mut raw = Histogram::default();
+        raw.add(100, 50_000);
+        raw.record(late_ns);
+        let series = Series {
+            role: CAPTURE.into(),
+            period_ns: 125_000,
+            samples: raw.total(),
+            max_ns: Some(late_ns),
+            raw,
+            ..Series::default()
+        };
+        let mut record = Record { series: vec![series], capture: Some(capture), ..Record::default() };
+        record.validity.valid = true;
+        record
+    }
+
+    #[track_caller]
+    fn judged(record: &Record, outcome: Outcome, reason: &str) {
+        let profile = builtin().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+        let verdict = crate::judge(record, profile);
+        assert_eq!((verdict.outcome, verdict.reason.as_str()), (outcome, reason));
+    }
+
+    #[test]
+    fn lateness_decides() {
+        judged(
+            &record(9_000, |_| ()),
+            Outcome::Pass,
+            "at most 9 us late, within the limit of 50 us, excellent (under 10 us)",
+        );
+        judged(&record(50_000, |_| ()), Outcome::Pass, "at most 50 us late, within the limit of 50 us");
+        judged(&record(50_001, |_| ()), Outcome::Fail, "50.0 us late (frame 77), above the limit of 50 us");
+    }
+
+    #[test]
+    fn a_slot_without_a_frame_fails_unless_the_capture_may_be_to_blame() {
+        let lost = "3 slots without a frame (2 lost, 1 left out)";
+        let absent = |capture: &mut Capture| (capture.lost, capture.skipped_slots) = (2, 1);
+        judged(
+            &record(900, absent),
+            Outcome::Fail,
+            &format!("{lost}: a frame that never comes is later than any limit"),
+        );
+        let dropped = |capture: &mut Capture| {
+            absent(capture);
+            capture.dropped = 4;
+        };
+        judged(
+            &record(900, dropped),
+            Outcome::Inconclusive,
+            &format!("{lost}, but the capture itself dropped 4 frames"),
+        );
+    }
+
+    #[test]
+    fn what_a_capture_cannot_tell_is_not_judged() {
+        let coarse = |capture: &mut Capture| capture.resolution_ns = 4_000_000;
+        let reason = "time stamps are multiples of 4 ms, coarser than the limit of 50 us";
+        judged(&record(9_000_000, coarse), Outcome::Inconclusive, reason);
+        let slow = |capture: &mut Capture| capture.period.nominal_ns = 250_000;
+        let reason = "the stream has a frame every 250 us, the use is about one every 125 us";
+        judged(&record(900, slow), Outcome::Inconclusive, reason);
+        let mut short = record(900, |_| ());
+        short.series[0].samples = 800;
+        judged(&short, Outcome::Inconclusive, "800 of 40000 frames needed: capture for 6 s at least");
+        short.series.clear();
+        judged(&short, Outcome::Inconclusive, "no frame of the stream has a lateness");
+    }
+}
