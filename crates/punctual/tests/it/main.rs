@@ -16,3 +16,4 @@ mod references;
 mod rights;
 mod threads;
 mod timer;
+mod udp;

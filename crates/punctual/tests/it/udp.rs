@@ -1,0 +1,264 @@
+//! `measure udp` against `echo` and against a relay of our own that loses, doubles, delays and turns around what it is told
+//! to. Over loopback, with the ordinary policy: no rights are needed.
+
+mod relay;
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use record::{Histogram, Outcome, Record, RoundTrip, Series};
+
+use super::harness::{Scratch, signal, wait_until};
+use relay::{Fault, Relay};
+
+const POLICIES: &str = "--policy other --receive-policy other";
+
+/// An answering end of its own.
+struct Peer {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Peer {
+    fn start(scratch: &Scratch, bind: &str) -> Self {
+        let ready = scratch.path().join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let mut echo = scratch.punctual(&format!("echo --bind {bind} --policy other --json --ready ready"));
+        let child = echo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_until("it answers", || ready.exists());
+        let address = std::fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
+        Self { child, address }
+    }
+
+    /// Ends it with Ctrl-C; what it did.
+    fn end(self) -> serde_json::Value {
+        signal(&self.child, "INT");
+        let output = self.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn measure(scratch: &Scratch, status: i32, peer: SocketAddr, more: &str) -> Record {
+    let arguments = format!("measure udp {peer} --quiet --record a --blame=off {POLICIES} {more}");
+    scratch.run(&arguments).expect_status(status);
+    scratch.record()
+}
+
+fn round_trips(record: &Record) -> (&Series, &RoundTrip) {
+    let found = record.series.iter().find_map(|series| Some((series, series.round_trip.as_deref()?)));
+    found.expect("a series of round trips")
+}
+
+/// Each slot is in exactly one of answered, lost and not sent, and each answer in the histogram.
+#[track_caller]
+fn assert_accounted((series, round_trip): (&Series, &RoundTrip)) {
+    assert_eq!(series.samples + round_trip.lost + series.missed, round_trip.slots, "{round_trip:?}");
+    assert_eq!(series.samples + round_trip.lost, round_trip.sent, "{round_trip:?}");
+    assert_eq!(series.raw.total(), series.samples);
+    let parts = &round_trip.parts;
+    for times in [&round_trip.from_sent, &parts.wake, &parts.wire].into_iter().flatten() {
+        assert_eq!(times.histogram.total(), series.samples);
+    }
+}
+
+#[test]
+fn every_datagram_is_answered_and_every_slot_accounted_for() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let record =
+        measure(&scratch, 0, peer.address, "--duration 1s --size 200 --stamps all --export a.csv --export a.html");
+    let counts = peer.end();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert_eq!((round_trip.lost, round_trip.duplicates, round_trip.foreign, round_trip.refused), (0, 0, 0, 0));
+    assert_eq!((round_trip.payload_bytes, round_trip.own_peer, round_trip.peer_realtime), (200, false, Some(false)));
+    assert!(series.samples > 100, "{}", series.samples);
+    let greeting = 1;
+    assert_eq!(counts["answered"], series.samples + greeting);
+    assert_eq!((&counts["strangers"], &counts["runs"]), (&0.into(), &1.into()));
+    // Loopback has every stamp; the kernel begins to make them a moment after it was asked to.
+    let parts = &round_trip.parts;
+    for part in [&parts.stack_out, &parts.stack_in, &parts.peer] {
+        let told = part.as_ref().map_or(0, |times| times.histogram.total());
+        assert!(told * 10 >= series.samples * 9, "{told} of {}", series.samples);
+    }
+    // The sender's wake-up is the first part of each, so the whole from the intended time is never the shorter one.
+    assert!(series.max_ns >= round_trip.from_sent.as_ref().map(|times| times.max_ns));
+    for spike in &series.spikes {
+        assert_eq!(spike.trip.unwrap().total_ns(), spike.lateness_ns);
+    }
+    assert_eq!(record.scenario.probe, "udp");
+    assert_eq!(record.series[0].role, "sender");
+    let value = serde_json::to_value(&record).unwrap();
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    assert!(shown.contains("Round trips to 127.0.0.1:") && shown.contains("stack out"), "{shown}");
+}
+
+#[test]
+fn what_the_relay_loses_doubles_and_turns_around_is_counted_exactly() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let relay = Relay::to(peer.address, |sequence| match sequence {
+        // Three in a row, and one alone.
+        100..103 | 200 => Fault::Lose,
+        300 | 310 | 320 | 330 | 340 => Fault::Double,
+        // Held until the next answer has passed.
+        400 | 410 => Fault::HoldForNext,
+        _ => Fault::None,
+    });
+    let record = measure(&scratch, 0, relay.address, "--samples 600 --period 2ms");
+    let faults = relay.end();
+    peer.end();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    // A slot that was missed was not sent, so the relay had nothing to lose.
+    assert_eq!(round_trip.lost, faults.lost, "{round_trip:?}");
+    assert_eq!(round_trip.duplicates, faults.doubled, "{round_trip:?}");
+    assert_eq!(round_trip.reordered, faults.turned_around, "{round_trip:?}");
+    assert_eq!(round_trip.lost_in_a_row, faults.lost_in_a_row, "{round_trip:?}");
+    assert!(faults.lost > 0 && faults.doubled > 0 && faults.turned_around > 0);
+    assert_eq!((round_trip.late, round_trip.foreign), (0, 0));
+    assert_eq!(record.series[0].samples, round_trip.sent);
+}
+
+#[test]
+fn delays_of_known_length_are_found() {
+    const DELAY: Duration = Duration::from_millis(20);
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let relay = Relay::to(peer.address, |sequence| match sequence % 20 {
+        7 => Fault::Delay(DELAY),
+        _ => Fault::None,
+    });
+    let record = measure(&scratch, 0, relay.address, "--samples 600 --period 3ms --threshold 10ms");
+    let faults = relay.end();
+    peer.end();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert!(faults.delayed > 20 && round_trip.lost == 0);
+    let delayed = |at_ns: u64| at_ns / 3_000_000 % 20 == 7;
+    let mut found: Vec<i64> =
+        series.spikes.iter().filter(|spike| delayed(spike.at_ns)).map(|spike| spike.lateness_ns).collect();
+    assert_eq!(found.len() as u64, faults.delayed, "each is a spike");
+    // Medians, since this machine has stalls of its own. Those of all hardly know the few that were delayed.
+    found.sort_unstable();
+    let usual_ns = series.raw.percentile(47.0).unwrap();
+    let found_ns = found[found.len() / 2] - usual_ns;
+    let ratio = found_ns as f64 / DELAY.as_nanos() as f64;
+    assert!((0.95..=1.05).contains(&ratio), "{found_ns} beside {usual_ns}: {ratio}");
+    // It was neither our wake-up nor the peer's: all of it stands with the wire.
+    let trip = series.spikes.iter().find(|spike| delayed(spike.at_ns)).and_then(|spike| spike.trip).unwrap();
+    assert!(trip.wire_ns * 10 > DELAY.as_nanos() as i64 * 9, "{trip:?}");
+}
+
+#[test]
+fn answers_after_the_timeout_are_lost_and_late() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let relay = Relay::to(peer.address, |sequence| match sequence {
+        50 | 60 | 70 => Fault::Delay(Duration::from_millis(400)),
+        _ => Fault::None,
+    });
+    let record = measure(&scratch, 0, relay.address, "--samples 400 --period 2ms --timeout 200ms");
+    let faults = relay.end();
+    peer.end();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert!(faults.delayed > 0);
+    assert_eq!((round_trip.lost, round_trip.late), (faults.delayed, faults.delayed), "{round_trip:?}");
+    assert!(series.max_ns.unwrap() < 400_000_000 + 200_000_000);
+}
+
+#[test]
+fn a_silent_peer_makes_the_run_invalid_and_says_what_to_do() {
+    let scratch = Scratch::new();
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = deaf.local_addr().unwrap();
+    let arguments = format!("measure udp {address} --duration 300ms --timeout 200ms --record a --blame=off {POLICIES}");
+    let run = scratch.run(&arguments);
+    run.expect_status(4);
+    assert!(run.stdout().contains("start `punctual echo` there"), "{}", run.stdout());
+    let record = scratch.record();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert_eq!((series.samples, series.max_ns, round_trip.lost), (0, None, round_trip.sent));
+    assert!(round_trip.sent > 0 && round_trip.lost_in_a_row == round_trip.sent);
+    assert_eq!(record.validity.reasons[0].id, "udp.silent");
+    assert_eq!(record.verdict.unwrap().outcome, Outcome::Invalid);
+    // Where nobody listens at all, the peer's machine says so.
+    drop(deaf);
+    let record = measure(&scratch, 4, address, "--duration 300ms --timeout 200ms");
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert!(round_trip.refused > 0 && record.validity.reasons[0].text.contains("nothing listens"), "{round_trip:?}");
+}
+
+#[test]
+fn a_peer_that_is_started_anew_is_told() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let address = peer.address;
+    let arguments =
+        format!("measure udp {address} --quiet --record a --blame=off --endless --timeout 100ms {POLICIES}");
+    let client = scratch.punctual(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the record exists", || scratch.record_path().exists());
+    std::thread::sleep(Duration::from_millis(400));
+    peer.end();
+    std::thread::sleep(Duration::from_millis(300));
+    let peer = Peer::start(&scratch, &address.to_string());
+    std::thread::sleep(Duration::from_millis(400));
+    signal(&client, "INT");
+    assert_eq!(client.wait_with_output().unwrap().status.code(), Some(0));
+    peer.end();
+    let record = scratch.record();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert_eq!(round_trip.peer_restarts, 1);
+    assert!(round_trip.lost > 0 && round_trip.lost_in_a_row > 0 && round_trip.refused > 0, "{round_trip:?}");
+    assert!(record.caveats.iter().any(|caveat| caveat.text.contains("started anew")));
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused_before_anything_is_sent() {
+    let scratch = Scratch::new();
+    let refused = |arguments: &str, status: i32, words: &str| {
+        let run = scratch.run(&format!("measure udp --quiet --no-record {arguments}"));
+        run.expect_status(status);
+        assert!(run.stderr().contains(words), "{arguments}: {}", run.stderr());
+    };
+    refused("127.0.0.1:0", 64, "1 to 65535");
+    refused("127.0.0.1 --size 1473", 64, "use --size 1472 or less, or --allow-fragments");
+    refused("127.0.0.1 --size 55", 64, "must be 56 to 65507 bytes");
+    refused("127.0.0.1 --period 9us", 64, "--max-rate 111112");
+    refused("127.0.0.1 --receive spin", 64, "--receive-policy other");
+    refused("127.0.0.1 --timeout 2m", 64, "at most 1m");
+    refused("127.0.0.1 --self", 64, "cannot be used with");
+    refused("", 64, "HOST");
+    refused("no-such-host.invalid", 1, "no machine is known as `no-such-host.invalid`");
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let holds = UdpSocket::bind(taken).unwrap();
+    let run = scratch.run(&format!("echo --bind {taken} --policy other"));
+    run.expect_status(1);
+    assert!(run.stderr().contains("choose another address or port with --bind"), "{}", run.stderr());
+    drop(holds);
+}
+
+#[test]
+fn a_thread_that_spins_receives_as_well() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let record = measure(&scratch, 0, peer.address, "--samples 200 --receive spin --stamps none");
+    peer.end();
+    let (series, round_trip) = round_trips(&record);
+    assert_accounted((series, round_trip));
+    assert_eq!((round_trip.receive.as_str(), round_trip.lost), ("spin", 0));
+    assert_eq!((&round_trip.parts.stack_in, round_trip.stamp_error_ns), (&None, None));
+    assert_ne!(series.raw, Histogram::default());
+}

@@ -1,0 +1,120 @@
+//! Stands between both ends and does to each answer what it is told to. Counts what it did.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{SocketAddr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use probes::udp::packet::{GREETING, Packet};
+
+/// What is done to an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    Lose,
+    Double,
+    /// It passes after the one that comes next.
+    HoldForNext,
+    Delay(Duration),
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    pub lost: u64,
+    pub lost_in_a_row: u64,
+    pub doubled: u64,
+    pub turned_around: u64,
+    pub delayed: u64,
+}
+
+pub struct Relay {
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Faults>,
+}
+
+impl Relay {
+    pub fn to(peer: SocketAddr, fault: impl Fn(u64) -> Fault + Send + 'static) -> Self {
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        far.connect(peer).unwrap();
+        let address = near.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || run(&near, &far, &told, fault));
+        Self { address, stop, thread }
+    }
+
+    /// Ends it; what it did.
+    pub fn end(self) -> Faults {
+        self.stop.store(true, Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64) -> Fault) -> Faults {
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let (mut buffer, mut client) = ([0; 2000], None);
+    let mut faults = Faults::default();
+    let mut lost = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut held: Option<Vec<u8>> = None;
+    let mut delayed: BTreeMap<Instant, Vec<u8>> = BTreeMap::new();
+    while !stop.load(Relaxed) {
+        let mut idle = true;
+        if let Ok((len, from)) = near.recv_from(&mut buffer) {
+            idle = false;
+            client = Some(from);
+            let _ = far.send(&buffer[..len]);
+        }
+        let pass = |datagram: &[u8]| drop(near.send_to(datagram, client.unwrap()));
+        if let Ok(len) = far.recv(&mut buffer) {
+            idle = false;
+            let datagram = &buffer[..len];
+            let sequence = Packet::read(datagram).unwrap().sequence;
+            seen.insert(sequence);
+            match if sequence == GREETING { Fault::None } else { fault(sequence) } {
+                Fault::Lose => drop(lost.insert(sequence)),
+                Fault::Double => {
+                    pass(datagram);
+                    pass(datagram);
+                    faults.doubled += 1;
+                }
+                Fault::HoldForNext => held = Some(datagram.to_vec()),
+                Fault::Delay(time) => {
+                    delayed.insert(Instant::now() + time, datagram.to_vec());
+                    faults.delayed += 1;
+                }
+                Fault::None => {
+                    pass(datagram);
+                    if let Some(held) = held.take() {
+                        pass(&held);
+                        faults.turned_around += 1;
+                    }
+                }
+            }
+        }
+        while let Some(due) = delayed.first_entry().filter(|due| *due.key() <= Instant::now()) {
+            pass(&due.remove());
+        }
+        if idle {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    faults.lost = lost.len() as u64;
+    // In the order of slots: one that was not sent neither ends a row nor lengthens it.
+    let mut row = 0;
+    for sequence in &seen {
+        row = if lost.contains(sequence) { row + 1 } else { 0 };
+        faults.lost_in_a_row = faults.lost_in_a_row.max(row);
+    }
+    faults
+}
