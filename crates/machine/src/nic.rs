@@ -91,6 +91,8 @@ pub struct Nic {
     pub napi_threads: Vec<Thread>,
     /// Its interrupts that have occurred; nothing where they are not known.
     pub interrupts: Option<Vec<Interrupt>>,
+    /// Whether all tasks of the machine could be looked at.
+    pub sees_all_tasks: bool,
     /// Saving of power.
     pub power: Power,
     /// Its clock.
@@ -155,6 +157,7 @@ impl Nic {
             qdiscs: qdisc::all(answers, &link),
             xdp: netdev::xdp(answers, &link),
             interrupts: interrupts::all(&folder, &napis),
+            sees_all_tasks: interrupts::sees_all_tasks(root),
             power: surroundings::power(&folder, &link.name),
             clock: surroundings::clock(root, &stamping),
             napi_threads: interrupts::of_napis(root, &napis),

@@ -143,6 +143,17 @@ fn what_cannot_be_read_is_never_ok() {
     }
 }
 
+/// Where tasks are hidden, that none was seen says nothing.
+#[test]
+fn hidden_tasks_are_unknown() {
+    let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+    nic.sees_all_tasks = false;
+    nic.interrupts.iter_mut().flatten().for_each(|interrupt| interrupt.thread = None);
+    let found = findings(&nic, PERIOD_NS);
+    assert_eq!(state(&found, "nic.irq.threads"), FindingState::Unknown);
+    assert_eq!(state(&found, "nic.clock.sync"), FindingState::Unknown);
+}
+
 #[test]
 fn what_the_driver_refuses_does_not_apply() {
     let veth = found("veth", PERIOD_NS);

@@ -4,8 +4,9 @@
 //! read again on another machine of the same byte order. Layouts and numbers are those of the kernel's user-space headers
 //! `netlink.h`, `genetlink.h` and `rtnetlink.h`.
 
+mod answer;
 mod attributes;
-mod message;
+mod request;
 
 use std::{
     io,
@@ -18,8 +19,9 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
+pub use answer::{Answer, AnswerError, Message};
 pub use attributes::{Attribute, Attributes};
-pub use message::{Answer, AnswerError, Message, Request};
+pub use request::Request;
 
 /// The kernel answers within microseconds; longer than this it does not, for whatever reason.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -113,6 +113,12 @@ pub(super) fn threads(root: &Root) -> Vec<(u32, String)> {
     root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
 }
 
+/// Whether all tasks of the machine can be seen: those of the kernel cannot where others' are hidden, nor in a
+/// container.
+pub(super) fn sees_all_tasks(root: &Root) -> bool {
+    root.read("proc/2/comm").as_deref() == Some("kthreadd")
+}
+
 /// A line of `/proc/interrupts`.
 struct Line<'a> {
     number: u32,

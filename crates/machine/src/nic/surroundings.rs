@@ -27,8 +27,6 @@ pub struct Clock {
     pub name: Option<String>,
     /// Programs that run and may synchronise it.
     pub programs: Vec<String>,
-    /// Whether the list of programs is all there is.
-    pub sees_all_programs: bool,
 }
 
 /// Programs of linuxptp, and chrony, which reads such clocks.
@@ -67,7 +65,5 @@ pub(super) fn clock(root: &Root, stamping: &Told<Stamping>) -> Clock {
     Clock {
         name: number.and_then(|number| root.read(&format!("sys/class/ptp/ptp{number}/clock_name"))),
         programs: programs.cloned().collect(),
-        // Process 1 is hidden where others' processes are.
-        sees_all_programs: all.iter().any(|(id, _)| *id == 1),
     }
 }

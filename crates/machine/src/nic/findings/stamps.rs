@@ -71,8 +71,8 @@ pub(super) fn synchronised(check: &Check) -> Finding {
                 );
                 unknown(ID, title, format!("/proc/*/comm: {programs}"))
             }
-            Some(_) if !clock.sees_all_programs => {
-                unknown(ID, "other users' processes not visible", "/proc/1/comm cannot be read")
+            Some(_) if !check.nic.sees_all_tasks => {
+                unknown(ID, "not all programs of this machine are visible", "/proc/2/comm is not kthreadd")
             }
             Some(_) => {
                 warn(ID, "nobody synchronises the NIC's clock", "/proc/*/comm: no ptp4l, phc2sys, ts2phc or chronyd")

@@ -55,6 +55,10 @@ pub(super) fn interrupt_threads(check: &Check) -> Finding {
     const ID: &str = "nic.irq.threads";
     with_interrupts(check, ID, |all| {
         let threads: Vec<&Thread> = all.iter().filter_map(|irq| irq.thread.as_ref()).collect();
+        if threads.is_empty() && !check.nic.sees_all_tasks {
+            let title = "not all threads of this machine are visible";
+            return unknown(ID, title, "/proc/2/comm is not kthreadd");
+        }
         if threads.is_empty() {
             return not_applicable(ID, "interrupts are served without threads", "/proc/*/comm: no irq/N of its own");
         }
