@@ -1,5 +1,6 @@
 //! The command line: the one definition that parsing, help, man pages and completions come from.
 
+mod capture;
 mod check;
 mod common;
 mod lab;
@@ -21,6 +22,7 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
+    capture::Capture,
     check::{Check, Nic as CheckNic},
     common::{Common, WakeUps},
     lab::Lab,
@@ -65,6 +67,17 @@ pub enum Command {
     ///   punctual echo --bind 192.0.2.1:7125 --policy fifo:97 --cpu 3
     #[command(verbatim_doc_comment)]
     Echo(Echo),
+    /// Say how punctual a stream was on the wire, from a capture of it (pcap, pcapng).
+    ///
+    /// Late packets against the grid that the stream kept, intervals and the worst gaps with their frame numbers, loss,
+    /// bursts, shaping. The busiest AVTP stream unless told otherwise.
+    ///
+    /// Examples:
+    ///   punctual capture talk.pcapng
+    ///   punctual capture talk.pcapng --profile avb-class-a --record talk
+    ///   punctual capture trip.pcap --udp 7000 --period 1ms
+    #[command(verbatim_doc_comment)]
+    Capture(Capture),
     /// Run a campaign: a table of scenarios, each with its record, and the table with a recommendation.
     ///
     /// Examples:

@@ -2,6 +2,7 @@
 
 mod against;
 mod campaign;
+mod capture;
 mod check;
 pub(crate) mod histogram;
 mod ledger;
@@ -15,6 +16,7 @@ mod published;
 mod round_trip;
 mod series;
 mod spike;
+mod stream;
 pub(crate) mod table;
 mod verdict;
 
@@ -67,6 +69,11 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     if let Some(program) = &record.program {
         return process_summary(page, record, program);
+    }
+    if let Some(capture) = &record.capture {
+        capture::page(&mut page, record, capture);
+        ending(&mut page, record);
+        return page.finish();
     }
     if !record.cells.is_empty() {
         return matrix(record, &[MatrixFigure::Jitter], style, width);

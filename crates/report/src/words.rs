@@ -1,6 +1,6 @@
 //! What the figures of a record are called: wake-ups with their lateness, or the gaps of a thread that never slept.
 
-use record::{Record, Series};
+use record::{Record, Series, Stream};
 
 /// Names of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,12 +46,32 @@ const ROUND_TRIPS: Words = Words {
     marks: ("|to be sent", "answered|"),
 };
 
+const INTERVALS: Words = Words {
+    one: "frame",
+    lateness: "delay against the one before",
+    largest: "Longest delay",
+    spike: "spike",
+    begin: "time it was due",
+    marks: ("|due", "read|"),
+};
+
+const FRAMES: Words = Words {
+    one: "frame",
+    lateness: "lateness",
+    largest: "Largest lateness",
+    spike: "late packet",
+    begin: "slot",
+    marks: ("|slot", "seen|"),
+};
+
 impl Words {
     /// Those of a series.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
         match series {
             Series { noise: Some(_), .. } => &GAPS,
+            Series { role, .. } if role == record::CAPTURE => &FRAMES,
             Series { round_trip: Some(_), .. } => &ROUND_TRIPS,
+            Series { stream: Some(Stream::Listener(_)), .. } => &INTERVALS,
             _ => &WAKE_UPS,
         }
     }
@@ -70,4 +90,9 @@ impl Words {
 /// Whether the noise probe made a record.
 pub(crate) fn is_noise(record: &Record) -> bool {
     record.series.first().map_or(record.scenario.probe == "noise", |series| series.noise.is_some())
+}
+
+/// Whether it is of a stream's listener, whose thread has no deadlines.
+pub(crate) fn is_listener(series: &Series) -> bool {
+    matches!(series.stream, Some(Stream::Listener(_)))
 }

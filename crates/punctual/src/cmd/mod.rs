@@ -2,6 +2,7 @@
 
 mod blame;
 mod campaigns;
+mod capture;
 mod check;
 mod echo;
 mod generate;
@@ -26,6 +27,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
         Some(Command::Echo(options)) => echo::run(&options),
+        Some(Command::Capture(options)) => capture::run(&options),
         Some(Command::Run(options)) => run::run(&options),
         Some(Command::Validate(options)) => validate::run(&options),
         Some(Command::Campaigns(options)) => campaigns::run(&options),

@@ -73,7 +73,7 @@ pub(super) fn caveats(page: &mut Page, caveats: &[Caveat]) {
 }
 
 /// An outcome as the answer to: can this machine hold the use?
-fn answer(outcome: Outcome) -> (Ink, &'static str) {
+pub(super) fn answer(outcome: Outcome) -> (Ink, &'static str) {
     match outcome {
         Outcome::Pass => (Ink::Good, "yes"),
         Outcome::Fail => (Ink::Bad, "no"),

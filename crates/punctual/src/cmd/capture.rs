@@ -1,0 +1,102 @@
+//! `punctual capture`: what a capture of the wire tells of a stream.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Read},
+    time::{Duration, Instant},
+};
+
+use analysis::format_duration;
+use anyhow::Context;
+
+use crate::{
+    cli::Capture,
+    output::{self, Export, Kept},
+};
+
+/// Work that takes longer says how far it is.
+const SILENT: Duration = Duration::from_secs(2);
+
+pub fn run(options: &Capture) -> anyhow::Result<u8> {
+    let exports = Export::all(&options.exports)?;
+    output::find_profiles(&options.profiles)?;
+    let kept = Kept::choose(options.record.as_deref(), options.record.is_none())?;
+    if let Some(path) = &kept.record {
+        record::file::check_writable(path)?;
+    }
+    let name = options.file.display().to_string();
+    let begin = Instant::now();
+    let show = !options.talk.quiet && io::stderr().is_terminal();
+    let total = std::fs::metadata(&options.file).map_or(0, |file| file.len()).saturating_mul(2);
+    let (mut passes, started_at) = (0, campaign::now());
+    let open = || {
+        let done = total / 2 * passes;
+        passes += 1;
+        Ok(Told { from: File::open(&options.file)?, begin, done, total, said: begin, show })
+    };
+    let analysis = capture::analyse(open, &name, &asked(options)).with_context(|| name.clone());
+    if show && begin.elapsed() > SILENT {
+        eprint!("\r\x1b[K");
+    }
+    let mut record = capture::to_record(analysis?, output::command_line());
+    record.started_at = started_at;
+    record.written_at = campaign::now();
+    record.scenario.profiles.clone_from(&options.profiles);
+    output::judge(&mut record, &options.profiles)?;
+    kept.write(&record)?;
+    for export in &exports {
+        export.write(&record)?;
+    }
+    if options.talk.json {
+        output::stdout(|out| out.write_all(&record::file::to_json(&record)))?;
+    } else {
+        output::print(options.talk, |style, width| report::terminal::summary(&record, style, width))?;
+    }
+    if !options.talk.quiet {
+        kept.say();
+    }
+    Ok(output::status(&record))
+}
+
+fn asked(options: &Capture) -> capture::Options {
+    capture::Options {
+        filter: capture::Filter {
+            interface: options.interface,
+            stream: options.stream.map(|id| id.0),
+            vlan: options.vlan,
+            source: options.source.map(|mac| mac.0),
+            destination: options.destination.map(|mac| mac.0),
+            ethertype: options.ethertype,
+            udp: options.udp,
+        },
+        period_ns: options.period,
+        idle_slope_bps: options.idle_slope.map(|rate| rate.0),
+        link_bps: options.link_speed.0,
+    }
+}
+
+/// A file that says how far it was read, and for how long that will go on.
+struct Told {
+    from: File,
+    begin: Instant,
+    done: u64,
+    total: u64,
+    said: Instant,
+    show: bool,
+}
+
+impl Read for Told {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(to)?;
+        self.done += read as u64;
+        let elapsed = self.begin.elapsed();
+        if self.show && elapsed > SILENT && self.said.elapsed() > Duration::from_millis(200) && self.total > 0 {
+            self.said = Instant::now();
+            let share = self.done as f64 / self.total as f64;
+            let left_ns = elapsed.as_nanos() as f64 * (1.0 / share - 1.0).max(0.0);
+            let left = format_duration((left_ns / 1e9).ceil() as u64 * 1_000_000_000);
+            eprint!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
+        }
+        Ok(read)
+    }
+}

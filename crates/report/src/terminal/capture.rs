@@ -1,0 +1,265 @@
+//! A captured stream: late packets, intervals, what was lost, and the frames to look up.
+
+use analysis::{Summary, format_duration, format_ns};
+use record::{Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, ToldBy};
+
+use super::page::Page;
+use super::table::Table;
+use super::verdict::{answer, sentence};
+use super::{cell, count_cell, series, time};
+use crate::style::{Ink, Spans};
+
+/// Streams that are listed.
+const STREAMS: usize = 16;
+/// Rows of the tables of frames.
+const FRAMES: usize = 20;
+
+/// What a capture tells.
+pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
+    head(page, record, capture);
+    let lateness = record.series.first();
+    late_packets(page, capture, lateness);
+    if let Some(lateness) = lateness {
+        series::histograms(page, record, &[lateness]);
+    }
+    missing(page, capture);
+    spacing(page, capture);
+    frames(page, "Largest gaps", "gap", &capture.worst_gaps);
+    frames(page, "Latest frames", "late", &capture.worst_late);
+    streams(page, capture);
+    uses(page, record);
+}
+
+fn head(page: &mut Page, record: &Record, capture: &Capture) {
+    let stream = &capture.stream;
+    page.heading(&format!("{} in {}", title(stream), capture.file));
+    let count = capture.streams.len();
+    let streams = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
+    let frames = capture.file_frames;
+    page.fact("file", 6, &format!("{}, {frames} frames, {streams}; time stamps to {}", capture.format, step(capture)));
+    let lasted = format_duration(capture.duration_ns);
+    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(stream), capture.frames));
+    page.fact("period", 6, &period(capture));
+    if !record.command.is_empty() {
+        page.text(Ink::Plain, "again");
+        page.remedy(4, &record::shell::command(&record.command));
+    }
+}
+
+fn title(stream: &CapturedStream) -> String {
+    match stream.kind {
+        CapturedKind::Avtp => format!("Stream {}", stream.name),
+        CapturedKind::Ethertype => format!("EtherType {}", stream.name),
+        CapturedKind::Udp => format!("UDP {}", stream.name),
+    }
+}
+
+/// `91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
+fn place(stream: &CapturedStream) -> String {
+    let vlan = stream.vlan.map_or_else(|| ", no VLAN tag".to_owned(), |vlan| format!(", VLAN {vlan}"));
+    let pcp = stream.pcp.map_or_else(String::new, |pcp| format!(", priority {pcp}"));
+    format!("{}{vlan}{pcp}, interface {}", stream.destination, stream.interface)
+}
+
+fn step(capture: &Capture) -> String {
+    format_ns(capture.resolution_ns as i64)
+}
+
+fn period(capture: &Capture) -> String {
+    let period = &capture.period;
+    let says = match period.told_by {
+        ToldBy::Asked => "as asked",
+        ToldBy::ClassA => "class A by its priority",
+        ToldBy::ClassB => "class B by its priority",
+        ToldBy::Median => "a guess: the median interval",
+    };
+    let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm"));
+    let nominal = format_ns(period.nominal_ns as i64);
+    format!("{nominal} ({says}); {:.3} ns by the capture's clock{ratio}", period.fitted_ns)
+}
+
+/// The two figures that people know, and what they mean here.
+fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
+    page.heading("On time?");
+    let max_ns = lateness.and_then(|series| series.max_ns);
+    let bad = |count: u64| if count > 0 { Ink::Bad } else { Ink::Good };
+    page.line(&vec![(bad(capture.late), format!("Late packets = {}", capture.late))]);
+    let max = max_ns.map_or_else(|| "-".to_owned(), |max_ns| format!("{max_ns} ns"));
+    page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
+    let (tolerance, jitter) = (capture.tolerance_ns as i64, capture.max_deviation_ns as i64);
+    page.text(
+        Ink::Quiet,
+        &format!(
+            "late: more than {} behind its slot of the grid that the stream kept; the largest |interval - period| is {}",
+            format_ns(tolerance),
+            format_ns(jitter)
+        ),
+    );
+    let mut table = Table::new(&["", "frames", "min", "p50", "p99", "p99.9", "max"]);
+    table.row(intervals(capture));
+    if let Some(lateness) = lateness {
+        table.row(of_series(lateness));
+    }
+    page.table(&table);
+}
+
+fn of_series(series: &Series) -> Spans {
+    let figures = Summary::of(series);
+    let row = [series.min_ns, figures.p50_ns, figures.p99_ns, figures.p99_9_ns, series.max_ns];
+    let first = [cell("lateness"), cell(series.samples.to_string())];
+    first.into_iter().chain(row.map(|ns| cell(time(ns)))).collect()
+}
+
+fn intervals(capture: &Capture) -> Spans {
+    let percentile = |percent: f64| exact_percentile(&capture.spacing, percent, capture.max_gap_ns);
+    let row = [capture.min_gap_ns, percentile(50.0), percentile(99.0), percentile(99.9), capture.max_gap_ns];
+    let first = [cell("interval"), cell(capture.spacing.total().to_string())];
+    first.into_iter().chain(row.map(|ns| cell(time(ns)))).collect()
+}
+
+/// A bucket is named by its highest value, which may lie above the exact maximum.
+pub(crate) fn exact_percentile(histogram: &Histogram, percent: f64, max_ns: Option<i64>) -> Option<i64> {
+    Some(histogram.percentile(percent).filter(|_| !histogram.is_empty())?.min(max_ns?))
+}
+
+/// What did not come, and what came twice or in another order.
+fn missing(page: &mut Page, capture: &Capture) {
+    page.heading("All there?");
+    let headings = ["", "lost", "losses", "longest", "duplicates", "reordered", "too late", "slots left out"];
+    let mut table = Table::new(&headings);
+    let numbered = match capture.numbered_by {
+        NumberedBy::Nothing => "frames have no number",
+        NumberedBy::Avtp => "by AVTP's number (8 bits)",
+        NumberedBy::Talker => "by our talker's number (64 bits)",
+    };
+    let count = |count: u64| count_cell(count, count.to_string());
+    table.row(vec![
+        cell(numbered),
+        count(capture.lost),
+        count(capture.losses),
+        count(capture.longest_loss),
+        count(capture.duplicates),
+        count(capture.reordered),
+        count(capture.too_late),
+        count(capture.skipped_slots),
+    ]);
+    page.table(&table);
+    if capture.restarts > 0 {
+        page.remark(&format!("the talker began anew {} times", capture.restarts));
+    }
+}
+
+/// Whether frames keep their distance.
+fn spacing(page: &mut Page, capture: &Capture) {
+    page.heading("Spaced out?");
+    let item = |page: &mut Page, count: u64, text: String| {
+        page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
+    };
+    let missed = capture.missed_slots;
+    item(page, missed, format!("{missed} frames later than a period"));
+    let violations = capture.window_violations;
+    item(page, violations, format!("{violations} frames in an interval of the grid that had one already"));
+    let (bursts, longest) = (capture.bursts, capture.longest_burst);
+    let longest = if bursts > 0 { format!(", the longest of {longest} frames") } else { String::new() };
+    item(page, bursts, format!("{bursts} bursts of frames less than a quarter of the period apart{longest}"));
+    if let Some(shaper) = &capture.shaper {
+        let slope = bits(shaper.idle_slope_bps);
+        let whose = if shaper.asked { "as asked" } else { "its longest frame once a period" };
+        let lowest = match shaper.violations {
+            0 => String::new(),
+            _ => format!(", the lowest {:.0} bits", shaper.lowest_bits),
+        };
+        let (count, link) = (shaper.violations, bits(shaper.link_bps));
+        let text =
+            format!("{count} frames sent with negative credit{lowest} (idle slope {slope}, {whose}; link {link})");
+        item(page, count, text);
+    }
+}
+
+/// A rate with its unit: `7.296 Mbit/s`.
+pub(crate) fn bits(bps: u64) -> String {
+    let (scale, unit) = match bps {
+        0..1_000_000 => (1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", bps as f64 / scale)
+}
+
+/// Frames to look up.
+fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame]) {
+    if frames.is_empty() {
+        return;
+    }
+    page.heading(heading);
+    let mut table = Table::new(&["frame", "after", what]).figures();
+    for one in frames.iter().take(FRAMES) {
+        table.row(vec![cell(one.frame.to_string()), cell(seconds(one.at_ns)), cell(exact(one.ns))]);
+    }
+    page.table(&table);
+    let first = frames.first().map_or(0, |one| one.frame);
+    page.text(
+        Ink::Quiet,
+        &format!("frames are numbered as in Wireshark (frame.number == {first}), after the stream's first"),
+    );
+}
+
+/// `12.345678901 s`.
+fn seconds(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let size = ns.unsigned_abs();
+    format!("{sign}{}.{:09} s", size / 1_000_000_000, size % 1_000_000_000)
+}
+
+/// All digits: people compare them with another tool's.
+fn exact(ns: i64) -> String {
+    format!("{ns} ns")
+}
+
+/// All streams of the file, where there are several.
+fn streams(page: &mut Page, capture: &Capture) {
+    if capture.streams.len() < 2 {
+        return;
+    }
+    page.heading("Streams in the file");
+    let mut table = Table::new(&["stream", "to", "VLAN", "interface", "frames", "a second", "bytes"]).words(1);
+    for stream in capture.streams.iter().take(STREAMS) {
+        let a_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
+        table.row(vec![
+            cell(&stream.name),
+            cell(&stream.destination),
+            cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
+            cell(stream.interface.to_string()),
+            cell(stream.frames.to_string()),
+            cell(if stream.duration_ns > 0 { format!("{a_second:.1}") } else { "-".to_owned() }),
+            cell(stream.bytes.to_string()),
+        ]);
+    }
+    page.table(&table);
+    if let Some(more) = capture.streams.len().checked_sub(STREAMS).filter(|more| *more > 0) {
+        page.text(Ink::Quiet, &format!("{more} more streams: --json has all"));
+    }
+    page.text(Ink::Quiet, "choose another with --stream, --vlan, --source, --destination or --interface");
+}
+
+/// What the stream means for the uses that were asked for.
+fn uses(page: &mut Page, record: &Record) {
+    for a_use in &record.uses {
+        page.heading(&a_use.title);
+        let column = page.item(answer(a_use.outcome).0, a_use.outcome.name(), 0, &sentence(&a_use.reason));
+        page.below(column, Ink::Plain, &sentence(&a_use.statement));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_their_digits() {
+        assert_eq!(seconds(12_345_678_901), "12.345678901 s");
+        assert_eq!(seconds(-5), "-0.000000005 s");
+        assert_eq!(bits(7_296_000), "7.296 Mbit/s");
+        assert_eq!(bits(1_000_000_000), "1 Gbit/s");
+    }
+}
