@@ -1,0 +1,111 @@
+//! Round trips over loopback, both ends in this process. Every allocation in one of the three loops aborts this test binary.
+
+use std::time::Duration;
+
+use probes::{
+    companion::Companion,
+    guard::Heartbeat,
+    timer::{self, Timer},
+    udp::{Client, Echo, EchoCounts, EchoSettings, Receive, Settings},
+};
+use record::Series;
+use sys::{
+    alloc_guard::AllocGuard,
+    clock::{Clock, Wait},
+    sched::Policy,
+    udp::{DatagramSocket, Stamps},
+};
+
+#[global_allocator]
+static GUARD: AllocGuard = AllocGuard;
+
+const PERIOD_NS: u64 = 500_000;
+
+fn settings(peer: std::net::SocketAddr) -> Settings {
+    Settings {
+        peer,
+        own_peer: false,
+        payload_bytes: 64,
+        timeout_ns: 1_000_000_000,
+        period_ns: PERIOD_NS,
+        clock: Clock::Monotonic,
+        cpu: None,
+        policy: Policy::Other,
+        receive: Receive::Block,
+        stamps: Stamps::All,
+        allow_fragments: false,
+        // Every round trip is a spike, so that those are told as well.
+        threshold_ns: 0,
+        spikes_kept: 100,
+    }
+}
+
+/// The sender's series, that of the round trips, and what the answering end did.
+fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
+    let socket = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let peer = socket.local_address().unwrap();
+    let mut echo = Echo::start(socket, EchoSettings { cpu: None, policy: Policy::Other }).unwrap();
+    let mut settings = settings(peer);
+    change(&mut settings);
+    let mut client = Client::prepare(DatagramSocket::connect(peer).unwrap(), None, settings).unwrap();
+    let of_timer = timer::Settings {
+        role: "sender".to_owned(),
+        cpu: None,
+        policy: Policy::Other,
+        clock: Clock::Monotonic,
+        wait: Wait::Nanosleep,
+        period_ns: PERIOD_NS,
+        samples: Some(1000),
+        threshold_ns: 1_000_000,
+        spikes_kept: 100,
+        stop_on: None,
+        spin: None,
+    };
+    let mut timer = Timer::prepare_with(client.work(0), &of_timer, Heartbeat::start().unwrap()).unwrap();
+    timer.start(Clock::Monotonic.now_ns() + 1_000_000, i64::MAX / 2);
+    while !timer.has_ended() {
+        std::thread::sleep(Duration::from_millis(5));
+        timer.collect();
+        client.collect();
+    }
+    client.finish();
+    timer.collect();
+    client.collect();
+    assert!(client.reasons().is_empty());
+    let round_trips = client.series("test").pop().unwrap();
+    (timer.series("test"), round_trips, echo.stop())
+}
+
+#[test]
+fn no_loop_allocates_and_every_slot_is_accounted_for() {
+    for stamps in [Stamps::None, Stamps::Receive, Stamps::All] {
+        let (sender, series, counts) = run(|settings| settings.stamps = stamps);
+        let round_trip = series.round_trip.as_ref().unwrap();
+        assert_eq!((series.samples, round_trip.sent, round_trip.lost), (1000, 1000, 0), "{round_trip:?}");
+        assert_eq!(round_trip.slots, sender.samples + sender.missed);
+        assert_eq!(series.missed, sender.missed);
+        assert_eq!(counts.answered, 1000 + 1, "one of them a greeting");
+        assert_eq!((series.raw.total(), series.spikes_total, series.spikes.len()), (1000, 1000, 100));
+        assert_eq!(series.spikes.iter().map(|spike| spike.lateness_ns).max(), series.max_ns);
+        assert!(series.spikes.iter().all(|spike| spike.trip.unwrap().total_ns() == spike.lateness_ns));
+        // A late sender's round trip stands for the slots that it ran over as well.
+        assert_eq!(series.corrected.total(), 1000 + sender.missed, "{:?}", series.notes);
+        let parts = &round_trip.parts;
+        assert_eq!(
+            (parts.stack_out.is_some(), parts.stack_in.is_some()),
+            (stamps == Stamps::All, stamps != Stamps::None)
+        );
+        assert_eq!(series.maxima.max_ns.iter().flatten().max().copied(), series.max_ns);
+        assert_eq!(series.first_deadline_ns, sender.first_deadline_ns);
+    }
+}
+
+#[test]
+fn who_receives_spinning_or_with_long_datagrams_loses_none() {
+    let (_, series, _) = run(|settings| {
+        settings.receive = Receive::Spin;
+        settings.payload_bytes = 1472;
+    });
+    let round_trip = series.round_trip.unwrap();
+    assert_eq!((series.samples, round_trip.lost, round_trip.payload_bytes), (1000, 0, 1472));
+}
