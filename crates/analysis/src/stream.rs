@@ -7,8 +7,10 @@ use record::{Calibration, Correction, Histogram, Record, Series, Stream, Talker}
 /// Offsets of the curve, us; those beyond the part of the period that may be spun are left out.
 const OFFSETS_US: [u64; 21] =
     [0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000];
-/// The part of the period, per cent, that an offset may take: the rest a real-time thread must sleep.
-const MOST_PERCENT: u64 = 95;
+/// The part of the period, per cent, up to which the curve goes: the rest a real-time thread must sleep.
+const CURVE_PERCENT: u64 = 95;
+/// The part of the period, per cent, that a calibrated offset may take: sending takes its time, too.
+const MOST_PERCENT: u64 = 80;
 
 /// Late packets against the wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
 ///
@@ -16,7 +18,7 @@ const MOST_PERCENT: u64 = 95;
 /// histogram `raw` of wake-ups, and no offset has to be tried. `also_ns` is an offset that is to be among them.
 #[must_use]
 pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -> Vec<(u64, u64)> {
-    let most_ns = most_offset_ns(period_ns);
+    let most_ns = percent_of(period_ns, CURVE_PERCENT);
     let usual = OFFSETS_US.into_iter().map(|us| us * 1000).filter(|&offset_ns| offset_ns <= most_ns);
     let mut offsets: Vec<u64> = usual.chain([also_ns, most_ns]).collect();
     offsets.sort_unstable();
@@ -25,17 +27,15 @@ pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -
     offsets.into_iter().map(|offset_ns| (offset_ns, late(offset_ns))).collect()
 }
 
-/// The longest wake-up offset that a period has room for, ns.
-#[must_use]
-pub fn most_offset_ns(period_ns: u64) -> u64 {
-    (u128::from(period_ns) * u128::from(MOST_PERCENT) / 100) as u64
+fn percent_of(period_ns: u64, percent: u64) -> u64 {
+    (u128::from(period_ns) * u128::from(percent) / 100) as u64
 }
 
 /// The wake-up offset that a talker needs on a machine with these wake-ups: the shortest that makes as few packets late as
 /// the longest that the period has room for, with a tenth and 1 us as margin.
 #[must_use]
 pub fn calibrate(wake_ups: &Series) -> Calibration {
-    let most_ns = most_offset_ns(wake_ups.period_ns);
+    let most_ns = percent_of(wake_ups.period_ns, MOST_PERCENT);
     let within = wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0) as u64).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
     let max_ns = wake_ups.max_ns.unwrap_or_default();
@@ -105,7 +105,7 @@ mod tests {
         // A stall of 5 ms: no offset covers it, and none longer than what covers the rest is of use.
         let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]));
         assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
-        assert_eq!(calibrate(&wake_ups(&[118_000])).wanted_ns, 118_750, "the rest of the period is for sleep");
+        assert_eq!(calibrate(&wake_ups(&[99_000])).wanted_ns, 100_000, "the rest of the period is for sleep");
         assert_eq!(calibrate(&wake_ups(&[])).wanted_ns, 1_000);
     }
 

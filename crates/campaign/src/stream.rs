@@ -163,7 +163,7 @@ impl StreamPlan {
         });
         let listener = listener.transpose()?;
         let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, &places)).transpose()?;
-        Ok(Stream::new(talker, listener))
+        Ok(Stream::new(talker, listener, places))
     }
 
     fn talker(

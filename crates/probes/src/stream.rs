@@ -18,6 +18,8 @@ mod numbers;
 pub mod talker;
 pub mod tracker;
 
+use std::any::Any;
+
 use record::{Caveat, Reason, Series};
 use sys::packet::{FrameReceiver, RawSender};
 
@@ -29,19 +31,24 @@ use listener::Listener;
 use talker::{Talk, Talker};
 
 /// One or both ends of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stream {
     talker: Option<Talker>,
     talk: Option<Talk<RawSender>>,
     listener: Option<Listener<FrameReceiver>>,
+    _place: Box<dyn Any>,
 }
 
 impl Stream {
-    /// A stream that this machine sends, receives, or both.
+    /// A stream that this machine sends, receives, or both. `place` is where it goes over, and is kept until the end.
     #[must_use]
-    pub fn new(talker: Option<(Talker, Talk<RawSender>)>, listener: Option<Listener<FrameReceiver>>) -> Self {
+    pub fn new(
+        talker: Option<(Talker, Talk<RawSender>)>,
+        listener: Option<Listener<FrameReceiver>>,
+        place: impl Any,
+    ) -> Self {
         let (talker, talk) = talker.unzip();
-        Self { talker, talk, listener }
+        Self { talker, talk, listener, _place: Box::new(place) }
     }
 }
 

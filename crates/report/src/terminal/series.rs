@@ -6,9 +6,9 @@ use record::{Phase, Record, Series};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell, noise, round_trip, time};
+use super::{cell, count_cell, noise, round_trip, stream, time};
 use crate::style::{Ink, Spans};
-use crate::words::{Words, is_noise};
+use crate::words::{Words, is_listener, is_noise};
 
 /// Rows of a brief table, and the worst of them that stay when there are more.
 const BRIEF_ROWS: usize = 16;
@@ -161,7 +161,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in all.iter().filter(|series| series.round_trip.is_none()) {
+    for series in all.iter().filter(|series| series.round_trip.is_none() && !is_listener(series)) {
         table.row(full_row(series));
     }
     page.table(&table);
@@ -172,6 +172,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         if let Some(round_trip) = &series.round_trip {
             round_trip::section(page, series, round_trip);
         }
+        stream::section(page, series);
     }
 }
 
