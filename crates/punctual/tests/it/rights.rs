@@ -2,6 +2,7 @@
 
 mod blame;
 mod blockers;
+mod check;
 mod cyclictest;
 mod limits;
 mod machine;
@@ -9,3 +10,4 @@ mod matrix;
 mod noise;
 mod process;
 mod shield;
+mod udp;
