@@ -7,6 +7,8 @@
 mod blame;
 mod campaign;
 mod campaign_files;
+mod capture;
+mod check;
 mod cli;
 mod endings;
 mod harness;
