@@ -105,16 +105,21 @@ fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
 
 fn of_series(series: &Series) -> Spans {
     let figures = Summary::of(series);
-    let row = [series.min_ns, figures.p50_ns, figures.p99_ns, figures.p99_9_ns, series.max_ns];
-    let first = [cell("lateness"), cell(series.samples.to_string())];
-    first.into_iter().chain(row.map(|ns| cell(time(ns)))).collect()
+    let percentiles = [figures.p50_ns, figures.p99_ns, figures.p99_9_ns];
+    row("lateness", series.samples, series.min_ns, percentiles, series.max_ns)
 }
 
 fn intervals(capture: &Capture) -> Spans {
     let percentile = |percent: f64| exact_percentile(&capture.spacing, percent, capture.max_gap_ns);
-    let row = [capture.min_gap_ns, percentile(50.0), percentile(99.0), percentile(99.9), capture.max_gap_ns];
-    let first = [cell("interval"), cell(capture.spacing.total().to_string())];
-    first.into_iter().chain(row.map(|ns| cell(time(ns)))).collect()
+    let percentiles = [50.0, 99.0, 99.9].map(percentile);
+    row("interval", capture.spacing.total(), capture.min_gap_ns, percentiles, capture.max_gap_ns)
+}
+
+/// The ends are exact, and shown so; percentiles have three digits.
+fn row(name: &str, count: u64, min_ns: Option<i64>, percentiles: [Option<i64>; 3], max_ns: Option<i64>) -> Spans {
+    let end = |ns: Option<i64>| cell(ns.map_or_else(|| "-".to_owned(), exact));
+    let [p50, p99, p99_9] = percentiles.map(|ns| cell(time(ns)));
+    vec![cell(name), cell(count.to_string()), end(min_ns), p50, p99, p99_9, end(max_ns)]
 }
 
 /// A bucket is named by its highest value, which may lie above the exact maximum.
@@ -242,12 +247,11 @@ fn streams(page: &mut Page, capture: &Capture) {
     page.text(Ink::Quiet, "choose another with --stream, --vlan, --source, --destination or --interface");
 }
 
-/// What the stream means for the uses that were asked for.
+/// What the frames allow to be said about the uses that were asked for; the verdict stands at the end.
 fn uses(page: &mut Page, record: &Record) {
     for a_use in &record.uses {
         page.heading(&a_use.title);
-        let column = page.item(answer(a_use.outcome).0, a_use.outcome.name(), 0, &sentence(&a_use.reason));
-        page.below(column, Ink::Plain, &sentence(&a_use.statement));
+        page.item(answer(a_use.outcome).0, a_use.outcome.name(), 0, &sentence(&a_use.statement));
     }
 }
 

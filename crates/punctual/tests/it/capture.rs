@@ -1,0 +1,130 @@
+//! `capture`: files whose every fault is known, through the binary.
+
+#[path = "../../../capture/tests/support/mod.rs"]
+mod support;
+
+use record::{Capture, Outcome, Record};
+
+use super::harness::{Run, Scratch};
+use support::{LITTLE, Pcapng, Seen, Talker, pcap, scatter};
+
+/// 50 000 frames, 6.25 s of class A, one of them `late_ns` late.
+fn talk(late_ns: i64) -> Vec<Seen> {
+    let mut talker = Talker::new(1);
+    let mut frames = talker.steady(50_000);
+    frames[31_000] = talker.seen(31_000, 31_000 * 125_000 + scatter(31_000) + late_ns);
+    frames
+}
+
+fn run(file: &[u8], arguments: &str) -> (Scratch, Run) {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("talk.pcap"), file).unwrap();
+    let run = scratch.run(&format!("capture talk.pcap {arguments}"));
+    (scratch, run)
+}
+
+fn judged(run: &Run) -> (Record, Capture) {
+    let record = record::file::parse(run.stdout().as_bytes()).unwrap();
+    let capture = record.capture.clone().unwrap();
+    (record, capture)
+}
+
+#[test]
+fn a_punctual_stream_passes_and_is_kept() {
+    let (scratch, run) = run(&pcap(LITTLE, true, 1, &talk(0)), "--profile avb-class-a --record a --export a.csv");
+    let page = run.expect_status(0).stdout();
+    for told in ["Late packets = 0", "Max delta = ", "class A by its priority", "PASS", "Stream 30:64:3e:54:ee:01:0001"]
+    {
+        assert!(page.contains(told), "{told} in\n{page}");
+    }
+    assert!(run.stderr().contains("record  a.punctual.json"), "{}", run.stderr());
+    let record = scratch.record();
+    let value = serde_json::to_value(&record).unwrap();
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!((&value["capture"]["frames"], &value["capture"]["lost"]), (&50_000.into(), &0.into()));
+    assert!(value["capture"]["max_gap_ns"].as_i64().is_some_and(|ns| ns < 125_300));
+    assert!(std::fs::read_to_string(scratch.path().join("a.csv")).unwrap().contains("capture,capture,,125000,raw,"));
+    let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
+    assert!(shown.contains("Late packets = 0"), "{shown}");
+    scratch.run("show a.punctual.json --export a.html").expect_status(0);
+}
+
+#[test]
+fn the_verdict_is_the_exit_status() {
+    let file = pcap(LITTLE, true, 1, &talk(60_000));
+    let (_, fails) = run(&file, "--profile avb-class-a --json");
+    let (record, capture) = judged(fails.expect_status(2));
+    assert_eq!((capture.late, capture.worst_late[0].frame), (1, 31_001));
+    assert!((capture.worst_late[0].ns - 60_000).abs() < 300);
+    assert_eq!(record.verdict.unwrap().outcome, Outcome::Fail);
+    let (_, done) = run(&file, "");
+    assert!(done.expect_status(0).stdout().contains("Late packets = 1\n"));
+    // 5 s of frames are needed; stamps of 1 ms tell nothing about 50 us; another use has another period.
+    let (_, short) = run(&pcap(LITTLE, true, 1, &talk(0)[..2_000]), "--profile avb-class-a");
+    assert!(short.expect_status(3).stdout().contains("2000 of 40000 frames needed"));
+    let coarse: Vec<_> =
+        talk(0).iter().map(|seen| Seen { at_ns: seen.at_ns / 1_000_000 * 1_000_000, ..seen.clone() }).collect();
+    let (_, coarse) = run(&pcap(LITTLE, true, 1, &coarse), "--profile avb-class-a");
+    assert!(coarse.expect_status(3).stdout().contains("time stamps are multiples of 1 ms, coarser than the limit"));
+    let (_, other) = run(&file, "--profile cnc-servo-1ms");
+    assert!(other.expect_status(3).stdout().contains("the use is about one every 1 ms"));
+}
+
+#[test]
+fn loss_and_another_stream_are_told() {
+    let mut file = Pcapng::new(LITTLE);
+    file.interface(1, Some(9), 0);
+    let mut frames = talk(0);
+    frames.drain(20_000..20_300);
+    let mut other = Talker::plain(2);
+    frames.extend((0..5_000).map(|seq| other.seen(seq, seq as i64 * 250_000 + 60_000)));
+    frames.sort_by_key(|seen| seen.at_ns);
+    frames.iter().for_each(|seen| {
+        file.packet(seen);
+    });
+    let (_, told) = run(&file.bytes, "--json --profile avb-class-a");
+    let (record, capture) = judged(told.expect_status(2));
+    assert_eq!((capture.lost, capture.losses, capture.longest_loss, capture.late), (300, 1, 300, 0));
+    assert_eq!((capture.frames, capture.streams.len()), (49_700, 2));
+    assert!(record.verdict.unwrap().reason.contains("300 slots without a frame (300 lost, 0 left out)"));
+    let (_, chosen) = run(&file.bytes, "--stream 30:64:3e:54:ee:02:0002 --period 250us");
+    let page = chosen.expect_status(0).stdout();
+    assert!(page.contains("5000 frames in 1.25 s") && !page.contains("Streams in the file"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_a_sentence() {
+    let frames = &talk(0)[..100];
+    let whole = pcap(LITTLE, true, 1, frames);
+    let refused = |file: &[u8], arguments: &str, status: i32, sentence: &str| {
+        let (scratch, run) = run(file, arguments);
+        let said = run.expect_status(status).stderr();
+        assert!(said.contains(sentence), "expected: {sentence}\nsaid: {said}");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "it leaves nothing");
+    };
+    refused(b"MZ and more of it, far more", "", 1, "punctual: talk.pcap: not a capture");
+    refused(b"", "", 1, "holds no frame");
+    refused(&pcap(LITTLE, true, 1, &[]), "", 1, "holds no frame");
+    refused(&pcap(LITTLE, true, 101, frames), "", 1, "link type 101 is not Ethernet (1)");
+    refused(
+        &whole,
+        "--vlan 7",
+        1,
+        "no stream found for AVTP (EtherType 0x22f0) on VLAN 7; there are 100 of EtherType 0x22f0",
+    );
+    refused(&whole, "--udp 9", 1, "no stream found for UDP port 9");
+    refused(&whole, "--record /nonexistent/folder/a", 1, "cannot write /nonexistent/folder/a.punctual.json");
+    refused(&whole, "--stream 12", 64, "write 16 hexadecimal digits");
+    refused(&whole, "--source 12", 64, "write six bytes");
+    refused(&whole, "--vlan 4096", 64, "4096");
+    refused(&whole, "--ethertype 5", 64, "write 0x0600 to 0xffff");
+    refused(&whole, "--udp 9 --ethertype 0x88f7", 64, "cannot be used with");
+    refused(&whole, "--idle-slope 7", 64, "write a number with bit, kbit, Mbit or Gbit");
+    refused(&whole, "--profile avb-klass-a", 64, "avb-class-a");
+    let missing = Scratch::new().run("capture nothing.pcap");
+    assert!(missing.expect_status(1).stderr().contains("nothing.pcap: cannot read"), "{}", missing.stderr());
+    let (_, cut) = run(&whole[..whole.len() - 3], "");
+    assert!(cut.expect_status(0).stdout().contains("the file ends within a frame"), "{}", cut.stdout());
+}
