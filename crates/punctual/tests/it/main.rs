@@ -16,6 +16,7 @@ mod lab;
 mod noise;
 mod references;
 mod rights;
+mod stream;
 mod threads;
 mod timer;
 mod udp;

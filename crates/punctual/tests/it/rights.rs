@@ -10,4 +10,5 @@ mod matrix;
 mod noise;
 mod process;
 mod shield;
+mod stream;
 mod udp;

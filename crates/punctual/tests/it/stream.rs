@@ -1,0 +1,50 @@
+//! `measure stream`: what is refused before anything is sent. What is sent and received takes rights, below `rights`.
+
+use super::harness::Scratch;
+
+#[track_caller]
+fn refused(status: i32, options: &str, told: &str) {
+    let scratch = Scratch::new();
+    let run = scratch.run(&format!("measure stream {options} --duration 1s --quiet --record a"));
+    let said = run.expect_status(status).stderr();
+    assert!(said.contains(told), "{options}: {said}");
+    assert!(!scratch.record_path().exists(), "{options}: nothing was measured");
+}
+
+#[test]
+fn interfaces_that_no_stream_can_go_over_are_refused() {
+    refused(1, "talk no-such-if0", "there is no interface no-such-if0: see `ip link`");
+    refused(1, "listen no-such-if0", "there is no interface no-such-if0");
+    refused(1, "talk lo", "lo is no Ethernet interface");
+    refused(1, "talk ../lo", "there is no interface ../lo");
+}
+
+#[test]
+fn nothing_is_sent_on_an_interface_that_was_not_named() {
+    refused(64, "", "<SIDE>");
+    refused(64, "talk", "<IF>");
+    refused(64, "--self talk eth0", "cannot be used with");
+}
+
+#[test]
+fn options_of_the_other_end_are_refused() {
+    refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset is for the talker of a stream");
+    refused(64, "listen lo --mode bypass", "--mode is for the talker");
+    refused(64, "talk lo --spin", "--spin is for the listener");
+    refused(64, "talk lo --stream-id 0200000000010000", "--stream-id is for the listener");
+}
+
+#[test]
+fn values_that_cannot_be_are_refused() {
+    refused(64, "talk lo --class C", "[possible values: A, B]");
+    refused(64, "talk lo --mode xdp", "[possible values: send, bypass]");
+    refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
+    refused(64, "talk lo --policy deadline:200us/1ms/1ms", "which the kernel refuses to deadline threads");
+    refused(64, "talk lo --period 0s", "must be longer than 0");
+}
+
+#[test]
+fn a_talker_that_would_never_sleep_is_refused() {
+    refused(64, "--self --wakeup-offset 119us", "must leave the talker 5 % of each period to sleep");
+    refused(64, "--self --class B --wakeup-offset 240us", "must leave the talker 5 %");
+}
