@@ -1,16 +1,27 @@
 //! The probes as a whole. Every allocation in a measuring loop aborts this test binary.
 
-use std::time::Duration;
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use probes::{
     guard::Heartbeat,
     noise::Spin,
+    stream::{
+        listener::{Listener, ListenerSettings, Receive},
+        talker::{Talker, TalkerSettings, Transmit},
+        tracker::Expected,
+    },
     timer::{End, Settings, Timer, Wake, Work},
 };
 use sys::{
     alloc_guard::AllocGuard,
     clock::{Clock, Wait},
     counter::Counter,
+    packet::{FrameStatistics, Poll, Received},
     sched::Policy,
 };
 
@@ -147,4 +158,90 @@ fn clocks_that_cannot_be_waited_for_are_refused() {
     let settings = Settings { clock: Clock::Tai, wait: Wait::Timerfd, ..settings() };
     let error = Timer::prepare(&settings, Heartbeat::start().expect("a thread")).unwrap_err().to_string();
     assert_eq!(error, "cannot wait on the tai clock with timerfd: use --wait nanosleep");
+}
+
+/// Hands frames from a talker to a listener.
+#[derive(Clone)]
+struct Wire(Arc<Mutex<VecDeque<[u8; 90]>>>);
+
+impl Transmit for Wire {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        let mut waiting = self.0.lock().expect("no panic");
+        // The room is there from the start.
+        if waiting.len() < waiting.capacity() {
+            waiting.push_back(frame.try_into().expect("a frame of 90 bytes"));
+        }
+        Ok(())
+    }
+}
+
+impl Receive for Wire {
+    fn receive(&self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>> {
+        let Some(next) = self.0.lock().expect("no panic").pop_front() else {
+            if poll == Poll::Sleep {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return Ok(None);
+        };
+        // As the kernel does, which takes the tag out.
+        frame[..12].copy_from_slice(&next[..12]);
+        frame[12..86].copy_from_slice(&next[16..]);
+        let tci = Some(u16::from_be_bytes([next[14], next[15]]));
+        Ok(Some(Received { length: 86, tci, stamp_ns: Some(Clock::Realtime.now_ns()) }))
+    }
+
+    fn statistics(&self) -> io::Result<FrameStatistics> {
+        Ok(FrameStatistics::default())
+    }
+}
+
+#[test]
+fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
+    let wire = Wire(Arc::new(Mutex::new(VecDeque::with_capacity(10_000))));
+    let source = [2, 0, 0, 0, 0, 1];
+    let talker_settings = TalkerSettings {
+        stream: frames::Stream {
+            source,
+            destination: frames::ethernet::multicast_of(source, 0),
+            tci: frames::Class::A.tci(),
+            stream_id: frames::stream_id(source, 0),
+            format: frames::Format::Aaf,
+            samples: 6,
+        },
+        run: 1,
+        interface: "wire".to_owned(),
+        bypass: false,
+        period_ns: 200_000,
+        offset_ns: 50_000,
+        transit_ns: 2_000_000,
+        clock: Clock::Monotonic,
+    };
+    let listener_settings = ListenerSettings {
+        expected: Expected { stream_id: None, period_ns: 200_000, transit_ns: 2_000_000, same_host: true },
+        interface: "wire".to_owned(),
+        mode: "spin".to_owned(),
+        spin: true,
+        cpu: None,
+        policy: Policy::Other,
+        clock: Clock::Monotonic,
+    };
+    let mut listener = Listener::start(&listener_settings, wire.clone()).expect("a thread");
+    let (talker, talk) = Talker::new(&talker_settings, wire);
+    let heartbeat = Heartbeat::start().expect("a thread");
+    let asked = Settings { role: "talker".to_owned(), samples: Some(2000), ..settings() };
+    let mut timer = Timer::prepare_with(Some(Box::new(talk)), &asked, heartbeat).expect("a thread");
+    timer.start(asked.clock.now_ns() + 1_000_000, i64::MAX / 2);
+    while !timer.has_ended() {
+        std::thread::sleep(Duration::from_millis(5));
+        timer.collect();
+        listener.collect();
+    }
+    listener.finish(Some(talker.frames()));
+    let (said, heard) = (talker.told(), listener.series("test"));
+    let Some(record::Stream::Listener(heard)) = heard.stream else { panic!("a listener's series") };
+    // A wake-up in a slot that had its frame already sends none.
+    assert!((1..=2000).contains(&said.frames), "{said:?}");
+    assert_eq!((heard.frames, heard.lost, heard.duplicates, heard.reordered), (said.frames, 0, 0, 0));
+    assert_eq!((heard.identity.pcp, heard.identity.frame_bytes), (Some(3), 90));
+    assert_eq!(heard.read_delay.total(), said.frames);
 }
