@@ -92,6 +92,14 @@ impl Packet {
     }
 }
 
+/// Writes when it was sent into the header at the head of `bytes`: the last that is known.
+#[inline]
+pub fn stamp_sent(bytes: &mut [u8], sent_ns: i64) {
+    if let Some(field) = bytes.get_mut(32..40) {
+        field.copy_from_slice(&sent_ns.to_be_bytes());
+    }
+}
+
 fn part<const N: usize>(header: &[u8; HEADER], at: usize) -> [u8; N] {
     std::array::from_fn(|index| header[at + index])
 }
@@ -124,6 +132,8 @@ mod tests {
             let mut bytes = vec![0xaa; HEADER + padding];
             packet.write(&mut bytes);
             prop_assert_eq!(Packet::read(&bytes), Some(packet));
+            stamp_sent(&mut bytes, 42);
+            prop_assert_eq!(Packet::read(&bytes), Some(Packet { sent_ns: 42, ..packet }));
             prop_assert!(bytes[HEADER..].iter().all(|&byte| byte == 0xaa), "padding is left alone");
         }
 

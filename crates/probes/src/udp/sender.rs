@@ -13,7 +13,11 @@ use sys::{
     udp::{DatagramSocket, Stamps},
 };
 
-use super::{packet::Packet, shared::Shared, window::Slot};
+use super::{
+    packet::{Packet, stamp_sent},
+    shared::Shared,
+    window::Slot,
+};
 use crate::timer::{Wake, Work, shared::add};
 
 /// Sends one datagram a deadline.
@@ -41,13 +45,14 @@ impl Work for Sender {
         sending.slots.store(sequence + 1 + missed, Relaxed);
         sending.next.store(sequence + 1, Release);
         self.number(sequence);
-        let sent_ns = self.clock.now_ns();
-        let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns, left_ns: 0 };
+        let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns: woke_ns, left_ns: 0 };
         if self.shared.window.open(sequence, slot) {
             self.shared.lose();
         }
-        let packet = Packet { run: self.run, sequence, intended_ns: deadline_ns, sent_ns, ..Packet::default() };
-        packet.write(&mut self.payload);
+        Packet { run: self.run, sequence, intended_ns: deadline_ns, ..Packet::default() }.write(&mut self.payload);
+        let sent_ns = self.clock.now_ns();
+        self.shared.window.sent(sequence, sent_ns);
+        stamp_sent(&mut self.payload, sent_ns);
         match self.socket.send(&self.payload) {
             Ok(()) => self.sent(),
             Err(error) => self.failed(sequence, &error),

@@ -90,6 +90,12 @@ impl Window {
         before & tag(0, 7) == WAITING
     }
 
+    /// Notes when `sequence` is sent, just before it is. For the sending thread.
+    #[inline]
+    pub fn sent(&self, sequence: u64, sent_ns: i64) {
+        self.entry(sequence).sent_ns.store(sent_ns, Release);
+    }
+
     /// `sequence` was not sent after all; `false` when it was given up already. For the sending thread.
     #[must_use]
     pub fn not_sent(&self, sequence: u64) -> bool {
@@ -174,7 +180,7 @@ impl Entry {
         Slot {
             intended_ns: self.intended_ns.load(Relaxed),
             woke_ns: self.woke_ns.load(Relaxed),
-            sent_ns: self.sent_ns.load(Relaxed),
+            sent_ns: self.sent_ns.load(Acquire),
             left_ns: self.left_ns.load(Relaxed),
         }
     }
