@@ -15,7 +15,7 @@ use crate::{
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
-    threads,
+    threads, udp,
 };
 
 /// Real-time figures are taken at this period.
@@ -47,6 +47,8 @@ pub struct Effort {
     missed: usize,
     /// Pairs for the noise probe, 1 s each.
     noise: usize,
+    /// Pairs for round trips of datagrams.
+    udp: usize,
     /// Starts.
     starts: usize,
     /// Runs for peak memory.
@@ -64,6 +66,7 @@ pub const FULL: Effort = Effort {
     threads: 9,
     missed: 14,
     noise: 9,
+    udp: 7,
     starts: 30,
     memory: 5,
     instructions: 5,
@@ -77,6 +80,7 @@ pub const QUICK: Effort = Effort {
     threads: 3,
     missed: 5,
     noise: 3,
+    udp: 3,
     starts: 10,
     memory: 1,
     instructions: 1,
@@ -89,7 +93,7 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 9] {
+    fn parts(&self) -> [(&'static str, u64); 10] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
@@ -98,6 +102,7 @@ impl Effort {
             ("64 threads", threads::seconds(self.threads)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("noise", oslat::seconds(self.noise)),
+            ("UDP round trips", udp::seconds(self.udp)),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
             ("reading a trace", 4 + self.reading as u64 * 3),
@@ -123,16 +128,18 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     say(5);
     rows.push(oslat::measure(punctual, scenario, effort.noise)?);
     say(6);
+    rows.push(udp::measure(punctual, scenario, effort.udp)?);
+    say(7);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(7);
+    say(8);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
-    say(8);
+    say(9);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));

@@ -8,6 +8,7 @@
 //! | `ledger` | how long the ledger of very many spikes takes |
 //! | `planning` | how long a campaign of very many scenarios takes to plan |
 //! | `threads` | what very many threads cost |
+//! | `udp` | round trips of datagrams, beside a bare loop |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `oslat` | two programs that never sleep |
@@ -37,6 +38,7 @@ mod scenario;
 mod statistics;
 mod table;
 mod threads;
+mod udp;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 

@@ -99,6 +99,21 @@ impl Punctual {
         noise.context("punctual saw no noise")
     }
 
+    /// Round trips of datagrams between two ends of its own, from when each was sent.
+    pub fn round_trips(&self, cpu: u32, far_cpu: u32, period_us: u64, count: u64, bytes: usize) -> Result<Histogram> {
+        let mut command = Command::new(&self.binary);
+        command.args(["measure", "udp", "--self", "--quiet", "--no-record", "--json", "--blame=off"]);
+        command.args(["--policy", "fifo:98", "--receive-policy", "fifo:97", "--echo-policy", "fifo:97"]);
+        command.args(["--cpu", &cpu.to_string(), "--echo-cpu", &far_cpu.to_string(), "--size", &bytes.to_string()]);
+        command.args(["--period", &format!("{period_us}us"), "--samples", &count.to_string()]);
+        let record = recorded(&mut command)?.0;
+        if !record.validity.valid {
+            bail!("round trips were measured without the rights that were asked for; run as root: make bench");
+        }
+        let found = record.series.into_iter().find_map(|series| series.round_trip?.from_sent);
+        Ok(found.context("punctual measured no round trip")?.histogram)
+    }
+
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);

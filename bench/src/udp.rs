@@ -1,0 +1,119 @@
+//! Round trips of datagrams over a virtual cable: punctual's beside those of a bare loop of ours, which sends and waits and
+//! does nothing else. Both send every 1 ms under FIFO 98 on the same CPU and are answered under FIFO 97 on another.
+
+use std::{
+    net::UdpSocket,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use machine::ends::Ends;
+use record::Histogram;
+use sys::{
+    clock::{Clock, Sleeper, Wait},
+    sched::{Policy, set_affinity, set_policy},
+};
+
+use crate::{
+    comparison::PERIOD_US,
+    punctual::Punctual,
+    rounds::{Pair, alternate},
+    row::{Row, Unit},
+    scenario::Scenario,
+};
+
+const DATAGRAMS: u64 = 2000;
+const BYTES: usize = 64;
+const PORT: u16 = 7125;
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// About how long `rounds` take, s.
+pub fn seconds(rounds: usize) -> u64 {
+    rounds as u64 * (2 * DATAGRAMS * PERIOD_US / 1_000_000 + 1)
+}
+
+/// Takes the row: the median from when each datagram was sent, since the loop knows no other.
+pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Row> {
+    let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
+    let ours = || {
+        let times = punctual.round_trips(scenario.cpu, far_cpu, PERIOD_US, DATAGRAMS, BYTES)?;
+        median(&times)
+    };
+    let pairs = alternate(rounds, ours, || median(&bare(scenario.cpu, far_cpu)?))?;
+    let pairs = pairs.iter().map(|pair| Pair { ours: pair.ours, theirs: pair.theirs });
+    Ok(Row::compared("UDP round trip, beside a bare loop", Unit::Time, pairs).with_target(1.05))
+}
+
+fn median(times: &Histogram) -> Result<f64> {
+    ensure!(times.total() * 10 >= DATAGRAMS * 8, "only {} of {DATAGRAMS} datagrams came back", times.total());
+    Ok(times.percentile(50.0).context("no datagram came back")? as f64)
+}
+
+/// The bare loop: sleep, look at the clock, send, wait, look at the clock.
+fn bare(near_cpu: u32, far_cpu: u32) -> Result<Histogram> {
+    let ends = Ends::make()?;
+    let far = ends.far.namespace.run(|| UdpSocket::bind((ends.far.address, PORT)))??;
+    let near = ends.near.namespace.run(|| UdpSocket::bind((ends.near.address, 0)))??;
+    near.connect((ends.far.address, PORT))?;
+    [&near, &far].map(|socket| socket.set_read_timeout(Some(PATIENCE))).into_iter().collect::<Result<(), _>>()?;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| answer(&far, far_cpu, &done));
+        let asked = scope.spawn(|| ask(&near, near_cpu)).join();
+        done.store(true, Relaxed);
+        asked.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+    })
+}
+
+fn answer(socket: &UdpSocket, cpu: u32, done: &AtomicBool) -> Result<()> {
+    set_affinity(&[cpu])?;
+    set_policy(Policy::Fifo(97))?;
+    let mut datagram = [0; BYTES];
+    while !done.load(Relaxed) {
+        if let Ok((len, from)) = socket.recv_from(&mut datagram) {
+            socket.send_to(&datagram[..len], from)?;
+        }
+    }
+    Ok(())
+}
+
+fn ask(socket: &UdpSocket, cpu: u32) -> Result<Histogram> {
+    set_affinity(&[cpu])?;
+    set_policy(Policy::Fifo(98))?;
+    let clock = Clock::Monotonic;
+    let sleeper = Sleeper::new(clock, Wait::Nanosleep)?;
+    let period_ns = PERIOD_US as i64 * 1000;
+    let mut times = Vec::with_capacity(DATAGRAMS as usize);
+    let mut datagram = [0; BYTES];
+    let mut next_ns = clock.now_ns() + period_ns;
+    for _ in 0..DATAGRAMS {
+        sleeper.sleep_until(next_ns)?;
+        let sent_ns = clock.now_ns();
+        socket.send(&datagram)?;
+        if socket.recv(&mut datagram).is_ok() {
+            times.push(clock.now_ns() - sent_ns);
+        }
+        while next_ns <= clock.now_ns() {
+            next_ns += period_ns;
+        }
+    }
+    let mut histogram = Histogram::default();
+    times.into_iter().for_each(|ns| histogram.record(ns));
+    Ok(histogram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_that_came_back_are_no_figure() {
+        let mut times = Histogram::default();
+        times.add(50_000, DATAGRAMS / 2);
+        assert!(median(&times).is_err());
+        times.add(50_000, DATAGRAMS / 2);
+        assert!((50_000.0..50_100.0).contains(&median(&times).unwrap()));
+    }
+}
