@@ -3,7 +3,10 @@
 
 use std::{fmt, fs, io, io::Write};
 
-use crate::{CpuList, Root};
+use crate::{
+    CpuList, Root,
+    nic::{Knob, Value},
+};
 
 /// Changes a machine. Paths are as those of [`Root`].
 pub(crate) trait Hands: fmt::Debug {
@@ -17,6 +20,14 @@ pub(crate) trait Hands: fmt::Debug {
     fn remove_group(&self, folder: &str) -> io::Result<()>;
     /// Lets a thread run on these CPUs alone.
     fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()>;
+    /// A value of an interface.
+    fn nic_value(&self, _interface: &str, _knob: Knob) -> io::Result<Value> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Sets a value of an interface.
+    fn set_nic_value(&self, _interface: &str, _knob: Knob, _value: Value) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 impl Hands for Root {
@@ -41,5 +52,13 @@ impl Hands for Root {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a recorded machine has no threads to move"));
         }
         sys::sched::set_affinity_of(Some(thread_id), &cpus.iter().collect::<Vec<_>>())
+    }
+
+    fn nic_value(&self, interface: &str, knob: Knob) -> io::Result<Value> {
+        if self.is_system() { knob.read(interface) } else { Err(io::ErrorKind::Unsupported.into()) }
+    }
+
+    fn set_nic_value(&self, interface: &str, knob: Knob, value: Value) -> io::Result<()> {
+        if self.is_system() { knob.write(interface, value) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 }

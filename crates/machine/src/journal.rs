@@ -40,6 +40,8 @@ pub enum Purpose {
     Shield,
     /// CPUs held out of their idle states.
     Awake,
+    /// Values of a network interface.
+    Nic,
 }
 
 /// What a dead run had left, and what became of it.
@@ -139,6 +141,7 @@ impl Purpose {
         match self {
             Self::Shield => "shield",
             Self::Awake => "awake",
+            Self::Nic => "nic",
         }
     }
 }

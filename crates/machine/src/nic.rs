@@ -10,12 +10,16 @@
 //! | `interrupts` | its interrupts, where they go, and the threads that serve them |
 //! | `surroundings` | what stands around it: the device's power saving, its clock, who synchronises that |
 //! | `findings` | the checks |
+//! | `knob` | what can be set, one value each |
+//! | `hold` | values set for a run and put back |
 
 mod answers;
 mod counts;
 mod ethtool;
 mod findings;
+mod hold;
 mod interrupts;
+mod knob;
 mod netdev;
 mod qdisc;
 mod surroundings;
@@ -30,7 +34,9 @@ pub use self::{
     counts::Counts,
     ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
     findings::findings,
+    hold::{NicHold, NicHoldError, NicSettings},
     interrupts::{Interrupt, Thread},
+    knob::{Knob, Value},
     netdev::{Napi, Xdp},
     qdisc::{Qdisc, Shaper},
     surroundings::{Clock, Power},

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CpuList, Root, Unreadable,
     hands::Hands,
+    nic::{Knob, Value},
     tasks::{self, Task},
 };
 
@@ -36,6 +37,8 @@ pub(crate) enum Undo {
     Group { folder: String, members: String },
     /// The affinity of tasks was changed.
     Masks(Masks),
+    /// A value of a network interface was `before`, and was made `during`.
+    Nic { interface: String, knob: Knob, before: Value, during: Value },
 }
 
 /// The affinity that all tasks had, and the rule by which they got another.
@@ -89,6 +92,9 @@ pub(crate) fn put_back(hands: &dyn Hands, undo: &[Undo], owner: Option<u32>) -> 
             Undo::Controller { folder, name } => controller(hands, folder, name, &mut told),
             Undo::Group { folder, members } => group(hands, folder, members, &mut told),
             Undo::Masks(masks) => affinities(hands, masks, owner, &mut told),
+            Undo::Nic { interface, knob, before, during } => {
+                nic(hands, interface, *knob, (*before, *during), &mut told);
+            }
         }
     }
     // Most come back by themselves when their group is removed.
@@ -128,6 +134,24 @@ fn file(hands: &dyn Hands, path: &str, before: &str, during: &str, told: &mut Pu
         Ok(()) => told.settings += 1,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => told.failed.push(format!("/{path}: {error}")),
+    }
+}
+
+fn nic(hands: &dyn Hands, interface: &str, knob: Knob, (before, during): (Value, Value), told: &mut PutBack) {
+    let name = format!("{interface} {}", knob.name());
+    let put_back = hands.nic_value(interface, knob).and_then(|now| match now {
+        now if now == before => Ok(None),
+        now if now == during => hands.set_nic_value(interface, knob, before).map(Some),
+        now => {
+            told.changed_since.push(format!("{name}: {now}"));
+            Ok(None)
+        }
+    });
+    match put_back {
+        Ok(done) => told.settings += u32::from(done.is_some()),
+        // An interface that has gone has taken its values along.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => told.failed.push(format!("{name}: {error}")),
     }
 }
 

@@ -141,6 +141,11 @@ impl Answers {
     }
 }
 
+/// A request of the family `ethtool` about this interface.
+pub(super) fn to_interface(request: Request, interface: &str) -> Request {
+    request.nested(ETHTOOL_A_HEADER, |header| header.text(ETHTOOL_A_HEADER_DEV_NAME, interface))
+}
+
 fn not_understood() -> String {
     "the kernel's answer is not understood".to_owned()
 }
@@ -167,8 +172,7 @@ fn ask_kernel(
         To::Link => Links::question(interface),
         // tcmsg: family and padding; index; handle, parent, info.
         To::Qdiscs => Request::dump(RTM_GETQDISC).header(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()),
-        To::Ethtool(command) => Request::generic(family("ethtool")?, command)
-            .nested(ETHTOOL_A_HEADER, |header| header.text(ETHTOOL_A_HEADER_DEV_NAME, interface)),
+        To::Ethtool(command) => to_interface(Request::generic(family("ethtool")?, command), interface),
         To::Device => Request::generic(family("netdev")?, NETDEV_CMD_DEV_GET).u32(NETDEV_A_IFINDEX, index),
         To::Napis => Request::generic_dump(family("netdev")?, NETDEV_CMD_NAPI_GET).u32(NETDEV_A_IFINDEX, index),
     };
