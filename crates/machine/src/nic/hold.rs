@@ -326,11 +326,7 @@ mod tests {
         assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 has no gro: leave it out of --nic");
         let words = refused("eee=off,coalesce=1");
         assert!(words.starts_with("cannot set rx-usecs of eth0 to 1 (the driver made 3 of it)"), "{words}");
-        assert_eq!(
-            fake.told(),
-            ["rx-usecs 3", "adaptive-rx on", "eee on"],
-            "what the driver made is not ours to judge"
-        );
+        assert_eq!(fake.told(), AS_FOUND);
         assert!(journal::restore_with(&fake).is_empty());
     }
 
