@@ -60,7 +60,7 @@ pub fn analyse<R: Read>(
     name: &str,
     options: &Options,
 ) -> Result<Analysis, CaptureError> {
-    let mut opened = || open().map_err(|source| CaptureError::Read { offset: 0, source });
+    let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
     let (file, mut streams) = survey(opened()?, options)?;
     let index = pick(&file, &streams, options)?;
     let mut list: Vec<_> = streams.all.iter().map(Stream::to_record).collect();
@@ -126,13 +126,15 @@ fn against(stream: Stream, file: &File, options: &Options) -> Result<(Against, C
     let tracked = stream.track.finish().ok_or(CaptureError::TooFew { frames: stream.frames })?;
     let nominal = tracked.nominal;
     let grid = Grid::fit(nominal, &tracked.earliest);
+    let guessed = nominal.told_by == ToldBy::Median;
     let ppm = (grid.period_ns / nominal.ns as f64 - 1.0) * 1e6;
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
         told_by: nominal.told_by,
         fitted_ns: grid.period_ns,
         // Against a guess from the same frames it would tell nothing.
-        clock_ppm: (nominal.told_by != ToldBy::Median).then_some(ppm),
+        clock_ppm: (!guessed).then_some(ppm),
+        clock_error_ppm: (!guessed).then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
     };
     let once_a_period = u128::from(wire_bits) * 1_000_000_000 / u128::from(nominal.ns);

@@ -5,13 +5,19 @@ use std::io;
 /// Why a capture could not be read or analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
+    /// The system refused to open it.
+    #[error("cannot open it: {reason}")]
+    Open {
+        /// What the system said.
+        reason: io::Error,
+    },
     /// The system refused to give the bytes.
-    #[error("cannot read at byte {offset}: {source}")]
+    #[error("cannot read at byte {offset}: {reason}")]
     Read {
         /// Where, bytes from the file's begin.
         offset: u64,
         /// What the system said.
-        source: io::Error,
+        reason: io::Error,
     },
     /// It begins as no capture does.
     #[error("not a capture: it begins as neither pcap nor pcapng does; capture with: tcpdump -w FILE")]

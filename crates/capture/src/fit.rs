@@ -15,6 +15,8 @@ pub(crate) struct Grid {
     /// How far apart the earliest frames of stretches lie from a line, ns, without the farthest tenth on each side: a clock
     /// that wandered, or a stream that was late for long. `None` where there were too few.
     pub(crate) wander_ns: Option<f64>,
+    /// How much another line through the same frames might differ in slope, parts of 1: their scatter over their span.
+    pub(crate) slope_error: f64,
 }
 
 impl Grid {
@@ -33,8 +35,11 @@ impl Grid {
         let period_ns = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0).unwrap_or(nominal.ns as f64);
         let mut rest: Vec<f64> = kept.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
         let origin_ns = quantile(&mut rest, LOW).unwrap_or(0.0);
-        let high = quantile(&mut rest, 1.0 - LOW).filter(|_| kept.len() >= STRETCHES_TO_TELL);
-        Self { period_ns, origin_ns, wander_ns: high.map(|high| high - origin_ns) }
+        let scatter = quantile(&mut rest, 1.0 - LOW).unwrap_or(0.0) - origin_ns;
+        let slots = kept.last().zip(kept.first()).map_or(0, |(last, first)| last.0 - first.0);
+        let slope_error = scatter / (slots.max(1) as f64 * period_ns);
+        let wander_ns = (kept.len() >= STRETCHES_TO_TELL).then_some(scatter);
+        Self { period_ns, origin_ns, wander_ns, slope_error }
     }
 
     /// How far `at_ns` lies behind the slot `slot`, ns.

@@ -175,7 +175,7 @@ impl<R: Read> Reader<R> {
     #[inline]
     pub(crate) fn has(&mut self, need: usize) -> Result<bool, CaptureError> {
         let offset = self.window.offset();
-        self.window.has(need).map_err(|source: io::Error| CaptureError::Read { offset, source })
+        self.window.has(need).map_err(|reason: io::Error| CaptureError::Read { offset, reason })
     }
 
     /// Nothing whole is left: the end, or what was cut off.

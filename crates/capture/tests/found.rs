@@ -103,6 +103,7 @@ fn another_clock_is_a_ratio_and_no_lateness() {
         let found = of(&frames);
         assert_clean(&found.capture);
         assert!((found.capture.period.clock_ppm.unwrap() - ppm).abs() < 0.2, "{ppm}: {:?}", found.capture.period);
+        assert!(found.capture.period.clock_error_ppm.unwrap() < 0.2);
         assert!(found.series.max_ns.unwrap() < 300);
     }
 }

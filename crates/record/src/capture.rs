@@ -146,6 +146,9 @@ pub struct CapturedPeriod {
     /// other. Absent where the nominal period was guessed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ppm: Option<f64>,
+    /// What that may be off by, parts per million: the scatter of the earliest frames over the capture's length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ppm: Option<f64>,
     /// How far the earliest frames scatter around the grid, ns, without the farthest tenth on each side; absent for short
     /// captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -73,7 +73,8 @@ fn period(capture: &Capture) -> String {
         ToldBy::ClassB => "class B by its priority",
         ToldBy::Median => "a guess: the median interval",
     };
-    let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm"));
+    let error = period.clock_error_ppm.unwrap_or(0.0);
+    let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm within {error:.2}"));
     let nominal = format_ns(period.nominal_ns as i64);
     format!("{nominal} ({says}); {:.3} ns by the capture's clock{ratio}", period.fitted_ns)
 }

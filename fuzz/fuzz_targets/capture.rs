@@ -1,0 +1,25 @@
+//! Captures from anywhere: pcap and pcapng, read frame by frame and analysed.
+#![no_main]
+
+use capture::{Filter, Options, Reader, analyse};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(mut reader) = Reader::new(bytes) {
+        let mut kept = 0;
+        while let Ok(Some(packet)) = reader.next() {
+            kept += packet.data.len();
+        }
+        assert!(kept <= bytes.len(), "a frame lies in the file");
+    }
+    let all = Filter::default();
+    let udp = Filter { udp: Some(0x1b58), ..Filter::default() };
+    for (filter, period_ns) in [(all, None), (udp, Some(125_000))] {
+        let options = Options { filter, period_ns, idle_slope_bps: None, link_bps: 1_000_000_000 };
+        let Ok(found) = analyse(|| Ok(bytes), "fuzzed", &options) else { continue };
+        let (capture, series) = (&found.capture, &found.series);
+        assert_eq!(series.raw.total(), series.samples);
+        assert_eq!(series.samples + capture.duplicates + capture.too_late, capture.frames);
+        assert_eq!(capture.spacing.total() + 1, capture.frames);
+    }
+});
