@@ -15,6 +15,7 @@
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
 //! | [`stream`] | a stream's talker and listener, and where they are |
+//! | `nic` | values of the stream's interface, set for the run |
 //! | [`udp`] | round trips, and who answers |
 //! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
@@ -30,6 +31,7 @@ pub mod expand;
 pub mod file;
 mod keeper;
 pub mod matrix;
+mod nic;
 pub mod order;
 mod phase;
 pub mod plan;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
-use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, usable_cpus};
+use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, nic::NicHold, usable_cpus};
 use probes::{
     timer::{self, TimerError},
     udp::UdpError,
@@ -19,6 +19,7 @@ use sys::{counter::Counter, memory, sched, signal};
 use crate::{
     PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
     keeper::Keeper,
+    nic,
     phase::{self, Ended, PhaseRun},
     process::ProgramError,
     shielded,
@@ -118,6 +119,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     make_room(root, &cpus);
 
     let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
+    let nic = nic::hold(&mut record, plan, root);
     let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
     let before = Conditions::read(root, &cpus);
     let mut state = State::Complete;
@@ -198,6 +200,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     if let Some(hold) = awake {
         record.settings = hold.release();
     }
+    record.settings.extend(nic.into_iter().flat_map(NicHold::release));
     if let Some(shield) = shield {
         shielded::release(&mut record, shield);
     }

@@ -8,6 +8,7 @@ use frames::{Class, Format, Mac, ethernet};
 use machine::{
     Root, Shield,
     ends::{End, Ends, EndsError},
+    nic::NicSettings,
 };
 use probes::stream::{
     Stream,
@@ -37,6 +38,8 @@ pub struct StreamPlan {
     pub talk: Option<TalkPlan>,
     /// The listener, where this run has one. Its policy is [`Plan::policy`].
     pub listen: Option<ListenPlan>,
+    /// What the interface is set to for the run.
+    pub nic: NicSettings,
 }
 
 /// A talker.

@@ -38,6 +38,14 @@ const WORDS: [(&str, &[Knob]); 8] = [
     ("tso", &[Knob::Tso]),
 ];
 
+impl NicSettings {
+    /// Whether there is nothing to be set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl FromStr for NicSettings {
     type Err = String;
 

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use campaign::ListenWait;
 use clap::{Args, ValueEnum};
+use machine::nic::NicSettings;
 use sys::sched::Policy;
 
 use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
@@ -57,6 +58,10 @@ pub struct Stream {
     /// Listener: have the kernel ask the driver for so long before it sleeps.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
+    /// Set values of the interface for the run, and put them back afterwards: coalesce (us), adaptive, eee, pause, rx-ring
+    /// (frames), gro, lro, tso; the others on or off, as coalesce=0,eee=off. `punctual check nic` tells what is worth it.
+    #[arg(long, value_name = "WHAT=VALUE,...", conflicts_with = "own")]
+    pub nic: Option<NicSettings>,
     /// Where things run.
     #[command(flatten)]
     pub placement: Placement,

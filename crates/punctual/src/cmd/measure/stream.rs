@@ -104,6 +104,7 @@ fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
         format: options.format.into(),
         talk: (options.side != Some(StreamSide::Listen)).then_some(talk),
         listen: (options.side != Some(StreamSide::Talk)).then_some(listen),
+        nic: options.nic.clone().unwrap_or_default(),
     })
 }
 
