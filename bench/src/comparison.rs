@@ -6,7 +6,7 @@ use anyhow::Result;
 use record::Histogram;
 
 use crate::{
-    blame,
+    blame, capture,
     costs::Costs,
     cyclictest::{self, Buckets},
     instructions, ledger, oslat, planning,
@@ -49,6 +49,8 @@ pub struct Effort {
     noise: usize,
     /// Pairs for round trips of datagrams.
     udp: usize,
+    /// Rounds of captures.
+    captures: usize,
     /// Starts.
     starts: usize,
     /// Runs for peak memory.
@@ -67,6 +69,7 @@ pub const FULL: Effort = Effort {
     missed: 14,
     noise: 9,
     udp: 7,
+    captures: 5,
     starts: 30,
     memory: 5,
     instructions: 5,
@@ -81,6 +84,7 @@ pub const QUICK: Effort = Effort {
     missed: 5,
     noise: 3,
     udp: 3,
+    captures: 2,
     starts: 10,
     memory: 1,
     instructions: 1,
@@ -93,7 +97,7 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 10] {
+    fn parts(&self) -> [(&'static str, u64); 11] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
@@ -105,6 +109,7 @@ impl Effort {
             ("UDP round trips", udp::seconds(self.udp)),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
+            ("captures", capture::seconds(self.captures)),
             ("reading a trace", 4 + self.reading as u64 * 3),
         ]
     }
@@ -140,6 +145,8 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
     say(9);
+    rows.extend(capture::measure(punctual, effort.captures)?);
+    say(10);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));

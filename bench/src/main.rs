@@ -8,6 +8,7 @@
 //! | `ledger` | how long the ledger of very many spikes takes |
 //! | `planning` | how long a campaign of very many scenarios takes to plan |
 //! | `threads` | what very many threads cost |
+//! | `capture` | how fast a capture of the wire is read, beside tshark |
 //! | `udp` | round trips of datagrams, beside a bare loop |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod blame;
+mod capture;
 mod comparison;
 mod costs;
 mod cyclictest;

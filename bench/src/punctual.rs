@@ -114,6 +114,14 @@ impl Punctual {
         Ok(found.context("punctual measured no round trip")?.histogram)
     }
 
+    /// What a capture of the wire tells, and what it cost.
+    pub fn capture(&self, file: &Path) -> Result<(Record, Ended)> {
+        let mut command = Command::new(&self.binary);
+        command.arg("capture").arg(file).args(["--quiet", "--json"]);
+        let (record, run) = recorded(&mut command)?;
+        Ok((record, run.usage))
+    }
+
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["measure", "timer", "--quiet", "--no-record", "--json"]);

@@ -1,0 +1,107 @@
+//! A capture of a stream, analysed by punctual and printed by tshark: CPU time a frame of the same file.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use frames::{Class, Format, Payload, Stream};
+
+use crate::{
+    punctual::Punctual,
+    rounds::alternate,
+    row::{Row, Unit},
+    run::run,
+};
+
+/// At least fifty times as fast.
+const LIMIT: f64 = 1.0 / 50.0;
+/// Frames of the file that both read: tshark takes a second or two for them.
+const FRAMES: u64 = 60_000;
+/// Frames of the file for speed, some 200 MB.
+const MANY: u64 = 2_000_000;
+/// A gigabyte from the page cache in a second at most.
+const GIGABYTE_NS: f64 = 1e9;
+
+/// About how long it takes, s.
+pub fn seconds(rounds: usize) -> u64 {
+    4 + rounds as u64 * 3
+}
+
+/// Takes the rows; that beside tshark is left out where there is none.
+pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Vec<Row>> {
+    let few = written(FRAMES)?;
+    let mut rows = Vec::new();
+    if Command::new("tshark").arg("--version").output().is_ok_and(|told| told.status.success()) {
+        let each = |ns: f64| ns / FRAMES as f64;
+        let ours = || Ok(each(analyse(punctual, few.path(), FRAMES)?));
+        let pairs = alternate(rounds, ours, || Ok(each(print(few.path())?)))?;
+        let name = "capture, CPU time a frame, beside tshark";
+        rows.push(Row::compared(name, Unit::Time, pairs).with_target(LIMIT).with_remark(format!("{FRAMES} frames")));
+    } else {
+        eprintln!("SKIPPED: captures beside tshark; install it: sudo apt-get install tshark");
+    }
+    let many = written(MANY)?;
+    let bytes = many.as_file().metadata()?.len() as f64;
+    let figures = (0..rounds).map(|_| Ok(analyse(punctual, many.path(), MANY)? * 1e9 / bytes));
+    let figures = figures.collect::<Result<Vec<_>>>()?;
+    rows.push(Row::alone("capture, CPU time a GB", Unit::Time, figures, GIGABYTE_NS));
+    Ok(rows)
+}
+
+/// A class A stream of so many frames, with a little scatter.
+fn written(count: u64) -> Result<tempfile::NamedTempFile> {
+    let file = tempfile::NamedTempFile::new().context("cannot make a file for a capture")?;
+    write(file.as_file(), count).context("cannot write a capture")?;
+    Ok(file)
+}
+
+fn write(file: &File, count: u64) -> std::io::Result<()> {
+    let source = [0x02, 0, 0, 0, 0, 1];
+    let stream = Stream {
+        source,
+        destination: frames::ethernet::multicast_of(source, 1),
+        tci: Class::A.tci(),
+        stream_id: frames::stream_id(source, 1),
+        format: Format::Aaf,
+        samples: Class::A.samples(),
+    };
+    let mut frame = stream.frame();
+    let mut out = BufWriter::new(file);
+    // pcap with nanoseconds, version 2.4, Ethernet.
+    for word in [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, 262_144, 1u32] {
+        out.write_all(&word.to_le_bytes())?;
+    }
+    for seq in 0..count {
+        frame.patch(&Payload { seq, scheduled_ns: seq as i64 * 125_000, ..Payload::default() }, 2_000_000);
+        let (at_ns, bytes) = (seq * 125_000 + seq * 7919 % 401, frame.bytes());
+        let length = bytes.len() as u32;
+        for word in [(at_ns / 1_000_000_000) as u32, (at_ns % 1_000_000_000) as u32, length, length] {
+            out.write_all(&word.to_le_bytes())?;
+        }
+        out.write_all(bytes)?;
+    }
+    out.flush()
+}
+
+/// CPU time of punctual, ns.
+fn analyse(punctual: &Punctual, path: &Path, count: u64) -> Result<f64> {
+    let (record, usage) = punctual.capture(path)?;
+    let frames = record.capture.map_or(0, |capture| capture.frames);
+    ensure!(frames == count, "punctual saw {frames} of {count} frames");
+    Ok(usage.cpu_time.as_nanos() as f64)
+}
+
+/// CPU time of tshark, ns: number, stamp, interval and sequence number of each frame.
+fn print(path: &Path) -> Result<f64> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec tshark -n -r \"$0\" -T fields \"$@\" >/dev/null"]).arg(path);
+    for field in ["frame.number", "frame.time_epoch", "frame.time_delta", "aaf.seqnum"] {
+        command.args(["-e", field]);
+    }
+    let run = run(&mut command, &[0], "install it: sudo apt-get install tshark")?;
+    Ok(run.usage.cpu_time.as_nanos() as f64)
+}
