@@ -15,6 +15,8 @@
 //! | [`matrix`] | the tables of a matrix |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`noise`] | what stands in for figures of wake-ups where a record is of gaps |
+//! | [`round_trip`] | what became of datagrams that were to come back |
+//! | [`stream`] | the ends of a stream |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
@@ -29,6 +31,8 @@ mod matrix;
 mod noise;
 mod percentiles;
 mod process;
+mod round_trip;
+mod stream;
 mod svg;
 mod text;
 mod timeline;
@@ -49,6 +53,8 @@ use figure::{Figure, Table};
 use lines::{Group, Line};
 use matrix::MatrixView;
 use process::ProgramView;
+use round_trip::RoundTripView;
+use stream::StreamView;
 use verdict::{Answer, Headline, Key, Rung};
 
 /// Spikes in the table of the worst.
@@ -72,6 +78,8 @@ struct Page<'a> {
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
     program: Option<ProgramView>,
+    round_trips: Vec<RoundTripView>,
+    streams: Vec<StreamView>,
     blamed: Option<Blamed>,
     beside: Vec<Beside<'a>>,
     published: Option<PublishedView>,
@@ -121,6 +129,8 @@ pub fn render(record: &Record) -> String {
             timeline::maxima(&shown, &lines),
         ],
         program: process::section(record),
+        round_trips: round_trip::sections(record),
+        streams: stream::sections(record),
         blamed: blame::section(record, &lines::lines(record)),
         beside: against::beside(record),
         published: against::published(record),

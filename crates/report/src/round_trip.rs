@@ -1,0 +1,102 @@
+//! Round trips in the words and figures that terminal and HTML share.
+
+use analysis::{Summary, format_ns};
+use record::{RoundTrip, Series, Spike, Times, Trip};
+
+/// Headings of the figures that [`times`] gives.
+pub const TIMES: [&str; 6] = ["min", "mean", "p50", "p99", "p99.9", "max"];
+
+/// How many of the longest round trips are told part by part.
+const LONGEST: usize = 3;
+
+/// Who answers, in words.
+pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
+    let peer = if round_trip.own_peer { "of our own, behind a virtual cable" } else { "elsewhere" };
+    let every = format_ns(series.period_ns as i64);
+    format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
+}
+
+/// What became of each slot and of each answer: name, count, and whether more than 0 is bad news.
+pub fn fates(series: &Series, round_trip: &RoundTrip) -> [(&'static str, u64, bool); 9] {
+    [
+        ("slots", round_trip.slots, false),
+        ("answered", series.samples, false),
+        ("lost", round_trip.lost, true),
+        ("in a row", round_trip.lost_in_a_row, false),
+        ("not sent", round_trip.not_sent(), true),
+        ("late", round_trip.late, true),
+        ("duplicates", round_trip.duplicates, true),
+        ("reordered", round_trip.reordered, true),
+        ("foreign", round_trip.foreign, true),
+    ]
+}
+
+/// The round trips and their parts, each with the figures of [`TIMES`].
+pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6])> {
+    let figures = Summary::of(series);
+    let whole = [
+        series.min_ns,
+        series.mean_ns.map(|ns| ns.round() as i64),
+        figures.p50_ns,
+        figures.p99_ns,
+        figures.p99_9_ns,
+        figures.max_ns,
+    ];
+    let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
+    let from_sent = [("from when it was sent".to_owned(), round_trip.from_sent.as_ref())];
+    let others = parts.into_iter().chain(from_sent).filter_map(|(name, times)| Some((name, of_times(times?))));
+    let all = [("from when it was to be sent".to_owned(), whole)].into_iter().chain(others);
+    all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
+}
+
+fn of_times(times: &Times) -> [Option<i64>; 6] {
+    let total = times.histogram.total() as f64;
+    // One that cannot differ from the maximum says nothing.
+    let percentile = |percent: f64| {
+        let differs = (percent / 100.0 * total).ceil() < total;
+        times.histogram.percentile(percent).filter(|_| differs).map(|ns| ns.min(times.max_ns))
+    };
+    let mean_ns = Some(times.mean_ns.round() as i64);
+    [Some(times.min_ns), mean_ns, percentile(50.0), percentile(99.0), percentile(99.9), Some(times.max_ns)]
+}
+
+/// How to read the figures.
+pub fn remarks(round_trip: &RoundTrip) -> String {
+    let mut text = format!(
+        "lost: no answer within {}. Percentiles of the first row count the slots that a late sender ran over.",
+        format_ns(round_trip.timeout_ns as i64)
+    );
+    let parts = &round_trip.parts;
+    if parts.stack_out.is_none() && parts.wire.is_some() {
+        text += " The stack's way out stands with the wire: --stamps all tells it apart.";
+    }
+    if let Some(error_ns) = round_trip.stamp_error_ns {
+        text += &format!(" The kernel's stamps are right to {}.", format_ns(error_ns as i64));
+    }
+    text
+}
+
+/// The longest round trips, part by part, a sentence each.
+pub fn longest(series: &Series) -> Vec<String> {
+    let mut spikes: Vec<(&Spike, &Trip)> =
+        series.spikes.iter().filter_map(|spike| Some((spike, spike.trip.as_ref()?))).collect();
+    spikes.sort_by_key(|(spike, _)| std::cmp::Reverse(spike.lateness_ns));
+    let told = |(spike, trip): &(&Spike, &Trip)| {
+        let (whole, at) = (format_ns(spike.lateness_ns), format_ns(spike.at_ns as i64));
+        format!("{whole} after {at}: {}", in_words(trip))
+    };
+    spikes.iter().take(LONGEST).map(told).collect()
+}
+
+/// The parts of a round trip in their order.
+fn in_words(trip: &Trip) -> String {
+    let parts = [
+        ("our wake-up", Some(trip.wake_ns)),
+        ("stack out", trip.stack_out_ns),
+        ("wire and stacks", Some(trip.wire_ns)),
+        ("peer", trip.peer_ns),
+        ("stack in, wake-up", trip.stack_in_ns),
+    ];
+    let told = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));
+    told.collect::<Vec<_>>().join(", ")
+}
