@@ -8,7 +8,9 @@ use std::{
 };
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
-use machine::{AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, nic::NicHold, usable_cpus};
+use machine::{
+    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, nic::NicHold, usable_cpus,
+};
 use probes::{
     timer::{self, TimerError},
     udp::UdpError,

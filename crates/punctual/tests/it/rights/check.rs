@@ -1,11 +1,14 @@
 //! Checks of interfaces that the test makes, in namespaces of their own.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::{Command, Output, Stdio},
+};
 
-use machine::ends::Ends;
+use machine::ends::{End, Ends};
 use serde_json::Value;
 
-use crate::harness::{PUNCTUAL, Scratch};
+use crate::harness::{PUNCTUAL, Scratch, alone, wait_until};
 
 #[test]
 fn a_veth_is_checked_where_it_is_and_what_was_kept_says_the_same() {
@@ -56,4 +59,58 @@ fn an_interface_that_is_down_fails() {
     let failed = seen["findings"].as_array().unwrap().iter().find(|finding| finding["state"] == "fail").unwrap();
     assert_eq!(failed["id"], "nic.link.carrier", "the first in their order");
     assert_eq!(failed["remedy"], "sudo ip link set down up");
+}
+
+/// Runs the binary inside: a child is in the namespace of the thread that starts it.
+fn inside(end: &End, arguments: &[&str]) -> Output {
+    end.namespace.run(|| Command::new(PUNCTUAL).args(arguments).output().unwrap()).unwrap()
+}
+
+/// Whether segments are cut by the interface, as a check from inside tells.
+fn cuts_segments(end: &End) -> bool {
+    let output = inside(end, &["check", "nic", &end.interface, "--json"]);
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let active = seen["interface"]["features"]["known"]["active"].as_array().unwrap();
+    active.iter().any(|name| name == "tx-tcp-segmentation")
+}
+
+#[test]
+fn what_a_measurement_sets_is_put_back_also_after_a_crash() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    let scratch = Scratch::new();
+    // A stream's interface is looked up in /sys, which shows the namespace that it was mounted in.
+    let measure = |settings: &str, duration: &str| {
+        let words = "measure stream talk near --quiet --record a --policy other";
+        let script =
+            format!("mount -t sysfs sysfs /sys && exec {PUNCTUAL} {words} --nic {settings} --duration {duration}");
+        let start = || {
+            let mut command = Command::new("unshare");
+            command.args(["--mount", "sh", "-c", &script]).current_dir(scratch.path()).stdout(Stdio::null()).spawn()
+        };
+        ends.near.namespace.run(start).unwrap().expect("unshare, of util-linux")
+    };
+
+    assert!(cuts_segments(&ends.near));
+    measure("tso=off,gro=off", "200ms").wait().unwrap();
+    let settings: Vec<_> = scratch.record().settings.into_iter().filter(|s| s.name.starts_with("near ")).collect();
+    let told: Vec<_> =
+        settings.iter().map(|s| [&*s.name, &*s.before, &*s.during, s.after.as_deref().unwrap()]).collect();
+    assert_eq!(told, [["near tso", "on", "off", "on"], ["near gro", "off", "off", "off"]]);
+    assert!(cuts_segments(&ends.near));
+
+    let mut killed = measure("tso=off", "60s");
+    wait_until("it is set", || !cuts_segments(&ends.near));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(!cuts_segments(&ends.near), "nobody is left to put it back");
+    let restored = inside(&ends.near, &["restore"]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    assert!(cuts_segments(&ends.near));
+
+    // What the driver does not know is said, and makes the run invalid.
+    measure("eee=off", "200ms").wait().unwrap();
+    let record = scratch.record();
+    let reason = record.validity.reasons.iter().find(|reason| reason.id == "nic.refused").unwrap();
+    assert!(reason.text.contains("the driver of near has no eee"), "{}", reason.text);
 }
