@@ -1,0 +1,69 @@
+//! What is told of a stream, and what is not.
+
+use record::{Calibration, OneWay};
+
+use super::*;
+
+fn of(stream: Stream) -> Told {
+    let series = Series { period_ns: 125_000, samples: 8000, stream: Some(stream), ..Series::default() };
+    told(&series).expect("a series of a stream")
+}
+
+fn heard(listener: Listener) -> Told {
+    of(Stream::Listener(Box::new(Listener { frames: 8000, ..listener })))
+}
+
+#[test]
+fn a_talker_is_told_in_the_words_that_its_users_know() {
+    let talker = Talker {
+        frames: 8000,
+        late: 3,
+        offset_ns: 8_000,
+        max_delta_ns: Some(35_454),
+        mode: "send".to_owned(),
+        curve: vec![(0, 8000), (8_000, 3)],
+        ..Talker::default()
+    };
+    let plain = of(Stream::Talker(Box::new(talker.clone())));
+    assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35454 ns".to_owned())]);
+    assert!(plain.remarks.starts_with("woke 8 us before each slot, then spun until it"), "{}", plain.remarks);
+    assert!(plain.calibration.is_empty());
+    let point = |cells: [&str; 4]| cells.map(str::to_owned);
+    assert_eq!(
+        plain.curve,
+        [(point(["0 ns", "8000", "100.0000 %", "0.0 %"]), false), (point(["8 us", "3", "0.0375 %", "6.4 %"]), true)]
+    );
+    let calibration = Some(Calibration { samples: 40_000, max_ns: 2_000_000, ..Calibration::default() });
+    let auto = of(Stream::Talker(Box::new(Talker { calibration, ..talker })));
+    assert!(auto.calibration.contains("as the period has no room for one that covers all of them"));
+}
+
+#[test]
+fn losses_stand_where_they_happened() {
+    let told = |lost, lost_in_socket| heard(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;
+    assert!(!told(0, Some(0)).contains("loss"));
+    assert!(told(5, Some(0)).contains("all losses happened before this machine's socket"));
+    assert!(told(5, Some(5)).contains("all were lost in this machine's socket"));
+    assert!(told(5, Some(2)).contains("2 were lost in this machine's socket, the others before it"));
+    assert!(told(5, None).contains("where they were lost is not known"));
+}
+
+#[test]
+fn another_machines_clock_tells_nothing_of_the_way() {
+    let apart = heard(Listener::default());
+    assert!(
+        apart.remarks.contains("which lie on another machine's clock") && !apart.remarks.contains("LATE_TIMESTAMP")
+    );
+    assert_eq!(apart.times.len(), 3);
+    let one_way = Some(OneWay { late_presentation: 7, least_slack_ns: Some(-5_000), ..OneWay::default() });
+    let together = heard(Listener { one_way, ..Listener::default() });
+    assert!(together.remarks.contains("7 read after their presentation time, least time left -5 us"));
+    assert_eq!(together.times.len(), 5);
+}
+
+#[test]
+fn where_nothing_came_there_are_no_figures() {
+    let nothing = of(Stream::Listener(Box::new(Listener { other_streams: 4, ..Listener::default() })));
+    assert!(nothing.figures.is_empty() && nothing.remarks == "No frame came; 4 of other streams did.");
+    assert!(told(&Series::default()).is_none());
+}
