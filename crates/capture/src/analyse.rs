@@ -131,6 +131,7 @@ fn against(stream: Stream, file: &File, options: &Options) -> Result<(Against, C
     let period = CapturedPeriod {
         nominal_ns: nominal.ns,
         told_by: nominal.told_by,
+        stretches: tracked.earliest.kept.len() as u64,
         fitted_ns: grid.period_ns,
         // Against a guess from the same frames it would tell nothing.
         clock_ppm: (!guessed).then_some(ppm),

@@ -48,6 +48,13 @@ pub(crate) fn all(capture: &Capture, file: &File, unclear: &Unclear) -> Vec<Cave
             ),
         );
     }
+    if capture.period.stretches < 3 {
+        let nominal = format_ns(capture.period.nominal_ns as i64);
+        say(
+            "grid",
+            format!("too few regular intervals to fit a grid: slots are {nominal} apart from the first frame on"),
+        );
+    }
     match capture.numbered_by {
         NumberedBy::Nothing => say("numbers", "frames have no number: loss and duplicates cannot be told".into()),
         NumberedBy::Avtp if capture.lost + capture.skipped_slots > 0 => {

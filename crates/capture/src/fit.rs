@@ -4,6 +4,8 @@ use crate::track::{Earliest, Nominal};
 
 /// The part of the earliest frames that may lie before the grid: they, too, have their scatter.
 const LOW: f64 = 0.1;
+/// Through fewer no line is laid.
+const STRETCHES_TO_FIT: usize = 3;
 /// So few stretches say nothing about a clock that wandered.
 const STRETCHES_TO_TELL: usize = 16;
 
@@ -32,7 +34,8 @@ impl Grid {
                 }
             }
         }
-        let period_ns = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0).unwrap_or(nominal.ns as f64);
+        let slope = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
+        let period_ns = slope.unwrap_or(nominal.ns as f64);
         let mut rest: Vec<f64> = kept.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
         let origin_ns = quantile(&mut rest, LOW).unwrap_or(0.0);
         let scatter = quantile(&mut rest, 1.0 - LOW).unwrap_or(0.0) - origin_ns;

@@ -5,7 +5,7 @@ use record::ToldBy;
 
 /// Frames that the median of intervals is taken from.
 const MEDIAN_OF: usize = 256;
-/// So many frames in a row off the phase are a new phase.
+/// So many frames in a row off the phase, each a period behind the one before, are a new phase.
 const OFF_PHASE: u32 = 64;
 /// The phase moves by this part of what a frame is off it.
 const FOLLOW: f64 = 1.0 / 16.0;
@@ -98,6 +98,7 @@ struct Phase {
     slot: i64,
     at: f64,
     begin: f64,
+    last_ns: i64,
     off: u32,
     seen: u32,
     earliest: Earliest,
@@ -107,11 +108,16 @@ impl Phase {
     fn new(nominal: Nominal, at_ns: i64) -> Self {
         let at = at_ns as f64;
         let (period, earliest) = (nominal.ns as f64, Earliest { slots: 1, kept: Vec::new() });
-        Self { nominal, period, slot: 0, at, begin: at, off: 0, seen: 0, earliest }
+        Self { nominal, period, slot: 0, at, begin: at, last_ns: at_ns, off: 0, seen: 0, earliest }
     }
 
     #[inline]
     fn take_in(&mut self, at_ns: i64) {
+        // Behind a stall, and in the burst that follows it, phases are any: only frames a period behind the one before count.
+        let interval = at_ns.saturating_sub(std::mem::replace(&mut self.last_ns, at_ns)) as f64;
+        if (interval - self.period).abs() >= self.period / 4.0 {
+            return;
+        }
         let since = at_ns as f64 - self.at;
         let slots = (since / self.period).round();
         let off = since - slots * self.period;

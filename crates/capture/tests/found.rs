@@ -95,6 +95,29 @@ fn late_frames_are_found_with_their_length_and_number() {
 }
 
 #[test]
+fn a_stream_that_stalls_all_the_time_still_has_its_grid() {
+    let mut talker = Talker::new(1);
+    let mut frames = talker.steady(20_000);
+    let mut late = 0;
+    for stall in (100..19_900).step_by(130) {
+        // Held up for 35 slots, let go 5 us apart until the schedule is caught up with.
+        for n in 0..37 {
+            let (slot, free) =
+                ((stall + n) as i64 * 125_000, (stall + 35) as i64 * 125_000 + 40_000 + n as i64 * 5_000);
+            if free > slot {
+                frames[stall + n] = talker.seen((stall + n) as u64, free);
+                late += 1;
+            }
+        }
+    }
+    let found = of(&frames);
+    let capture = &found.capture;
+    assert_eq!((capture.late, capture.skipped_slots, capture.lost), (late, 0, 0));
+    assert!((found.series.max_ns.unwrap() - (35 * 125_000 + 40_000)).abs() < 400, "{:?}", found.series.max_ns);
+    assert!(capture.period.clock_ppm.unwrap().abs() < 0.5, "{:?}", capture.period);
+}
+
+#[test]
 fn another_clock_is_a_ratio_and_no_lateness() {
     for ppm in [-180.0f64, -37.0, 3.5, 92.0] {
         let mut talker = Talker::new(1);

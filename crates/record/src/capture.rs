@@ -140,6 +140,8 @@ pub struct CapturedPeriod {
     pub nominal_ns: u64,
     /// Who says so.
     pub told_by: ToldBy,
+    /// Stretches of the stream whose earliest frames the grid was fitted to; the nominal period stands with fewer than 3.
+    pub stretches: u64,
     /// As it was by the capture's clock, ns.
     pub fitted_ns: f64,
     /// How much longer the fitted period is than the nominal, parts per million: the clocks of talker and tap against each
