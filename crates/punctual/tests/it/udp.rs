@@ -4,6 +4,7 @@
 mod relay;
 
 use std::{
+    io::{BufRead, BufReader},
     net::{SocketAddr, UdpSocket},
     process::{Child, Stdio},
     time::Duration,
@@ -99,6 +100,11 @@ fn every_datagram_is_answered_and_every_slot_accounted_for() {
     assert!(errors.is_empty(), "{errors:?}");
     let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
     assert!(shown.contains("Round trips to 127.0.0.1:") && shown.contains("stack out"), "{shown}");
+    let exported = |name: &str| std::fs::read_to_string(scratch.path().join(name)).unwrap();
+    assert!(exported("a.csv").contains(",round-trip,"));
+    assert!(
+        exported("a.html").contains("Round trips to 127.0.0.1:") && exported("a.html").contains("longest round trip")
+    );
 }
 
 #[test]
@@ -198,6 +204,24 @@ fn a_silent_peer_makes_the_run_invalid_and_says_what_to_do() {
     let (series, round_trip) = round_trips(&record);
     assert_accounted((series, round_trip));
     assert!(round_trip.refused > 0 && record.validity.reasons[0].text.contains("nothing listens"), "{round_trip:?}");
+}
+
+#[test]
+fn a_silent_peer_is_told_while_the_run_goes_on() {
+    let scratch = Scratch::new();
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let arguments = format!(
+        "measure udp {} --endless --period 10ms --timeout 100ms --no-record --blame=off {POLICIES}",
+        deaf.local_addr().unwrap()
+    );
+    let mut child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !said.contains("start `punctual echo` there") {
+        assert!(lines.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    }
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(4));
 }
 
 #[test]

@@ -1,8 +1,14 @@
 //! `measure udp --self`: both ends of this process, behind a virtual cable.
 
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    process::Command,
+};
+
 use record::Record;
 
-use crate::harness::{Scratch, alone, last_cpu};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu};
 
 fn measure(more: &str) -> (Scratch, Record) {
     let scratch = Scratch::new();
@@ -62,8 +68,22 @@ fn a_queue_that_cannot_be_polled_is_told() {
 }
 
 #[test]
+fn without_rights_it_says_what_to_do() {
+    let scratch = Scratch::new();
+    let binary = scratch.path().join("punctual");
+    fs::copy(PUNCTUAL, &binary).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new(&binary);
+    command.args(["measure", "udp", "--self", "--no-record", "--quiet"]).current_dir(scratch.path());
+    let output = command.uid(65_534).gid(65_534).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no right to make network namespaces: run as root"), "{said}");
+}
+
+#[test]
 fn nothing_is_left_behind() {
-    let before = std::fs::read_to_string("/proc/net/dev").unwrap().lines().count();
+    let before = fs::read_to_string("/proc/net/dev").unwrap().lines().count();
     let (_scratch, _record) = measure("--load cpu");
-    assert_eq!(std::fs::read_to_string("/proc/net/dev").unwrap().lines().count(), before);
+    assert_eq!(fs::read_to_string("/proc/net/dev").unwrap().lines().count(), before);
 }
