@@ -57,7 +57,7 @@ pub(crate) fn all(capture: &Capture, file: &File, unclear: &Unclear) -> Vec<Cave
     }
     match capture.numbered_by {
         NumberedBy::Nothing => say("numbers", "frames have no number: loss and duplicates cannot be told".into()),
-        NumberedBy::Avtp if capture.lost + capture.skipped_slots > 0 => {
+        NumberedBy::Avtp if capture.lost.saturating_add(capture.skipped_slots) > 0 => {
             say("numbers", "frames are numbered modulo 256: of longer losses the time between frames decides".into());
         }
         NumberedBy::Avtp | NumberedBy::Talker => {}

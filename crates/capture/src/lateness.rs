@@ -77,7 +77,7 @@ impl Lateness {
         let &(_, smallest_ns) = self.smallest.front()?;
         let left_out = (smallest_ns as f64 / self.grid.period_ns).round() as i64;
         let before = self.left_out.replace(left_out).unwrap_or(left_out);
-        self.skipped += left_out.saturating_sub(before).max(0) as u64;
+        self.skipped = self.skipped.saturating_add(left_out.saturating_sub(before).max(0) as u64);
         self.given += 1;
         while self.smallest.front().is_some_and(|&(count, _)| count < self.given) {
             self.smallest.pop_front();

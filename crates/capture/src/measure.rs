@@ -132,7 +132,7 @@ impl Measure {
             period_ns: against.grid.period_ns.round().max(1.0) as u64,
             first_deadline_ns: first_ns.saturating_add(against.grid.origin_ns.round() as i64),
             samples: late.all.total,
-            missed: late.missed_slots + lateness.skipped,
+            missed: late.missed_slots.saturating_add(lateness.skipped),
             early: late.early,
             min_ns: (late.all.total > 0).then_some(late.all.min_ns),
             mean_ns: late.all.mean_ns(),

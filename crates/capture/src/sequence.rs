@@ -92,10 +92,10 @@ impl Sequence {
             let rounds = (silent.saturating_sub(ahead) + 128) / 256;
             let guess = ahead + rounds * 256;
             if guess.abs_diff(silent) <= 2 + silent / 1000 {
-                return self.next + guess;
+                return self.next.saturating_add(guess);
             }
         }
-        if ahead >= BEHIND { self.next - (256 - ahead) } else { self.next + ahead }
+        if ahead >= BEHIND { self.next.saturating_sub(256 - ahead) } else { self.next.saturating_add(ahead) }
     }
 
     /// A number of our own talker's. Another run begins anew, right behind the one before.
@@ -145,5 +145,90 @@ impl Sequence {
         for bit in (0..WINDOW).rev() {
             self.decide(self.seen >> bit & 1 == 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The fate of each frame of a stream: lost, seen so many places later, seen twice.
+    fn arrivals(fates: &[(bool, usize, bool)]) -> Vec<u64> {
+        let mut seen = Vec::new();
+        for (n, &(lost, later, twice)) in fates.iter().enumerate() {
+            if !lost {
+                seen.push((2 * (n + later) + usize::from(later > 0), n as u64));
+            }
+            if !lost && twice {
+                seen.push((2 * (n + later + 1) + 1, n as u64));
+            }
+        }
+        // Those that are held up come behind the frame that they are held up to.
+        seen.sort_by_key(|(place, _)| *place);
+        seen.into_iter().map(|(_, n)| n).collect()
+    }
+
+    fn fates() -> impl Strategy<Value = Vec<(bool, usize, bool)>> {
+        let fate =
+            (prop::bool::weighted(0.1), prop_oneof![20 => Just(0usize), 1 => 1..50usize], prop::bool::weighted(0.05));
+        prop::collection::vec(fate, 2..600)
+    }
+
+    /// Lost, duplicates, reordered, of the frames from the first to arrive to the newest.
+    fn counted_by_hand(seen: &[u64]) -> (u64, u64, u64) {
+        let (mut known, mut newest) = (std::collections::BTreeSet::new(), None);
+        let (mut duplicates, mut reordered) = (0, 0);
+        for &n in seen {
+            if !known.insert(n) || n < seen[0] {
+                duplicates += 1;
+            } else if Some(n) < newest {
+                reordered += 1;
+            }
+            newest = newest.max(Some(n));
+        }
+        let in_range = known.iter().filter(|&&n| n >= seen[0]).count() as u64;
+        (newest.map_or(0, |newest| newest - seen[0] + 1 - in_range), duplicates, reordered)
+    }
+
+    proptest! {
+        #[test]
+        fn each_frame_is_counted_for_what_it_was(fates in fates(), whole: bool) {
+            let seen = arrivals(&fates);
+            prop_assume!(!seen.is_empty());
+            let mut sequence = Sequence::default();
+            for &n in &seen {
+                let number = if whole { Number::Whole { run: 1, seq: n } } else { Number::Eight(n as u8) };
+                if let Taken::New(place) = sequence.take_in(number, 1) {
+                    prop_assert_eq!(place, n - seen[0]);
+                }
+            }
+            sequence.flush();
+            prop_assert_eq!((sequence.lost, sequence.duplicates, sequence.reordered), counted_by_hand(&seen));
+            prop_assert_eq!((sequence.too_late, sequence.restarts), (0, 0));
+        }
+
+        #[test]
+        fn any_numbers_are_borne(numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300)) {
+            let mut sequence = Sequence::default();
+            for (n, kind, slots) in numbers {
+                let number = match kind {
+                    0 => Number::Eight(n as u8),
+                    1 => Number::Whole { run: (n % 3) as u32, seq: n },
+                    _ => Number::None,
+                };
+                sequence.take_in(number, slots);
+            }
+            sequence.flush();
+        }
+    }
+
+    #[test]
+    fn a_new_run_goes_on_where_the_old_one_ended() {
+        let mut sequence = Sequence::default();
+        let mut take = |run, seq| sequence.take_in(Number::Whole { run, seq }, 1);
+        assert_eq!([take(1, 500), take(1, 501), take(2, 0), take(2, 2)], [0, 1, 2, 4].map(Taken::New));
+        sequence.flush();
+        assert_eq!((sequence.restarts, sequence.lost, sequence.duplicates), (1, 1, 0));
     }
 }
