@@ -167,11 +167,10 @@ fn measure(profile: &Profile, group: Option<&Group>) -> String {
     let Profile { name, period_ns, samples_needed, .. } = profile;
     // A tenth more than needed, in whole seconds, so that a few missed deadlines do not spoil it.
     let seconds = (u128::from(*period_ns) * u128::from(*samples_needed) * 11).div_ceil(10_000_000_000);
-    let mut command = format!(
-        "punctual measure timer --period {} --duration {}s --profile {name}",
-        format_exact(*period_ns),
-        seconds.max(1)
-    );
+    let probe = group.and_then(|group| stream::command(group.series.first()?));
+    let probe = probe.unwrap_or_else(|| "punctual measure timer".to_owned());
+    let mut command =
+        format!("{probe} --period {} --duration {}s --profile {name}", format_exact(*period_ns), seconds.max(1));
     for load in group.map_or(&[][..], |group| &group.loads) {
         command.push_str(&format!(" --load {}", record::shell::command(&[load])));
     }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use record::{Calibration, Correction, Histogram, Record, Series, Stream, Talker};
 
+use crate::duration::format_exact;
+
 /// Offsets of the curve, us; those beyond the part of the period that may be spun are left out.
 const OFFSETS_US: [u64; 21] =
     [0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000];
@@ -65,11 +67,19 @@ pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
     let mut judged = record.clone();
     judged.series.retain(|series| !matches!(series.stream, Some(Stream::Listener(_))));
     for series in &mut judged.series {
-        if let Some(Stream::Talker(talker)) = series.stream.take() {
+        if let Some(Stream::Talker(talker)) = series.stream.clone() {
             sent(series, &talker);
         }
     }
     Cow::Owned(judged)
+}
+
+/// What measures the talker of `series` again, up to its period; `None` where it is of another probe.
+pub(crate) fn command(series: &Series) -> Option<String> {
+    let talker = series.stream.as_ref()?.talker()?;
+    let identity = &talker.identity;
+    let at = if talker.own_listener { "--self".to_owned() } else { format!("talk {}", identity.interface) };
+    Some(format!("punctual measure stream {at} --wakeup-offset {}", format_exact(talker.offset_ns)))
 }
 
 fn sent(series: &mut Series, talker: &Talker) {
@@ -112,13 +122,21 @@ mod tests {
     #[test]
     fn a_use_is_judged_by_what_was_sent() {
         let mut talker = wake_ups(&[70_000]);
-        let told = Talker { frames: 3, max_delta_ns: Some(40), send: of(&[20, 30, 40]), ..Talker::default() };
+        let told = Talker {
+            frames: 3,
+            max_delta_ns: Some(40),
+            offset_ns: 8_000,
+            send: of(&[20, 30, 40]),
+            ..Talker::default()
+        };
         talker.stream = Some(Stream::Talker(Box::new(told)));
         let listener = Series { stream: Some(Stream::Listener(Box::default())), ..wake_ups(&[900_000]) };
         let record = Record { series: vec![talker, listener], ..Record::default() };
         let judged = as_sent(&record);
         let [sent] = &judged.series[..] else { panic!("the talker alone") };
         assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
+        let again = command(sent).expect("a talker is asked again as a talker");
+        assert_eq!(again, "punctual measure stream talk eth0 --wakeup-offset 8us");
     }
 
     proptest! {

@@ -144,7 +144,7 @@ impl StreamPlan {
     ///
     /// # Errors
     /// [`StreamError`].
-    pub(crate) fn check(&self, root: &Root, period_ns: u64) -> Result<(), StreamError> {
+    pub fn check(&self, root: &Root, period_ns: u64) -> Result<(), StreamError> {
         let Some(interface) = &self.interface else { return Ok(()) };
         let found = Interface::read(root, interface)?;
         if self.talk.is_some() { found.carries(self.class.frame_bytes(self.format), period_ns) } else { Ok(()) }
@@ -190,6 +190,7 @@ impl StreamPlan {
             run: run_number(plan),
             interface: places.near_interface().to_owned(),
             bypass: talk.bypass,
+            own_listener: self.listen.is_some(),
             period_ns: phase.period_ns,
             offset_ns: talk.offset_ns,
             transit_ns: self.class.max_transit_ns(),

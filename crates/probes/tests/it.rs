@@ -211,6 +211,7 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
         run: 1,
         interface: "wire".to_owned(),
         bypass: false,
+        own_listener: true,
         period_ns: 200_000,
         offset_ns: 50_000,
         transit_ns: 2_000_000,

@@ -50,6 +50,9 @@ pub struct Talker {
     pub identity: StreamIdentity,
     /// How frames went out: `send`, or `bypass` past the queueing disciplines.
     pub mode: String,
+    /// Whether its listener was ours too, at the other end of a virtual cable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_listener: bool,
     /// How long before its slot the talker woke, to spin until it, ns.
     pub offset_ns: u64,
     /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.

@@ -44,6 +44,8 @@ pub struct TalkerSettings {
     pub interface: String,
     /// Whether they pass by the queueing disciplines.
     pub bypass: bool,
+    /// Whether its listener is ours too, at the other end of a virtual cable.
+    pub own_listener: bool,
     /// Time between two slots, ns.
     pub period_ns: u64,
     /// How long before its slot it wakes, ns.
@@ -148,6 +150,7 @@ impl Talker {
                 frame_bytes: frames::template::length(format, samples) as u64,
             },
             mode: if settings.bypass { "bypass" } else { "send" }.to_owned(),
+            own_listener: settings.own_listener,
             offset_ns: settings.offset_ns,
             tolerance_ns: settings.tolerance_ns(),
             frames,

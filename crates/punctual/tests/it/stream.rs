@@ -15,6 +15,7 @@ fn refused(status: i32, options: &str, told: &str) {
 fn interfaces_that_no_stream_can_go_over_are_refused() {
     refused(1, "talk no-such-if0", "there is no interface no-such-if0: see `ip link`");
     refused(1, "listen no-such-if0", "there is no interface no-such-if0");
+    refused(1, "talk no-such-if0 --wakeup-offset auto", "there is no interface no-such-if0");
     refused(1, "talk lo", "lo is no Ethernet interface");
     refused(1, "talk ../lo", "there is no interface ../lo");
 }

@@ -38,6 +38,7 @@ fn settings(offset_ns: u64) -> TalkerSettings {
         run: 7,
         interface: "eth0".to_owned(),
         bypass: false,
+        own_listener: false,
         period_ns: PERIOD_NS as u64,
         offset_ns,
         transit_ns: 2_000_000,

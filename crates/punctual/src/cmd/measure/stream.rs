@@ -45,6 +45,8 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
         policy: options.policy,
         ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
     };
+    // Before some seconds are spent on wake-ups.
+    stream.check(&Root::system(), period_ns)?;
     let calibration = match (&mut stream.talk, options.wakeup_offset) {
         (Some(talk), Some(StreamOffset::Auto)) => {
             let calibration = calibrate(&plan, options)?;
