@@ -11,6 +11,7 @@
 //! | `surroundings` | what stands around it: the device's power saving, its clock, who synchronises that |
 //! | `findings` | the checks |
 //! | `knob` | what can be set, one value each |
+//! | `settings` | what is to be set for a run, in words |
 //! | `hold` | values set for a run and put back |
 
 mod answers;
@@ -22,6 +23,7 @@ mod interrupts;
 mod knob;
 mod netdev;
 mod qdisc;
+mod settings;
 mod surroundings;
 mod words;
 
@@ -34,11 +36,12 @@ pub use self::{
     counts::Counts,
     ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
     findings::findings,
-    hold::{NicHold, NicHoldError, NicSettings},
+    hold::{NicHold, NicHoldError},
     interrupts::{Interrupt, Thread},
     knob::{Knob, Value},
     netdev::{Napi, Xdp},
     qdisc::{Qdisc, Shaper},
+    settings::NicSettings,
     surroundings::{Clock, Power},
 };
 use crate::Root;

@@ -1,0 +1,88 @@
+//! What is to be set, in the words of `--nic`.
+
+use std::{fmt, str::FromStr};
+
+use super::{Knob, knob::Value};
+
+/// What a run is to set: `coalesce=0,eee=off`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NicSettings(pub(super) Vec<(Knob, Value)>);
+
+/// The words of `--nic` and what each sets.
+const WORDS: [(&str, &[Knob]); 8] = [
+    ("coalesce", &[Knob::RxUsecs]),
+    ("adaptive", &[Knob::AdaptiveRx]),
+    ("eee", &[Knob::Eee]),
+    // What was agreed on with the other side stays in force otherwise.
+    ("pause", &[Knob::PauseAutoneg, Knob::PauseRx, Knob::PauseTx]),
+    ("rx-ring", &[Knob::RxRing]),
+    ("gro", &[Knob::Gro]),
+    ("lro", &[Knob::Lro]),
+    ("tso", &[Knob::Tso]),
+];
+
+impl NicSettings {
+    /// Whether there is nothing to be set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromStr for NicSettings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut settings = Vec::new();
+        for part in text.split(',') {
+            let (word, value) =
+                part.split_once('=').ok_or_else(|| format!("{part:?} has no value: as coalesce=0,eee=off"))?;
+            let Some((_, knobs)) = WORDS.iter().find(|(name, _)| *name == word) else {
+                let words = WORDS.map(|(name, _)| name).join(", ");
+                return Err(format!("{word:?} cannot be set: it must be one of {words}"));
+            };
+            let value: Value = value.parse()?;
+            for &knob in *knobs {
+                if knob.is_number() != matches!(value, Value::Number(_)) {
+                    let wanted = if knob.is_number() { "a number" } else { "on or off" };
+                    return Err(format!("{word} takes {wanted}, not {value}"));
+                }
+                if settings.iter().any(|(known, _)| *known == knob) {
+                    return Err(format!("{word} is given twice"));
+                }
+                settings.push((knob, value));
+            }
+        }
+        Ok(Self(settings))
+    }
+}
+
+impl fmt::Display for NicSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(|(knob, value)| format!("{} {value}", knob.name())).collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_their_mistakes() {
+        let parse = |text: &str| text.parse::<NicSettings>();
+        let told = parse("coalesce=0,pause=off,rx-ring=512").unwrap().to_string();
+        assert_eq!(told, "rx-usecs 0, pause autoneg off, pause rx off, pause tx off, ring rx 512");
+        for (wrong, words) in [
+            ("", "has no value"),
+            ("eee", "has no value"),
+            ("speed=1", "must be one of coalesce, adaptive, eee"),
+            ("eee=1", "eee takes on or off, not 1"),
+            ("coalesce=off", "coalesce takes a number, not off"),
+            ("coalesce=-1", "neither a number"),
+            ("gro=on,gro=off", "gro is given twice"),
+        ] {
+            assert!(parse(wrong).unwrap_err().contains(words), "{wrong}: {:?}", parse(wrong));
+        }
+    }
+}
