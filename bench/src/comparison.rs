@@ -15,7 +15,7 @@ use crate::{
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
-    threads, udp,
+    sockperf, threads, udp,
 };
 
 /// Real-time figures are taken at this period.
@@ -106,7 +106,7 @@ impl Effort {
             ("64 threads", threads::seconds(self.threads)),
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("noise", oslat::seconds(self.noise)),
-            ("UDP round trips", udp::seconds(self.udp)),
+            ("UDP round trips", udp::seconds(self.udp) + sockperf::seconds(self.udp)),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
             ("captures", capture::seconds(self.captures)),
@@ -134,6 +134,7 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     rows.push(oslat::measure(punctual, scenario, effort.noise)?);
     say(6);
     rows.push(udp::measure(punctual, scenario, effort.udp)?);
+    rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
     say(7);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);

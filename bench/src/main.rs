@@ -9,7 +9,7 @@
 //! | `planning` | how long a campaign of very many scenarios takes to plan |
 //! | `threads` | what very many threads cost |
 //! | `capture` | how fast a capture of the wire is read, beside tshark |
-//! | `udp` | round trips of datagrams, beside a bare loop |
+//! | `udp`, `sockperf` | round trips of datagrams, beside a bare loop and beside sockperf |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `oslat` | two programs that never sleep |
@@ -37,6 +37,7 @@ mod rounds;
 mod row;
 mod run;
 mod scenario;
+mod sockperf;
 mod statistics;
 mod table;
 mod threads;

@@ -100,26 +100,38 @@ impl Punctual {
     }
 
     /// Round trips of datagrams between two ends of its own, from when each was sent.
-    pub fn round_trips(&self, cpu: u32, far_cpu: u32, period_us: u64, count: u64, bytes: usize) -> Result<Histogram> {
-        let mut command = Command::new(&self.binary);
-        command.args(["measure", "udp", "--self", "--quiet", "--no-record", "--json", "--blame=off"]);
-        command.args(["--policy", "fifo:98", "--receive-policy", "fifo:97", "--echo-policy", "fifo:97"]);
-        command.args(["--cpu", &cpu.to_string(), "--echo-cpu", &far_cpu.to_string(), "--size", &bytes.to_string()]);
-        command.args(["--period", &format!("{period_us}us"), "--samples", &count.to_string()]);
-        let record = recorded(&mut command)?.0;
-        if !record.validity.valid {
-            bail!("round trips were measured without the rights that were asked for; run as root: make bench");
-        }
-        let found = record.series.into_iter().find_map(|series| series.round_trip?.from_sent);
-        Ok(found.context("punctual measured no round trip")?.histogram)
+    pub fn round_trips(&self, cpu: u32, far_cpu: u32, period_us: u64, count: u64, bytes: u64) -> Result<Histogram> {
+        let mut command = self.udp(cpu, period_us, count, bytes);
+        command.args(["--self", "--echo-policy", "fifo:97", "--echo-cpu", &far_cpu.to_string()]);
+        from_sent(&mut command)
+    }
+
+    /// The same to an answering end elsewhere.
+    pub fn round_trips_to(&self, peer: &str, cpu: u32, period_us: u64, count: u64, bytes: u64) -> Result<Histogram> {
+        from_sent(self.udp(cpu, period_us, count, bytes).arg(peer))
+    }
+
+    fn udp(&self, cpu: u32, period_us: u64, count: u64, bytes: u64) -> Command {
+        let mut command = self.with(&["measure", "udp", "--quiet", "--no-record", "--json", "--blame=off"]);
+        command.args(["--policy", "fifo:98", "--receive-policy", "fifo:97", "--cpu", &cpu.to_string()]);
+        command.args(["--size", &bytes.to_string(), "--period", &format!("{period_us}us")]);
+        command.args(["--samples", &count.to_string()]);
+        command
     }
 
     /// What a capture of the wire tells, and what it cost.
     pub fn capture(&self, file: &Path) -> Result<(Record, Ended)> {
-        let mut command = Command::new(&self.binary);
-        command.arg("capture").arg(file).args(["--quiet", "--json"]);
+        let mut command = self.with(&["capture"]);
+        command.arg(file).args(["--quiet", "--json"]);
         let (record, run) = recorded(&mut command)?;
         Ok((record, run.usage))
+    }
+
+    /// The program with these arguments.
+    pub fn with(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments);
+        command
     }
 
     fn every_cpu(&self, period_us: u64, length: Length) -> Command {
@@ -134,6 +146,15 @@ impl Punctual {
         };
         command
     }
+}
+
+fn from_sent(command: &mut Command) -> Result<Histogram> {
+    let record = recorded(command)?.0;
+    if !record.validity.valid {
+        bail!("round trips were measured without the rights that were asked for; run as root: make bench");
+    }
+    let found = record.series.into_iter().find_map(|series| series.round_trip?.from_sent);
+    Ok(found.context("punctual measured no round trip")?.histogram)
 }
 
 fn recorded(command: &mut Command) -> Result<(Record, Run)> {

@@ -19,7 +19,7 @@ use sys::{
 use crate::{
     comparison::PERIOD_US,
     punctual::Punctual,
-    rounds::{Pair, alternate},
+    rounds::alternate,
     row::{Row, Unit},
     scenario::Scenario,
 };
@@ -38,11 +38,10 @@ pub fn seconds(rounds: usize) -> u64 {
 pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Row> {
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
     let ours = || {
-        let times = punctual.round_trips(scenario.cpu, far_cpu, PERIOD_US, DATAGRAMS, BYTES)?;
+        let times = punctual.round_trips(scenario.cpu, far_cpu, PERIOD_US, DATAGRAMS, BYTES as u64)?;
         median(&times)
     };
     let pairs = alternate(rounds, ours, || median(&bare(scenario.cpu, far_cpu)?))?;
-    let pairs = pairs.iter().map(|pair| Pair { ours: pair.ours, theirs: pair.theirs });
     Ok(Row::compared("UDP round trip, beside a bare loop", Unit::Time, pairs).with_target(1.05))
 }
 

@@ -1,0 +1,119 @@
+//! Round trips of datagrams over loopback, beside sockperf's ping-pong: 64 bytes every 1 ms, FIFO 98 on one CPU, answered
+//! under FIFO 97 on another.
+//!
+//! sockperf looks at the clock over and over until its next datagram is due, so its CPU is awake when the answer comes;
+//! punctual's sender sleeps, as the programs do that it speaks for.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    comparison::PERIOD_US,
+    punctual::Punctual,
+    rounds::alternate,
+    row::{Row, Unit},
+    run::run,
+    scenario::Scenario,
+};
+
+const SECONDS: u64 = 2;
+const BYTES: u64 = 64;
+/// No port of a known service; sockperf takes no free one.
+const PORT: &str = "17125";
+
+/// About how long it takes, s.
+pub fn seconds(rounds: usize) -> u64 {
+    rounds as u64 * (2 * SECONDS + 4)
+}
+
+/// Takes the row; none where sockperf is not installed, which is said.
+pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Option<Row>> {
+    if Command::new("sockperf").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: round trips beside sockperf; install it: sudo apt-get install sockperf");
+        return Ok(None);
+    }
+    let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
+    let pairs = alternate(rounds, || ours(punctual, scenario.cpu, far_cpu), || theirs(scenario.cpu, far_cpu))?;
+    Ok(Some(Row::compared("UDP round trip, beside sockperf", Unit::Time, pairs).with_target(1.0)))
+}
+
+/// The median from when each was sent, ns.
+fn ours(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
+    let folder = tempfile::tempdir().context("cannot make a folder for the address of `punctual echo`")?;
+    let ready = folder.path().join("address");
+    let _echo = Running(punctual.echo(far_cpu, &ready).spawn().context("cannot start `punctual echo`")?);
+    let began = Instant::now();
+    while !ready.exists() {
+        ensure!(began.elapsed() < Duration::from_secs(10), "`punctual echo` does not answer");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let address = fs::read_to_string(&ready).context("cannot read the address of `punctual echo`")?;
+    let times = punctual.round_trips_to(address.trim(), cpu, PERIOD_US, SECONDS * 1_000_000 / PERIOD_US, BYTES)?;
+    Ok(times.percentile(50.0).context("no datagram came back")? as f64)
+}
+
+/// sockperf's median, ns.
+fn theirs(cpu: u32, far_cpu: u32) -> Result<f64> {
+    let mut server = on(far_cpu, 97);
+    server.args(["server", "-i", "127.0.0.1", "-p", PORT]).stdout(Stdio::null()).stderr(Stdio::null());
+    let _server = Running(server.spawn().context("cannot start sockperf")?);
+    thread::sleep(Duration::from_millis(500));
+    let mut client = on(cpu, 98);
+    client.args(["ping-pong", "-i", "127.0.0.1", "-p", PORT, "--full-rtt", "-m", &BYTES.to_string()]);
+    client.args(["-t", &SECONDS.to_string(), &format!("--mps={}", 1_000_000 / PERIOD_US)]);
+    median_ns(&run(&mut client, &[0], "see `sockperf ping-pong --help`")?.stdout)
+}
+
+/// sockperf on a CPU, at a priority.
+fn on(cpu: u32, priority: u32) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu.to_string(), "chrt", "-f", &priority.to_string(), "sockperf"]);
+    command
+}
+
+fn median_ns(text: &str) -> Result<f64> {
+    let after = text.split("percentile 50.000 =").nth(1).context("sockperf printed no median")?;
+    let us: f64 =
+        after.split_whitespace().next().unwrap_or_default().parse().context("sockperf's median is no number")?;
+    Ok(us * 1000.0)
+}
+
+/// A program that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Killed, it needs no more than to be reaped; one that has ended already is no loss.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Punctual {
+    /// The command of an answering end that writes its address to `ready`.
+    fn echo(&self, cpu: u32, ready: &Path) -> Command {
+        let mut command =
+            self.with(&["echo", "--bind", "127.0.0.1:0", "--policy", "fifo:97", "--cpu", &cpu.to_string()]);
+        command.arg("--ready").arg(ready).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_read_in_us() {
+        let text = "sockperf: ---> percentile 75.000 =  109.444\nsockperf: ---> percentile 50.000 =   98.533\n";
+        assert!((median_ns(text).unwrap() - 98_533.0).abs() < 1e-6);
+        assert!(median_ns("sockperf: No messages were received from the server.").is_err());
+    }
+}
