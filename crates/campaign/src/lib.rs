@@ -54,6 +54,6 @@ pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{Progress, RunError, now, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
-pub use threads::ThreadAsk;
 pub use stream::{ListenPlan, ListenWait, StreamError, StreamPlan, TalkPlan};
+pub use threads::ThreadAsk;
 pub use udp::{Peer, UdpPlan};

@@ -34,6 +34,15 @@ const LINGER: Duration = Duration::from_millis(2);
 /// How long a thread that was told to stop may take; one that sleeps longer is left behind.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// What every phase of a run is measured within.
+pub struct Within<'a> {
+    pub cpus: &'a CpuList,
+    pub root: &'a Root,
+    pub counter: Counter,
+    pub stop_on: Option<&'a StopOn>,
+    pub shield: Option<&'a Shield>,
+}
+
 /// A phase under way.
 pub struct PhaseRun<'a> {
     pub timers: Vec<Timer>,
@@ -59,13 +68,10 @@ impl<'a> PhaseRun<'a> {
     pub fn prepare(
         plan: &Plan,
         phase: &PhasePlan,
-        cpus: &CpuList,
-        root: &Root,
-        counter: Counter,
-        stop_on: Option<&StopOn>,
+        within: &Within<'_>,
         timerlat: Option<&'a mut Timerlat>,
-        shield: Option<&Shield>,
     ) -> Result<Self, RunError> {
+        let &Within { cpus, root, counter, stop_on, shield } = within;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(plan, &phase.loads, load_cpus, shield)?;
         let mut companion = companion::prepare(plan, phase, root, shield)?;

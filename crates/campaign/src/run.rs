@@ -22,7 +22,7 @@ use crate::{
     PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
     keeper::Keeper,
     nic,
-    phase::{self, Ended, PhaseRun},
+    phase::{self, Ended, PhaseRun, Within},
     process::ProgramError,
     shielded,
     thrift::Thrift,
@@ -128,9 +128,9 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let run_began = Instant::now();
     let mut planned_before_ns = 0;
     let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
+    let within = Within { cpus: &cpus, root, counter, stop_on: stop_on.as_ref(), shield: shield.as_ref() };
     for (index, phase) in plan.phases.iter().enumerate() {
-        let mut phase_run =
-            PhaseRun::prepare(plan, phase, &cpus, root, counter, stop_on.as_ref(), timerlat.as_mut(), shield.as_ref())?;
+        let mut phase_run = PhaseRun::prepare(plan, phase, &within, timerlat.as_mut())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);

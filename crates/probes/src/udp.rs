@@ -115,7 +115,7 @@ impl Client {
     /// # Errors
     /// [`UdpError`]; a peer that does not answer is none, since it may begin to.
     pub fn prepare(socket: DatagramSocket, echo: Option<Echo>, settings: Settings) -> Result<Self, UdpError> {
-        let run = RandomState::new().hash_one(&settings.peer) as u32;
+        let run = RandomState::new().hash_one(settings.peer) as u32;
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
         let refused = |what| move |source| UdpError::Refused { what, source };

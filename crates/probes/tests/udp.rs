@@ -1,5 +1,7 @@
 //! Round trips over loopback, both ends in this process. Every allocation in one of the three loops aborts this test binary.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::time::Duration;
 
 use probes::{

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip};
+use crate::{
+    CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip,
+};
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -26,8 +26,8 @@ use record::{Reason, Record, State};
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
 use crate::words::is_noise;
-use ledger::Extent;
 pub use check::check;
+use ledger::Extent;
 pub use matrix::MatrixFigure;
 use page::Page;
 

@@ -34,6 +34,7 @@ impl Control {
     }
 
     /// Notes how much the kernel wrote.
+    #[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
     pub fn take_back(&mut self, header: &libc::msghdr) {
         self.used = (header.msg_controllen as usize).min(self.bytes.len());
     }

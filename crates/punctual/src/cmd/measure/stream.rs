@@ -114,8 +114,8 @@ fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
 fn listen_cpu(options: &Stream, root: &Root, talk_cpu: u32) -> anyhow::Result<u32> {
     let asked = options.listen_cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(root, asked.as_ref())?;
-    let others = usable.iter().filter(|&cpu| cpu != talk_cpu || asked.is_some());
-    Ok(others.last().unwrap_or(talk_cpu))
+    let mut others = usable.iter().filter(|&cpu| cpu != talk_cpu || asked.is_some());
+    Ok(others.next_back().unwrap_or(talk_cpu))
 }
 
 /// Measures the wake-ups of the talker alone, and takes the offset from them.
