@@ -94,6 +94,7 @@ fn sent(series: &mut Series, talker: &Talker) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use record::StreamIdentity;
 
     use super::*;
 
@@ -127,6 +128,7 @@ mod tests {
             max_delta_ns: Some(40),
             offset_ns: 8_000,
             send: of(&[20, 30, 40]),
+            identity: StreamIdentity { interface: "eth0".to_owned(), ..StreamIdentity::default() },
             ..Talker::default()
         };
         talker.stream = Some(Stream::Talker(Box::new(told)));
