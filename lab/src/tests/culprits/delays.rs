@@ -88,9 +88,15 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Starts it, with more arguments, and waits until it measures.
+    /// Starts it every 1 ms, with more arguments, and waits until it measures.
     pub fn start(name: &'static str, more: &str) -> Result<Self> {
-        let arguments = format!("measure timer --quiet --endless --cpus 0 --period 1ms --blame --record {name} {more}");
+        Self::start_every("1ms", name, more)
+    }
+
+    /// The same at another period.
+    pub fn start_every(period: &str, name: &'static str, more: &str) -> Result<Self> {
+        let arguments =
+            format!("measure timer --quiet --endless --cpus 0 --period {period} --blame --record {name} {more}");
         let child = Command::new(lab::initramfs::PUNCTUAL)
             .args(arguments.split_whitespace())
             .stdout(Stdio::null())
