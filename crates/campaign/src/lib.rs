@@ -51,6 +51,7 @@ pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use process::{ProcessPlan, Target, watch_process};
+pub use probes::stream::transmit::TransmitMode;
 pub use run::{Progress, RunError, now, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};

@@ -1,6 +1,7 @@
 //! Streams: a talker that is a timer with work to do, a listener beside it, on an interface or between two namespaces.
 
 mod interface;
+mod sender;
 
 use std::{io, time::Duration};
 
@@ -15,12 +16,10 @@ use probes::stream::{
     listener::{Listener, ListenerSettings},
     talker::{Talk, Talker, TalkerSettings},
     tracker::Expected,
+    transmit::{Transmit, TransmitMode},
 };
 use rustix::io::Errno;
-use sys::{
-    packet::{FrameReceiver, RawSender},
-    sched::Policy,
-};
+use sys::{packet::FrameReceiver, sched::Policy};
 
 use crate::{PhasePlan, Plan, RunError, shielded::on_its_side};
 use interface::Interface;
@@ -49,8 +48,8 @@ pub struct TalkPlan {
     pub cpu: u32,
     /// How long before its slot it wakes, ns; at most [`OFFSET_PERCENT`] of the period under a real-time policy.
     pub offset_ns: u64,
-    /// Whether frames pass by the queueing disciplines.
-    pub bypass: bool,
+    /// How frames go out.
+    pub mode: TransmitMode,
     /// Tells its stream from others of the same address.
     pub unique_id: u16,
 }
@@ -175,7 +174,7 @@ impl StreamPlan {
         plan: &Plan,
         phase: &PhasePlan,
         places: &Places,
-    ) -> Result<(Talker, Talk<RawSender>), StreamError> {
+    ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
         let source = places.mac();
         let stream = frames::Stream {
             source,
@@ -189,14 +188,14 @@ impl StreamPlan {
             stream,
             run: run_number(plan),
             interface: places.near_interface().to_owned(),
-            bypass: talk.bypass,
+            mode: talk.mode,
             own_listener: self.listen.is_some(),
             period_ns: phase.period_ns,
             offset_ns: talk.offset_ns,
             transit_ns: self.class.max_transit_ns(),
             clock: plan.clock,
         };
-        let sender = places.sender(self.class.tci().pcp, talk.bypass)?;
+        let sender = places.sender(talk.mode, self.class.tci().pcp)?;
         Ok(Talker::new(&settings, sender))
     }
 
@@ -271,9 +270,8 @@ impl Places {
         }
     }
 
-    fn sender(&self, priority: u8, bypass: bool) -> Result<RawSender, StreamError> {
-        let open =
-            |interface: &str| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
+    fn sender(&self, mode: TransmitMode, priority: u8) -> Result<Box<dyn Transmit>, StreamError> {
+        let open = |interface: &str| sender::open(mode, interface, priority).map_err(|error| socket(interface, error));
         match self {
             Self::Interface(interface) => open(&interface.name),
             Self::Ends(ends) => inside(&ends.near, open),

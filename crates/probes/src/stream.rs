@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`talker`] | the work at each deadline, and its counters |
+//! | [`transmit`] | what it hands frames to |
 //! | [`listener`] | the thread that receives |
 //! | [`tracker`] | what frames tell as they come, without a socket |
 //! | `numbers` | lost, duplicate and reordered frames by their numbers |
@@ -17,11 +18,12 @@ pub mod listener;
 mod numbers;
 pub mod talker;
 pub mod tracker;
+pub mod transmit;
 
 use std::any::Any;
 
 use record::{Caveat, Reason, Series};
-use sys::packet::{FrameReceiver, RawSender};
+use sys::packet::FrameReceiver;
 
 use crate::{
     companion::{Companion, Member},
@@ -29,12 +31,13 @@ use crate::{
 };
 use listener::Listener;
 use talker::{Talk, Talker};
+use transmit::Transmit;
 
 /// One or both ends of a stream.
 #[derive(Debug)]
 pub struct Stream {
     talker: Option<Talker>,
-    talk: Option<Talk<RawSender>>,
+    talk: Option<Talk<Box<dyn Transmit>>>,
     listener: Option<Listener<FrameReceiver>>,
     _place: Box<dyn Any>,
 }
@@ -43,7 +46,7 @@ impl Stream {
     /// A stream that this machine sends, receives, or both. `place` is where it goes over, and is kept until the end.
     #[must_use]
     pub fn new(
-        talker: Option<(Talker, Talk<RawSender>)>,
+        talker: Option<(Talker, Talk<Box<dyn Transmit>>)>,
         listener: Option<Listener<FrameReceiver>>,
         place: impl Any,
     ) -> Self {

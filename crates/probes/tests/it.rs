@@ -12,8 +12,9 @@ use probes::{
     noise::Spin,
     stream::{
         listener::{Listener, ListenerSettings, Receive},
-        talker::{Talker, TalkerSettings, Transmit},
+        talker::{Talker, TalkerSettings},
         tracker::Expected,
+        transmit::{Transmit, TransmitMode},
     },
     timer::{End, Settings, Timer, Wake, Work},
 };
@@ -161,11 +162,11 @@ fn clocks_that_cannot_be_waited_for_are_refused() {
 }
 
 /// Hands frames from a talker to a listener.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Wire(Arc<Mutex<VecDeque<[u8; 90]>>>);
 
 impl Transmit for Wire {
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+    fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         let mut waiting = self.0.lock().expect("no panic");
         // The room is there from the start.
         if waiting.len() < waiting.capacity() {
@@ -210,7 +211,7 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
         },
         run: 1,
         interface: "wire".to_owned(),
-        bypass: false,
+        mode: TransmitMode::Send,
         own_listener: true,
         period_ns: 200_000,
         offset_ns: 50_000,

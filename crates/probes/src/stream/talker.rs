@@ -9,29 +9,16 @@ use std::{
 };
 
 use frames::{Frame, Payload, Stream};
-use sys::{clock::Clock, packet::RawSender};
+use sys::clock::Clock;
 
-use super::identity;
+use super::{
+    identity,
+    transmit::{Transmit, TransmitMode},
+};
 use crate::{
     counts::Counts,
     timer::{Wake, Work, shared::add},
 };
-
-/// What frames are handed to.
-pub trait Transmit: Send {
-    /// Sends a frame; never waits.
-    ///
-    /// # Errors
-    /// What the kernel answered; the frame was not sent then.
-    fn send(&mut self, frame: &[u8]) -> io::Result<()>;
-}
-
-impl Transmit for RawSender {
-    #[inline]
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        Self::send(self, frame)
-    }
-}
 
 /// What a talker is asked to do. Its deadlines lie `offset_ns` before its slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +29,8 @@ pub struct TalkerSettings {
     pub run: u32,
     /// Interface that its frames go out on.
     pub interface: String,
-    /// Whether they pass by the queueing disciplines.
-    pub bypass: bool,
+    /// How they go out.
+    pub mode: TransmitMode,
     /// Whether its listener is ours too, at the other end of a virtual cable.
     pub own_listener: bool,
     /// Time between two slots, ns.
@@ -149,7 +136,7 @@ impl Talker {
                 vid: Some(tci.vid),
                 frame_bytes: frames::template::length(format, samples) as u64,
             },
-            mode: if settings.bypass { "bypass" } else { "send" }.to_owned(),
+            mode: settings.mode.to_string(),
             own_listener: settings.own_listener,
             offset_ns: settings.offset_ns,
             tolerance_ns: settings.tolerance_ns(),
@@ -200,7 +187,7 @@ impl<T: Transmit> Work for Talk<T> {
             return;
         }
         self.frame.patch_sent(now_ns);
-        let sent = self.sender.send(self.frame.bytes());
+        let sent = self.sender.send(self.frame.bytes(), slot_ns);
         add(&self.shared.missed_slots, (slot - self.slots_over - 1) as u64);
         self.slots_over = slot;
         match sent {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use campaign::ListenWait;
+use campaign::{ListenWait, TransmitMode};
 use clap::{Args, ValueEnum};
 use machine::nic::NicSettings;
 use sys::sched::Policy;
@@ -34,7 +34,7 @@ pub struct Stream {
     /// [default: 0us].
     #[arg(long, value_name = "TIME|auto")]
     pub wakeup_offset: Option<Offset>,
-    /// Talker: how frames go out: through the queueing discipline, or past it.
+    /// Talker: how frames go out [default: send].
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
     /// Talker: the number that tells its stream from others of the same address [default: 0].
@@ -130,6 +130,15 @@ pub enum Mode {
     Bypass,
 }
 
+impl From<Mode> for TransmitMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Send => Self::Send,
+            Mode::Bypass => Self::Bypass,
+        }
+    }
+}
+
 /// How long before its slot a talker wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offset {
@@ -197,6 +206,14 @@ mod tests {
         }
         for wrong in ["", "1", "30643e54ee0100010", "30643e54ee01000g", "+0643e54ee010001"] {
             assert!(stream_id(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn modes_are_named_as_in_the_record() {
+        for mode in Mode::value_variants() {
+            let name = mode.to_possible_value().map(|value| value.get_name().to_owned());
+            assert_eq!(name, Some(TransmitMode::from(*mode).to_string()));
         }
     }
 

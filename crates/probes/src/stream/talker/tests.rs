@@ -15,7 +15,7 @@ struct List {
 }
 
 impl Transmit for List {
-    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+    fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         if self.refuse {
             return Err(io::Error::from_raw_os_error(105));
         }
@@ -37,7 +37,7 @@ fn settings(offset_ns: u64) -> TalkerSettings {
         },
         run: 7,
         interface: "eth0".to_owned(),
-        bypass: false,
+        mode: TransmitMode::Send,
         own_listener: false,
         period_ns: PERIOD_NS as u64,
         offset_ns,

@@ -1,14 +1,16 @@
 //! `punctual measure stream`.
 
 use anyhow::Context;
-use campaign::{Length, ListenPlan, PhasePlan, Plan, Probe, StreamPlan, TalkPlan, ThreadPlan, threads};
+use campaign::{
+    Length, ListenPlan, PhasePlan, Plan, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode, threads,
+};
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use record::{Calibration, Record};
 use sys::sched::Policy;
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamMode, StreamOffset, StreamSide},
+    cli::{Stream, StreamOffset, StreamSide},
     exit::Usage,
     output,
 };
@@ -95,7 +97,7 @@ fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
             Some(StreamOffset::Given(offset_ns)) => offset_ns,
             Some(StreamOffset::Auto) | None => 0,
         },
-        bypass: options.mode == Some(StreamMode::Bypass),
+        mode: options.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: options.unique_id.unwrap_or_default(),
     };
     let listen_cpu = if options.own { listen_cpu(options, &root, cpu)? } else { cpu };
