@@ -1,9 +1,7 @@
 //! `punctual measure stream`.
 
 use anyhow::Context;
-use campaign::{
-    Length, ListenPlan, PhasePlan, Plan, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode, threads,
-};
+use campaign::{Length, ListenPlan, PhasePlan, Plan, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode, threads};
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use record::{Calibration, Record};
 use sys::sched::Policy;
