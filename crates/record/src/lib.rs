@@ -11,6 +11,8 @@
 //! | [`mod@worst`] | the worst spikes, in bounded memory |
 //! | [`model`] | the document itself: what was asked for, its parts |
 //! | [`machine`] | the machine, findings, settings |
+//! | [`clocks`] | what a machine's clocks follow, and how closely |
+//! | [`clock_relation`] | how the clocks of two machines stand to each other |
 //! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
 //! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
@@ -32,6 +34,8 @@ pub mod against;
 pub mod blame;
 pub mod campaign;
 pub mod capture;
+pub mod clock_relation;
+pub mod clocks;
 pub mod export;
 pub mod file;
 pub mod histogram;
@@ -55,6 +59,8 @@ pub use against::*;
 pub use blame::*;
 pub use campaign::*;
 pub use capture::*;
+pub use clock_relation::*;
+pub use clocks::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;
 pub use matrix::*;

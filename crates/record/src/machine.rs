@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Extra;
+use crate::{Clocks, Extra};
 
 /// The machine a run was made on. What could not be read is absent, never guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,9 @@ pub struct Machine {
     pub evl_gravity: Option<String>,
     /// Share of time that real-time threads may use, `runtime/period` in us; `-1/…` for no limit.
     pub rt_throttling: Option<String>,
+    /// What its clocks follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Clocks>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
