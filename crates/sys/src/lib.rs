@@ -15,5 +15,6 @@ pub mod netns;
 pub mod packet;
 pub mod sched;
 pub mod signal;
+pub mod timekeeping;
 pub mod udp;
 pub mod usage;
