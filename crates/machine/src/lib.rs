@@ -11,10 +11,12 @@
 //! | [`journal`] | what has to be put back, also after a crash |
 //! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
 //! | [`topology`] | caches and cores |
+//! | [`clocks`] | what the clocks follow, and how closely |
 //! | [`nic`] | how a network interface is set, and what about it may cost punctuality |
 //! | [`ends`] | makes two ends of a cable within this machine, to measure between |
 //! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
 
+pub mod clocks;
 pub mod conditions;
 pub mod cpulist;
 pub mod ends;

@@ -8,7 +8,7 @@
 //! | `netdev` | the kernel's polling of the interface (NAPI), and what AF_XDP can do there |
 //! | `qdisc` | the queueing disciplines |
 //! | `interrupts` | its interrupts, where they go, and the threads that serve them |
-//! | `surroundings` | what stands around it: the device's power saving, its clock, who synchronises that |
+//! | `power` | saving of power at its device |
 //! | `findings` | the checks |
 //! | `knob` | what can be set, one value each |
 //! | `settings` | what is to be set for a run, in words |
@@ -22,11 +22,12 @@ mod hold;
 mod interrupts;
 mod knob;
 mod netdev;
+mod power;
 mod qdisc;
 mod settings;
-mod surroundings;
 mod words;
 
+use record::{Clocks, HardwareClock};
 use serde::Serialize;
 use sys::link::Link;
 use thiserror::Error;
@@ -40,11 +41,11 @@ pub use self::{
     interrupts::{Interrupt, Thread},
     knob::{Knob, Value},
     netdev::{Napi, Xdp},
+    power::Power,
     qdisc::{Qdisc, Shaper},
     settings::NicSettings,
-    surroundings::{Clock, Power},
 };
-use crate::Root;
+use crate::{Root, clocks};
 
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
@@ -104,8 +105,8 @@ pub struct Nic {
     pub sees_all_tasks: bool,
     /// Saving of power.
     pub power: Power,
-    /// Its clock.
-    pub clock: Clock,
+    /// The machine's clocks, its own among them, and what they follow.
+    pub clocks: Option<Clocks>,
 }
 
 /// Why an interface is not checked.
@@ -144,7 +145,6 @@ impl Nic {
         let (link, counts) = find(root, answers, interface)?;
         let folder = Folder::of(root, &link);
         let napis = netdev::napis(answers, &link);
-        let stamping = ethtool::stamping(answers, &link);
         let driver = link.kind.clone().or_else(|| folder.driver());
         Ok(Self {
             index: link.index,
@@ -167,21 +167,24 @@ impl Nic {
             xdp: netdev::xdp(answers, &link),
             interrupts: interrupts::all(&folder, &napis),
             sees_all_tasks: interrupts::sees_all_tasks(root),
-            power: surroundings::power(&folder, &link.name),
-            clock: surroundings::clock(root, &stamping),
+            power: power::power(&folder, &link.name),
+            clocks: clocks::look(root),
             napi_threads: interrupts::of_napis(root, &napis),
-            stamping,
+            stamping: ethtool::stamping(answers, &link),
             napis,
             interface: link.name,
         })
     }
+
+    /// Its clock among those of the machine.
+    fn clock(&self) -> Option<&HardwareClock> {
+        let device = format!("ptp{}", self.stamping.known()?.phc?);
+        self.clocks.as_ref()?.hardware.iter().find(|clock| clock.device == device)
+    }
 }
 
 fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Option<Counts>), NicError> {
-    let is_name = (1..=LONGEST_NAME).contains(&interface.len())
-        && !interface.starts_with('.')
-        && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-    let link = if is_name { answers.link(interface) } else { Ok(None) };
+    let link = if is_name(interface) { answers.link(interface) } else { Ok(None) };
     let name = || interface.to_owned();
     let found = link.map_err(|why| NicError::Unknown { interface: name(), why })?;
     let (link, counts) = found.ok_or_else(|| NicError::Missing(name()))?;
@@ -192,6 +195,13 @@ fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Op
         ARPHRD_ETHER => Ok((link, counts)),
         _ => Err(NicError::NotEthernet(name())),
     }
+}
+
+/// Whether an interface can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+        && !name.starts_with('.')
+        && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
 }
 
 /// What carries an interface's frames.

@@ -52,6 +52,12 @@ fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
     })
 }
 
+/// All processes, threads of the kernel among them, with their names.
+pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
+    let name = |id: u32| Some((id, root.read(&format!("proc/{id}/comm"))?));
+    root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
+}
+
 /// When a process began, clock ticks after boot; `None` when there is none of this number. `process` may be `self`.
 pub(crate) fn start_ticks(root: &Root, process: &str) -> Option<u64> {
     let stat = Stat::parse(&root.read(&format!("proc/{process}/stat"))?)?;

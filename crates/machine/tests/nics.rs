@@ -17,7 +17,7 @@ use machine::{
     Root,
     nic::{Answers, Nic, NicError, findings},
 };
-use record::{Finding, FindingState};
+use record::{Ahead, Finding, FindingState, Ptp, PtpPort};
 use serde_json::json;
 use sys::netlink::{Answer, Request};
 
@@ -114,6 +114,7 @@ fn what_is_planted_is_found_and_what_is_well_set_is_not() {
         ("nic.irq.threads", Warn, Ok),
         ("nic.clock", Ok, Ok),
         ("nic.clock.sync", Warn, Unknown),
+        ("nic.clock.system", Unknown, Unknown),
     ];
     for (id, as_it_comes, well_set) in expected {
         assert_eq!((state(&plain, id), state(&tuned, id)), (as_it_comes, well_set), "{id}");
@@ -152,6 +153,36 @@ fn hidden_tasks_are_unknown() {
     let found = findings(&nic, PERIOD_NS);
     assert_eq!(state(&found, "nic.irq.threads"), FindingState::Unknown);
     assert_eq!(state(&found, "nic.clock.sync"), FindingState::Unknown);
+}
+
+/// What ptp4l and the clock itself tell decides, not that a program runs.
+#[test]
+fn the_clock_is_judged_by_how_far_it_is_away() {
+    use FindingState::{Ok, Warn};
+    let port = |state: &str| PtpPort { state: state.to_owned(), stamps_in_hardware: Some(true), ..PtpPort::default() };
+    let judged = |state: &str, offset_ns, ahead_ns| {
+        let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+        let clocks = nic.clocks.as_mut().unwrap();
+        let ports = vec![port(state)];
+        clocks.ptp = Some(Ptp { grandmaster: "gm".to_owned(), offset_ns, ports, utc_offset_s: 37, ..Ptp::default() });
+        clocks.hardware[0].ahead = Some(Ahead::of(ahead_ns, 800));
+        let found = findings(&nic, PERIOD_NS);
+        (self::state(&found, "nic.clock.sync"), self::state(&found, "nic.clock.system"))
+    };
+    assert_eq!(judged("SLAVE", 1000, 37_000_000_120), (Ok, Ok));
+    assert_eq!(judged("SLAVE", 1001, 12_100), (Warn, Ok), "12.1 us and half a window are a tenth of the period");
+    assert_eq!(judged("UNCALIBRATED", 10, 12_101), (Warn, Warn));
+    assert_eq!(judged("SLAVE", 10, 36_000_000_000), (Ok, Warn), "neither TAI nor UTC");
+
+    let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+    let elsewhere = PtpPort { interface: Some("eth1".to_owned()), ..port("SLAVE") };
+    let of_kernel = PtpPort { stamps_in_hardware: Some(false), ..port("SLAVE") };
+    for (port, title) in [(elsewhere, "ptp4l runs, but not on eth0"), (of_kernel, "ptp4l takes the kernel's stamps")] {
+        nic.clocks.as_mut().unwrap().ptp = Some(Ptp { ports: vec![port], ..Ptp::default() });
+        let found = findings(&nic, PERIOD_NS);
+        let sync = found.iter().find(|finding| finding.id == "nic.clock.sync").unwrap();
+        assert!(sync.state == Warn && sync.title.starts_with(title) && !sync.remedy.is_empty(), "{sync:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What about an interface may cost punctuality, why, and what to do about it: pure functions of what was learned.
 
+mod clock;
 mod link;
 mod offloads;
 mod queues;
@@ -20,7 +21,7 @@ use crate::findings::{not_applicable, unknown};
 #[must_use]
 pub fn findings(nic: &Nic, period_ns: u64) -> Vec<Finding> {
     let check = Check { nic, period_ns };
-    let checks: [fn(&Check) -> Finding; 36] = [
+    let checks: [fn(&Check) -> Finding; 37] = [
         link::hardware,
         link::carrier,
         link::speed,
@@ -55,8 +56,9 @@ pub fn findings(nic: &Nic, period_ns: u64) -> Vec<Finding> {
         threads::napi_defer,
         stamps::hardware,
         stamps::receive_filter,
-        stamps::clock,
-        stamps::synchronised,
+        clock::there,
+        clock::synchronised,
+        clock::system,
     ];
     checks.iter().map(|check_one| check_one(&check)).collect()
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Folder, answers::Told, netdev::Napi};
-use crate::{CpuList, Root};
+use crate::{CpuList, Root, tasks};
 
 /// An interrupt of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,7 +80,7 @@ pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interr
         &of_name,
     ];
     let mine = ways.iter().map(|way| way()).find(|numbers| !numbers.is_empty())?;
-    let threads = threads(root);
+    let threads = tasks::processes(root);
     let interrupt = |line: &Line| {
         let read = |file: &str| root.read(&format!("proc/irq/{}/{file}", line.number));
         let head = format!("irq/{}-", line.number);
@@ -105,12 +105,6 @@ pub(super) fn of_napis(root: &Root, napis: &Told<Vec<Napi>>) -> Vec<Thread> {
 /// `eth0`, `eth0-rx`, `eth0:0`, but not `eth01`.
 fn is_named(name: &str, interface: &str) -> bool {
     name.strip_prefix(interface).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
-}
-
-/// All processes, kernel threads among them, with their names.
-pub(super) fn threads(root: &Root) -> Vec<(u32, String)> {
-    let name = |id: u32| Some((id, root.read(&format!("proc/{id}/comm"))?));
-    root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
 }
 
 /// Whether all tasks of the machine can be seen: those of the kernel cannot where others' are hidden, nor in a

@@ -19,7 +19,8 @@ impl Nic {
             self.rings.known().and_then(|rings| Some(format!("{} receiving, {} sending", rings.rx?, rings.tx?)));
         let qdiscs = self.qdiscs.known().map(|all| join(all.iter().map(|qdisc| Some(qdisc.kind.clone()))));
         let clock = self.stamping.known().and_then(|stamping| {
-            let name = self.clock.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+            let name = self.clock().and_then(|clock| clock.name.as_ref());
+            let name = name.map_or_else(String::new, |name| format!(" ({name})"));
             Some(format!("/dev/ptp{}{name}", stamping.phc?))
         });
         vec![

@@ -1,9 +1,9 @@
-//! Time: the stamps that the NIC can take, its clock, and who keeps that right.
+//! The stamps that the NIC can take.
 
 use record::Finding;
 
 use super::{Check, judged};
-use crate::findings::{Explain, not_applicable, ok, unknown, warn};
+use crate::findings::{Explain, not_applicable, ok, warn};
 
 const STAMPS: &str = "ethtool -T";
 
@@ -39,48 +39,6 @@ pub(super) fn receive_filter(check: &Check) -> Finding {
             )
         } else {
             not_applicable(ID, "the NIC stamps no received frames", check.evidence(STAMPS, "no receive filters"))
-        })
-    })
-}
-
-pub(super) fn clock(check: &Check) -> Finding {
-    const ID: &str = "nic.clock";
-    judged(|| {
-        let stamping = check.known(ID, "time stamps", &check.nic.stamping, STAMPS)?;
-        let Some(number) = stamping.phc else {
-            return Ok(not_applicable(ID, "the NIC has no clock of its own", check.evidence(STAMPS, "no PHC")));
-        };
-        let name = check.nic.clock.name.as_deref().unwrap_or("name not readable");
-        let read = check.evidence(STAMPS, &format!("PTP Hardware Clock: {number}"));
-        Ok(ok(ID, format!("the NIC has a clock, /dev/ptp{number} ({name})"), read))
-    })
-}
-
-/// That such a program runs does not tell how well it does its work, so this is never fine.
-pub(super) fn synchronised(check: &Check) -> Finding {
-    const ID: &str = "nic.clock.sync";
-    judged(|| {
-        let stamping = check.known(ID, "time stamps", &check.nic.stamping, STAMPS)?;
-        let clock = &check.nic.clock;
-        Ok(match stamping.phc {
-            None => not_applicable(ID, "no clock to be synchronised", check.evidence(STAMPS, "no PHC")),
-            Some(_) if !clock.programs.is_empty() => {
-                let programs = clock.programs.join(", ");
-                let title = format!(
-                    "{programs} runs; how far off the clock is was not asked: see `pmc -u -b 0 'GET CURRENT_DATA_SET'`"
-                );
-                unknown(ID, title, format!("/proc/*/comm: {programs}"))
-            }
-            Some(_) if !check.nic.sees_all_tasks => {
-                unknown(ID, "not all programs of this machine are visible", "/proc/2/comm is not kthreadd")
-            }
-            Some(_) => {
-                warn(ID, "nobody synchronises the NIC's clock", "/proc/*/comm: no ptp4l, phc2sys, ts2phc or chronyd")
-                    .because(
-                        "Times on two machines cannot be compared, and launch times come at the wrong moment.",
-                        format!("sudo ptp4l -i {} -m, and beside it: sudo phc2sys -a -r -m", check.nic.interface),
-                    )
-            }
         })
     })
 }

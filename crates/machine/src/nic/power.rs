@@ -1,9 +1,8 @@
-//! What stands around an interface: the device's power saving, its clock, and who synchronises that.
+//! What stands around an interface: the device's power saving.
 
 use serde::Serialize;
 
-use super::{Folder, answers::Told, ethtool::Stamping, interrupts::threads};
-use crate::Root;
+use super::Folder;
 
 /// Saving of power at the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,18 +18,6 @@ pub struct Power {
     /// The kernel's policy for those, as `default`.
     pub link_policy: Option<String>,
 }
-
-/// The interface's clock (PHC).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Clock {
-    /// Its name, as `igc`.
-    pub name: Option<String>,
-    /// Programs that run and may synchronise it.
-    pub programs: Vec<String>,
-}
-
-/// Programs of linuxptp, and chrony, which reads such clocks.
-const SYNCHRONISERS: [&str; 4] = ["ptp4l", "phc2sys", "ts2phc", "chronyd"];
 
 pub(super) fn power(folder: &Folder, interface: &str) -> Power {
     let bus_of = |device: &str| {
@@ -56,14 +43,4 @@ pub(super) fn power(folder: &Folder, interface: &str) -> Power {
 /// The word in brackets.
 fn chosen(words: &str) -> Option<String> {
     Some(words.split_once('[')?.1.split_once(']')?.0.to_owned())
-}
-
-pub(super) fn clock(root: &Root, stamping: &Told<Stamping>) -> Clock {
-    let number = stamping.known().and_then(|stamping| stamping.phc);
-    let all = threads(root);
-    let programs = all.iter().map(|(_, name)| name).filter(|name| SYNCHRONISERS.contains(&name.as_str()));
-    Clock {
-        name: number.and_then(|number| root.read(&format!("sys/class/ptp/ptp{number}/clock_name"))),
-        programs: programs.cloned().collect(),
-    }
 }

@@ -1,0 +1,73 @@
+//! What the clocks of this machine follow, and how closely. Everything is asked, nothing is set.
+
+pub mod management;
+mod ptp4l;
+
+use std::io;
+
+use record::{Ahead, Clocks, HardwareClock, KernelClock};
+use sys::timekeeping;
+
+use crate::{Root, tasks};
+
+/// Programs that set clocks, as the kernel shortens their names: linuxptp, chrony, and those that speak NTP alone.
+const PROGRAMS: [&str; 6] = ["ptp4l", "phc2sys", "ts2phc", "chronyd", "ntpd", "systemd-timesyn"];
+/// Looks at a hardware clock, of which the quickest counts.
+const READINGS: u32 = 25;
+
+/// Looks once at all clocks of the machine; `None` where nothing is known of any. Takes a few milliseconds, or a third of a
+/// second where a ptp4l is there that does not answer.
+#[must_use]
+pub fn look(root: &Root) -> Option<Clocks> {
+    let mut unknown = Vec::new();
+    let mut or_note = |why| unknown.push(why);
+    let ptp = ptp4l::ask(root).map_err(&mut or_note).ok().flatten();
+    let kernel = root.is_system().then(kernel).and_then(|told| told.map_err(&mut or_note).ok());
+    let hardware = hardware(root, &mut or_note);
+    let clocks = Clocks { kernel, ptp, hardware, programs: programs(root), looks: 1, unknown, broken: None };
+    (clocks != Clocks { looks: 1, ..Clocks::default() }).then_some(clocks)
+}
+
+fn kernel() -> Result<KernelClock, String> {
+    let state =
+        timekeeping::kernel_clock().map_err(|error| format!("the kernel does not tell its clock's state: {error}"))?;
+    Ok(KernelClock {
+        synchronised: state.synchronised,
+        max_error_ns: state.max_error_us.saturating_mul(1000),
+        expected_error_ns: state.expected_error_us.saturating_mul(1000),
+        tai_offset_s: state.tai_offset_s,
+    })
+}
+
+fn hardware(root: &Root, or_note: &mut impl FnMut(String)) -> Vec<HardwareClock> {
+    let clock = |device: String| {
+        let name = root.read(&format!("sys/class/ptp/{device}/clock_name"));
+        let ahead = ahead(root, &device).map_err(&mut *or_note).ok();
+        HardwareClock { device, name, ahead }
+    };
+    let is_clock = |name: &String| name.strip_prefix("ptp").is_some_and(|number| number.parse::<u32>().is_ok());
+    root.list("sys/class/ptp").into_iter().filter(is_clock).map(clock).collect()
+}
+
+fn ahead(root: &Root, device: &str) -> Result<Ahead, String> {
+    if !root.is_system() {
+        return Err(format!("/dev/{device} of a recorded machine cannot be read"));
+    }
+    let readings =
+        timekeeping::readings(&root.path(&format!("dev/{device}")), READINGS).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => format!("/dev/{device} may not be read: run as root"),
+            _ => format!("/dev/{device} cannot be compared with the system clock: {error}"),
+        })?;
+    let quickest = readings.iter().min_by_key(|reading| reading.window_ns());
+    let quickest = quickest.ok_or_else(|| format!("/dev/{device} gave no reading that makes sense"))?;
+    Ok(Ahead::of(quickest.ahead_ns(), quickest.window_ns()))
+}
+
+fn programs(root: &Root) -> Vec<String> {
+    let running = tasks::processes(root);
+    let is_running = |name: &&str| running.iter().any(|(_, running)| running == name);
+    PROGRAMS.into_iter().filter(is_running).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;
