@@ -5,6 +5,7 @@
 mod against;
 pub mod blame;
 mod campaign;
+mod clocks;
 pub mod html;
 pub mod live;
 mod process;

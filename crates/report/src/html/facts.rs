@@ -9,7 +9,7 @@ use super::{
     noise,
     text::{grouped, percent_of},
 };
-use crate::shielding;
+use crate::{clocks, shielding};
 
 /// All figures of each series, a row a series.
 pub fn summary(lines: &[Line]) -> Table {
@@ -109,6 +109,7 @@ pub type Fact = (&'static str, String);
 /// What is known of the machine.
 pub fn machine(machine: &Machine) -> Vec<Fact> {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
+    let clocks = machine.clocks.as_ref().map(clocks::in_words);
     let known = [
         ("host", &machine.hostname),
         ("model", &machine.model),
@@ -128,6 +129,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
         ("CPUs allowed", &machine.cpus_allowed),
         ("multithreading (SMT)", &machine.smt),
         ("clock source", &machine.clocksource),
+        ("clocks", &clocks),
         ("frequency governor", &machine.governor),
         ("idle states", &machine.idle_states),
         ("real-time share (us)", &machine.rt_throttling),

@@ -3,8 +3,8 @@
 use record::{Finding, FindingState, Machine, Record};
 
 use super::page::Page;
-use crate::shielding;
 use crate::style::Ink;
+use crate::{clocks, shielding};
 
 /// Findings that are shown before the rest is left to `punctual machine`.
 const FINDINGS_SHOWN: usize = 5;
@@ -43,7 +43,7 @@ pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     let facts = [
         ("memory", memory.unwrap_or_default()),
-        ("clock", join([&machine.clocksource])),
+        ("clock", join([&machine.clocksource, &machine.clocks.as_ref().map(clocks::in_words)])),
         ("idle", join([&machine.idle_states])),
         ("SMT", join([&machine.smt])),
         ("no tick", join([&prefixed("CPUs ", &machine.cpus_nohz_full)])),
