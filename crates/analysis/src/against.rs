@@ -46,6 +46,7 @@ fn pair(ours: Figures, theirs: Figures) -> Pair {
         p50: of(|figures| figures.p50_ns),
         mean: ratio(ours.mean_ns, theirs.mean_ns),
         jitter: ratio(ours.jitter_ns.map(|ns| ns as f64), theirs.jitter_ns.map(|ns| ns as f64)),
+        max_gap: ratio(ours.max_gap_ns.map(|ns| ns as f64), theirs.max_gap_ns.map(|ns| ns as f64)),
     };
     Pair { differs: differs(&ours, &theirs), ours, theirs, ratios }
 }

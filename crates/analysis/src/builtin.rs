@@ -11,7 +11,7 @@ macro_rules! files {
 }
 
 /// Name and text of each file.
-const FILES: [(&str, &str); 29] = files!(
+const FILES: [(&str, &str); 30] = files!(
     "audio-44k1-128"
     "audio-44k1-16"
     "audio-44k1-256"
@@ -41,6 +41,7 @@ const FILES: [(&str, &str); 29] = files!(
     "ethercat-500us"
     "hifi-streamer"
     "milan"
+    "udp-control-1ms"
 );
 
 static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
@@ -97,6 +98,7 @@ mod tests {
             (profile.period_ns, profile.limit_ns, profile.excellent_ns)
         };
         assert_eq!(figures("avb-class-a"), (125_000, 50_000, Some(10_000)));
+        assert_eq!(figures("udp-control-1ms"), (1_000_000, 1_000_000, None));
         assert_eq!(figures("avb-class-b"), (250_000, 50_000, Some(10_000)));
         assert_eq!(figures("cnc-base-25us"), (25_000, 20_000, Some(15_000)));
         assert_eq!(figures("audio-48k-64"), (1_333_333, 666_666, Some(133_333)));

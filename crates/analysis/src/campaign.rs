@@ -1,9 +1,13 @@
 //! The table of a campaign: what was measured and what disturbed it down the side, what one can choose across, and the
 //! recommendation that follows.
 
-use record::{Campaign, Outcome, ScenarioEntry, ScenarioResult};
+mod badness;
+mod recommend;
 
-use crate::format_ns;
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry};
+
+pub use badness::Badness;
+pub use recommend::{Recommendation, recommend};
 
 /// The table: rows are probe and load, columns are placement and settings.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,8 +29,8 @@ pub struct CampaignTable {
 pub struct CampaignCell {
     /// One entry a role, worst of the repeats.
     pub roles: Vec<RoleCell>,
-    /// How bad each repeat that has run was: the largest lateness, as a multiple of the period where there is one.
-    pub badness: Vec<f64>,
+    /// How bad each repeat that has run was.
+    pub badness: Vec<Badness>,
     /// Repeats that the plan has.
     pub repeats: usize,
     /// Whether what was asked for is what ran, each time.
@@ -39,38 +43,90 @@ pub struct CampaignCell {
     pub error: Option<String>,
 }
 
-/// What one role saw in a cell.
+/// What one role saw in a cell, worst of the repeats.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RoleCell {
     /// The role.
     pub role: String,
+    /// What its times are.
+    pub measured: Measured,
     /// Largest median of the repeats, ns.
     pub p50_ns: Option<i64>,
-    /// Largest lateness of all repeats, ns.
+    /// Largest 99.9th percentile of the repeats, ns.
+    pub p99_9_ns: Option<i64>,
+    /// Largest time of all repeats, ns.
     pub max_ns: Option<i64>,
-    /// Largest lateness of the best repeat, ns.
+    /// Largest time of the best repeat, ns.
     pub least_max_ns: Option<i64>,
-    /// Deadlines missed in all repeats.
+    /// Deadlines missed in all repeats, or slots in which nothing was sent.
     pub missed: u64,
+    /// Datagrams or frames that never came in all repeats; absent for threads alone, as the next.
+    pub lost: Option<u64>,
+    /// Late packets in all repeats.
+    pub late: Option<u64>,
     /// Largest jitter of all repeats, ns.
     pub jitter_ns: u64,
-    /// Wake-ups in all repeats.
+    /// Wake-ups, round trips or frames in all repeats.
     pub samples: u64,
+    /// That of the worst repeat.
+    pub badness: Badness,
+}
+
+impl RoleCell {
+    fn take_in(&mut self, of: &RoleResult) {
+        self.measured = of.measured;
+        self.p50_ns = self.p50_ns.max(of.p50_ns);
+        self.p99_9_ns = self.p99_9_ns.max(of.p99_9_ns);
+        self.least_max_ns = [self.least_max_ns, of.max_ns].into_iter().flatten().min();
+        self.max_ns = self.max_ns.max(of.max_ns);
+        self.missed += of.missed;
+        self.lost = sum(self.lost, of.lost);
+        self.late = sum(self.late, of.late);
+        self.samples += of.samples;
+        self.jitter_ns = self.jitter_ns.max(of.jitter_ns);
+        self.badness = self.badness.worse(Badness::of_role(of));
+    }
+}
+
+/// The sum of those that there are.
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    [a, b].into_iter().flatten().reduce(|a, b| a + b)
+}
+
+impl CampaignTable {
+    /// The roles of all cells, in the order in which they are first seen, those first that their runs were made for.
+    #[must_use]
+    pub fn roles(&self) -> Vec<(&str, Measured)> {
+        let mut roles: Vec<(&str, Measured)> = Vec::new();
+        for of in self.cells.iter().flatten().flatten().flat_map(|cell| &cell.roles) {
+            if !roles.iter().any(|(known, _)| *known == of.role) {
+                roles.push((&of.role, of.measured));
+            }
+        }
+        roles.sort_by_key(|(_, measured)| *measured);
+        roles
+    }
 }
 
 impl CampaignCell {
     /// The worst repeat; `None` before one has run.
     #[must_use]
-    pub fn worst(&self) -> Option<f64> {
-        self.badness.iter().copied().reduce(f64::max)
+    pub fn worst(&self) -> Option<Badness> {
+        self.badness.iter().copied().reduce(Badness::worse)
+    }
+
+    /// The role that makes it as bad as it is.
+    #[must_use]
+    pub fn worst_role(&self) -> Option<&RoleCell> {
+        self.roles.iter().max_by(|a, b| a.badness.compare(&b.badness))
     }
 
     fn take_in(&mut self, entry: &ScenarioEntry) {
         self.repeats += 1;
         self.error = self.error.take().or_else(|| entry.error.clone());
         let Some(result) = &entry.result else { return };
-        let bad = badness(result);
-        if self.worst().is_none_or(|worst| bad > worst) {
+        let bad = Badness::of(result);
+        if self.worst().is_none_or(|worst| bad.compare(&worst).is_gt()) {
             self.culprit.clone_from(&result.culprit);
         }
         self.valid &= result.valid;
@@ -81,13 +137,7 @@ impl CampaignCell {
                 self.roles.push(RoleCell { role: of.role.clone(), ..RoleCell::default() });
                 self.roles.len() - 1
             });
-            let cell = &mut self.roles[at];
-            cell.p50_ns = cell.p50_ns.max(of.p50_ns);
-            cell.least_max_ns = [cell.least_max_ns, of.max_ns].into_iter().flatten().min();
-            cell.max_ns = cell.max_ns.max(of.max_ns);
-            cell.missed += of.missed;
-            cell.samples += of.samples;
-            cell.jitter_ns = cell.jitter_ns.max(of.jitter_ns);
+            self.roles[at].take_in(of);
         }
     }
 }
@@ -100,12 +150,6 @@ fn weight(outcome: Outcome) -> u8 {
         Outcome::Invalid => 2,
         Outcome::Fail => 3,
     }
-}
-
-/// How bad a run was: the largest lateness, as a multiple of the period where there is one, of the worst role.
-fn badness(result: &ScenarioResult) -> f64 {
-    let of_role = |role: &record::RoleResult| role.max_ns.unwrap_or(0) as f64 / role.period_ns.max(1) as f64;
-    result.roles.iter().map(of_role).fold(0.0, f64::max)
 }
 
 /// A part of a scenario, by its name.
@@ -156,87 +200,15 @@ fn mark(table: &mut CampaignTable) {
     });
     let ran: Vec<_> = ran.collect();
     if ran.len() > 1 {
-        table.best = ran.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|&(at, _)| at);
-        table.worst = ran.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|&(at, _)| at);
-    }
-}
-
-/// Which column to choose, and how sure that is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recommendation {
-    /// The column; `None` where the figures do not tell the best two apart.
-    pub column: Option<usize>,
-    /// In one or two sentences.
-    pub text: String,
-}
-
-/// Recommends the column whose worst row is best. `None` with fewer than two columns that ran whole.
-#[must_use]
-pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
-    let mut columns: Vec<Column> = (0..table.columns.len()).filter_map(|index| Column::of(table, index)).collect();
-    columns.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
-    let [best, next, ..] = &columns[..] else { return None };
-    let told = |column: &Column| {
-        let (row, max_ns) = column.worst_cell;
-        format!("{} ({} at worst, with {})", table.columns[column.index], format_ns(max_ns), table.rows[row])
-    };
-    let repeats = best.repeats.len().min(next.repeats.len());
-    let apart = best.worst() < next.best();
-    let text = match (repeats, apart) {
-        (_, false) if repeats > 1 => {
-            format!("No real difference between {} and {}: their {repeats} repeats overlap.", told(best), told(next))
-        }
-        (1, _) => format!(
-            "{}; then {}. This rests on one repeat: with `repeats = 3` or more the table can tell a difference from chance.",
-            told(best),
-            told(next)
-        ),
-        _ => format!(
-            "{}; then {}. Each of the {repeats} repeats of the first was better than any of the second.",
-            told(best),
-            told(next)
-        ),
-    };
-    let column = (apart || repeats == 1).then_some(best.index);
-    Some(Recommendation { column, text })
-}
-
-/// A column with all rows done.
-struct Column {
-    index: usize,
-    /// By repeat: the badness of the worst row.
-    repeats: Vec<f64>,
-    /// Row of the worst cell, and its largest lateness, ns.
-    worst_cell: (usize, i64),
-}
-
-impl Column {
-    fn of(table: &CampaignTable, index: usize) -> Option<Self> {
-        let cells: Vec<&CampaignCell> = table.cells.iter().map(|row| row[index].as_ref()).collect::<Option<_>>()?;
-        if cells.iter().any(|cell| !cell.valid || cell.badness.len() < cell.repeats) {
-            return None;
-        }
-        let repeats = cells.iter().map(|cell| cell.badness.len()).min()?;
-        let of_repeat = |repeat: usize| cells.iter().map(|cell| cell.badness[repeat]).fold(0.0, f64::max);
-        let bad = |cell: &CampaignCell| cell.worst().unwrap_or(0.0);
-        let (row, cell) = cells.iter().enumerate().max_by(|a, b| bad(a.1).total_cmp(&bad(b.1)))?;
-        let max_ns = cell.roles.iter().filter_map(|role| role.max_ns).max()?;
-        Some(Self { index, repeats: (0..repeats).map(of_repeat).collect(), worst_cell: (row, max_ns) })
-    }
-
-    fn worst(&self) -> f64 {
-        self.repeats.iter().copied().fold(0.0, f64::max)
-    }
-
-    fn best(&self) -> f64 {
-        self.repeats.iter().copied().fold(f64::INFINITY, f64::min)
+        table.best = ran.iter().min_by(|a, b| a.1.compare(&b.1)).map(|&(at, _)| at);
+        table.worst = ran.iter().max_by(|a, b| a.1.compare(&b.1)).map(|&(at, _)| at);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::RoleResult;
+    use record::ScenarioResult;
 
     use super::*;
 

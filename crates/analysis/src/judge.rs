@@ -5,7 +5,8 @@ use record::{Outcome, Published, Record, Series, UseVerdict, layout};
 use crate::{
     consider::{Group, groups},
     duration::{format_exact, format_ns},
-    profile::Profile,
+    profile::{Judges, Profile},
+    round_trip,
     statistics::Exposure,
     stream,
     summary::max_of,
@@ -13,7 +14,7 @@ use crate::{
 
 /// A measured period this many times longer than the use's cannot support PASS: it saw too little of what lies between
 /// two wake-ups. As many times shorter, it lets the CPUs sleep less deeply than the use will.
-const FAR: u64 = 8;
+pub(crate) const FAR: u64 = 8;
 
 /// Whether the machine of `record` holds the limits of `profile`.
 ///
@@ -26,12 +27,16 @@ const FAR: u64 = 8;
 ///    has fewer wake-ups than the profile needs.
 /// 6. PASS.
 ///
-/// A talker of a stream is judged by how late it sent, not by how late it woke.
+/// A talker of a stream is judged by how late it sent, not by how late it woke. Profiles of round trips and captured streams
+/// have rules of their own.
 ///
 /// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
 /// faster ones. Only the nearest must have wake-ups enough.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
+    if profile.judges == Judges::RoundTrips {
+        return round_trip::judge(record, profile);
+    }
     if let Some(capture) = &record.capture {
         return crate::capture::judge(record, capture, profile);
     }

@@ -9,6 +9,7 @@
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | `capture` | the verdict on a captured stream |
+//! | `round_trip` | the verdict on round trips |
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
 //! | [`matrix`] | the tables of a matrix, and the pair of CPUs that it recommends |
@@ -30,6 +31,7 @@ pub mod matrix;
 pub mod process;
 pub mod profile;
 pub mod reference;
+mod round_trip;
 pub mod statistics;
 pub mod stream;
 pub mod summary;
@@ -39,7 +41,7 @@ pub use against::{against, figures};
 pub use builtin::builtin;
 pub use duration::{DurationError, format_duration, format_exact, format_ns, parse_ns};
 pub use judge::judge;
-pub use profile::{Profile, ProfileError, Source, find_profile};
+pub use profile::{Judges, Profile, ProfileError, Source, find_profile};
 pub use reference::{ReferenceError, find_reference, references};
 pub use summary::Summary;
 pub use verdict::{ladder, on_short_ladder, verdict};

@@ -15,9 +15,11 @@ pub struct Profile {
     pub title: String,
     /// What it belongs to: `control`, `audio`, `cnc`, `avb`, `fieldbus`.
     pub group: String,
+    /// What its limit is about.
+    pub judges: Judges,
     /// Time between two cycles, ns; 1 us to 1 h.
     pub period_ns: u64,
-    /// Lateness that the use can bear, ns; above 0 and below the period.
+    /// Lateness that the use can bear, ns; above 0 and below the period. Of round trips the longest, at most the period.
     pub limit_ns: i64,
     /// Lateness below which the machine is excellent for the use, ns; above 0 and below the limit.
     pub excellent_ns: Option<i64>,
@@ -29,6 +31,17 @@ pub struct Profile {
     pub meaning: String,
     /// Where the figures come from; at least one.
     pub sources: Vec<Source>,
+}
+
+/// What a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judges {
+    /// How late a thread woke, or a talker sent.
+    #[default]
+    WakeUps,
+    /// How long a datagram and its answer took, from when it was to be sent.
+    RoundTrips,
 }
 
 /// Where a figure comes from.
@@ -99,6 +112,8 @@ pub fn find_profile(name_or_path: &str) -> Result<Profile, ProfileError> {
 struct Wire {
     title: String,
     group: String,
+    #[serde(default)]
+    judges: Judges,
     period: Period,
     limit: Bound,
     excellent: Option<Bound>,
@@ -178,6 +193,7 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, (usize, String)> {
         name: name.to_owned(),
         title: wire.title,
         group: wire.group,
+        judges: wire.judges,
         period_ns,
         limit_ns,
         excellent_ns,
@@ -194,7 +210,7 @@ pub fn parse(name: &str, text: &str) -> Result<Profile, (usize, String)> {
 
 /// The first thing that makes no sense: its key and what is wrong.
 fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
-    let Profile { name, period_ns, limit_ns, excellent_ns, .. } = profile;
+    let Profile { name, judges, period_ns, limit_ns, excellent_ns, .. } = profile;
     let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let blank = |text: &str| text.trim().is_empty() || text.contains('\n');
     let unsourced = |source: &Source| blank(&source.what) || blank(&source.r#where);
@@ -204,7 +220,16 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         (blank(&profile.group), "group", "group must be one word, for example control"),
         (!(1_000..=3_600_000_000_000).contains(period_ns), "period", "period must be 1us to 1h"),
         (*limit_ns <= 0, "limit", "limit must be above 0"),
-        (*limit_ns >= *period_ns as i64, "limit", "limit must be below the period: a cycle as late as that is lost"),
+        (
+            *judges == Judges::WakeUps && *limit_ns >= *period_ns as i64,
+            "limit",
+            "limit must be below the period: a cycle as late as that is lost",
+        ),
+        (
+            *limit_ns > *period_ns as i64,
+            "limit",
+            "limit must be at most the period: an answer must be there for the next cycle",
+        ),
         (excellent_ns.is_some_and(|ns| ns <= 0), "excellent", "excellent must be above 0"),
         (excellent_ns.is_some_and(|ns| ns >= *limit_ns), "excellent", "excellent must be below limit"),
         (profile.samples_needed == 0, "samples_needed", "samples_needed must be 1 or more"),
@@ -244,7 +269,9 @@ where = "own definition"
     fn a_profile_is_read_with_its_units() {
         let profile = parse("my-loop", GOOD).unwrap();
         assert_eq!((profile.period_ns, profile.limit_ns, profile.excellent_ns), (1_000_000, 100_000, Some(20_000)));
-        assert!(!profile.ladder);
+        assert!(!profile.ladder && profile.judges == Judges::WakeUps);
+        let trips = parse("a", &GOOD.replace("\"10%\"", "\"1ms\"\njudges = \"round-trips\"")).unwrap();
+        assert_eq!((trips.judges, trips.limit_ns), (Judges::RoundTrips, 1_000_000));
         let audio = parse("a", &GOOD.replace("\"1ms\"", "\"64 frames at 48000 Hz\"")).unwrap();
         assert_eq!((audio.period_ns, audio.limit_ns), (1_333_333, 133_333));
     }
@@ -259,6 +286,8 @@ where = "own definition"
             ("\"10%\"", "\"100%\"", 4, "is not a share of the period"),
             ("\"10%\"", "\"1ms\"", 4, "limit must be below the period"),
             ("\"10%\"", "\"0s\"", 4, "limit must be above 0"),
+            ("\"10%\"", "\"1001us\"\njudges = \"round-trips\"", 4, "limit must be at most the period"),
+            ("group =", "judges = \"round-trip\"\ngroup =", 2, "unknown variant `round-trip`"),
             ("\"20us\"", "\"100us\"", 5, "excellent must be below limit"),
             ("10000", "0", 6, "samples_needed must be 1 or more"),
             ("10000", "-1", 6, "invalid value"),

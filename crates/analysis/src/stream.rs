@@ -84,6 +84,9 @@ pub(crate) fn command(series: &Series) -> Option<String> {
 
 fn sent(series: &mut Series, talker: &Talker) {
     series.samples = talker.frames;
+    series.jitter_ns = talker.max_interval_error_ns;
+    // Of its frames these are not known exactly.
+    (series.min_ns, series.mean_ns) = (None, None);
     series.max_ns = talker.max_delta_ns;
     series.max_at_ns = talker.max_delta_at_ns;
     series.missed = talker.missed_slots;

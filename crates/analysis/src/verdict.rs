@@ -4,14 +4,19 @@ use std::path::Path;
 
 use record::{Outcome, Record, UseVerdict, Verdict};
 
-use crate::{builtin, judge, profile::Profile};
+use crate::{
+    builtin, judge,
+    profile::{Judges, Profile},
+};
 
-/// The verdict on each built-in profile, from the least to the most demanding.
+/// The verdict on each built-in profile, from the least to the most demanding; on those of round trips where there are some.
 ///
 /// The terminal shows those for which [`on_short_ladder`] holds.
 #[must_use]
 pub fn ladder(record: &Record) -> Vec<UseVerdict> {
-    builtin().iter().map(|profile| judge(record, profile)).collect()
+    let round_trips = record.series.iter().any(|series| series.round_trip.is_some());
+    let told = builtin().iter().filter(|profile| round_trips || profile.judges == Judges::WakeUps);
+    told.map(|profile| judge(record, profile)).collect()
 }
 
 /// Whether `verdict` is on a built-in profile that belongs to the short ladder.
@@ -112,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn the_ladder_holds_every_profile_and_the_short_one_a_few() {
+    fn the_ladder_holds_every_profile_of_wake_ups_and_the_short_one_a_few() {
         let uses = ladder(&Record::default());
-        assert_eq!(uses.len(), builtin().len());
+        assert_eq!(uses.len(), builtin().iter().filter(|profile| profile.judges == Judges::WakeUps).count());
         assert!(uses.iter().any(on_short_ladder) && !uses.iter().all(on_short_ladder));
         assert!(!on_short_ladder(&of("unheard-of", Outcome::Pass)));
     }

@@ -57,4 +57,7 @@ pub struct Ratios {
     /// Of the machine-tool jitters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
+    /// Of the largest times between two packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gap: Option<f64>,
 }

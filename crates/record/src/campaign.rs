@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Extra, Outcome, Record, Series, State, Tool};
+use crate::{Extra, Outcome, Record, RoleResult, State, Tool};
 
 /// Name and version of the campaign document's form.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
@@ -112,55 +112,8 @@ pub struct ScenarioResult {
     /// The name of the heaviest culprit, as the ledger's first line; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<String>,
-    /// One entry a role: `timer`, `base`, `servo`, `noise`.
+    /// One entry a role: `timer`, `base`, `servo`, `noise`, `round-trip`, `talker`.
     pub roles: Vec<RoleResult>,
-}
-
-/// What the threads of one role saw, all CPUs taken together.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct RoleResult {
-    /// The role.
-    pub role: String,
-    /// CPUs it was measured on, as the kernel writes a list; empty for threads that were not pinned.
-    pub cpus: String,
-    /// Time between two deadlines, ns; 0 for a probe without deadlines.
-    pub period_ns: u64,
-    /// Wake-ups, or gaps of a noise probe.
-    pub samples: u64,
-    /// Deadlines that passed before a thread looked at the clock again.
-    pub missed: u64,
-    /// Median, ns, from the corrected histogram, as the next; absent without samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ns: Option<i64>,
-    /// 99.9 % were no later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99_9_ns: Option<i64>,
-    /// Largest lateness, exactly, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<i64>,
-    /// Machine-tool jitter: largest |interval - period|, ns.
-    pub jitter_ns: u64,
-    /// Figures of others that were laid beside.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Beside>,
-}
-
-/// The largest lateness of another record, laid beside a scenario.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Beside {
-    /// Name of the reference or record.
-    pub name: String,
-    /// The part of it that matches best.
-    pub phase: String,
-    /// Its largest lateness, ns; absent where it was not published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<i64>,
-    /// The scenario's largest lateness divided by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ratio: Option<f64>,
-    /// In what the conditions differ, each in a few words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub differs: Vec<String>,
 }
 
 impl Campaign {
@@ -198,76 +151,9 @@ impl ScenarioResult {
     }
 }
 
-impl RoleResult {
-    /// The figures of one role in a run.
-    fn of(role: &str, record: &Record) -> Self {
-        let all: Vec<&Series> = record.series.iter().filter(|series| series.role == role).collect();
-        let mut corrected = crate::Histogram::default();
-        all.iter().for_each(|series| corrected.merge(&series.corrected));
-        let max_ns = all.iter().filter_map(|series| series.max_ns).max();
-        // A bucket is named by its highest value, which may lie above the exact maximum.
-        let percentile = |percent| corrected.percentile(percent).map(|ns| max_ns.map_or(ns, |max_ns| ns.min(max_ns)));
-        let mut cpus: Vec<u32> = all.iter().filter_map(|series| series.cpu).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        Self {
-            role: role.to_owned(),
-            cpus: cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-            period_ns: all.first().map_or(0, |series| series.period_ns),
-            samples: all.iter().map(|series| series.samples).sum(),
-            missed: all.iter().map(|series| series.missed).sum(),
-            p50_ns: percentile(50.0),
-            p99_9_ns: percentile(99.9),
-            max_ns,
-            jitter_ns: all.iter().map(|series| series.jitter_ns).max().unwrap_or(0),
-            beside: beside(role, record),
-        }
-    }
-}
-
-/// What was laid beside the threads of one role.
-fn beside(role: &str, record: &Record) -> Vec<Beside> {
-    let of = |against: &Against| {
-        // The probe's own threads have no role there.
-        let is = |ours: &str| ours == role || (ours.is_empty() && role == "timer");
-        let pair = against.pairs.iter().find(|pair| is(&pair.ours.role))?;
-        Some(Beside {
-            name: against.name.clone(),
-            phase: pair.theirs.phase.clone(),
-            max_ns: pair.theirs.max_ns,
-            ratio: pair.ratios.max,
-            differs: pair.differs.clone(),
-        })
-    };
-    record.against.iter().filter_map(of).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn series(role: &str, cpu: u32, values: &[i64]) -> Series {
-        let mut raw = crate::Histogram::default();
-        values.iter().for_each(|&value| raw.record(value));
-        Series {
-            role: role.to_owned(),
-            cpu: Some(cpu),
-            samples: values.len() as u64,
-            max_ns: values.iter().max().copied(),
-            corrected: raw.clone(),
-            raw,
-            ..Series::default()
-        }
-    }
-
-    #[test]
-    fn roles_are_told_apart_and_their_cpus_taken_together() {
-        let series = vec![series("base", 0, &[1, 2, 3]), series("servo", 1, &[50]), series("base", 1, &[9])];
-        let result = ScenarioResult::of(&Record { series, ..Record::default() }, 7, None);
-        let told: Vec<_> =
-            result.roles.iter().map(|r| (r.role.as_str(), r.cpus.as_str(), r.samples, r.max_ns)).collect();
-        assert_eq!(told, [("base", "0,1", 4, Some(9)), ("servo", "1", 1, Some(50))]);
-    }
 
     #[test]
     fn a_campaign_is_complete_when_each_scenario_has_run() {

@@ -23,6 +23,7 @@
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
 //! | [`campaign`] | the document of a campaign: its scenarios with their records |
+//! | [`role`] | what that keeps of the threads of one role |
 //! | [`published`] | figures that were published elsewhere |
 //! | [`against`] | figures of another record beside those of a run |
 //! | [`file`] | reading it, writing it atomically |
@@ -47,6 +48,7 @@ pub mod model;
 pub mod noise;
 pub mod process;
 pub mod published;
+pub mod role;
 pub mod round_trip;
 pub mod series;
 pub mod shell;
@@ -69,6 +71,7 @@ pub use model::*;
 pub use noise::*;
 pub use process::*;
 pub use published::*;
+pub use role::*;
 pub use round_trip::*;
 pub use series::*;
 pub use shielding::*;

@@ -45,12 +45,14 @@ pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
     let Pair { ours, theirs, ratios, .. } = pair;
     let mean = |figures: &Figures| figures.mean_ns.map(|ns| ns.round() as i64);
     let jitter = |figures: &Figures| figures.jitter_ns.map(|ns| ns as i64);
+    let gap = |figures: &Figures| figures.max_gap_ns.map(|ns| ns as i64);
     let all = [
         ("median", ours.p50_ns, theirs.p50_ns, ratios.p50),
         ("mean", mean(ours), mean(theirs), ratios.mean),
         ("p99", ours.p99_ns, theirs.p99_ns, ratios.p99),
         ("max", ours.max_ns, theirs.max_ns, ratios.max),
         ("jitter", jitter(ours), jitter(theirs), ratios.jitter),
+        ("largest gap", gap(ours), gap(theirs), ratios.max_gap),
     ];
     let both = all.into_iter().filter_map(|(name, ours, theirs, ratio)| {
         Some([name.to_owned(), format_ns(ours?), format_ns(theirs?), ratio.map_or_else(|| "-".to_owned(), times)])

@@ -1,7 +1,98 @@
 //! What terminal and HTML say alike of a campaign.
 
-use analysis::format_ns;
-use record::{Beside, Campaign};
+use analysis::{campaign::RoleCell, format_ns};
+use record::{Beside, Campaign, Measured, RoleResult, ScenarioEntry};
+
+/// What the table of one role holds.
+pub(crate) fn title(role: &str, measured: Measured) -> String {
+    match measured {
+        Measured::RoundTrip => "Longest round trip, from when it was to be sent".to_owned(),
+        Measured::SendLateness => "Max delta of the talker: largest send lateness".to_owned(),
+        Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
+        Measured::Gap => "Longest gap".to_owned(),
+        Measured::Lateness if role == "timer" => "Largest lateness".to_owned(),
+        Measured::Lateness => format!("Largest lateness of {role}"),
+    }
+}
+
+/// What the largest time does not tell: what was lost, missed or late, in words; nothing for nothing.
+pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
+    let RoleCell { lost, missed, late, .. } = *role;
+    in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
+}
+
+fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
+    let missed_word = match measured {
+        Measured::RoundTrip => "not sent",
+        Measured::SendLateness => "missed slots",
+        Measured::FrameGap | Measured::Lateness | Measured::Gap => "missed",
+    };
+    let all = [(lost, "lost"), (missed, missed_word), (late, "late packets")];
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
+}
+
+/// What a scenario gave, in one line: `max 12 us, 3 missed`; of several roles each with its name.
+#[must_use]
+pub fn told(roles: &[RoleResult]) -> String {
+    let of_role = |role: &RoleResult| {
+        let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", format_ns(ns)));
+        let counts = in_words(role.measured, [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)]);
+        let figures = [vec![max], counts].concat().join(", ");
+        if roles.len() > 1 { format!("{} {figures}", role.role) } else { figures }
+    };
+    roles.iter().map(of_role).collect::<Vec<_>>().join("; ")
+}
+
+/// A table of the scenarios of a probe over the network, whose figures are more than a largest time.
+pub(crate) struct NetTable {
+    pub title: &'static str,
+    pub headings: &'static [&'static str],
+    /// A row a scenario.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Those of round trips, of talkers and of listeners, as far as the campaign has run.
+pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
+    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap]
+        .into_iter()
+        .map(|measured| net_table(campaign, measured))
+        .filter(|table| !table.rows.is_empty())
+        .collect()
+}
+
+fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
+    let (title, headings): (_, &[&str]) = match measured {
+        Measured::SendLateness => {
+            ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"])
+        }
+        Measured::FrameGap => ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"]),
+        _ => (
+            "Round trips, from when each was to be sent",
+            &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
+        ),
+    };
+    let of_entry = |entry: &ScenarioEntry| {
+        let role = entry.result.as_ref()?.roles.iter().find(|role| role.measured == measured)?;
+        let count = |count: u64| count.to_string();
+        let counts = match measured {
+            Measured::SendLateness => vec![count(role.late.unwrap_or(0)), count(role.missed)],
+            Measured::FrameGap => vec![count(role.lost.unwrap_or(0))],
+            _ => vec![count(role.lost.unwrap_or(0)), count(role.missed)],
+        };
+        let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);
+        Some([vec![named(entry), count(role.samples)], counts, times.to_vec()].concat())
+    };
+    NetTable { title, headings, rows: campaign.scenarios.iter().filter_map(of_entry).collect() }
+}
+
+/// The name of a scenario, with its repeat.
+pub(crate) fn named(entry: &ScenarioEntry) -> String {
+    named_with(entry, "")
+}
+
+pub(crate) fn time(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), format_ns)
+}
 
 /// A reference that was laid beside a campaign.
 pub(crate) struct Reference {
@@ -29,15 +120,13 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     for entry in &campaign.scenarios {
         for role in entry.result.iter().flat_map(|result| &result.roles) {
             let of_role = if role.role == "timer" { String::new() } else { format!(", {}", role.role) };
-            let repeat = if entry.repeat > 1 { format!(" ({})", entry.repeat) } else { String::new() };
             for beside in &role.beside {
                 let at = all.iter().position(|known| known.name == beside.name).unwrap_or_else(|| {
                     all.push(Reference { name: beside.name.clone(), rows: Vec::new(), conditions: conditions(beside) });
                     all.len() - 1
                 });
-                let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
                 all[at].rows.push(ReferenceRow {
-                    scenario: format!("{}{of_role}{repeat}", entry.name),
+                    scenario: named_with(entry, &of_role),
                     yours: time(role.max_ns),
                     theirs: time(beside.max_ns),
                     ratio: beside.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
@@ -47,6 +136,12 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
         }
     }
     all
+}
+
+/// `idle, last, talker (2)`.
+fn named_with(entry: &ScenarioEntry, of_role: &str) -> String {
+    let repeat = if entry.repeat > 1 { format!(" ({})", entry.repeat) } else { String::new() };
+    format!("{}{of_role}{repeat}", entry.name)
 }
 
 fn conditions(beside: &Beside) -> String {

@@ -4,7 +4,7 @@
 
 mod against;
 pub mod blame;
-mod campaign;
+pub mod campaign;
 mod clocks;
 pub mod html;
 pub mod live;

@@ -2,26 +2,42 @@
 
 use record::{Figures, Record, Series};
 
-use crate::{Summary, judge::cpu_list, summary::max_of};
+use crate::{Summary, judge::cpu_list, stream, summary::max_of};
 
 /// The figures of `record`: as published, or one for each phase, role and kind of CPU, all CPUs of it together. Of a
 /// matrix, one for each load, role, and threads on one CPU or on a CPU each.
 ///
-/// Percentiles of own figures are corrected; all else is raw.
+/// Percentiles of own figures are corrected; all else is raw. A talker's are of when it sent; of round trips the sender's
+/// wake-ups, which are a part of them, are left out.
 #[must_use]
 pub fn figures(record: &Record) -> Vec<Figures> {
     if let Some(published) = &record.published {
         return published.figures.clone();
     }
     let mut groups: Vec<(Figures, Vec<&Series>)> = Vec::new();
-    for series in record.of_the_probe().filter(|series| series.samples > 0) {
+    let sent = stream::as_sent(record);
+    let round_trips = record.series.iter().any(|series| series.round_trip.is_some());
+    let of_its_kind = |series: &&Series| series.samples > 0 && series.round_trip.is_some() == round_trips;
+    for series in sent.of_the_probe().filter(of_its_kind) {
         let conditions = conditions(record, series);
         match groups.iter_mut().find(|(known, _)| *known == conditions) {
             Some((_, all)) => all.push(series),
             None => groups.push((conditions, vec![series])),
         }
     }
-    groups.into_iter().map(|(conditions, all)| with_measured(record, conditions, &all)).collect()
+    let of_groups = groups.into_iter().map(|(conditions, all)| with_measured(record, conditions, &all));
+    of_groups.chain(record.series.iter().filter_map(|series| listened(record, series))).collect()
+}
+
+/// What a listener got: the largest time between two frames is what others publish of it.
+fn listened(record: &Record, series: &Series) -> Option<Figures> {
+    let listener = series.stream.as_ref()?.listener().filter(|listener| listener.frames > 0)?;
+    Some(Figures {
+        cpus: cpu_list(series.cpu.into_iter().collect()),
+        samples: Some(listener.frames),
+        max_gap_ns: listener.max_gap_ns,
+        ..conditions(record, series)
+    })
 }
 
 /// What a series was measured under.
@@ -94,6 +110,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figur
         p99_ns: summary.p99_ns,
         max_ns: sum.max_ns,
         jitter_ns: all.iter().map(|series| series.jitter_ns).max(),
+        late: all.iter().filter_map(|series| Some(series.stream.as_ref()?.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     }
 }

@@ -23,7 +23,8 @@ fn comparable(ours: &Figures, theirs: &Figures) -> bool {
         || time(|figures| figures.p99_ns)
         || time(|figures| figures.p50_ns)
         || (ours.mean_ns.is_some() && theirs.mean_ns.is_some())
-        || (ours.jitter_ns.is_some() && theirs.jitter_ns.is_some());
+        || (ours.jitter_ns.is_some() && theirs.jitter_ns.is_some())
+        || (ours.max_gap_ns.is_some() && theirs.max_gap_ns.is_some());
     kind(&ours.probe) == kind(&theirs.probe) && in_common
 }
 

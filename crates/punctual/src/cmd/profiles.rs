@@ -1,6 +1,6 @@
 //! `punctual profiles`: uses, their limits, and where each limit comes from.
 
-use analysis::duration::format_ns;
+use analysis::{Judges, Profile, duration::format_ns};
 
 use crate::{cli::Profiles, exit::Usage, output};
 
@@ -14,7 +14,7 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
                 }
                 writeln!(out, "{}: {}", profile.name, profile.title)?;
                 writeln!(out, "  period   {}", format_ns(profile.period_ns as i64))?;
-                writeln!(out, "  limit    {} late; {}", format_ns(profile.limit_ns), profile.meaning)?;
+                writeln!(out, "  limit    {} {}; {}", format_ns(profile.limit_ns), kind(&profile), profile.meaning)?;
                 writeln!(out, "  samples  {} at least before PASS may be said", profile.samples_needed)?;
                 profile
                     .sources
@@ -28,10 +28,19 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
             }
             for profile in analysis::builtin() {
                 let (period, limit) = (format_ns(profile.period_ns as i64), format_ns(profile.limit_ns));
-                writeln!(out, "{:<24} every {period:>8}, at most {limit:>8} late  {}", profile.name, profile.title)?;
+                let Profile { name, title, .. } = profile;
+                writeln!(out, "{name:<24} every {period:>8}, at most {limit:>8} {:<10}  {title}", kind(profile))?;
             }
             Ok(())
         })?,
     }
     Ok(0)
+}
+
+/// What its limit is about.
+fn kind(profile: &Profile) -> &'static str {
+    match profile.judges {
+        Judges::WakeUps => "late",
+        Judges::RoundTrips => "round trip",
+    }
 }

@@ -5,10 +5,10 @@ use analysis::{
     format_duration, format_ns,
 };
 use askama::Template;
-use record::{Campaign, Outcome, RoleResult, ScenarioEntry, State};
+use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, State};
 
 use super::text;
-use crate::campaign::{Reference, references};
+use crate::campaign::{Reference, counts, named, references, time, title};
 
 #[derive(Template)]
 #[template(path = "campaign.html")]
@@ -24,6 +24,7 @@ struct Page<'a> {
     keys: Vec<(&'static str, String, String)>,
     grids: Vec<Grid>,
     references: Vec<Reference>,
+    columns: Vec<&'static str>,
     lines: Vec<Line>,
     command: String,
 }
@@ -67,6 +68,7 @@ pub fn render_campaign(campaign: &Campaign) -> String {
     let whole = table(campaign);
     let advice = recommend(&whole);
     let decided = advice.as_ref().is_some_and(|advice| advice.column.is_some());
+    let columns = columns(campaign);
     let page = Page {
         campaign,
         style: include_str!("../../templates/report.css"),
@@ -82,7 +84,8 @@ pub fn render_campaign(campaign: &Campaign) -> String {
         keys: keys(campaign),
         grids: grids(&whole),
         references: references(campaign),
-        lines: campaign.scenarios.iter().flat_map(lines).collect(),
+        lines: campaign.scenarios.iter().flat_map(|entry| lines(entry, &columns)).collect(),
+        columns,
         command: record::shell::command(&campaign.command),
     };
     page.render().expect("writing to a string does not fail, and the template has no other way to fail")
@@ -97,29 +100,28 @@ fn ending(campaign: &Campaign) -> &'static str {
 
 fn keys(campaign: &Campaign) -> Vec<(&'static str, String, String)> {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
-    let missed: u64 = results().flat_map(|result| &result.roles).map(|role| role.missed).sum();
-    let samples: u64 = results().flat_map(|result| &result.roles).map(|role| role.samples).sum();
+    let roles = || results().flat_map(|result| &result.roles);
+    let samples: u64 = roles().map(|role| role.samples).sum();
+    // A slot in which nothing was sent is a missed deadline of the sender, which has a role of its own.
+    let missed: u64 = roles().filter(|role| role.measured != Measured::RoundTrip).map(|role| role.missed).sum();
+    let lost = roles().filter_map(|role| role.lost).reduce(|a, b| a + b);
     let planned = format!("of {} planned", format_duration(campaign.planned_ns));
-    vec![
+    let mut keys = vec![
         ("scenarios", results().count().to_string(), format!("of {}", campaign.scenarios.len())),
         ("time", format_duration(campaign.took_ns), planned),
         ("samples", samples.to_string(), String::new()),
         ("missed", missed.to_string(), String::new()),
-    ]
+    ];
+    keys.extend(lost.map(|lost| ("lost", lost.to_string(), String::new())));
+    keys
 }
 
 fn grids(whole: &CampaignTable) -> Vec<Grid> {
-    let mut roles: Vec<&str> = Vec::new();
-    for role in whole.cells.iter().flatten().flatten().flat_map(|cell| &cell.roles) {
-        if !roles.contains(&role.role.as_str()) {
-            roles.push(&role.role);
-        }
-    }
-    roles.into_iter().map(|role| grid(whole, role)).collect()
+    whole.roles().into_iter().map(|(role, measured)| grid(whole, role, measured)).collect()
 }
 
 /// A single row lies better as a column.
-fn grid(whole: &CampaignTable, role: &str) -> Grid {
+fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
     let upright = whole.rows.len() == 1 && whole.columns.len() > 1;
     let (down, across) = if upright { (&whole.columns, &whole.rows) } else { (&whole.rows, &whole.columns) };
     let max_of = |cell: &CampaignCell| cell.roles.iter().find(|of| of.role == role).and_then(|of| of.max_ns);
@@ -131,8 +133,8 @@ fn grid(whole: &CampaignTable, role: &str) -> Grid {
         GridRow { name: name.clone(), cells }
     };
     Grid {
-        title: if role == "timer" { "Largest lateness".to_owned() } else { format!("Largest lateness of {role}") },
-        lead: "The later, the darker, on a logarithmic scale. Of several repeats, the largest; the least of them stands below.",
+        title: title(role, measured),
+        lead: "The longer, the darker, on a logarithmic scale. Of several repeats, the largest; the least of them stands below.",
         across: across.clone(),
         rows: down.iter().enumerate().map(row).collect(),
     }
@@ -156,10 +158,12 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     if let Some(least_ns) = of.least_max_ns.filter(|&least_ns| Some(least_ns) < of.max_ns) {
         details.push(format!("least {}", format_ns(least_ns)));
     }
-    if of.missed > 0 {
-        details.push(format!("{} missed", of.missed));
+    if of.measured == Measured::RoundTrip {
+        details.push(format!("median {}, 99.9 % {}", time(of.p50_ns), time(of.p99_9_ns)));
     }
-    details.extend(cell.culprit.clone());
+    details.extend(counts(of));
+    // What held up a thread says nothing of the wire.
+    details.extend(cell.culprit.clone().filter(|_| of.measured != Measured::FrameGap));
     GridCell {
         class,
         heat: of.max_ns.map(|max_ns| heat(max_ns, range)),
@@ -177,16 +181,24 @@ fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> u32 {
     (5.0 + 55.0 * place.clamp(0.0, 1.0)) as u32
 }
 
-fn lines(entry: &ScenarioEntry) -> Vec<Line> {
-    let name = if entry.repeat > 1 { format!("{} ({})", entry.name, entry.repeat) } else { entry.name.clone() };
-    let report = entry.record.replace(".json", ".html");
+/// Headings of the list of scenarios; what nothing was counted of has no column.
+fn columns(campaign: &Campaign) -> Vec<&'static str> {
+    let roles = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref()).flat_map(|result| &result.roles);
+    let lost = roles().any(|role| role.lost.is_some()).then_some("lost");
+    let late = roles().any(|role| role.late.is_some()).then_some("late");
+    let before = ["thread", "CPUs", "samples", "missed"];
+    let behind = ["median", "99.9 %", "largest", "jitter", "verdict", "took"];
+    before.into_iter().chain(lost).chain(late).chain(behind).collect()
+}
+
+fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
     let empty = Line {
         first: true,
         height: 1,
-        name,
+        name: named(entry),
         note: entry.error.clone().unwrap_or_default(),
-        report,
-        cells: vec![String::new(); 10],
+        report: entry.record.replace(".json", ".html"),
+        cells: vec![String::new(); columns.len()],
     };
     let Some(result) = &entry.result else { return vec![empty] };
     let verdict = match (result.valid, result.outcome) {
@@ -197,7 +209,7 @@ fn lines(entry: &ScenarioEntry) -> Vec<Line> {
     let line = |(index, role): (usize, &RoleResult)| Line {
         first: index == 0,
         height: result.roles.len(),
-        cells: figures(role, verdict, result.took_ns),
+        cells: columns.iter().map(|column| figure(column, role, verdict, result.took_ns)).collect(),
         name: empty.name.clone(),
         note: result.culprit.clone().unwrap_or_default(),
         report: empty.report.clone(),
@@ -205,20 +217,22 @@ fn lines(entry: &ScenarioEntry) -> Vec<Line> {
     result.roles.iter().enumerate().map(line).collect()
 }
 
-fn figures(role: &RoleResult, verdict: &str, took_ns: u64) -> Vec<String> {
-    let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
-    vec![
-        role.role.clone(),
-        role.cpus.clone(),
-        role.samples.to_string(),
-        role.missed.to_string(),
-        time(role.p50_ns),
-        time(role.p99_9_ns),
-        time(role.max_ns),
-        format_ns(role.jitter_ns as i64),
-        verdict.to_owned(),
-        format_duration(took_ns),
-    ]
+fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> String {
+    let count = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    match column {
+        "thread" => role.role.clone(),
+        "CPUs" => role.cpus.clone(),
+        "samples" => role.samples.to_string(),
+        "missed" => role.missed.to_string(),
+        "lost" => count(role.lost),
+        "late" => count(role.late),
+        "median" => time(role.p50_ns),
+        "99.9 %" => time(role.p99_9_ns),
+        "largest" => time(role.max_ns),
+        "jitter" => format_ns(role.jitter_ns as i64),
+        "verdict" => verdict.to_owned(),
+        _ => format_duration(took_ns),
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use analysis::{
     campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
     format_duration, format_ns,
 };
-use record::{Campaign, Outcome, State};
+use record::{Campaign, Measured, Outcome, State};
 
-use crate::campaign::references;
+use crate::campaign::{counts, net_tables, references, title};
 
 use super::page::Page;
 use super::table::Table;
@@ -20,12 +20,22 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign) {
         page.heading("The campaign has no scenarios");
         return;
     }
-    for role in roles(&whole) {
-        let of_role = if role == "timer" { String::new() } else { format!(" of {role}") };
-        page.heading(&format!("Largest lateness{of_role}, by scenario"));
-        page.table(&cells(page, &whole, &role));
+    let roles = match whole.roles() {
+        // Before anything has run.
+        roles if roles.is_empty() => vec![("timer", Measured::Lateness)],
+        roles => roles,
+    };
+    for (role, measured) in roles {
+        page.heading(&format!("{}, by scenario", title(role, measured)));
+        page.table(&cells(page, &whole, role));
     }
     legend(page, &whole);
+    for of in net_tables(campaign) {
+        page.heading(of.title);
+        let mut table = Table::new(of.headings);
+        of.rows.into_iter().for_each(|row| table.row(row.into_iter().map(|text| (Ink::Plain, text)).collect()));
+        page.table(&table);
+    }
     beside(page, campaign);
     if let Some(advice) = recommend(&whole) {
         page.heading(if advice.column.is_some() { "Recommended" } else { "Not decided" });
@@ -46,17 +56,6 @@ fn head(page: &mut Page, campaign: &Campaign) {
     if !campaign.source.is_empty() {
         page.fact("after", column, &campaign.source);
     }
-}
-
-/// The roles of all cells, in the order in which they are first seen.
-fn roles(table: &CampaignTable) -> Vec<String> {
-    let mut roles: Vec<String> = Vec::new();
-    for role in table.cells.iter().flatten().flatten().flat_map(|cell| &cell.roles) {
-        if !roles.contains(&role.role) {
-            roles.push(role.role.clone());
-        }
-    }
-    if roles.is_empty() { vec!["timer".to_owned()] } else { roles }
 }
 
 /// The table of one role. A single row lies better as a column.
@@ -94,13 +93,13 @@ fn cell(page: &Page, whole: &CampaignTable, at: (usize, usize), role: &str) -> (
     (ink, format!("{figures}{}{mark}{word}", if mark.is_empty() { "" } else { " " }))
 }
 
-/// Largest lateness; the least of several repeats before it; missed deadlines behind it.
+/// The largest time; the least of several repeats before it; what was lost, missed or late behind it.
 fn figures(role: &RoleCell) -> String {
     let Some(max_ns) = role.max_ns else { return "no samples".to_owned() };
     let range = role.least_max_ns.filter(|&least_ns| least_ns < max_ns);
     let range = range.map_or_else(String::new, |least_ns| format!("{} .. ", format_ns(least_ns)));
-    let missed = if role.missed > 0 { format!(", {} missed", role.missed) } else { String::new() };
-    format!("{range}{}{missed}", format_ns(max_ns))
+    let counts: String = counts(role).into_iter().map(|count| format!(", {count}")).collect();
+    format!("{range}{}{counts}", format_ns(max_ns))
 }
 
 /// The references that were laid beside, each with its own table.
@@ -123,7 +122,7 @@ fn legend(page: &mut Page, table: &CampaignTable) {
     if repeats > 1 {
         page.text(
             Ink::Quiet,
-            &format!("Of {repeats} repeats: the least and the largest maximum, and all missed deadlines."),
+            &format!("Of {repeats} repeats: the least and the largest maximum, and all that was missed or lost."),
         );
     }
     let errors: Vec<&String> = cells().filter_map(|cell| cell.error.as_ref()).collect();

@@ -112,12 +112,12 @@ fn isolated_and_ordinary_cpus_of_the_raspberry_pi() {
 fn two_boards_and_three_kinds_of_latency() {
     let of = figures("cortex-a53-rt", "shielded", "");
     assert_eq!((of.max_ns, of.mode_ns, of.min_ns, of.period_ns), (Some(17_000), Some(7_000), None, None));
-    assert_eq!(figures("cortex-a53-rt", "udp", "").max_ns, Some(168_000));
+    assert_eq!(figures("cortex-a53-rt", "udp", "round-trip").max_ns, Some(168_000));
     assert_eq!(figures("cortex-a53-rt", "interrupt", "").max_ns, Some(30_000));
     assert_eq!(figures("cortex-a53-rt", "interrupt", "").loads, None, "the load is not named");
     let of = figures("cortex-a9-rt", "shielded", "");
     assert_eq!((of.max_ns, of.mode_ns), (Some(54_000), Some(19_000)));
-    let of = figures("cortex-a9-rt", "udp", "");
+    let of = figures("cortex-a9-rt", "udp", "round-trip");
     assert_eq!((of.max_ns, of.max_above_ns), (None, Some(800_000)), "beyond the last bin");
 }
 

@@ -86,12 +86,7 @@ fn told(entry: &ScenarioEntry) -> String {
         return format!("FAILED: {error}");
     }
     let Some(result) = &entry.result else { return "ended early".to_owned() };
-    let of_role = |role: &record::RoleResult| {
-        let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", analysis::format_ns(ns)));
-        let missed = if role.missed > 0 { format!(", {} missed", role.missed) } else { String::new() };
-        if result.roles.len() > 1 { format!("{} {max}{missed}", role.role) } else { format!("{max}{missed}") }
-    };
-    let figures = result.roles.iter().map(of_role).collect::<Vec<_>>().join("; ");
+    let figures = report::campaign::told(&result.roles);
     match result.outcome {
         _ if !result.valid => format!("{figures}, INVALID"),
         Some(outcome) if outcome != Outcome::Pass => format!("{figures}, {}", outcome.name()),

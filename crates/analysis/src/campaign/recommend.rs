@@ -1,0 +1,94 @@
+//! Which column of a campaign's table to choose.
+
+use record::Measured;
+
+use super::{Badness, CampaignCell, CampaignTable, RoleCell};
+use crate::format_ns;
+
+/// Which column to choose, and how sure that is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommendation {
+    /// The column; `None` where the figures do not tell the best two apart.
+    pub column: Option<usize>,
+    /// In one or two sentences.
+    pub text: String,
+}
+
+/// Recommends the column whose worst row is best: that loses least, then has the fewest late packets, then is least late.
+/// `None` with fewer than two columns that ran whole.
+#[must_use]
+pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
+    let mut columns: Vec<Column> = (0..table.columns.len()).filter_map(|index| Column::of(table, index)).collect();
+    columns.sort_by(|a, b| a.worst().compare(&b.worst()));
+    let [best, next, ..] = &columns[..] else { return None };
+    let told = |column: &Column| {
+        let (row, role) = &column.worst_cell;
+        format!("{} ({}, with {})", table.columns[column.index], at_worst(role), table.rows[*row])
+    };
+    let repeats = best.repeats.len().min(next.repeats.len());
+    let apart = best.worst().compare(&next.best()).is_lt();
+    let text = match (repeats, apart) {
+        (_, false) if repeats > 1 => {
+            format!("No real difference between {} and {}: their {repeats} repeats overlap.", told(best), told(next))
+        }
+        (1, _) => format!(
+            "{}; then {}. This rests on one repeat: with `repeats = 3` or more the table can tell a difference from chance.",
+            told(best),
+            told(next)
+        ),
+        _ => format!(
+            "{}; then {}. Each of the {repeats} repeats of the first was better than any of the second.",
+            told(best),
+            told(next)
+        ),
+    };
+    let column = (apart || repeats == 1).then_some(best.index);
+    Some(Recommendation { column, text })
+}
+
+/// A column with all rows done.
+struct Column {
+    index: usize,
+    /// By repeat: the badness of the worst row.
+    repeats: Vec<Badness>,
+    /// Row of the worst cell, and what made it so.
+    worst_cell: (usize, RoleCell),
+}
+
+impl Column {
+    fn of(table: &CampaignTable, index: usize) -> Option<Self> {
+        let cells: Vec<&CampaignCell> = table.cells.iter().map(|row| row[index].as_ref()).collect::<Option<_>>()?;
+        if cells.iter().any(|cell| !cell.valid || cell.badness.len() < cell.repeats) {
+            return None;
+        }
+        let repeats = cells.iter().map(|cell| cell.badness.len()).min()?;
+        let of_repeat =
+            |repeat: usize| cells.iter().map(|cell| cell.badness[repeat]).fold(Badness::default(), Badness::worse);
+        let bad = |cell: &CampaignCell| cell.worst().unwrap_or_default();
+        let (row, cell) = cells.iter().enumerate().max_by(|a, b| bad(a.1).compare(&bad(b.1)))?;
+        let role = cell.worst_role().filter(|role| role.max_ns.is_some())?;
+        Some(Self { index, repeats: (0..repeats).map(of_repeat).collect(), worst_cell: (row, role.clone()) })
+    }
+
+    fn worst(&self) -> Badness {
+        self.repeats.iter().copied().fold(Badness::default(), Badness::worse)
+    }
+
+    fn best(&self) -> Badness {
+        self.repeats.iter().copied().reduce(Badness::better).unwrap_or_default()
+    }
+}
+
+/// What made a cell as bad as it is, in words: what was lost first, then what was late, then the largest time.
+fn at_worst(role: &RoleCell) -> String {
+    let max = role.max_ns.map_or_else(String::new, format_ns);
+    let some = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let (lost, late) = (some(role.lost.unwrap_or(0), "lost"), some(role.late.unwrap_or(0), "late packets"));
+    let parts = match role.measured {
+        Measured::Lateness | Measured::Gap => return format!("{max} at worst"),
+        Measured::RoundTrip => [lost, some(role.missed, "not sent"), Some(format!("{max} at worst"))],
+        Measured::SendLateness => [some(role.missed, "missed slots"), late, Some(format!("max delta {max}"))],
+        Measured::FrameGap => [lost, None, Some(format!("up to {max} between two frames"))],
+    };
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
