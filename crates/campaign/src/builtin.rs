@@ -9,8 +9,15 @@ macro_rules! files {
 }
 
 /// Name and text of each file.
-pub const FILES: [(&str, &str); 5] =
-    files!("avb-cyclic" "cnc-matrix" "isolated-or-ordinary" "shielded-core" "vim3l-ladder");
+pub const FILES: [(&str, &str); 7] = files!(
+    "avb-cyclic"
+    "avb-endpoint"
+    "cnc-matrix"
+    "isolated-or-ordinary"
+    "shielded-core"
+    "udp-priorities"
+    "vim3l-ladder"
+);
 
 /// The text of the file of that name.
 ///

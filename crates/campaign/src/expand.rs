@@ -1,6 +1,7 @@
 //! From a campaign file to scenarios for the CPUs of a machine: a pure function of both.
 
 mod places;
+mod probes;
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -10,15 +11,12 @@ use std::{
 };
 
 use loads::LoadSpec;
-use sys::sched::Policy;
 
 pub use self::places::Cpus;
 use self::places::{Places, Spot};
 use crate::{
-    Length, PhasePlan, Plan, Scenario, Scenarios, ThreadAsk, ThreadPlan,
-    file::{CampaignFile, Chosen, FileMistakes, Load, Mistake, Placement, Probe, ProbeKind, Thread},
-    plan,
-    threads::place,
+    Length, PhasePlan, Plan, Scenario, Scenarios, WakeupOffset,
+    file::{CampaignFile, Chosen, FileMistakes, Load, Mistake, Placement, Probe, ProbeKind},
 };
 
 /// Most scenarios of a campaign, repeats and all.
@@ -45,13 +43,14 @@ pub struct Asked {
 /// What the file asks for and this machine does not have, all of it.
 pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenarios, FileMistakes> {
     let mut places = Places::new(cpus);
-    let spots: Vec<Vec<Spot>> = file.placements.iter().map(|placement| places.of(placement)).collect();
     let mut once = Vec::new();
     for chosen in &file.scenarios {
-        for spot in &spots[chosen.placement] {
-            let scenario = scenario(file, chosen, spot, &mut places, asked);
+        let probe = &file.probes[chosen.probe];
+        let spots = places.of(&file.placements[chosen.placement], &probe.kind);
+        for (spot, offset) in spots.iter().flat_map(|spot| offsets(&probe.kind).map(move |offset| (spot, offset))) {
+            let scenario = scenario(file, chosen, (spot, offset), &mut places, asked);
             if let Err(error) = scenario.plan.check() {
-                places.wrong(file.probes[chosen.probe].place, format!("probe `{}`: {error}", scenario.probe));
+                places.wrong(probe.place, format!("probe `{}`: {error}", scenario.probe));
             }
             once.push(scenario);
             if once.len() * file.repeats as usize > SCENARIOS_MAX {
@@ -102,34 +101,44 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
     Ok(scenarios)
 }
 
+/// The wake-up offsets of a probe; other probes than a talker have one that nothing looks at.
+fn offsets(kind: &ProbeKind) -> impl Iterator<Item = WakeupOffset> + use<> {
+    let offsets = match kind {
+        ProbeKind::Stream(stream) => stream.offsets.clone(),
+        _ => vec![WakeupOffset::default()],
+    };
+    offsets.into_iter()
+}
+
 /// One scenario, without its name and repeat.
-fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Places<'_>, asked: &Asked) -> Scenario {
+fn scenario(
+    file: &CampaignFile,
+    chosen: &Chosen,
+    (spot, offset): (&Spot, WakeupOffset),
+    places: &mut Places<'_>,
+    asked: &Asked,
+) -> Scenario {
     let (probe, load) = (&file.probes[chosen.probe], &file.loads[chosen.load]);
     let (placement, settings) = (&file.placements[chosen.placement], &file.settings[chosen.settings]);
+    let policy = probes::policy(&probe.kind, placement);
     let phase = PhasePlan {
         name: if load.run.is_empty() { "rest" } else { "load" }.to_owned(),
-        period_ns: match &probe.kind {
-            ProbeKind::Timer { period_ns } | ProbeKind::Noise { period_ns, .. } => *period_ns,
-            ProbeKind::Threads(list) => list.iter().map(|thread| thread.period_ns).min().unwrap_or(1),
-        },
+        period_ns: probes::period_ns(&probe.kind),
         length: asked.duration_ns.map_or(probe.length, Length::Duration),
         loads: loads(load, spot, places),
-        threads: threads(probe, placement, spot),
+        threads: probes::threads(&probe.kind, placement, spot),
     };
     let plan = Plan {
         command: Vec::new(),
-        probe: match probe.kind {
-            ProbeKind::Noise { runtime_ns, .. } => plan::Probe::Noise { runtime_ns },
-            ProbeKind::Timer { .. } | ProbeKind::Threads(_) => plan::Probe::Timer,
-        },
-        cpus: Some(spot.measured.clone()),
+        probe: probes::probe(&probe.kind, spot, offset),
+        cpus: Some(spot.cpus.clone()),
         load_cpus: None,
-        policy: placement.policy.unwrap_or(default_policy(&probe.kind)),
+        policy,
         clock: probe.clock,
         wait: probe.wait,
         offset_ns: probe.offset_ns,
         threshold_ns: probe.threshold_ns,
-        shield: spot.shield.clone(),
+        shield: spot.scene.shield.clone(),
         hold_cpu_awake: settings.hold_cpu_awake,
         blame: probe.blame,
         // Scenarios are many and may be short; a single run tells what it costs.
@@ -146,7 +155,7 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
         name: String::new(),
         probe: probe.name.clone(),
         load: load.name.clone(),
-        placement: spot.name(placement, file.placements.len() > 1, &probe.kind),
+        placement: placed(file, placement, probe, spot, offset),
         settings: settings.name.clone(),
         repeat: 1,
         planned_ns: plan.total_ns().unwrap_or(0),
@@ -154,30 +163,15 @@ fn scenario(file: &CampaignFile, chosen: &Chosen, spot: &Spot, places: &mut Plac
     }
 }
 
-/// What `punctual measure` does unless asked otherwise.
-fn default_policy(kind: &ProbeKind) -> Policy {
-    match kind {
-        ProbeKind::Timer { .. } | ProbeKind::Threads(_) => Policy::Fifo(90),
-        ProbeKind::Noise { .. } => Policy::Other,
+/// What a placement is called; of several wake-up offsets, which one can choose like a CPU, with the one of the scenario.
+fn placed(file: &CampaignFile, placement: &Placement, probe: &Probe, spot: &Spot, offset: WakeupOffset) -> String {
+    let several = file.placements.len() > 1;
+    let name = spot.name(placement, several, &probe.kind);
+    match offsets(&probe.kind).count() {
+        1 => name,
+        _ if several || spot.one_of_many => format!("{name}, offset {offset}"),
+        _ => format!("offset {offset}"),
     }
-}
-
-/// The threads of a probe that has several, each on its CPU.
-fn threads(probe: &Probe, placement: &Placement, spot: &Spot) -> Vec<ThreadPlan> {
-    let ProbeKind::Threads(threads) = &probe.kind else { return Vec::new() };
-    let policy = |thread: &Thread| match (thread.priority, placement.policy) {
-        (Some(priority), Some(Policy::RoundRobin(_))) => Some(Policy::RoundRobin(priority)),
-        (Some(priority), _) => Some(Policy::Fifo(priority)),
-        (None, policy) => policy,
-    };
-    let ask = |(thread, &cpu): (&Thread, &u32)| ThreadAsk {
-        role: thread.role.clone(),
-        period_ns: thread.period_ns,
-        cpu: Some(cpu),
-        policy: policy(thread),
-    };
-    let asks: Vec<ThreadAsk> = threads.iter().zip(spot.in_turn.iter().cycle()).map(ask).collect();
-    place(&asks, 0)
 }
 
 /// The loads with their CPUs.
@@ -187,7 +181,7 @@ fn loads(load: &Load, spot: &Spot, places: &mut Places<'_>) -> Vec<LoadSpec> {
         let mut spec = piece.spec.clone();
         match (&spec.cpus, &piece.cpus) {
             (Some(cpus), _) => places.check(load.place, cpus),
-            (None, Some(words)) => spec.cpus = places.resolve(words, &spot.measured, &load.name),
+            (None, Some(words)) => spec.cpus = places.resolve(words, &spot.scene, &load.name),
             (None, None) => {}
         }
         let Some(threads) = piece.threads else {
@@ -195,7 +189,7 @@ fn loads(load: &Load, spot: &Spot, places: &mut Places<'_>) -> Vec<LoadSpec> {
             continue;
         };
         // One child a round over the CPUs; the last one takes what is left.
-        let cpus = spec.cpus.clone().unwrap_or_else(|| spot.measured.clone());
+        let cpus = spec.cpus.clone().unwrap_or_else(|| spot.cpus.clone());
         for begin in (0..threads as usize).step_by(cpus.len().max(1)) {
             let left = threads as usize - begin;
             specs.push(LoadSpec { load: spec.load.clone(), cpus: Some(cpus.iter().take(left).collect()) });

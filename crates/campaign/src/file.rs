@@ -10,6 +10,7 @@
 //! | `fields` | the keys of one table, each taken once |
 //! | `words` | CPUs in words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
+//! | `udp`, `stream` | what these two kinds of probe have alone |
 //! | `chosen` | the scenarios that are listed, and what fits together |
 
 mod chosen;
@@ -19,6 +20,8 @@ pub(crate) mod mistake;
 pub mod model;
 mod parts;
 mod probes;
+mod stream;
+mod udp;
 mod words;
 
 use std::{
@@ -35,6 +38,8 @@ use self::{
 pub use self::{
     mistake::{FileMistakes, Mistake, Place},
     model::{CampaignFile, Chosen, Load, LoadPiece, PlacedOn, Placement, Probe, ProbeKind, Settings, Thread},
+    stream::{StreamEnds, StreamProbe},
+    udp::UdpProbe,
     words::{CpuWord, CpuWords},
 };
 use crate::{builtin, order::Order};

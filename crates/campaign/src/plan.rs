@@ -10,7 +10,10 @@ use sys::{
     sched::Policy,
 };
 
-use crate::{StreamPlan, UdpPlan, stream::OFFSET_PERCENT};
+use crate::{
+    StreamPlan, UdpPlan, WakeupOffset,
+    stream::{OFFSET_PERCENT, offset::CALIBRATION_NS},
+};
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
@@ -169,10 +172,15 @@ pub enum PlanError {
     /// A talker would wake earlier than it may.
     #[error(
         "the wake-up offset must leave the talker {} % of each period to sleep, or a real-time thread hangs its CPU: use a \
-         shorter --wakeup-offset, or a longer --period",
+         shorter one, or a longer period",
         100 - OFFSET_PERCENT
     )]
     WakeupOffset,
+    /// The kernel pins no deadline thread.
+    #[error(
+        "both ends of a stream are pinned to their CPUs, which the kernel refuses to deadline threads: choose the policy fifo:90"
+    )]
+    StreamDeadline,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
@@ -186,6 +194,9 @@ impl Plan {
     pub fn check(&self) -> Result<(), PlanError> {
         if let Probe::Udp(udp) = &self.probe {
             udp.check()?;
+        }
+        if matches!((&self.probe, self.policy), (Probe::Stream(_), Policy::Deadline { .. })) {
+            return Err(PlanError::StreamDeadline);
         }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
@@ -225,17 +236,26 @@ impl Plan {
         }
     }
 
-    /// How long all phases take together, ns; `None` when no duration ends them.
+    /// How long all phases take together, ns, with the time to find a wake-up offset; `None` when no duration ends them.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
-        self.phases.iter().map(PhasePlan::duration_ns).sum()
+        let phases_ns: u64 = self.phases.iter().map(PhasePlan::duration_ns).sum::<Option<u64>>()?;
+        Some(phases_ns.saturating_add(if self.calibrates() { CALIBRATION_NS } else { 0 }))
+    }
+
+    /// Whether a talker's wake-up offset is to be found first.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        let Probe::Stream(stream) = &self.probe else { return false };
+        stream.talk.as_ref().is_some_and(|talk| talk.offset == WakeupOffset::Auto)
     }
 
     /// Lateness above which a wake-up at `period_ns` is a spike, ns; of the noise probe the length of a gap.
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
-        let threshold_ns = self.threshold_ns.unwrap_or(match self.probe {
-            Probe::Timer | Probe::Udp(_) | Probe::Stream(_) => period_ns.min(100_000),
+        let threshold_ns = self.threshold_ns.unwrap_or(match &self.probe {
+            Probe::Timer | Probe::Udp(_) => period_ns.min(100_000),
+            Probe::Stream(stream) => stream.threshold_at(period_ns),
             Probe::Noise { .. } => NOISE_THRESHOLD_NS,
         });
         // What ends the run is a spike.

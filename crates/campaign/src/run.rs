@@ -25,7 +25,9 @@ use crate::{
     phase::{self, Ended, PhaseRun, Within},
     process::ProgramError,
     shielded,
+    stream::offset,
     thrift::Thrift,
+    udp::AddressError,
     validity,
 };
 
@@ -63,6 +65,9 @@ pub enum RunError {
     /// Round trips cannot be measured.
     #[error(transparent)]
     Udp(#[from] UdpError),
+    /// The peer cannot be found.
+    #[error(transparent)]
+    Peer(#[from] AddressError),
     /// A stream can be neither sent nor received.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -90,6 +95,9 @@ pub enum RunError {
     /// The record could not be written.
     #[error("{0}; choose another place with --record FILE, or do without it with --no-record")]
     Record(#[from] FileError),
+    /// The user ended the run before the first frame.
+    #[error("ended while the wake-up offset was looked for: give one, as 8us, to begin at once")]
+    NotCalibrated,
     /// The user ended the run twice: nothing is kept.
     #[error("interrupted twice: the run was discarded")]
     Discarded,
@@ -105,6 +113,14 @@ pub enum RunError {
 pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
     plan.check()?;
     check_stream(plan, root)?;
+    let (plan, calibration) = offset::settled(plan, root, watch)?;
+    let mut record = measured(&plan, root, watch)?;
+    offset::tell(&mut record, calibration.as_ref());
+    Ok(record)
+}
+
+/// Runs the plan as it is.
+fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
     let plan = &*shielded::with_defaults(plan, root)?;
     let cpus = usable_cpus(root, plan.cpus.as_ref())?;
     if let Some(load_cpus) = &plan.load_cpus {

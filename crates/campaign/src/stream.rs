@@ -1,13 +1,14 @@
 //! Streams: a talker that is a timer with work to do, a listener beside it, on an interface or between two namespaces.
 
 mod interface;
+pub mod offset;
 mod sender;
 
 use std::{io, time::Duration};
 
 use frames::{Class, Format, Mac, ethernet};
 use machine::{
-    Root, Shield,
+    CpuList, Root, Shield,
     ends::{End, Ends, EndsError},
     nic::NicSettings,
 };
@@ -23,6 +24,7 @@ use sys::{packet::FrameReceiver, sched::Policy};
 
 use crate::{PhasePlan, Plan, RunError, shielded::on_its_side};
 use interface::Interface;
+pub use offset::WakeupOffset;
 
 /// A stream that a run sends, receives, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +48,8 @@ pub struct StreamPlan {
 pub struct TalkPlan {
     /// CPU it is pinned to; one of [`Plan::cpus`].
     pub cpu: u32,
-    /// How long before its slot it wakes, ns; at most [`OFFSET_PERCENT`] of the period under a real-time policy.
-    pub offset_ns: u64,
+    /// How long before its slot it wakes; at most [`OFFSET_PERCENT`] of the period under a real-time policy.
+    pub offset: WakeupOffset,
     /// How frames go out.
     pub mode: TransmitMode,
     /// Tells its stream from others of the same address.
@@ -191,7 +193,7 @@ impl StreamPlan {
             mode: talk.mode,
             own_listener: self.listen.is_some(),
             period_ns: phase.period_ns,
-            offset_ns: talk.offset_ns,
+            offset_ns: talk.offset.ns(),
             transit_ns: self.class.max_transit_ns(),
             clock: plan.clock,
         };
@@ -225,8 +227,28 @@ impl StreamPlan {
     pub(crate) fn offset_fits(&self, policy: Policy, period_ns: u64) -> bool {
         let percent = if policy.is_realtime() { OFFSET_PERCENT } else { 100 };
         let most_ns = u128::from(period_ns) * u128::from(percent) / 100;
-        self.talk.as_ref().is_none_or(|talk| u128::from(talk.offset_ns) <= most_ns)
+        u128::from(self.offset_ns()) <= most_ns
     }
+
+    /// How long before its slot the talker wakes, ns; 0 without one, and while it is not known yet.
+    fn offset_ns(&self) -> u64 {
+        self.talk.as_ref().map_or(0, |talk| talk.offset.ns())
+    }
+
+    /// What is to be explained where nothing else is asked for, ns: a wake-up too late for its slot; without an offset, all
+    /// above 100 us.
+    pub(crate) fn threshold_at(&self, period_ns: u64) -> u64 {
+        match self.offset_ns() {
+            0 => period_ns.min(100_000),
+            offset_ns => offset_ns + (period_ns / 100).max(1_000),
+        }
+    }
+}
+
+/// The CPU of a listener at the other end of a virtual cable: the last other than the talker's where there is one.
+#[must_use]
+pub fn listen_cpu(usable: &CpuList, talk_cpu: u32) -> u32 {
+    usable.iter().rfind(|&cpu| cpu != talk_cpu).unwrap_or(talk_cpu)
 }
 
 /// A number that two runs seldom share.

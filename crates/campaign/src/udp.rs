@@ -1,13 +1,17 @@
 //! Round trips: a timer that sends, a thread beside it that receives, and a peer that answers.
 
+mod address;
+
 use std::net::SocketAddr;
 
-use machine::{Shield, ends::Ends};
+use machine::{CpuList, Shield, ends::Ends};
 use probes::udp::{Client, Echo, EchoSettings, Receive, Settings, UdpError};
 use sys::{
     sched::Policy,
     udp::{DatagramSocket, Stamps},
 };
+
+pub use address::{Address, AddressError};
 
 use crate::{PhasePlan, Plan, PlanError, RunError, shielded::on_its_side, thrift::Thrift};
 
@@ -38,10 +42,10 @@ pub struct UdpPlan {
 }
 
 /// Who answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
     /// `punctual echo` somewhere.
-    At(SocketAddr),
+    At(Address),
     /// A thread of this process: both ends are in network namespaces of their own, joined by a virtual cable.
     Own(EchoSettings),
 }
@@ -64,12 +68,23 @@ impl UdpPlan {
     }
 }
 
+/// The CPU of our own answering thread: the first that neither sends nor receives, and is not `quiet` where there is one
+/// such; `None` where all are `taken`.
+#[must_use]
+pub fn echo_cpu(usable: &CpuList, quiet: &CpuList, taken: &CpuList) -> Option<u32> {
+    let free = usable.difference(taken);
+    free.difference(quiet).first().or_else(|| free.first())
+}
+
 /// Opens the socket, starts the peer where it is ours, and makes the receiving thread.
 pub fn prepare(plan: &Plan, phase: &PhasePlan, udp: &UdpPlan, shield: Option<&Shield>) -> Result<Client, RunError> {
     let failed = |peer| move |source| UdpError::Connect { peer, source };
-    let (peer, socket, echo) = match udp.peer {
-        Peer::At(peer) => (peer, DatagramSocket::connect(peer).map_err(failed(peer))?, None),
-        Peer::Own(settings) => {
+    let (peer, socket, echo) = match &udp.peer {
+        Peer::At(address) => {
+            let peer = address.resolve()?;
+            (peer, DatagramSocket::connect(peer).map_err(failed(peer))?, None)
+        }
+        &Peer::Own(settings) => {
             let ends = Ends::make()?;
             let peer = SocketAddr::from((ends.far.address, UDP_PORT));
             let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);

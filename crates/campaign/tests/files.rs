@@ -10,7 +10,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use campaign::{AROUND_NS, Asked, Cpus, FileMistakes, Length, Scenarios, builtin, expand, file};
+use campaign::{
+    AROUND_NS, Asked, Cpus, FileMistakes, Length, Peer, Probe, Scenarios, WakeupOffset, builtin, expand, file,
+};
 use loads::LoadSpec;
 use machine::{CpuList, Root};
 
@@ -149,6 +151,41 @@ fn shipped_campaigns_are_those_of_their_sources() {
     let eight = ["cpu@0-2", "cpu@0-2", "cpu@0-1", "memory@0-2", "memory@0-2", "memory@0-1"];
     assert_eq!(hogs, [&eight[..], &["timer:98@0-3"]].concat());
 
+    let udp = shipped("udp-priorities", &cpus("0-3", ""), &Asked::default());
+    let told: Vec<_> = udp.list.iter().map(|s| (&*s.name, s.plan.shield.as_ref().map(ToString::to_string))).collect();
+    let shield = || Some("3".to_owned());
+    let expected = [
+        ("idle, not shielded", None),
+        ("idle, shielded", shield()),
+        ("hogs, not shielded", None),
+        ("hogs, shielded", shield()),
+    ];
+    assert_eq!(told, expected);
+    for scenario in &udp.list {
+        let Probe::Udp(plan) = &scenario.plan.probe else { panic!("{:?}", scenario.plan.probe) };
+        let Peer::Own(echo) = &plan.peer else { panic!("{:?}", plan.peer) };
+        let policies =
+            [scenario.plan.phases[0].threads[0].policy, plan.policy, echo.policy].map(|policy| policy.to_string());
+        assert_eq!(policies, ["fifo:98"; 3], "{}", scenario.name);
+        assert_eq!((plan.cpu, echo.cpu, scenario.plan.phases[0].threads[0].cpu), (3, Some(0), 3));
+    }
+    let of = |index: usize| {
+        udp.list[index].plan.phases[0].loads.iter().map(LoadSpec::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(of(2), "cpu@0-3 cpu@0-3 memory@0-3 memory@0-3 timer:97@0-3", "8 of each, on every CPU");
+    assert!(of(3).starts_with("cpu@0-2 cpu@0-2 cpu@0-1 memory@0-2"), "and outside the shield: {}", of(3));
+
+    let endpoint = shipped("avb-endpoint", &cpus("0-3", ""), &Asked::default());
+    let placements: Vec<&str> = endpoint.list[..4].iter().map(|scenario| &*scenario.placement).collect();
+    let own = ["core of its own, offset 0us", "core of its own, offset auto"];
+    assert_eq!(placements, ["ordinary core, offset 0us", "ordinary core, offset auto", own[0], own[1]]);
+    let Probe::Stream(stream) = &endpoint.list[7].plan.probe else { panic!("{:?}", endpoint.list[7].plan.probe) };
+    let (talk, listen) = (stream.talk.as_ref().unwrap(), stream.listen.as_ref().unwrap());
+    assert_eq!((talk.cpu, listen.cpu, talk.offset, &stream.interface), (3, 2, WakeupOffset::Auto, &None));
+    let plan = &endpoint.list[7].plan;
+    assert_eq!((&plan.cpus, &plan.shield, plan.phases[0].period_ns), (&Some(list("2-3")), &Some(list("3")), 125_000));
+    assert_eq!(endpoint.list[7].planned_ns - endpoint.list[6].planned_ns, 5_000_000_000, "the offset is looked for");
+
     let avb = shipped("avb-cyclic", &vim3l, &Asked::default());
     assert_eq!((avb.list[0].plan.phases[0].period_ns, &avb.list[0].plan.cpus), (125_000, &Some(list("0-3"))));
 }
@@ -171,9 +208,12 @@ fn a_length_of_the_users_own_counts_for_every_scenario() {
     let asked = Asked { duration_ns: Some(2_000_000_000), ..Asked::default() };
     for (name, _) in builtin::FILES {
         let scenarios = shipped(name, &cpus("0-1", ""), &asked);
-        assert!(scenarios.list.iter().all(|scenario| scenario.planned_ns == 2_000_000_000));
+        let calibrating = scenarios.list.iter().filter(|scenario| scenario.plan.calibrates()).count() as u64;
+        let lengths = scenarios.list.iter().map(|scenario| scenario.plan.phases[0].length);
+        assert!(lengths.into_iter().all(|length| length == Length::Duration(2_000_000_000)));
         let rests = (scenarios.list.len() as u64 - 1) * scenarios.rest_ns;
-        assert_eq!(scenarios.planned_ns(), scenarios.list.len() as u64 * (2_000_000_000 + AROUND_NS) + rests);
+        let measured = scenarios.list.len() as u64 * (2_000_000_000 + AROUND_NS);
+        assert_eq!(scenarios.planned_ns(), measured + calibrating * 5_000_000_000 + rests);
     }
 }
 

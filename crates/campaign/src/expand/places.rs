@@ -4,7 +4,12 @@ use std::collections::BTreeSet;
 
 use machine::{CpuError, CpuList, Root, usable_cpus};
 
-use crate::file::{CpuWord, CpuWords, Mistake, Place, PlacedOn, Placement, ProbeKind};
+use crate::{
+    file::{CpuWord, CpuWords, Mistake, Place, PlacedOn, Placement, ProbeKind},
+    stream::listen_cpu,
+    threads::best_cpu,
+    udp::echo_cpu,
+};
 
 /// The CPUs of a machine, as far as a campaign needs to know them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +31,26 @@ impl Cpus {
     }
 }
 
+/// What words of a scenario refer to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Scene {
+    /// Every CPU that the placement measures.
+    pub measured: CpuList,
+    /// CPUs that all else is moved off.
+    pub shield: Option<CpuList>,
+}
+
 /// Where one scenario measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spot {
-    /// Every CPU that is measured.
-    pub measured: CpuList,
-    /// The CPUs that several threads go onto, in turn.
+    /// Its CPUs, as words know them.
+    pub scene: Scene,
+    /// The CPUs of the run: those that are measured, and that of a listener at the other end of a virtual cable.
+    pub cpus: CpuList,
+    /// The CPUs that several threads go onto, in turn; of a probe over the network those of all its threads.
     pub in_turn: Vec<u32>,
-    /// CPUs that all else is moved off.
-    pub shield: Option<CpuList>,
     /// Whether the placement has other spots as well, so that its CPUs name it.
-    one_of_many: bool,
+    pub one_of_many: bool,
 }
 
 impl Spot {
@@ -45,16 +59,31 @@ impl Spot {
         if !self.one_of_many {
             return placement.name.clone();
         }
-        let of_pair = |threads: &[crate::file::Thread]| {
-            let placed = threads.iter().zip(&self.in_turn).map(|(thread, cpu)| format!("{} {cpu}", thread.role));
-            placed.collect::<Vec<_>>().join(", ")
-        };
-        let here = match (probe, &placement.on) {
-            (ProbeKind::Threads(threads), PlacedOn::Pairs(_)) => of_pair(threads),
-            _ => self.measured.in_words(),
+        let here = match (&placement.on, &self.in_turn[..]) {
+            (PlacedOn::Pairs(_), cpus) => {
+                let placed = roles(probe).into_iter().zip(cpus).map(|(role, cpu)| format!("{role} {cpu}"));
+                placed.take(2).collect::<Vec<_>>().join(", ")
+            }
+            (_, [first, ..]) => CpuList::from_iter([*first]).in_words(),
+            (_, []) => self.scene.measured.in_words(),
         };
         if among_others { format!("{}, {here}", placement.name) } else { here }
     }
+}
+
+/// The threads of a probe that has several, by what they are called.
+fn roles(probe: &ProbeKind) -> Vec<&str> {
+    match probe {
+        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => Vec::new(),
+        ProbeKind::Threads(threads) => threads.iter().map(|thread| thread.role.as_str()).collect(),
+        ProbeKind::Udp(_) => vec!["sender", "receiver", "echo"],
+        ProbeKind::Stream(stream) => stream.roles().to_vec(),
+    }
+}
+
+/// How many of its threads count as measured: the one that answers round trips is the other machine's part.
+fn measured_threads(probe: &ProbeKind) -> usize {
+    if matches!(probe, ProbeKind::Udp(_)) { 2 } else { usize::MAX }
 }
 
 /// Turns words into CPUs, and gathers what does not fit and what stood in.
@@ -83,44 +112,63 @@ impl<'a> Places<'a> {
         self.cpus.usable.first().into_iter()
     }
 
-    /// The spots of a placement; at least one.
-    pub fn of(&mut self, placement: &Placement) -> Vec<Spot> {
-        let nothing = CpuList::new();
-        let spot = |in_turn: Vec<u32>, one_of_many| Spot {
-            measured: in_turn.iter().copied().collect(),
-            in_turn,
-            shield: None,
-            one_of_many,
-        };
-        let set = |places: &mut Self, words| -> Vec<u32> {
+    /// The spots of a placement for a probe; at least one.
+    pub fn of(&mut self, placement: &Placement, probe: &ProbeKind) -> Vec<Spot> {
+        let nothing = Scene::default();
+        let set = |places: &mut Self, words| -> CpuList {
             let found = places.resolve(words, &nothing, &placement.name);
-            found.map_or_else(|| places.anywhere().collect(), |found| found.iter().collect())
+            found.unwrap_or_else(|| places.anywhere().collect())
         };
-        let mut spots: Vec<Spot> = match &placement.on {
-            PlacedOn::Set(words) => vec![spot(set(self, words), false)],
-            PlacedOn::Each(words) => set(self, words).into_iter().map(|cpu| spot(vec![cpu], true)).collect(),
+        let over_net = matches!(probe, ProbeKind::Udp(_) | ProbeKind::Stream(_));
+        let spots: Vec<Vec<u32>> = match &placement.on {
+            // These have one place, on the quietest of the CPUs.
+            PlacedOn::Set(words) if over_net => {
+                vec![best_cpu(&set(self, words), &self.cpus.isolated).into_iter().collect()]
+            }
+            PlacedOn::Set(words) => vec![set(self, words).iter().collect()],
+            PlacedOn::Each(words) => set(self, words).iter().map(|cpu| vec![cpu]).collect(),
             PlacedOn::Pairs(words) => {
-                let cpus = set(self, words);
-                cpus.iter()
-                    .flat_map(|&a| cpus.iter().map(move |&b| (a, b)))
-                    .map(|(a, b)| spot(vec![a, b], true))
-                    .collect()
+                let cpus: Vec<u32> = set(self, words).iter().collect();
+                cpus.iter().flat_map(|&a| cpus.iter().map(move |&b| vec![a, b])).collect()
             }
             PlacedOn::ByThread(list) => {
                 let one = |words: &CpuWords| self.one(words, &placement.name).or_else(|| self.anywhere().next());
-                vec![spot(list.iter().filter_map(one).collect(), false)]
+                vec![list.iter().filter_map(one).collect()]
             }
         };
-        for spot in &mut spots {
-            spot.shield =
-                placement.shield.as_ref().and_then(|words| self.shield(words, &spot.measured, &placement.name));
+        let one_of_many = matches!(placement.on, PlacedOn::Each(_) | PlacedOn::Pairs(_));
+        let spot = |named: Vec<u32>| {
+            let measured: CpuList = named.iter().take(measured_threads(probe)).copied().collect();
+            let around = Scene { measured, shield: None };
+            let words = placement.shield.as_ref();
+            let shield = words.and_then(|words| self.shield(words, &around, &placement.name));
+            let in_turn = self.with_far_end(named, probe);
+            let cpus = in_turn.iter().take(measured_threads(probe)).copied().collect();
+            Spot { scene: Scene { shield, ..around }, cpus, in_turn, one_of_many }
+        };
+        spots.into_iter().map(spot).collect()
+    }
+
+    /// The CPUs of all threads of a probe over the network, where the placement names those of some.
+    fn with_far_end(&self, mut cpus: Vec<u32>, probe: &ProbeKind) -> Vec<u32> {
+        let Cpus { usable, isolated } = self.cpus;
+        let Some(&first) = cpus.first() else { return cpus };
+        match probe {
+            ProbeKind::Udp(udp) => {
+                cpus.resize(cpus.len().max(2), first);
+                if udp.peer.is_none() && cpus.len() == 2 {
+                    cpus.push(echo_cpu(usable, isolated, &cpus.iter().copied().collect()).unwrap_or(first));
+                }
+            }
+            ProbeKind::Stream(stream) if stream.roles().len() > cpus.len() => cpus.push(listen_cpu(usable, first)),
+            _ => {}
         }
-        spots
+        cpus
     }
 
     /// The one CPU of a thread.
     fn one(&mut self, words: &CpuWords, part: &str) -> Option<u32> {
-        let cpus = self.resolve(words, &CpuList::new(), part)?;
+        let cpus = self.resolve(words, &Scene::default(), part)?;
         if cpus.len() > 1 {
             let text = format!("each thread needs one CPU, and these are {}: write last or a number", cpus.in_words());
             self.wrong(words.place, text);
@@ -129,9 +177,9 @@ impl<'a> Places<'a> {
     }
 
     /// The shielded CPUs; `None` for no shield.
-    fn shield(&mut self, words: &CpuWords, measured: &CpuList, part: &str) -> Option<CpuList> {
+    fn shield(&mut self, words: &CpuWords, scene: &Scene, part: &str) -> Option<CpuList> {
         let usable = self.cpus.usable.clone();
-        self.choose(words, part, |cpus, word| match cpus.find(word, measured) {
+        self.choose(words, part, |cpus, word| match cpus.find(word, scene) {
             Ok(shield) if usable.difference(&shield).is_empty() => Err(format!(
                 "shielding {} leaves no CPU for everything else: shield fewer, or write `{word} or none`",
                 shield.in_words()
@@ -141,9 +189,9 @@ impl<'a> Places<'a> {
         .filter(|shield| !shield.is_empty())
     }
 
-    /// The CPUs that words mean beside these measured ones; `None` where there are none such.
-    pub fn resolve(&mut self, words: &CpuWords, measured: &CpuList, part: &str) -> Option<CpuList> {
-        self.choose(words, part, |cpus, word| cpus.find(word, measured))
+    /// The CPUs that words mean in a scenario; `None` where there are none such.
+    pub fn resolve(&mut self, words: &CpuWords, scene: &Scene, part: &str) -> Option<CpuList> {
+        self.choose(words, part, |cpus, word| cpus.find(word, scene))
     }
 
     /// Takes the first word that fits, and notes what it stands in for; the first word's error where none does.
@@ -174,16 +222,17 @@ impl<'a> Places<'a> {
 
     /// Whether CPUs given by number exist.
     pub fn check(&mut self, place: Place, cpus: &CpuList) {
-        if let Err(text) = self.cpus.find(&CpuWord::List(cpus.clone()), &CpuList::new()) {
+        if let Err(text) = self.cpus.find(&CpuWord::List(cpus.clone()), &Scene::default()) {
             self.wrong(place, text);
         }
     }
 }
 
 impl Cpus {
-    /// The CPUs that a word means beside these measured ones.
-    fn find(&self, word: &CpuWord, measured: &CpuList) -> Result<CpuList, String> {
+    /// The CPUs that a word means in a scenario.
+    fn find(&self, word: &CpuWord, scene: &Scene) -> Result<CpuList, String> {
         let Self { usable, isolated } = self;
+        let measured = &scene.measured;
         let (found, none): (CpuList, &str) = match word {
             CpuWord::None => return Ok(CpuList::new()),
             CpuWord::List(cpus) => {
@@ -195,8 +244,8 @@ impl Cpus {
                 return if missing.is_empty() { Ok(cpus.clone()) } else { Err(text) };
             }
             CpuWord::All => (usable.clone(), "no CPU may be used here: widen the cpuset of this control group"),
-            CpuWord::First(of) => return self.find(of, measured).map(|cpus| cpus.first().into_iter().collect()),
-            CpuWord::Last(of) => return self.find(of, measured).map(|cpus| cpus.last().into_iter().collect()),
+            CpuWord::First(of) => return self.find(of, scene).map(|cpus| cpus.first().into_iter().collect()),
+            CpuWord::Last(of) => return self.find(of, scene).map(|cpus| cpus.last().into_iter().collect()),
             CpuWord::Isolated => {
                 let last = usable.last().unwrap_or(0);
                 let text = format!(
@@ -210,6 +259,10 @@ impl Cpus {
                 usable.difference(measured),
                 "every CPU here is measured, and none is left over: measure fewer, or write `others or all`",
             ),
+            CpuWord::Unshielded => {
+                let outside = scene.shield.as_ref().map_or_else(|| usable.clone(), |shield| usable.difference(shield));
+                (outside, "every CPU here is shielded: shield fewer")
+            }
         };
         if found.is_empty() { Err(none.to_owned()) } else { Ok(found) }
     }

@@ -78,15 +78,26 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
             PlacedOn::Pairs(_) => 2,
             PlacedOn::ByThread(list) => list.len(),
         };
-        let threads = match &probe.kind {
-            ProbeKind::Threads(threads) => threads.len(),
-            ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => 0,
+        let (fits, has) = match &probe.kind {
+            ProbeKind::Threads(threads) => (threads.len() == wanted, in_words(threads.len())),
+            ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => (false, "one on each CPU".to_owned()),
+            // The answering thread of our own may be left where it is put.
+            ProbeKind::Udp(udp) => match udp.peer {
+                None => ((2..=3).contains(&wanted), "a sender, a receiver and an echo".to_owned()),
+                Some(_) => (wanted == 2, "a sender and a receiver".to_owned()),
+            },
+            ProbeKind::Stream(stream) => {
+                let roles = stream.roles();
+                (roles.len() == wanted, format!("a {}", roles.join(" and a ")))
+            }
         };
-        if threads != wanted {
-            let has = if threads == 0 { "one on each CPU".to_owned() } else { in_words(threads) };
+        if !fits {
+            let remedy = match &probe.kind {
+                ProbeKind::Udp(_) | ProbeKind::Stream(_) => "write one CPU for each, or cpus = \"last\"",
+                _ => "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
+            };
             let text = format!(
-                "placement `{}` gives CPUs to {}, and probe `{}` has {has}: write as many `threads` of kind = \"threads\", or \
-                 cpus = \"each\"",
+                "placement `{}` gives CPUs to {}, and probe `{}` has {has}: {remedy}",
                 placement.name,
                 in_words(wanted),
                 probe.name,

@@ -6,7 +6,7 @@ use sys::{
     sched::Policy,
 };
 
-use super::{CpuWords, Place};
+use super::{CpuWords, Place, StreamProbe, UdpProbe};
 use crate::{Length, order::Order};
 
 /// A campaign as its file says it, free of mistakes that can be seen without a machine.
@@ -82,6 +82,10 @@ pub enum ProbeKind {
         /// How long it looks in each, ns; `None` for the default share of the period.
         runtime_ns: Option<u64>,
     },
+    /// Round trips of datagrams.
+    Udp(Box<UdpProbe>),
+    /// A frame of a stream in every slot.
+    Stream(Box<StreamProbe>),
 }
 
 /// One of several threads.

@@ -10,6 +10,7 @@ use sys::clock::{Clock, Wait};
 use super::{
     Fields, Place, Probe, ProbeKind, Thread, duration_in, one_of,
     parts::{check_names, part_name},
+    stream, udp,
 };
 use crate::{
     Length, ThreadAsk,
@@ -52,11 +53,38 @@ fn default_probe(place: Place) -> Probe {
     }
 }
 
+/// Keys that not every kind has a use for, with the kinds that have.
+const KINDS_OF: [(&str, &[&str]); 22] = [
+    ("period", &["timer", "noise", "udp", "stream"]),
+    ("samples", &["timer", "udp"]),
+    ("clock", &["timer", "threads", "stream"]),
+    ("wait", &["timer", "threads", "stream"]),
+    ("offset", &["timer", "threads"]),
+    ("threads", &["threads"]),
+    ("runtime", &["noise"]),
+    ("receive", &["udp", "stream"]),
+    ("busy_poll", &["udp", "stream"]),
+    ("peer", &["udp"]),
+    ("size", &["udp"]),
+    ("timeout", &["udp"]),
+    ("send_policy", &["udp"]),
+    ("receive_policy", &["udp"]),
+    ("echo_policy", &["udp"]),
+    ("stamps", &["udp"]),
+    ("talk", &["stream"]),
+    ("listen", &["stream"]),
+    ("class", &["stream"]),
+    ("format", &["stream"]),
+    ("wakeup_offset", &["stream"]),
+    ("mode", &["stream"]),
+];
+const KINDS: [(&str, &str); 5] =
+    [("timer", "timer"), ("threads", "threads"), ("noise", "noise"), ("udp", "udp"), ("stream", "stream")];
+
 fn probe(mut fields: Fields<'_>) -> Probe {
     let default = default_probe(fields.place());
     let name = fields.parsed("name", part_name);
-    let word =
-        fields.parsed("kind", |text| one_of(text, &[("timer", "timer"), ("threads", "threads"), ("noise", "noise")]));
+    let word = fields.parsed("kind", |text| one_of(text, &KINDS));
     let word = if fields.has("kind") { word } else { Some("timer") };
     let period_ns = fields.parsed("period", period);
     let runtime_ns = fields.parsed("runtime", period);
@@ -66,31 +94,23 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 50us"));
     let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, as 100us"));
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
-    let useless: &[&str] = match word {
-        Some("timer") => &["threads", "runtime"],
-        Some("threads") => &["period", "runtime", "samples"],
-        Some("noise") => &["threads", "samples", "clock", "wait", "offset"],
-        _ => &[],
-    };
+    let waits = udp::waits(&mut fields);
+    let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), waits);
+    let stream = stream::stream(&mut fields, period_ns, waits);
     let kind = match word {
         Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
         Some("threads") => ProbeKind::Threads(threads),
         Some("noise") => ProbeKind::Noise { period_ns: period_ns.unwrap_or(NOISE_PERIOD_NS), runtime_ns },
+        Some("udp") => ProbeKind::Udp(Box::new(udp)),
+        Some("stream") => ProbeKind::Stream(Box::new(stream)),
         _ => ProbeKind::Timer { period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS) },
     };
-    if let ProbeKind::Threads(threads) = &kind {
-        let mut roles = HashSet::new();
-        if let Some(twice) = threads.iter().find(|thread| !roles.insert(&thread.role)) {
-            fields.wrong("threads", format!("two threads are called `{}`: give each a name of its own", twice.role));
+    check(&mut fields, &kind);
+    if let Some(word) = word {
+        let useless = |(key, kinds): &(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
+        for (key, kinds) in KINDS_OF.into_iter().filter(useless) {
+            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds)));
         }
-    }
-    if let ProbeKind::Noise { period_ns, runtime_ns: Some(runtime_ns) } = kind
-        && runtime_ns > period_ns
-    {
-        fields.wrong("runtime", "runtime must be at most the period: it is the part of it that the probe spins");
-    }
-    for key in useless.iter().filter(|key| fields.has(key)) {
-        fields.wrong(key, format!("{key} is of no use with kind = {:?}: {}", word.unwrap_or_default(), instead(key)));
     }
     fields.finish();
     Probe {
@@ -106,13 +126,33 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     }
 }
 
+/// What is wrong with keys that are right each by itself.
+fn check(fields: &mut Fields<'_>, kind: &ProbeKind) {
+    match kind {
+        ProbeKind::Threads(threads) => {
+            let mut roles = HashSet::new();
+            if let Some(twice) = threads.iter().find(|thread| !roles.insert(&thread.role)) {
+                let text = format!("two threads are called `{}`: give each a name of its own", twice.role);
+                fields.wrong("threads", text);
+            }
+        }
+        ProbeKind::Noise { period_ns, runtime_ns: Some(runtime_ns) } if runtime_ns > period_ns => {
+            fields.wrong("runtime", "runtime must be at most the period: it is the part of it that the probe spins");
+        }
+        ProbeKind::Udp(udp) => udp::check(fields, udp),
+        ProbeKind::Stream(stream) => stream::check(fields, stream),
+        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => {}
+    }
+}
+
 /// What to do about a key that a kind of probe has no use for.
-fn instead(key: &str) -> &'static str {
-    match key {
-        "threads" => "write kind = \"threads\"",
-        "period" => "leave it out; each of the `threads` has its own",
-        "samples" => "write how long it runs, as duration = \"60s\"",
-        _ => "leave it out",
+fn instead(key: &str, kinds: &[&str]) -> String {
+    match (key, kinds) {
+        ("threads", _) => "write kind = \"threads\"".to_owned(),
+        ("period", _) => "leave it out; each of the `threads` has its own".to_owned(),
+        ("samples", _) => "write how long it runs, as duration = \"60s\"".to_owned(),
+        (_, [only @ ("udp" | "stream")]) => format!("leave it out, or write kind = {only:?}"),
+        _ => "leave it out".to_owned(),
     }
 }
 

@@ -34,17 +34,20 @@ pub enum CpuWord {
     Measured,
     /// Those that it does not.
     Others,
+    /// Those outside its shield; all without one.
+    Unshielded,
     /// None at all.
     None,
 }
 
 /// Words that stand alone, or behind `first` and `last`.
-const WORDS: [(&str, CpuWord); 6] = [
+const WORDS: [(&str, CpuWord); 7] = [
     ("all", CpuWord::All),
     ("isolated", CpuWord::Isolated),
     ("ordinary", CpuWord::Ordinary),
     ("measured", CpuWord::Measured),
     ("others", CpuWord::Others),
+    ("unshielded", CpuWord::Unshielded),
     ("none", CpuWord::None),
 ];
 
@@ -63,7 +66,7 @@ impl Use {
     fn allows(self, word: &CpuWord) -> bool {
         match word {
             CpuWord::Measured => self != Self::Measuring,
-            CpuWord::Others => self == Self::Load,
+            CpuWord::Others | CpuWord::Unshielded => self == Self::Load,
             CpuWord::None => self == Self::Shield,
             _ => true,
         }

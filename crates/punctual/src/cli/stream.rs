@@ -1,13 +1,11 @@
 //! Options of `measure stream`.
 
-use std::str::FromStr;
-
-use campaign::{ListenWait, TransmitMode};
+use campaign::{ListenWait, TransmitMode, WakeupOffset};
 use clap::{Args, ValueEnum};
 use machine::nic::NicSettings;
 use sys::sched::Policy;
 
-use super::{Common, Placement, WakeUps, duration, duration_or_zero, period};
+use super::{Common, Placement, WakeUps, duration, period};
 
 /// Options of `measure stream`.
 #[derive(Debug, Args)]
@@ -33,7 +31,7 @@ pub struct Stream {
     /// Talker: wake so long before each slot, and spin until it; `auto` takes what this machine needs from 5 s of wake-ups
     /// [default: 0us].
     #[arg(long, value_name = "TIME|auto")]
-    pub wakeup_offset: Option<Offset>,
+    pub wakeup_offset: Option<WakeupOffset>,
     /// Talker: how frames go out [default: send].
     #[arg(long, value_name = "MODE")]
     pub mode: Option<Mode>,
@@ -139,23 +137,6 @@ impl From<Mode> for TransmitMode {
     }
 }
 
-/// How long before its slot a talker wakes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offset {
-    /// So long, ns.
-    Given(u64),
-    /// As long as this machine needs.
-    Auto,
-}
-
-impl FromStr for Offset {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "auto" { Ok(Self::Auto) } else { duration_or_zero(text).map(Self::Given) }
-    }
-}
-
 impl Stream {
     /// Options given that the end asked for has no use for.
     pub fn useless(&self) -> Option<String> {
@@ -215,11 +196,5 @@ mod tests {
             let name = mode.to_possible_value().map(|value| value.get_name().to_owned());
             assert_eq!(name, Some(TransmitMode::from(*mode).to_string()));
         }
-    }
-
-    #[test]
-    fn an_offset_is_a_time_or_the_machines_own() {
-        assert_eq!(("8us".parse(), "auto".parse()), (Ok(Offset::Given(8_000)), Ok(Offset::Auto)));
-        assert!("automatic".parse::<Offset>().is_err());
     }
 }

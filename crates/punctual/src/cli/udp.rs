@@ -74,6 +74,13 @@ pub struct Udp {
     /// the period where that is less].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<u64>,
+    /// A use whose limits decide the verdict, by name or as a TOML file; can be repeated. One that is not about round trips
+    /// judges the sender's wake-ups. `punctual profiles` lists them.
+    #[arg(long = "profile", value_name = "NAME|FILE")]
+    pub profiles: Vec<String>,
+    /// Lay a published reference, or another record, beside the result; can be repeated. `punctual references` lists them.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub against: Vec<String>,
     /// Where things run.
     #[command(flatten)]
     pub placement: Placement,

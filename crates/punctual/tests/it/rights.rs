@@ -2,6 +2,7 @@
 
 mod blame;
 mod blockers;
+mod campaign;
 mod check;
 mod cyclictest;
 mod limits;

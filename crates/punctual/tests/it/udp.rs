@@ -134,6 +134,48 @@ fn what_the_relay_loses_doubles_and_turns_around_is_counted_exactly() {
     assert_eq!(record.series[0].samples, round_trip.sent);
 }
 
+/// A limit that this machine's own stalls are far from.
+const PROFILE: &str = r#"
+title = "an answer within a minute"
+group = "control"
+judges = "round-trips"
+period = "1m"
+limit = "1m"
+samples_needed = 100
+meaning = "answers come"
+sources = [{ what = "limit", where = "this test" }]
+"#;
+
+#[test]
+fn a_profile_of_round_trips_fails_on_a_lost_answer_alone() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("answers.toml"), PROFILE).unwrap();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    for (lost, status, outcome) in [(None, 0, Outcome::Pass), (Some(77), 2, Outcome::Fail)] {
+        let relay =
+            Relay::to(peer.address, move |sequence| if Some(sequence) == lost { Fault::Lose } else { Fault::None });
+        let record = measure(&scratch, status, relay.address, "--samples 200 --period 2ms --profile answers.toml");
+        assert_eq!(relay.end().lost, u64::from(lost.is_some()));
+        let judged = &record.uses[0];
+        assert_eq!((judged.outcome, judged.worst_ns), (outcome, round_trips(&record).0.max_ns), "{}", judged.reason);
+        assert_eq!(judged.reason.contains("1 of"), lost.is_some(), "{}", judged.reason);
+    }
+    peer.end();
+    let other = scratch.run("measure udp 127.0.0.1 --profile nonesuch");
+    other.expect_status(64);
+}
+
+#[test]
+fn published_round_trips_are_laid_beside_round_trips() {
+    let scratch = Scratch::new();
+    let peer = Peer::start(&scratch, "127.0.0.1:0");
+    let record = measure(&scratch, 0, peer.address, "--samples 100 --against cortex-a53-rt");
+    peer.end();
+    let [pair] = &record.against[0].pairs[..] else { panic!("{:?}", record.against) };
+    assert_eq!((pair.ours.role.as_str(), pair.theirs.max_ns), ("round-trip", Some(168_000)));
+    assert_eq!(pair.ours.max_ns, round_trips(&record).0.max_ns);
+}
+
 #[test]
 fn delays_of_known_length_are_found() {
     const DELAY: Duration = Duration::from_millis(20);

@@ -1,9 +1,9 @@
 //! `punctual measure udp`.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-
-use anyhow::{Context, anyhow};
-use campaign::{Length, Peer, PhasePlan, Plan, Probe, ThreadPlan, UdpPlan, threads, udp::UDP_PORT};
+use campaign::{
+    Length, Peer, PhasePlan, Plan, Probe, ThreadPlan, UdpPlan, threads,
+    udp::{Address, AddressError, echo_cpu},
+};
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use probes::udp::{EchoSettings, Receive};
 use sys::udp::ONE_FRAME;
@@ -15,6 +15,8 @@ pub fn run(options: &Udp) -> anyhow::Result<u8> {
     let common = &options.common;
     check(options)?;
     let results = Results::prepare(common)?;
+    let others = output::find_references(&options.against)?;
+    output::find_profiles(&options.profiles)?;
     let (send_cpu, receive_cpu, udp) = placed(options)?;
     let loads = super::loads(common);
     let phase = PhasePlan {
@@ -35,10 +37,12 @@ pub fn run(options: &Udp) -> anyhow::Result<u8> {
         shield: options.placement.shield.clone(),
         policy: options.policy,
         threshold_ns: options.threshold,
+        profiles: options.profiles.clone(),
         ..super::plan(common, &results.kept, vec![phase])?
     };
     let mut record = output::measure(&plan, common.talk)?;
-    output::judge(&mut record, &[])?;
+    output::judge(&mut record, &options.profiles)?;
+    output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     Ok(output::status(&record))
 }
@@ -72,12 +76,10 @@ fn placed(options: &Udp) -> anyhow::Result<(u32, u32, UdpPlan)> {
     let receive_cpu = options.receive_cpu.unwrap_or(send_cpu);
     let taken: CpuList = [send_cpu, receive_cpu].into_iter().collect();
     let peer = match &options.peer {
-        Some(peer) => Peer::At(resolve(peer)?),
+        Some(peer) => Peer::At(find(peer)?),
         None => {
-            let free = usable.difference(&taken);
-            let others = Some(free.difference(&quiet)).filter(|others| !others.is_empty()).unwrap_or(free);
-            let cpu = options.echo_cpu.or(others.first()).unwrap_or(send_cpu);
-            Peer::Own(EchoSettings { cpu: Some(cpu), policy: options.echo_policy })
+            let cpu = options.echo_cpu.or_else(|| echo_cpu(&usable, &quiet, &taken));
+            Peer::Own(EchoSettings { cpu: cpu.or(Some(send_cpu)), policy: options.echo_policy })
         }
     };
     let udp = UdpPlan {
@@ -93,46 +95,8 @@ fn placed(options: &Udp) -> anyhow::Result<(u32, u32, UdpPlan)> {
     Ok((send_cpu, receive_cpu, udp))
 }
 
-/// The address of `HOST[:PORT]`; an address of version 6 with a port stands in brackets.
-fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
-    let (host, port) = match text.rsplit_once(':') {
-        _ if text.parse::<IpAddr>().is_ok() => (text, UDP_PORT),
-        Some((host, port)) => (host, port.parse().map_err(|_| bad_port(text))?),
-        None => (text, UDP_PORT),
-    };
-    if port == 0 {
-        return Err(bad_port(text).into());
-    }
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let mut found = (host, port).to_socket_addrs().with_context(|| {
-        format!("no machine is known as `{host}`: use its address, or check with `getent hosts {host}`")
-    })?;
-    found.next().ok_or_else(|| anyhow!("`{host}` has no address: use an address itself, as 192.0.2.1"))
-}
-
-fn bad_port(text: &str) -> Usage {
-    Usage(format!(
-        "`{text}` has no port of 1 to 65535 behind its colon: write HOST, HOST:{UDP_PORT} or [ADDRESS]:{UDP_PORT}"
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_and_ports_as_people_write_them() {
-        for (text, expected) in [
-            ("127.0.0.1", "127.0.0.1:7125"),
-            ("127.0.0.1:9", "127.0.0.1:9"),
-            ("::1", "[::1]:7125"),
-            ("[::1]:9", "[::1]:9"),
-        ] {
-            assert_eq!(resolve(text).unwrap().to_string(), expected);
-        }
-        for text in ["127.0.0.1:0", "127.0.0.1:", "host:x", "host:65536"] {
-            let error = resolve(text).unwrap_err();
-            assert!(error.is::<Usage>() && error.to_string().contains("1 to 65535"), "{text}: {error}");
-        }
-    }
+/// The peer, found before anything is opened.
+fn find(text: &str) -> anyhow::Result<Address> {
+    let address: Address = text.parse().map_err(|error: AddressError| Usage(error.to_string()))?;
+    Ok(address.resolve()?.into())
 }

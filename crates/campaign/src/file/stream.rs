@@ -1,0 +1,131 @@
+//! Streams in a campaign file.
+
+use std::collections::HashSet;
+
+use frames::{Class, Format};
+use toml::de::DeValue;
+
+use super::{Fields, duration_in, mistake::nearest, one_of, udp::Waits};
+use crate::{ListenWait, TransmitMode, WakeupOffset, plan::PERIOD_MAX_NS};
+
+const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
+const CLASSES: [(&str, Class); 2] = [("A", Class::A), ("B", Class::B)];
+const MODES: [(&str, TransmitMode); 2] = [("send", TransmitMode::Send), ("bypass", TransmitMode::Bypass)];
+/// The kernel's limit on an interface's name, without its NUL.
+const LONGEST_NAME: usize = 15;
+
+/// A frame in every slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamProbe {
+    /// Which ends of it are ours.
+    pub ends: StreamEnds,
+    /// Time between two frames, ns.
+    pub period_ns: u64,
+    /// Reservation class.
+    pub class: Class,
+    /// How samples are packed.
+    pub format: Format,
+    /// How long before its slot the talker wakes: one scenario each; at least one.
+    pub offsets: Vec<WakeupOffset>,
+    /// How frames go out.
+    pub mode: TransmitMode,
+    /// How the listener waits.
+    pub wait: ListenWait,
+}
+
+/// Which ends of a stream are ours, and on which interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEnds {
+    /// Both, joined by a virtual cable.
+    Both,
+    /// The talker.
+    Talk(String),
+    /// The listener.
+    Listen(String),
+}
+
+/// Reads what this kind alone has; `period_ns` where it is not that of the class.
+pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, waits: Waits) -> StreamProbe {
+    let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
+    let class = fields.parsed("class", |text| one_of(text, &CLASSES)).unwrap_or_default();
+    let format = fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or_default();
+    let offsets = offsets(fields);
+    let mode = fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or_default();
+    StreamProbe {
+        ends: match (talk, listen) {
+            (Some(interface), _) => StreamEnds::Talk(interface),
+            (None, Some(interface)) => StreamEnds::Listen(interface),
+            (None, None) => StreamEnds::Both,
+        },
+        period_ns: period_ns.unwrap_or_else(|| class.interval_ns()),
+        class,
+        format,
+        offsets,
+        mode,
+        wait: match waits {
+            Waits::Blocking => ListenWait::Blocking,
+            Waits::Spinning => ListenWait::Spin,
+            Waits::Polling(ns) => ListenWait::BusyPoll(ns),
+        },
+    }
+}
+
+/// One wake-up offset, or a list of them; none early where the key is absent.
+fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
+    let offset = |text: &str| match text {
+        "auto" => Ok(WakeupOffset::Auto),
+        word if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            Err(format!("{word:?} is no time{}: write for example 8us, or auto", nearest(word, &["auto"])))
+        }
+        text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 8us, or auto").map(WakeupOffset::Given),
+    };
+    let read = fields.texts("wakeup_offset", offset);
+    let mut seen = HashSet::new();
+    if let Some(twice) = read.iter().find(|offset| !seen.insert(offset.to_string())) {
+        fields.wrong("wakeup_offset", format!("wakeup_offset has {twice} twice: leave one of them out"));
+    }
+    if read.is_empty() { vec![WakeupOffset::default()] } else { read }
+}
+
+/// What is wrong with it as a whole.
+pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
+    if fields.has("talk") && fields.has("listen") {
+        let text = "talk and listen take one end each: leave one of them out, or both for both ends on this machine";
+        fields.wrong("listen", text);
+        return;
+    }
+    if fields
+        .value("wakeup_offset")
+        .is_some_and(|value| matches!(value.get_ref(), DeValue::Array(list) if list.is_empty()))
+    {
+        fields.wrong("wakeup_offset", "wakeup_offset is empty: leave it out, or write for example [\"0us\", \"auto\"]");
+    }
+    let (useless, other): (&[&str], &str) = match stream.ends {
+        StreamEnds::Both => (&[], ""),
+        StreamEnds::Talk(_) => (&["receive", "busy_poll"], "listener"),
+        StreamEnds::Listen(_) => (&["wakeup_offset", "mode"], "talker"),
+    };
+    for key in useless.iter().filter(|key| fields.has(key)) {
+        fields.wrong(key, format!("{key} is for the {other} of a stream, which is not here: leave it out"));
+    }
+}
+
+/// A name that an interface may have.
+fn interface(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+    if (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(fine) && !text.starts_with('.') {
+        return Ok(text.to_owned());
+    }
+    Err(format!("{text:?} is no interface's name: write one of those that `ip link` lists, as eth0"))
+}
+
+impl StreamProbe {
+    /// Its threads, by what they are called.
+    pub(crate) fn roles(&self) -> &'static [&'static str] {
+        match self.ends {
+            StreamEnds::Both => &["talker", "listener"],
+            StreamEnds::Talk(_) => &["talker"],
+            StreamEnds::Listen(_) => &["listener"],
+        }
+    }
+}
