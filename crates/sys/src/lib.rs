@@ -18,3 +18,4 @@ pub mod signal;
 pub mod timekeeping;
 pub mod udp;
 pub mod usage;
+pub mod xdp;

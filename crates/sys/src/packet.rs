@@ -14,7 +14,8 @@ use std::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
 
 pub use raw::RawSender;
-pub use receive::{FrameReceiver, FrameStatistics, Poll, Received};
+pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
+pub(crate) use receive::{WAIT, take_all_in};
 
 /// Smallest payload of an Ethernet frame, bytes; the kernel does not pad.
 pub const MIN_PAYLOAD: usize = 46;
@@ -86,6 +87,15 @@ fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::Result<libc:
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(address)
+}
+
+/// The index of the Ethernet interface called `interface`.
+///
+/// # Errors
+/// EPERM without CAP_NET_RAW, ENODEV when there is none such, `InvalidInput` when it is not Ethernet.
+pub(crate) fn ethernet_index(interface: &str) -> io::Result<u32> {
+    let bound = bind_to(&packet_socket(SocketType::RAW)?, interface, 0)?;
+    Ok(bound.sll_ifindex.cast_unsigned())
 }
 
 /// Sets an option of the socket to a plain value of the kernel's type for it.

@@ -14,7 +14,7 @@ use rustix::{
 use super::{bind_to, packet_socket, set_option};
 
 /// Longest wait of one call, so that its thread can look whether to end.
-const WAIT: Duration = Duration::from_millis(50);
+pub(crate) const WAIT: Duration = Duration::from_millis(50);
 /// Room for frames that wait, bytes: one second at 8000 frames a second and 1 KiB each.
 const BUFFER_BYTES: i32 = 8 << 20;
 
@@ -43,15 +43,6 @@ pub struct Received {
     pub stamp_ns: Option<i64>,
 }
 
-/// What happened to frames that passed the filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FrameStatistics {
-    /// All of them.
-    pub packets: u64,
-    /// Those that found no room in the socket's buffer.
-    pub dropped: u64,
-}
-
 impl FrameReceiver {
     /// Opens a socket for frames of `ethertype`, behind a VLAN tag or without, on the interface called `interface`; with
     /// `busy_poll` a sleeping call first asks the driver for so long, where the driver can be asked.
@@ -73,13 +64,7 @@ impl FrameReceiver {
         set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER_BYTES)
             .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER_BYTES))?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(WAIT))?;
-        let promiscuous = libc::packet_mreq {
-            mr_ifindex: name_to_index(&socket, interface)?.cast_signed(),
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)?;
+        join_all(&socket, name_to_index(&socket, interface)?.cast_signed())?;
         // A socket bound to the EtherType itself would not be told the VLAN tag.
         bind_to(&socket, interface, libc::ETH_P_ALL as u16)?;
         Ok(Self(socket))
@@ -116,23 +101,62 @@ impl FrameReceiver {
         Ok(Some(received))
     }
 
-    /// What happened since the last call.
+    /// What tells how many frames were dropped, while the receiver is elsewhere. One at a time, since the kernel tells each
+    /// but once.
     ///
     /// # Errors
     /// What the kernel answered.
-    pub fn statistics(&self) -> io::Result<FrameStatistics> {
+    pub fn drops(&self) -> io::Result<FrameDrops> {
+        Ok(FrameDrops { socket: self.0.try_clone()?, so_far: 0 })
+    }
+}
+
+/// Tells how many frames found no room in a receiver's buffer.
+#[derive(Debug)]
+pub struct FrameDrops {
+    socket: OwnedFd,
+    so_far: u64,
+}
+
+impl FrameDrops {
+    /// So many so far, of those that passed the receiver's filter.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    pub fn dropped(&mut self) -> io::Result<u64> {
         let mut told = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of_val(&told) as libc::socklen_t;
-        let into = (&raw mut told).cast();
+        let (socket, into) = (self.socket.as_raw_fd(), (&raw mut told).cast());
         // SAFETY: the kernel writes at most `length` bytes into a live tpacket_stats.
-        let answer = unsafe {
-            libc::getsockopt(self.0.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &raw mut length)
-        };
+        let answer =
+            unsafe { libc::getsockopt(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, into, &raw mut length) };
         if answer != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(FrameStatistics { packets: told.tp_packets.into(), dropped: told.tp_drops.into() })
+        self.so_far += u64::from(told.tp_drops);
+        Ok(self.so_far)
     }
+}
+
+/// Has the interface take in frames to every address (promiscuous) while what comes back is open.
+///
+/// # Errors
+/// As [`ethernet_index`](super::ethernet_index).
+pub(crate) fn take_all_in(interface: &str) -> io::Result<(OwnedFd, u32)> {
+    let socket = packet_socket(SocketType::RAW)?;
+    let bound = bind_to(&socket, interface, 0)?;
+    join_all(&socket, bound.sll_ifindex)?;
+    Ok((socket, bound.sll_ifindex.cast_unsigned()))
+}
+
+fn join_all(socket: &OwnedFd, interface: i32) -> io::Result<()> {
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: interface,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, promiscuous)
 }
 
 /// Reads VLAN tag and stamp.

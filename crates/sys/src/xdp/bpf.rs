@@ -1,0 +1,136 @@
+//! The system call bpf(2): a map of sockets, a program, and a link that holds it to an interface.
+//!
+//! Numbers and layouts are those of the kernel's `bpf.h`; a request may be shorter than the kernel's own, which takes the
+//! rest as zeroes.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+const MAP_CREATE: i32 = 0;
+const MAP_UPDATE_ELEM: i32 = 2;
+const PROG_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+
+const MAP_TYPE_XSKMAP: u32 = 17;
+const PROG_TYPE_XDP: u32 = 6;
+/// Where a program of that type is attached.
+const XDP: u32 = 37;
+
+/// One instruction: operation, registers, distance of a jump or offset in memory, a number.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instruction {
+    pub operation: u8,
+    /// The destination in the lower four bits, the source in the upper.
+    pub registers: u8,
+    pub offset: i16,
+    pub number: i32,
+}
+
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    max_entries: u32,
+}
+
+#[repr(C)]
+struct MapUpdate {
+    map: i32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgLoad {
+    kind: u32,
+    instructions: u32,
+    first_instruction: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+}
+
+#[repr(C)]
+struct LinkCreate {
+    program: i32,
+    interface: u32,
+    kind: u32,
+    flags: u32,
+}
+
+/// A map from the number of a queue, below `queues`, to the socket that its frames go to.
+pub fn socket_map(queues: u32) -> io::Result<OwnedFd> {
+    let request = MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, max_entries: queues };
+    // SAFETY: a map without names or other pointers.
+    unsafe { bpf_fd(MAP_CREATE, &request) }
+}
+
+/// Has the frames of `queue` go to `socket`, which is bound to it.
+pub fn put_socket(map: BorrowedFd, queue: u32, socket: BorrowedFd) -> io::Result<()> {
+    let value = socket.as_raw_fd().cast_unsigned();
+    let (key, value) = ((&raw const queue) as u64, (&raw const value) as u64);
+    let request = MapUpdate { map: map.as_raw_fd(), padding: 0, key, value, flags: 0 };
+    // SAFETY: key and value are live and of the four bytes each that `socket_map` told.
+    unsafe { bpf(MAP_UPDATE_ELEM, &request) }.map(drop)
+}
+
+/// Loads a program. The kernel checks that it ends and reads nothing that it may not.
+pub fn load(instructions: &[Instruction], name: &str) -> io::Result<OwnedFd> {
+    // Not one of those that may use the functions that the kernel keeps for programs under the GPL.
+    let license = c"MIT";
+    let mut padded = [0; 16];
+    let bytes = name.as_bytes();
+    padded[..bytes.len().min(15)].copy_from_slice(&bytes[..bytes.len().min(15)]);
+    let request = ProgLoad {
+        kind: PROG_TYPE_XDP,
+        instructions: instructions.len() as u32,
+        first_instruction: instructions.as_ptr() as u64,
+        license: license.as_ptr() as u64,
+        log_level: 0,
+        log_bytes: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: 0,
+        name: padded,
+    };
+    // SAFETY: instructions and license are live and of the lengths given; the kernel copies them.
+    unsafe { bpf_fd(PROG_LOAD, &request) }
+}
+
+/// Attaches a program to an interface for as long as the descriptor that comes back is open; `flags` are XDP_FLAGS_*.
+pub fn attach(program: BorrowedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let request = LinkCreate { program: program.as_raw_fd(), interface, kind: XDP, flags };
+    // SAFETY: a request without pointers.
+    unsafe { bpf_fd(LINK_CREATE, &request) }
+}
+
+/// A command that answers with a descriptor, which is closed on exec.
+///
+/// # Safety
+/// As [`bpf`], and the command answers with a descriptor.
+unsafe fn bpf_fd<T>(command: i32, request: &T) -> io::Result<OwnedFd> {
+    // SAFETY: by the caller.
+    let fd = unsafe { bpf(command, request) }?;
+    // SAFETY: the kernel has just opened it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes the system call.
+///
+/// # Safety
+/// `request` is what the kernel takes for this command, without padding, and its pointers are live.
+unsafe fn bpf<T>(command: i32, request: &T) -> io::Result<i32> {
+    // SAFETY: the kernel reads as many bytes as the request has; the rest by the caller.
+    let answer = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(request), size_of::<T>()) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}
