@@ -2,9 +2,11 @@
 
 mod interface;
 pub mod offset;
+mod receiver;
 mod sender;
+mod xdp;
 
-use std::{io, time::Duration};
+use std::io;
 
 use frames::{Class, Format, Mac, ethernet};
 use machine::{
@@ -20,11 +22,13 @@ use probes::stream::{
     transmit::{Transmit, TransmitMode},
 };
 use rustix::io::Errno;
-use sys::{packet::FrameReceiver, sched::Policy};
+use sys::sched::Policy;
 
 use crate::{PhasePlan, Plan, RunError, shielded::on_its_side};
 use interface::Interface;
 pub use offset::WakeupOffset;
+use receiver::Opened;
+pub use xdp::{ListenXdp, XdpRefusal};
 
 /// A stream that a run sends, receives, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct StreamPlan {
     pub talk: Option<TalkPlan>,
     /// The listener, where this run has one. Its policy is [`Plan::policy`].
     pub listen: Option<ListenPlan>,
+    /// The queue of the interface that AF_XDP sends and receives on.
+    pub queue: u32,
     /// What the interface is set to for the run.
     pub nic: NicSettings,
 }
@@ -65,6 +71,8 @@ pub struct ListenPlan {
     pub stream_id: Option<u64>,
     /// How it waits for frames.
     pub wait: ListenWait,
+    /// How it has AF_XDP; `None` for a socket of the network stack. Busy polling is of the socket alone.
+    pub xdp: Option<ListenXdp>,
 }
 
 /// How a listener waits for frames.
@@ -130,6 +138,9 @@ pub enum StreamError {
     /// The two namespaces could not be made.
     #[error(transparent)]
     Ends(#[from] EndsError),
+    /// AF_XDP was asked for, and cannot be had.
+    #[error(transparent)]
+    Xdp(#[from] XdpRefusal),
     /// The kernel answered with another error.
     #[error("cannot open a socket for frames on {interface} ({source}): see `ip -details link show {interface}`")]
     Socket {
@@ -160,14 +171,24 @@ impl StreamPlan {
         shield: Option<&Shield>,
     ) -> Result<Stream, RunError> {
         let places = Places::of(self.interface.as_deref(), root)?;
-        let listener = self.listen.as_ref().map(|listen| {
-            let receiver = places.receiver(listen)?;
-            let settings = self.listener_settings(listen, plan, phase, places.far_interface());
-            Ok::<_, RunError>(on_its_side(shield, Some(listen.cpu), || Listener::start(&settings, receiver))??)
-        });
-        let listener = listener.transpose()?;
+        let listener =
+            self.listen.as_ref().map(|listen| self.listener(listen, plan, phase, &places, shield)).transpose()?;
         let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, &places)).transpose()?;
         Ok(Stream::new(talker, listener, places))
+    }
+
+    fn listener(
+        &self,
+        listen: &ListenPlan,
+        plan: &Plan,
+        phase: &PhasePlan,
+        places: &Places,
+        shield: Option<&Shield>,
+    ) -> Result<Listener, RunError> {
+        let Opened { receiver, from, notes } = places.receiver(listen, self.queue)?;
+        let settings =
+            ListenerSettings { from, notes, ..self.listener_settings(listen, plan, phase, places.far_interface()) };
+        Ok(on_its_side(shield, Some(listen.cpu), || Listener::start(&settings, receiver))??)
     }
 
     fn talker(
@@ -216,6 +237,8 @@ impl StreamPlan {
             },
             interface: on.to_owned(),
             mode: mode.to_owned(),
+            from: String::new(),
+            notes: Vec::new(),
             spin: listen.wait == ListenWait::Spin,
             cpu: Some(listen.cpu),
             policy: plan.policy,
@@ -300,14 +323,8 @@ impl Places {
         }
     }
 
-    fn receiver(&self, listen: &ListenPlan) -> Result<FrameReceiver, StreamError> {
-        let busy_poll = match listen.wait {
-            ListenWait::BusyPoll(ns) => Some(Duration::from_nanos(ns)),
-            ListenWait::Blocking | ListenWait::Spin => None,
-        };
-        let open = |interface: &str| {
-            FrameReceiver::open(interface, ethernet::AVTP, busy_poll).map_err(|error| socket(interface, error))
-        };
+    fn receiver(&self, listen: &ListenPlan, queue: u32) -> Result<Opened, StreamError> {
+        let open = |interface: &str| receiver::open(listen, queue, interface);
         match self {
             Self::Interface(interface) => open(&interface.name),
             Self::Ends(ends) => inside(&ends.far, open),

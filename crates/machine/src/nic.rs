@@ -183,6 +183,16 @@ impl Nic {
     }
 }
 
+/// How many queues an interface receives on; `None` where that is not told.
+#[must_use]
+pub fn receive_queues(root: &Root, interface: &str) -> Option<u32> {
+    let mut answers = Answers::of(root);
+    let (link, _) = answers.link(interface).ok()??;
+    let channels = ethtool::channels(&mut answers, &link);
+    let &Channels { rx, combined, .. } = channels.known()?;
+    Some(rx.unwrap_or(0) + combined.unwrap_or(0)).filter(|&queues| queues > 0)
+}
+
 fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Option<Counts>), NicError> {
     let link = if is_name(interface) { answers.link(interface) } else { Ok(None) };
     let name = || interface.to_owned();

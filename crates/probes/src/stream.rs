@@ -9,6 +9,7 @@
 //! | [`talker`] | the work at each deadline, and its counters |
 //! | [`transmit`] | what it hands frames to |
 //! | [`listener`] | the thread that receives |
+//! | [`receive`] | what gives it frames |
 //! | [`tracker`] | what frames tell as they come, without a socket |
 //! | `numbers` | lost, duplicate and reordered frames by their numbers |
 //! | `identity` | addresses and ids in words |
@@ -16,6 +17,7 @@
 mod identity;
 pub mod listener;
 mod numbers;
+pub mod receive;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
@@ -23,7 +25,6 @@ pub mod transmit;
 use std::any::Any;
 
 use record::{Caveat, Reason, Series};
-use sys::packet::FrameReceiver;
 
 use crate::{
     companion::{Companion, Member},
@@ -38,18 +39,14 @@ use transmit::Transmit;
 pub struct Stream {
     talker: Option<Talker>,
     talk: Option<Talk<Box<dyn Transmit>>>,
-    listener: Option<Listener<FrameReceiver>>,
+    listener: Option<Listener>,
     _place: Box<dyn Any>,
 }
 
 impl Stream {
     /// A stream that this machine sends, receives, or both. `place` is where it goes over, and is kept until the end.
     #[must_use]
-    pub fn new(
-        talker: Option<(Talker, Talk<Box<dyn Transmit>>)>,
-        listener: Option<Listener<FrameReceiver>>,
-        place: impl Any,
-    ) -> Self {
+    pub fn new(talker: Option<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, place: impl Any) -> Self {
         let (talker, talk) = talker.unzip();
         Self { talker, talk, listener, _place: Box::new(place) }
     }

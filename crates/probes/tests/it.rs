@@ -11,7 +11,8 @@ use probes::{
     guard::Heartbeat,
     noise::Spin,
     stream::{
-        listener::{Listener, ListenerSettings, Receive},
+        listener::{Listener, ListenerSettings},
+        receive::{Dropped, Drops, Receive},
         talker::{Talker, TalkerSettings},
         tracker::Expected,
         transmit::{Transmit, TransmitMode},
@@ -22,7 +23,7 @@ use sys::{
     alloc_guard::AllocGuard,
     clock::{Clock, Wait},
     counter::Counter,
-    packet::{FrameStatistics, Poll, Received},
+    packet::{Poll, Received},
     sched::Policy,
 };
 
@@ -177,7 +178,7 @@ impl Transmit for Wire {
 }
 
 impl Receive for Wire {
-    fn receive(&self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>> {
+    fn receive(&mut self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>> {
         let Some(next) = self.0.lock().expect("no panic").pop_front() else {
             if poll == Poll::Sleep {
                 std::thread::sleep(Duration::from_millis(1));
@@ -191,8 +192,17 @@ impl Receive for Wire {
         Ok(Some(Received { length: 86, tci, stamp_ns: Some(Clock::Realtime.now_ns()) }))
     }
 
-    fn statistics(&self) -> io::Result<FrameStatistics> {
-        Ok(FrameStatistics::default())
+    fn drops(&self) -> io::Result<Box<dyn Drops>> {
+        Ok(Box::new(Nothing))
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Drops for Nothing {
+    fn dropped(&mut self) -> io::Result<Dropped> {
+        Ok(Dropped::InSocket(0))
     }
 }
 
@@ -222,6 +232,8 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
         expected: Expected { stream_id: None, period_ns: 200_000, transit_ns: 2_000_000, same_host: true },
         interface: "wire".to_owned(),
         mode: "spin".to_owned(),
+        from: "wire".to_owned(),
+        notes: Vec::new(),
         spin: true,
         cpu: None,
         policy: Policy::Other,

@@ -110,6 +110,10 @@ pub struct Listener {
     pub identity: StreamIdentity,
     /// How it waited: `blocking`, `spin` or `busy-poll`.
     pub mode: String,
+    /// What it took frames from: `socket`; with AF_XDP `xdp`, whether frames were copied (`copy`, `zero-copy`) and where its
+    /// program ran (`native` in the driver, `generic` after it). Empty in old records, for a socket.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
     /// Frames of the stream, duplicates among them.
     pub frames: u64,
     /// Frames that never came, by their numbers.
@@ -118,6 +122,9 @@ pub struct Listener {
     /// that. Absent where frames of other streams may have been among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_in_socket: Option<u64>,
+    /// The same where it received with AF_XDP: dropped because there was no memory to receive into, or no room in the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_in_ring: Option<u64>,
     /// Stretches of frames lost one after the other.
     pub loss_bursts: u64,
     /// Frames that came again.
@@ -139,7 +146,7 @@ pub struct Listener {
     pub max_kernel_gap_ns: Option<u64>,
     /// Gaps longer than two periods, as frames were read.
     pub gaps: u64,
-    /// Frames that came less than half a period after the one before, by the kernel's stamps.
+    /// Frames that came less than half a period after the one before, by the kernel's stamps; without them, as they were read.
     pub window_violations: u64,
     /// Frames with another VLAN tag than the first, or with none.
     pub wrong_tag: u64,
@@ -149,9 +156,11 @@ pub struct Listener {
     pub not_told: u64,
     /// Time between two frames as they were read.
     pub interval: Histogram,
-    /// Time between two frames as the kernel stamped them.
+    /// Time between two frames as the kernel stamped them; absent without stamps, as with AF_XDP.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub kernel_interval: Histogram,
-    /// From the kernel's stamp to the read.
+    /// From the kernel's stamp to the read; absent without stamps.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub read_delay: Histogram,
     /// What needs one clock at both ends; absent where they are two machines'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +175,8 @@ pub struct Listener {
 /// Times from one end to the other, on the clock that both share.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// From the talker's last look at the clock to the kernel's stamp at the listener.
+    /// From the talker's last look at the clock to the kernel's stamp at the listener; absent without stamps.
+    #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub way: Histogram,
     /// From there to the read.
     pub whole: Histogram,

@@ -115,13 +115,16 @@ fn curve(series: &Series, talker: &Talker) -> Vec<([String; 4], bool)> {
 fn of_listener(series: &Series, listener: &Listener) -> Told {
     let identity = &listener.identity;
     let exact = |ns: Option<u64>| ns.map(|ns| ns as i64);
-    let mut rows = vec![
-        times("between two frames as read", &listener.interval, exact(listener.max_gap_ns)),
-        times("between two frames as stamped", &listener.kernel_interval, exact(listener.max_kernel_gap_ns)),
-        times("from the kernel's stamp to the read", &listener.read_delay, None),
-    ];
+    let mut rows = vec![times("between two frames as read", &listener.interval, exact(listener.max_gap_ns))];
+    if has_stamps(listener) {
+        let max_ns = exact(listener.max_kernel_gap_ns);
+        rows.push(times("between two frames as stamped", &listener.kernel_interval, max_ns));
+        rows.push(times("from the kernel's stamp to the read", &listener.read_delay, None));
+    }
     if let Some(one_way) = &listener.one_way {
-        rows.push(times("from sending to the kernel's stamp", &one_way.way, None));
+        if has_stamps(listener) {
+            rows.push(times("from sending to the kernel's stamp", &one_way.way, None));
+        }
         rows.push(times("from sending to the read", &one_way.whole, None));
     }
     Told {
@@ -144,24 +147,20 @@ fn of_listener(series: &Series, listener: &Listener) -> Told {
     }
 }
 
+/// AF_XDP has none.
+fn has_stamps(listener: &Listener) -> bool {
+    !listener.from.starts_with("xdp")
+}
+
 fn how_to_read(listener: &Listener) -> String {
+    let from = if has_stamps(listener) { String::new() } else { format!(", by {}", listener.from) };
     let mut text = format!(
-        "waited {}; max delta: the longest time between two frames as read; too close: less than half a period after the one \
+        "waited {}{from}; max delta: the longest time between two frames as read; too close: less than half a period after the one \
          before",
         listener.mode
     );
     if listener.lost > 0 {
-        text += &match listener.lost_in_socket {
-            Some(0) => {
-                "; all losses happened before this machine's socket: at the talker, on the way, or in the interface"
-                    .to_owned()
-            }
-            Some(ours) if ours == listener.lost => {
-                "; all were lost in this machine's socket, whose buffer was full".to_owned()
-            }
-            Some(ours) => format!("; {ours} were lost in this machine's socket, the others before it"),
-            None => "; where they were lost is not known, because other streams came in as well".to_owned(),
-        };
+        text += &where_lost(listener);
     }
     if listener.numbers == "avtp" {
         text += "; losses by AVTP's 8-bit numbers, which cannot tell 256 in a row";
@@ -175,6 +174,23 @@ fn how_to_read(listener: &Listener) -> String {
         None => text += "; nothing is said of presentation times, which lie on another machine's clock",
     }
     text
+}
+
+fn where_lost(listener: &Listener) -> String {
+    let (ours, place, why) = match listener.lost_in_ring {
+        Some(_) => (listener.lost_in_ring, "XDP ring", "which was full"),
+        None => (listener.lost_in_socket, "socket", "whose buffer was full"),
+    };
+    match ours {
+        Some(0) => {
+            format!(
+                "; all losses happened before this machine's {place}: at the talker, on the way, or in the interface"
+            )
+        }
+        Some(ours) if ours == listener.lost => format!("; all were lost in this machine's {place}, {why}"),
+        Some(ours) => format!("; {ours} were lost in this machine's {place}, the others before it"),
+        None => "; where they were lost is not known, because other streams came in as well".to_owned(),
+    }
 }
 
 /// The counters of IEEE Std 1722.1.

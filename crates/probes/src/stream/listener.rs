@@ -16,11 +16,14 @@ use record::{Granted, Series};
 use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper, Wait},
-    packet::{FrameReceiver, FrameStatistics, Poll, Received},
+    packet::{Poll, Received},
     sched::Policy,
 };
 
-use super::tracker::{Arrival, Expected, Tracker};
+use super::{
+    receive::{Dropped, Drops, Receive},
+    tracker::{Arrival, Expected, Tracker},
+};
 use crate::{
     companion::Member,
     setup::{STACK_BYTES, floor_ns, set_up},
@@ -40,32 +43,6 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How long the thread may take to read what waits, and to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where frames come from.
-pub trait Receive: Send + Sync {
-    /// Takes the next frame; `None` where none came in time.
-    ///
-    /// # Errors
-    /// What the kernel answered.
-    fn receive(&self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>>;
-
-    /// What happened since the last call.
-    ///
-    /// # Errors
-    /// What the kernel answered.
-    fn statistics(&self) -> io::Result<FrameStatistics>;
-}
-
-impl Receive for FrameReceiver {
-    #[inline]
-    fn receive(&self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>> {
-        Self::receive(self, frame, poll)
-    }
-
-    fn statistics(&self) -> io::Result<FrameStatistics> {
-        Self::statistics(self)
-    }
-}
-
 /// What a listener is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenerSettings {
@@ -75,6 +52,10 @@ pub struct ListenerSettings {
     pub interface: String,
     /// How it waits, for the record: `blocking`, `spin`, `busy-poll`.
     pub mode: String,
+    /// What it takes frames from, for the record: `socket`, `xdp copy native`.
+    pub from: String,
+    /// What there is to remark before anything has come.
+    pub notes: Vec<String>,
     /// Whether it asks again and again instead of sleeping until a frame comes.
     pub spin: bool,
     /// CPU to be pinned to.
@@ -87,15 +68,15 @@ pub struct ListenerSettings {
 
 /// A listener, with the thread that receives.
 #[derive(Debug)]
-pub struct Listener<R: Receive + 'static> {
+pub struct Listener {
     settings: ListenerSettings,
     grant: Grant,
-    receiver: Arc<R>,
+    drops: Box<dyn Drops>,
     shared: Arc<Shared>,
     queue: rtrb::Consumer<Arrival>,
     thread: JoinHandle<()>,
     tracker: Tracker,
-    dropped: u64,
+    dropped: Option<Dropped>,
     fresh: (u64, Instant),
 }
 
@@ -108,18 +89,18 @@ struct Shared {
     error: AtomicI32,
 }
 
-impl<R: Receive> Listener<R> {
+impl Listener {
     /// Makes the thread, which receives from now on.
     ///
     /// # Errors
     /// When no thread can be made.
-    pub fn start(settings: &ListenerSettings, receiver: R) -> Result<Self, TimerError> {
-        let receiver = Arc::new(receiver);
+    pub fn start(settings: &ListenerSettings, receiver: impl Receive) -> Result<Self, TimerError> {
+        let drops = receiver.drops().map_err(TimerError::Spawn)?;
         let shared = Arc::new(Shared::default());
         let (arrivals, queue) = rtrb::RingBuffer::new(QUEUE);
         let (tell_grant, told_grant) = mpsc::channel();
         let mut receiving = Receiving {
-            receiver: receiver.clone(),
+            receiver,
             shared: shared.clone(),
             arrivals,
             clock: settings.clock,
@@ -146,12 +127,12 @@ impl<R: Receive> Listener<R> {
         Ok(Self {
             settings: settings.clone(),
             grant: granted.map_err(TimerError::Spawn)?,
-            receiver,
+            drops,
             shared,
             queue,
             thread,
             tracker: Tracker::new(settings.expected),
-            dropped: 0,
+            dropped: None,
             fresh: (0, Instant::now()),
         })
     }
@@ -166,8 +147,8 @@ impl<R: Receive> Listener<R> {
         while let Ok(arrival) = self.queue.pop() {
             self.tracker.take_in(&arrival);
         }
-        // What cannot be asked is told as nothing: the frames themselves tell what is lost.
-        self.dropped += self.receiver.statistics().unwrap_or_default().dropped;
+        // What cannot be asked is not told: the frames themselves tell what is lost.
+        self.dropped = self.drops.dropped().ok().or(self.dropped);
         if self.tracker.frames() != self.fresh.0 {
             self.fresh = (self.tracker.frames(), Instant::now());
         }
@@ -204,6 +185,7 @@ impl<R: Receive> Listener<R> {
         let told = record::Listener {
             not_told: self.shared.not_told.load(Relaxed),
             mode: self.settings.mode.clone(),
+            from: self.settings.from.clone(),
             ..self.tracker.told(&self.settings.interface, self.dropped)
         };
         let period_ns = self.settings.expected.period_ns;
@@ -241,7 +223,14 @@ impl<R: Receive> Listener<R> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.settings.notes.clone();
+        if matches!(self.dropped, Some(Dropped::InRing(_))) && self.tracker.is_untagged() {
+            let interface = &self.settings.interface;
+            notes.push(format!(
+                "frames came without a VLAN tag: if the talker sends one, the interface takes it off before XDP sees it; \
+                 sudo ethtool -K {interface} rxvlan off"
+            ));
+        }
         let begun_anew = self.tracker.begun_anew;
         if begun_anew > 0 {
             notes.push(format!("the talker began anew {begun_anew} times: what was lost in between is not counted"));
@@ -263,7 +252,7 @@ impl<R: Receive> Listener<R> {
 
 /// The state of the loop. It neither allocates, locks, prints nor calls anything it does not need.
 struct Receiving<R> {
-    receiver: Arc<R>,
+    receiver: R,
     shared: Arc<Shared>,
     arrivals: rtrb::Producer<Arrival>,
     clock: Clock,

@@ -3,7 +3,7 @@
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
 use record::{Histogram, Maxima, OneWay, StreamIdentity};
 
-use super::{identity, numbers::Numbers};
+use super::{identity, numbers::Numbers, receive::Dropped};
 
 /// A frame that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +184,13 @@ impl Tracker {
         self.listener.frames
     }
 
-    /// What came so far; `dropped` frames found no room in the socket's buffer.
-    pub fn told(&self, interface: &str, dropped: u64) -> record::Listener {
+    /// Whether frames came, the first without a VLAN tag.
+    pub fn is_untagged(&self) -> bool {
+        self.first.is_some_and(|first| first.tci.is_none())
+    }
+
+    /// What came so far, and what this machine dropped, where that is known.
+    pub fn told(&self, interface: &str, dropped: Option<Dropped>) -> record::Listener {
         let Numbers { lost, loss_bursts, duplicates, reordered, strays, .. } = self.numbers;
         let mut listener = record::Listener {
             identity: self.identity(interface),
@@ -197,7 +202,13 @@ impl Tracker {
             numbers: if self.first.is_some_and(|first| first.probe.is_none()) { "avtp" } else { "probe" }.to_owned(),
             ..self.listener.clone()
         };
-        listener.lost_in_socket = (listener.other_streams == 0 || dropped == 0).then(|| dropped.min(lost));
+        // Those of other streams are among what was dropped.
+        let of_ours = |dropped: u64| (listener.other_streams == 0 || dropped == 0).then(|| dropped.min(lost));
+        (listener.lost_in_socket, listener.lost_in_ring) = match dropped {
+            Some(Dropped::InSocket(dropped)) => (of_ours(dropped), None),
+            Some(Dropped::InRing(dropped)) => (None, of_ours(dropped)),
+            None => (None, None),
+        };
         if self.expected.same_host {
             listener.one_way = Some(OneWay { late_presentation: self.late, ..self.one_way.clone() });
             listener.counters.late_timestamp = Some(self.late);

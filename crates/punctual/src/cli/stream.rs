@@ -1,6 +1,6 @@
 //! Options of `measure stream`.
 
-use campaign::{ListenWait, TransmitMode, WakeupOffset};
+use campaign::{ListenWait, ListenXdp, TransmitMode, WakeupOffset};
 use clap::{Args, ValueEnum};
 use machine::nic::NicSettings;
 use sys::sched::Policy;
@@ -56,6 +56,12 @@ pub struct Stream {
     /// Listener: have the kernel ask the driver for so long before it sleeps.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
+    /// Listener: what it takes frames from [default: socket].
+    #[arg(long, value_name = "FROM")]
+    pub receive: Option<Receive>,
+    /// With xdp: the queue of the interface that it has [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..4096))]
+    pub queue: Option<u32>,
     /// Set values of the interface for the run, and put them back afterwards: coalesce (us), adaptive, eee, pause, rx-ring
     /// (frames), gro, lro, tso; the others on or off, as coalesce=0,eee=off. `punctual check nic` tells what is worth it.
     #[arg(long, value_name = "WHAT=VALUE,...", conflicts_with = "own")]
@@ -137,18 +143,32 @@ impl From<Mode> for TransmitMode {
     }
 }
 
+/// What a listener takes frames from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Receive {
+    /// A socket, through the network stack.
+    Socket,
+    /// AF_XDP, past the network stack; frames are copied where the driver cannot do without.
+    Xdp,
+    /// AF_XDP, and frames are never copied; few drivers can.
+    XdpZerocopy,
+    /// AF_XDP behind the driver, for drivers that know nothing of it.
+    XdpGeneric,
+}
+
 impl Stream {
     /// Options given that the end asked for has no use for.
     pub fn useless(&self) -> Option<String> {
-        let of_the_talker = [
+        let of_the_talker = vec![
             ("--wakeup-offset", self.wakeup_offset.is_some()),
             ("--mode", self.mode.is_some()),
             ("--unique-id", self.unique_id.is_some()),
         ];
-        let of_the_listener = [
+        let of_the_listener = vec![
             ("--stream-id", self.stream_id.is_some()),
             ("--spin", self.spin),
             ("--busy-poll", self.busy_poll.is_some()),
+            ("--receive", self.receive.is_some()),
         ];
         let (options, other) = match self.side? {
             Side::Talk => (of_the_listener, "listener"),
@@ -156,6 +176,16 @@ impl Stream {
         };
         let (name, _) = options.into_iter().find(|(_, given)| *given)?;
         Some(format!("{name} is for the {other} of a stream: leave it out"))
+    }
+
+    /// How the listener has AF_XDP.
+    pub fn xdp(&self) -> Option<ListenXdp> {
+        match self.receive? {
+            Receive::Socket => None,
+            Receive::Xdp => Some(ListenXdp::AsOffered),
+            Receive::XdpZerocopy => Some(ListenXdp::ZeroCopy),
+            Receive::XdpGeneric => Some(ListenXdp::Generic),
+        }
     }
 
     /// How the listener waits.

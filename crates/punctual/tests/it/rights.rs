@@ -13,3 +13,4 @@ mod process;
 mod shield;
 mod stream;
 mod udp;
+mod xdp;

@@ -32,6 +32,7 @@ fn options_of_the_other_end_are_refused() {
     refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset is for the talker of a stream");
     refused(64, "listen lo --mode bypass", "--mode is for the talker");
     refused(64, "talk lo --spin", "--spin is for the listener");
+    refused(64, "talk lo --receive xdp", "--receive is for the listener");
     refused(64, "talk lo --stream-id 0200000000010000", "--stream-id is for the listener");
 }
 
@@ -41,6 +42,9 @@ fn values_that_cannot_be_are_refused() {
     refused(64, "talk lo --mode wire", "possible values: send, bypass");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
     refused(64, "talk lo --policy deadline:200us/1ms/1ms", "which the kernel refuses to deadline threads");
+    refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll is for --receive socket");
+    refused(64, "listen lo --receive dpdk", "[possible values: socket, xdp, xdp-zerocopy, xdp-generic]");
+    refused(64, "listen lo --queue 1", "--queue is for xdp");
     refused(64, "talk lo --period 0s", "must be longer than 0");
 }
 

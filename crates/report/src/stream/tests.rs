@@ -46,6 +46,10 @@ fn losses_stand_where_they_happened() {
     assert!(told(5, Some(5)).contains("all were lost in this machine's socket"));
     assert!(told(5, Some(2)).contains("2 were lost in this machine's socket, the others before it"));
     assert!(told(5, None).contains("where they were lost is not known"));
+    let ring = |ours| heard(Listener { lost: 5, lost_in_ring: Some(ours), ..Listener::default() }).remarks;
+    assert!(ring(0).contains("all losses happened before this machine's XDP ring"));
+    assert!(ring(5).contains("all were lost in this machine's XDP ring, which was full"));
+    assert!(ring(2).contains("2 were lost in this machine's XDP ring, the others before it"));
 }
 
 #[test]
@@ -59,6 +63,21 @@ fn another_machines_clock_tells_nothing_of_the_way() {
     let together = heard(Listener { one_way, ..Listener::default() });
     assert!(together.remarks.contains("7 read after their presentation time, least time left -5 us"));
     assert_eq!(together.times.len(), 5);
+}
+
+#[test]
+fn without_stamps_there_are_no_rows_of_them() {
+    let from = |from: &str| Listener {
+        from: from.to_owned(),
+        mode: "spin".to_owned(),
+        one_way: Some(OneWay::default()),
+        ..Listener::default()
+    };
+    let names = |listener| heard(listener).times.into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
+    assert_eq!(names(from("xdp copy native")), ["between two frames as read", "from sending to the read"]);
+    assert_eq!(names(from("socket")).len(), 5);
+    assert!(heard(from("xdp copy native")).remarks.starts_with("waited spin, by xdp copy native; max delta"));
+    assert!(heard(from("socket")).remarks.starts_with("waited spin; max delta"));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn arrival(seq: u64) -> Arrival {
 fn told(expected: Expected, arrivals: impl IntoIterator<Item = Arrival>) -> record::Listener {
     let mut tracker = Tracker::new(expected);
     arrivals.into_iter().for_each(|arrival| tracker.take_in(&arrival));
-    tracker.told("eth0", 0)
+    tracker.told("eth0", Some(Dropped::InSocket(0)))
 }
 
 #[test]
@@ -121,13 +121,21 @@ fn a_talker_that_begins_anew_has_lost_nothing() {
 }
 
 #[test]
-fn losses_are_the_sockets_as_far_as_it_dropped() {
+fn losses_are_this_machines_as_far_as_it_dropped() {
     let mut tracker = Tracker::new(expected());
     [0, 1, 6].into_iter().for_each(|seq| tracker.take_in(&arrival(seq)));
     tracker.end_at(10);
-    assert_eq!(tracker.told("eth0", 3), record::Listener { lost_in_socket: Some(3), ..tracker.told("eth0", 0) });
-    assert_eq!(tracker.told("eth0", 0).lost, 7);
+    let lost = |tracker: &Tracker, dropped| {
+        let told = tracker.told("eth0", dropped);
+        (told.lost, told.lost_in_socket, told.lost_in_ring)
+    };
+    let (in_socket, in_ring) = (Some(Dropped::InSocket(3)), Some(Dropped::InRing(3)));
+    assert_eq!(lost(&tracker, in_socket), (7, Some(3), None));
+    assert_eq!(lost(&tracker, in_ring), (7, None, Some(3)));
+    assert_eq!(lost(&tracker, Some(Dropped::InRing(8))), (7, None, Some(7)), "those are not lost by number yet");
+    assert_eq!(lost(&tracker, None), (7, None, None));
     let other = Arrival { avtp: Avtp { stream_id: 77, ..arrival(9).avtp }, ..arrival(9) };
     tracker.take_in(&other);
-    assert_eq!(tracker.told("eth0", 3).lost_in_socket, None, "whose frames they were is not known");
+    assert_eq!(lost(&tracker, in_socket), (7, None, None), "whose frames they were is not known");
+    assert_eq!(lost(&tracker, Some(Dropped::InRing(0))), (7, None, Some(0)));
 }

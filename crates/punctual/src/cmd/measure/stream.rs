@@ -60,6 +60,14 @@ fn check(options: &Stream) -> Result<(), Usage> {
     if let Some(useless) = options.useless() {
         return Err(Usage(useless));
     }
+    if options.busy_poll.is_some() && options.xdp().is_some() {
+        return Err(Usage(
+            "--busy-poll is for --receive socket: with xdp use --spin, which looks at the ring".to_owned(),
+        ));
+    }
+    if options.queue.is_some() && options.xdp().is_none() {
+        return Err(Usage("--queue is for xdp: leave it out, or add --receive xdp".to_owned()));
+    }
     if matches!(options.policy, Policy::Deadline { .. }) {
         return Err(Usage(PlanError::StreamDeadline.to_string()));
     }
@@ -81,13 +89,14 @@ fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
         unique_id: options.unique_id.unwrap_or_default(),
     };
     let listen_cpu = if options.own { listen_cpu(options, &root, cpu)? } else { cpu };
-    let listen = ListenPlan { cpu: listen_cpu, stream_id: options.stream_id, wait: options.wait() };
+    let listen = ListenPlan { cpu: listen_cpu, stream_id: options.stream_id, wait: options.wait(), xdp: options.xdp() };
     Ok(StreamPlan {
         interface: options.interface.clone(),
         class: options.class.into(),
         format: options.format.into(),
         talk: (options.side != Some(StreamSide::Listen)).then_some(talk),
         listen: (options.side != Some(StreamSide::Talk)).then_some(listen),
+        queue: options.queue.unwrap_or_default(),
         nic: options.nic.clone().unwrap_or_default(),
     })
 }
