@@ -79,7 +79,8 @@ pub(crate) fn command(series: &Series) -> Option<String> {
     let talker = series.stream.as_ref()?.talker()?;
     let identity = &talker.identity;
     let at = if talker.own_listener { "--self".to_owned() } else { format!("talk {}", identity.interface) };
-    Some(format!("punctual measure stream {at} --wakeup-offset {}", format_exact(talker.offset_ns)))
+    let mode = if ["", "send"].contains(&&*talker.mode) { String::new() } else { format!(" --mode {}", talker.mode) };
+    Some(format!("punctual measure stream {at}{mode} --wakeup-offset {}", format_exact(talker.offset_ns)))
 }
 
 fn sent(series: &mut Series, talker: &Talker) {
@@ -92,12 +93,22 @@ fn sent(series: &mut Series, talker: &Talker) {
     series.missed = talker.missed_slots;
     series.corrected = Correction::new(series.period_ns).of(&talker.send);
     series.raw = talker.send.clone();
+    // A frame that was dropped left its slot empty, as one that is a whole period late does.
+    let dropped = talker.launch.as_ref().map_or(0, |launch| launch.invalid + launch.missed);
+    if dropped > 0 {
+        let late_ns = series.period_ns as i64;
+        series.samples += dropped;
+        series.missed += dropped;
+        series.max_ns = series.max_ns.max(Some(late_ns));
+        series.raw.add(late_ns, dropped);
+        series.corrected.add(late_ns, dropped);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::StreamIdentity;
+    use record::{Launch, StreamIdentity};
 
     use super::*;
 
@@ -142,6 +153,30 @@ mod tests {
         assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
         let again = command(sent).expect("a talker is asked again as a talker");
         assert_eq!(again, "punctual measure stream talk eth0 --wakeup-offset 8us");
+    }
+
+    #[test]
+    fn a_frame_that_missed_its_launch_time_is_a_period_late() {
+        let talker = |launch| Talker {
+            frames: 3,
+            refused: 2,
+            max_delta_ns: Some(-60_000),
+            mode: "txtime".to_owned(),
+            send: of(&[-60_000, -80_000, -90_000]),
+            launch: Some(launch),
+            ..Talker::default()
+        };
+        let judged = |launch| {
+            let stream = Some(Stream::Talker(Box::new(talker(launch))));
+            let record = Record { series: vec![Series { stream, ..wake_ups(&[]) }], ..Record::default() };
+            as_sent(&record).series[0].clone()
+        };
+        let in_time = judged(Launch::default());
+        assert_eq!((in_time.max_ns, in_time.missed, in_time.raw.total()), (Some(-60_000), 0, 3));
+        let dropped = judged(Launch { invalid: 2, missed: 5, ..Launch::default() });
+        assert_eq!((dropped.max_ns, dropped.missed, dropped.samples), (Some(125_000), 7, 10));
+        assert_eq!((dropped.raw.count_above(0), dropped.corrected.count_above(0)), (7, 7));
+        assert!(command(&dropped).is_some_and(|command| command.contains("--mode txtime")));
     }
 
     proptest! {

@@ -181,6 +181,9 @@ pub enum PlanError {
         "both ends of a stream are pinned to their CPUs, which the kernel refuses to deadline threads: choose the policy fifo:90"
     )]
     StreamDeadline,
+    /// Launch times are of one clock only.
+    #[error("launch times are CLOCK_TAI's, so the slots must be, too: leave the clock out, or choose tai")]
+    LaunchClock,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
@@ -197,6 +200,9 @@ impl Plan {
         }
         if matches!((&self.probe, self.policy), (Probe::Stream(_), Policy::Deadline { .. })) {
             return Err(PlanError::StreamDeadline);
+        }
+        if matches!(&self.probe, Probe::Stream(stream) if stream.has_launch_times()) && self.clock != Clock::Tai {
+            return Err(PlanError::LaunchClock);
         }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;

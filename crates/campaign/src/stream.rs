@@ -12,7 +12,7 @@ use frames::{Class, Format, Mac, ethernet};
 use machine::{
     CpuList, Root, Shield,
     ends::{End, Ends, EndsError},
-    nic::NicSettings,
+    nic::{LaunchError, Launching, NicSettings},
 };
 use probes::stream::{
     Stream,
@@ -22,12 +22,13 @@ use probes::stream::{
     transmit::{Transmit, TransmitMode},
 };
 use rustix::io::Errno;
-use sys::sched::Policy;
+use sys::{qdisc, sched::Policy};
 
 use crate::{PhasePlan, Plan, RunError, shielded::on_its_side};
 use interface::Interface;
 pub use offset::WakeupOffset;
 use receiver::Opened;
+use sender::Sender;
 pub use xdp::{ListenXdp, XdpRefusal};
 
 /// A stream that a run sends, receives, or both.
@@ -54,7 +55,8 @@ pub struct StreamPlan {
 pub struct TalkPlan {
     /// CPU it is pinned to; one of [`Plan::cpus`].
     pub cpu: u32,
-    /// How long before its slot it wakes; at most [`OFFSET_PERCENT`] of the period under a real-time policy.
+    /// How long before its slot it wakes; at most the period, or [`OFFSET_PERCENT`] of it where it spins until its slot under
+    /// a real-time policy.
     pub offset: WakeupOffset,
     /// How frames go out.
     pub mode: TransmitMode,
@@ -92,6 +94,9 @@ pub const OFFSET_PERCENT: u64 = 95;
 
 /// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
 const LINK_PERCENT: u64 = 75;
+
+/// How long before its slot the discipline of an own cable lets a frame go, ns.
+const OWN_DELTA_NS: u32 = 50_000;
 
 /// Why a stream cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +146,19 @@ pub enum StreamError {
     /// AF_XDP was asked for, and cannot be had.
     #[error(transparent)]
     Xdp(#[from] XdpRefusal),
+    /// Launch times take another right.
+    #[error(
+        "launch times need the rights CAP_NET_RAW and CAP_NET_ADMIN: start as root, or `sudo setcap cap_net_admin,cap_net_raw,cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"`"
+    )]
+    NoRightToTimes,
+    /// The interface does not keep frames until their launch times.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Nor can an own one.
+    #[error(
+        "the virtual cable of --self cannot keep frames until their launch times ({0}): load the ETF discipline with `sudo modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
+    )]
+    NoEtf(io::Error),
     /// The kernel answered with another error.
     #[error("cannot open a socket for frames on {interface} ({source}): see `ip -details link show {interface}`")]
     Socket {
@@ -159,7 +177,13 @@ impl StreamPlan {
     pub fn check(&self, root: &Root, period_ns: u64) -> Result<(), StreamError> {
         let Some(interface) = &self.interface else { return Ok(()) };
         let found = Interface::read(root, interface)?;
-        if self.talk.is_some() { found.carries(self.class.frame_bytes(self.format), period_ns) } else { Ok(()) }
+        if self.talk.is_none() {
+            return Ok(());
+        }
+        if self.has_launch_times() {
+            Launching::of(root, interface, self.class.tci().pcp)?;
+        }
+        found.carries(self.class.frame_bytes(self.format), period_ns)
     }
 
     /// Opens the sockets and makes the listener, which receives from now on.
@@ -173,7 +197,7 @@ impl StreamPlan {
         let places = Places::of(self.interface.as_deref(), root)?;
         let listener =
             self.listen.as_ref().map(|listen| self.listener(listen, plan, phase, &places, shield)).transpose()?;
-        let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, &places)).transpose()?;
+        let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, root, &places)).transpose()?;
         Ok(Stream::new(talker, listener, places))
     }
 
@@ -196,6 +220,7 @@ impl StreamPlan {
         talk: &TalkPlan,
         plan: &Plan,
         phase: &PhasePlan,
+        root: &Root,
         places: &Places,
     ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
         let source = places.mac();
@@ -218,8 +243,9 @@ impl StreamPlan {
             transit_ns: self.class.max_transit_ns(),
             clock: plan.clock,
         };
-        let sender = places.sender(talk.mode, self.class.tci().pcp)?;
-        Ok(Talker::new(&settings, sender))
+        let (sender, aftermath) = places.sender(talk.mode, root, self.class.tci().pcp)?;
+        let (talker, talk) = Talker::new(&settings, sender);
+        Ok((talker.with_aftermath(aftermath), talk))
     }
 
     fn listener_settings(&self, listen: &ListenPlan, plan: &Plan, phase: &PhasePlan, on: &str) -> ListenerSettings {
@@ -246,9 +272,15 @@ impl StreamPlan {
         }
     }
 
-    /// Policies under which a thread must sleep between two frames.
+    /// Whether frames have launch times.
+    pub(crate) fn has_launch_times(&self) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.mode == TransmitMode::Txtime)
+    }
+
+    /// Whether the talker wakes within the period before its slot, and sleeps in each where it must.
     pub(crate) fn offset_fits(&self, policy: Policy, period_ns: u64) -> bool {
-        let percent = if policy.is_realtime() { OFFSET_PERCENT } else { 100 };
+        let keeps_slots = self.talk.as_ref().is_some_and(|talk| talk.mode.keeps_slots());
+        let percent = if policy.is_realtime() && !keeps_slots { OFFSET_PERCENT } else { 100 };
         let most_ns = u128::from(period_ns) * u128::from(percent) / 100;
         u128::from(self.offset_ns()) <= most_ns
     }
@@ -315,11 +347,15 @@ impl Places {
         }
     }
 
-    fn sender(&self, mode: TransmitMode, priority: u8) -> Result<Box<dyn Transmit>, StreamError> {
-        let open = |interface: &str| sender::open(mode, interface, priority).map_err(|error| socket(interface, error));
+    fn sender(&self, mode: TransmitMode, root: &Root, priority: u8) -> Result<Sender, StreamError> {
         match self {
-            Self::Interface(interface) => open(&interface.name),
-            Self::Ends(ends) => inside(&ends.near, open),
+            Self::Interface(interface) => sender::open(mode, root, &interface.name, priority),
+            Self::Ends(ends) => inside(&ends.near, |interface| {
+                if mode == TransmitMode::Txtime {
+                    qdisc::keep_launch_times(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
+                }
+                sender::open(mode, root, interface, priority)
+            }),
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `ethtool` | what the driver was told: coalescing, rings, pause, EEE, features, time stamps |
 //! | `netdev` | the kernel's polling of the interface (NAPI), and what AF_XDP can do there |
 //! | `qdisc` | the queueing disciplines |
+//! | `launch` | whether frames are kept until their launch times |
 //! | `interrupts` | its interrupts, where they go, and the threads that serve them |
 //! | `power` | saving of power at its device |
 //! | `findings` | the checks |
@@ -21,6 +22,7 @@ mod findings;
 mod hold;
 mod interrupts;
 mod knob;
+mod launch;
 mod netdev;
 mod power;
 mod qdisc;
@@ -40,6 +42,7 @@ pub use self::{
     hold::{NicHold, NicHoldError},
     interrupts::{Interrupt, Thread},
     knob::{Knob, Value},
+    launch::{LaunchError, Launching},
     netdev::{Napi, Xdp},
     power::Power,
     qdisc::{Qdisc, Shaper},

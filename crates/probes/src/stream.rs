@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`talker`] | the work at each deadline, and its counters |
 //! | [`transmit`] | what it hands frames to |
+//! | [`launch`] | handing them over with their launch times |
 //! | [`listener`] | the thread that receives |
 //! | [`receive`] | what gives it frames |
 //! | [`tracker`] | what frames tell as they come, without a socket |
@@ -15,6 +16,7 @@
 //! | `identity` | addresses and ids in words |
 
 mod identity;
+pub mod launch;
 pub mod listener;
 mod numbers;
 pub mod receive;
@@ -62,6 +64,9 @@ impl Companion for Stream {
     }
 
     fn collect(&mut self) {
+        if let Some(talker) = &mut self.talker {
+            talker.collect();
+        }
         if let Some(listener) = &mut self.listener {
             listener.collect();
         }

@@ -32,7 +32,7 @@ pub use self::{
     process::Process,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
-    stream::{Side as StreamSide, Stream},
+    stream::{Mode as StreamMode, Side as StreamSide, Stream},
     threads::Threads,
     udp::{Echo, Udp},
 };

@@ -48,12 +48,13 @@ pub struct StreamIdentity {
 pub struct Talker {
     /// Which stream.
     pub identity: StreamIdentity,
-    /// How frames went out: `send`, or `bypass` past the queueing disciplines.
+    /// How frames went out: `send`; `bypass` past the queueing disciplines; `tx-ring` from memory shared with the kernel;
+    /// `txtime` with launch times, up to which the queueing discipline keeps them.
     pub mode: String,
     /// Whether its listener was ours too, at the other end of a virtual cable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_listener: bool,
-    /// How long before its slot the talker woke, to spin until it, ns.
+    /// How long before its slot the talker woke, to spin until it, or to hand its frame over with a launch time, ns.
     pub offset_ns: u64,
     /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
     pub tolerance_ns: u64,
@@ -75,8 +76,11 @@ pub struct Talker {
     pub max_interval_error_ns: u64,
     /// Frames sent less than half a period after the one before.
     pub window_violations: u64,
-    /// Send lateness: how long after its slot began each frame was handed to the kernel.
+    /// Send lateness: how long after its slot began each frame was handed to the kernel; negative for before.
     pub send: Histogram,
+    /// What the queueing discipline made of launch times; absent where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
     /// Late packets for other wake-up offsets, from the same wake-ups: offset ns, count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
@@ -86,6 +90,19 @@ pub struct Talker {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Launch times: frames that the queueing discipline ETF keeps until their slots.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Launch {
+    /// How long before its slot a frame goes to the driver, ns.
+    pub delta_ns: u64,
+    /// Whether the NIC keeps it from then until its slot; otherwise it leaves then.
+    pub offloaded: bool,
+    /// Frames dropped because their slot had begun when they were handed over. They are among the refused.
+    pub invalid: u64,
+    /// Frames dropped because their slot began while they waited. They are among the frames sent.
+    pub missed: u64,
 }
 
 /// Wake-ups that a wake-up offset was taken from.
@@ -175,7 +192,8 @@ pub struct Listener {
 /// Times from one end to the other, on the clock that both share.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// From the talker's last look at the clock to the kernel's stamp at the listener; absent without stamps.
+    /// From the talker's last look at the clock, or the frame's launch time, to the kernel's stamp at the listener; absent
+    /// without stamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub way: Histogram,
     /// From there to the read.

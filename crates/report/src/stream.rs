@@ -1,7 +1,7 @@
 //! What the ends of a stream saw, in words and rows; how they stand on the page is the page's.
 
 use analysis::format_ns;
-use record::{Histogram, Listener, Series, Stream, StreamIdentity, Talker};
+use record::{Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker};
 
 use crate::blame::unsigned;
 
@@ -54,34 +54,59 @@ pub(crate) fn told(series: &Series) -> Option<Told> {
 }
 
 fn of_talker(series: &Series, talker: &Talker) -> Told {
-    let how = match talker.offset_ns {
-        0 => "at each slot".to_owned(),
-        offset_ns => format!("{} before each slot, then spun until it", unsigned(offset_ns)),
+    let how = match (talker.offset_ns, &talker.launch) {
+        (0, _) => "at each slot".to_owned(),
+        (offset_ns, None) => format!("{} before each slot, then spun until it", unsigned(offset_ns)),
+        (offset_ns, Some(_)) => format!("{} before each slot, and handed its frame over at once", unsigned(offset_ns)),
     };
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns"));
     Told {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
         first: vec![("Late packets", talker.late.to_string()), ("Max delta", exactly)],
-        figures: vec![
-            plain("frames", talker.frames.to_string()),
-            bad("late", talker.late),
-            bad("missed slots", talker.missed_slots),
-            bad("refused", talker.refused),
-            bad("too close", talker.window_violations),
-            plain("max delta", time(talker.max_delta_ns)),
-            plain("after", talker.max_delta_at_ns.map_or_else(|| "-".to_owned(), unsigned)),
-            plain("max |interval - period|", unsigned(talker.max_interval_error_ns)),
-        ],
+        figures: of_frames(talker),
         times: vec![times("sent after its slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
             "woke {how}; late: sent more than {} after its slot; missed slots had no frame; too close: sent less than half a \
-             period after the one before; sent by {}",
+             period after the one before; sent by {}{}",
             unsigned(talker.tolerance_ns),
-            talker.mode
+            talker.mode,
+            talker.launch.as_ref().map(in_time).unwrap_or_default()
         ),
         calibration: calibration(talker),
         curve: curve(series, talker),
     }
+}
+
+fn of_frames(talker: &Talker) -> Vec<Figure> {
+    let of_launch =
+        talker.launch.iter().flat_map(|launch| [bad("invalid", launch.invalid), bad("txtime missed", launch.missed)]);
+    let mut figures = vec![
+        plain("frames", talker.frames.to_string()),
+        bad("late", talker.late),
+        bad("missed slots", talker.missed_slots),
+        bad("refused", talker.refused),
+    ];
+    figures.extend(of_launch);
+    figures.extend([
+        bad("too close", talker.window_violations),
+        plain("max delta", time(talker.max_delta_ns)),
+        plain("after", talker.max_delta_at_ns.map_or_else(|| "-".to_owned(), unsigned)),
+        plain("max |interval - period|", unsigned(talker.max_interval_error_ns)),
+    ]);
+    figures
+}
+
+/// What the discipline does with launch times.
+fn in_time(launch: &Launch) -> String {
+    let delta = unsigned(launch.delta_ns);
+    let leaves = match launch.offloaded {
+        true => format!("at its slot, by the NIC, which has it {delta} before"),
+        false => format!("{delta} before its slot, as no NIC keeps it longer"),
+    };
+    format!(
+        "; the discipline lets each frame go {leaves}; invalid: refused, as its slot had begun; txtime missed: dropped, as its \
+         slot began while it waited"
+    )
 }
 
 fn calibration(talker: &Talker) -> String {

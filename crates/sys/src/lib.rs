@@ -13,6 +13,7 @@ pub mod memory;
 pub mod netlink;
 pub mod netns;
 pub mod packet;
+pub mod qdisc;
 pub mod sched;
 pub mod signal;
 pub mod timekeeping;

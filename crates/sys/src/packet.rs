@@ -1,10 +1,13 @@
 //! Raw Ethernet frames: packet sockets bound to one interface.
 //!
-//! [`FrameSender`] puts headers in front of payloads, [`RawSender`] sends whole frames as they are, [`FrameReceiver`]
-//! receives those of one EtherType.
+//! [`FrameSender`] puts headers in front of payloads, [`RawSender`] sends whole frames as they are, [`RingSender`] does so
+//! from shared memory, and [`TimedSender`] with the moment at which each is to leave; [`FrameReceiver`] receives those of
+//! one EtherType.
 
 mod raw;
 mod receive;
+mod ring;
+mod timed;
 
 use std::{
     io,
@@ -16,6 +19,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_ind
 pub use raw::RawSender;
 pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
 pub(crate) use receive::{WAIT, take_all_in};
+pub use ring::RingSender;
+pub use timed::{Dropped, TimedSender};
 
 /// Smallest payload of an Ethernet frame, bytes; the kernel does not pad.
 pub const MIN_PAYLOAD: usize = 46;

@@ -13,7 +13,7 @@ use super::{
     stream, udp,
 };
 use crate::{
-    Length, ThreadAsk,
+    Length, ThreadAsk, TransmitMode,
     plan::{NOISE_PERIOD_NS, PERIOD_MAX_NS},
 };
 
@@ -97,6 +97,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let waits = udp::waits(&mut fields);
     let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), waits);
     let stream = stream::stream(&mut fields, period_ns, waits);
+    let has_launch_times = stream.mode == TransmitMode::Txtime;
     let kind = match word {
         Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
         Some("threads") => ProbeKind::Threads(threads),
@@ -117,7 +118,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
         name: name.unwrap_or_else(|| word.unwrap_or("timer").to_owned()),
         kind,
         length,
-        clock: clock.unwrap_or(default.clock),
+        clock: clock.unwrap_or(if has_launch_times { Clock::Tai } else { default.clock }),
         wait: wait.unwrap_or(default.wait),
         offset_ns: offset_ns.unwrap_or(0),
         threshold_ns,

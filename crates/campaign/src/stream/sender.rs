@@ -1,19 +1,44 @@
 //! Opens what a talker hands its frames to.
 
-use std::io;
+use std::{io, sync::Arc};
 
-use probes::stream::transmit::{Transmit, TransmitMode};
-use sys::packet::RawSender;
+use machine::{Root, nic::Launching};
+use probes::stream::{
+    launch::Launches,
+    transmit::{Aftermath, Transmit, TransmitMode},
+};
+use rustix::io::Errno;
+use sys::packet::{RawSender, RingSender, TimedSender};
+
+use super::{StreamError, socket};
+
+/// What frames are handed to, and who tells afterwards what became of them.
+pub type Sender = (Box<dyn Transmit>, Option<Box<dyn Aftermath>>);
 
 /// Opens it on the interface called `interface` of the namespace that this thread is in. Frames have the kernel's
 /// `priority` 0 to 6, by which queues are chosen.
-///
-/// # Errors
-/// EPERM without CAP_NET_RAW, ENODEV when there is no such interface, `InvalidInput` when it is not Ethernet, and what
-/// else the kernel answered.
-pub fn open(mode: TransmitMode, interface: &str, priority: u8) -> io::Result<Box<dyn Transmit>> {
+pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8) -> Result<Sender, StreamError> {
+    let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
     Ok(match mode {
-        TransmitMode::Send => Box::new(RawSender::open(interface, priority, false)?),
-        TransmitMode::Bypass => Box::new(RawSender::open(interface, priority, true)?),
+        TransmitMode::Send => (Box::new(raw(false)?), None),
+        TransmitMode::Bypass => (Box::new(raw(true)?), None),
+        TransmitMode::TxRing => {
+            let ring = RingSender::open(interface, priority).map_err(|error| socket(interface, error))?;
+            (Box::new(ring), None)
+        }
+        TransmitMode::Txtime => {
+            let launching = Launching::of(root, interface, priority)?;
+            let timed = TimedSender::open(interface, priority).map_err(|error| no_times(interface, error))?;
+            let timed = Arc::new(timed);
+            let launches = Launches::new(timed.clone(), launching.delta_ns, launching.is_offloaded);
+            (Box::new(timed), Some(Box::new(launches)))
+        }
     })
+}
+
+fn no_times(interface: &str, error: io::Error) -> StreamError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::PERM | Errno::ACCESS) => StreamError::NoRightToTimes,
+        _ => socket(interface, error),
+    }
 }

@@ -1,5 +1,7 @@
 //! Queueing disciplines of the interface: in which order frames leave. Numbers are those of `pkt_sched.h`.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use sys::{
     link::Link,
@@ -15,13 +17,23 @@ const TCA_STATS_QUEUE: u16 = 3;
 /// The parent of the one that the interface hands its frames to.
 const ROOT: u32 = u32::MAX;
 
-/// A queueing discipline.
+/// A queueing discipline. Handles and classes are numbers as `tc` writes them: 16 bits of the discipline, a colon, and 16
+/// bits of its class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Qdisc {
     /// `fq_codel`, `mq`, `etf`, …
     pub kind: String,
     /// Whether it is the first that a frame meets.
     pub is_root: bool,
+    /// Its number, with class 0.
+    #[serde(skip)]
+    pub handle: u32,
+    /// The class of another that it stands below.
+    #[serde(skip)]
+    pub parent: u32,
+    /// Where it sends frames of each priority, where it goes by that.
+    #[serde(skip)]
+    pub(super) priorities: Option<Priorities>,
     /// Its parameters, where it is one that shapes.
     pub shaper: Option<Shaper>,
     /// Frames that it has dropped.
@@ -63,30 +75,74 @@ pub enum Shaper {
     },
 }
 
-pub(super) fn all(answers: &mut Answers, link: &Link) -> Told<Vec<Qdisc>> {
-    let read = |messages: &[Message]| {
-        let mut all: Vec<Qdisc> = Vec::new();
-        for message in messages {
-            // tcmsg: family and padding; index; handle; parent; info.
-            let (header, attributes) = message.with_header::<20>().ok()?;
-            let u32_at = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-            if u32_at(4) == link.index {
-                all.push(qdisc(u32_at(12) == ROOT, &attributes)?);
-            }
+/// The classes that frames of each priority 0 to 15 go to: the first, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Priorities([(u16, u16); 16]);
+
+impl Priorities {
+    /// The classes that frames of this priority go to.
+    pub(super) fn classes(&self, priority: u8) -> Range<u16> {
+        let (first, count) = self.0[usize::from(priority & 15)];
+        first..first.saturating_add(count)
+    }
+
+    /// From a `tc_prio_qopt`: bands i32; of each priority its band u8, whose class is one more.
+    fn of_bands(bytes: &[u8]) -> Option<Self> {
+        let bands: &[u8; 16] = bytes.get(4..)?.first_chunk()?;
+        Some(Self(bands.map(|band| (u16::from(band) + 1, 1))))
+    }
+
+    /// From a `tc_mqprio_qopt`: number of traffic classes u8; of each priority its traffic class u8; offload u8; of each
+    /// traffic class how many queues it has u16, and which is the first u16. The class of a queue is one more.
+    fn of_traffic_classes(bytes: &[u8]) -> Option<Self> {
+        let traffic_classes: &[u8; 16] = bytes.get(1..)?.first_chunk()?;
+        let u16_at = |at: usize| Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
+        let mut classes = [(0, 0); 16];
+        for (classes, &traffic_class) in classes.iter_mut().zip(traffic_classes) {
+            let at = 18 + 2 * usize::from(traffic_class & 15);
+            *classes = (u16_at(at + 32)?.saturating_add(1), u16_at(at)?);
         }
-        all.sort_by_key(|qdisc| !qdisc.is_root);
-        Some(all)
-    };
-    answers.told(Question { name: "qdiscs", to: To::Qdiscs }, link, read)
+        Some(Self(classes))
+    }
 }
 
-fn qdisc(is_root: bool, attributes: &Attributes) -> Option<Qdisc> {
+pub(super) fn all(answers: &mut Answers, link: &Link) -> Told<Vec<Qdisc>> {
+    answers.told(Question { name: "qdiscs", to: To::Qdiscs }, link, |messages| read(messages, link.index))
+}
+
+/// Those of the interface of this number, the root first.
+pub(super) fn read(messages: &[Message], index: u32) -> Option<Vec<Qdisc>> {
+    let mut all: Vec<Qdisc> = Vec::new();
+    for message in messages {
+        // tcmsg: family and padding; index; handle; parent; info.
+        let (header, attributes) = message.with_header::<20>().ok()?;
+        let u32_at = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        if u32_at(4) == index {
+            all.push(qdisc(u32_at(8), u32_at(12), &attributes)?);
+        }
+    }
+    all.sort_by_key(|qdisc| !qdisc.is_root);
+    Some(all)
+}
+
+fn qdisc(handle: u32, parent: u32, attributes: &Attributes) -> Option<Qdisc> {
     let kind = attributes.text(TCA_KIND)?;
     let queue = attributes.nested(TCA_STATS2).and_then(|stats| stats.bytes(TCA_STATS_QUEUE));
     // gnet_stats_queue: length, backlog, drops, …
     let dropped = queue.and_then(|queue| Some(u32::from_ne_bytes(*queue.get(8..)?.first_chunk()?)));
     let shaper = attributes.nested(TCA_OPTIONS).and_then(|options| shaper(&kind, &options));
-    Some(Qdisc { kind, is_root, shaper, dropped })
+    let priorities = priorities(&kind, attributes);
+    Some(Qdisc { kind, is_root: parent == ROOT, handle, parent, priorities, shaper, dropped })
+}
+
+fn priorities(kind: &str, attributes: &Attributes) -> Option<Priorities> {
+    const TAPRIO_PRIORITIES: u16 = 1;
+    match kind {
+        "prio" => Priorities::of_bands(attributes.bytes(TCA_OPTIONS)?),
+        "mqprio" => Priorities::of_traffic_classes(attributes.bytes(TCA_OPTIONS)?),
+        "taprio" => Priorities::of_traffic_classes(attributes.nested(TCA_OPTIONS)?.bytes(TAPRIO_PRIORITIES)?),
+        _ => None,
+    }
 }
 
 fn shaper(kind: &str, options: &Attributes) -> Option<Shaper> {

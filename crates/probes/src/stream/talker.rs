@@ -13,7 +13,7 @@ use sys::clock::Clock;
 
 use super::{
     identity,
-    transmit::{Transmit, TransmitMode},
+    transmit::{Aftermath, Transmit, TransmitMode},
 };
 use crate::{
     counts::Counts,
@@ -78,10 +78,12 @@ pub struct Talk<T> {
     transit_ns: u64,
     tolerance_ns: i64,
     clock: Clock,
+    /// Whether frames are handed over when their slot begins, not before.
+    waits: bool,
     shared: Arc<Shared>,
     /// Slots up to this one have had their frame, or had none.
     slots_over: i64,
-    sent_ns: Option<i64>,
+    left_ns: Option<i64>,
 }
 
 /// What others see of a talker.
@@ -89,6 +91,7 @@ pub struct Talk<T> {
 pub struct Talker {
     settings: TalkerSettings,
     shared: Arc<Shared>,
+    aftermath: Option<Box<dyn Aftermath>>,
 }
 
 impl Talker {
@@ -105,11 +108,25 @@ impl Talker {
             transit_ns: settings.transit_ns,
             tolerance_ns: settings.tolerance_ns() as i64,
             clock: settings.clock,
+            waits: !settings.mode.keeps_slots(),
             shared: shared.clone(),
             slots_over: -1,
-            sent_ns: None,
+            left_ns: None,
         };
-        (Self { settings: settings.clone(), shared }, talk)
+        (Self { settings: settings.clone(), shared, aftermath: None }, talk)
+    }
+
+    /// The same, told afterwards what became of its frames.
+    #[must_use]
+    pub fn with_aftermath(self, aftermath: Option<Box<dyn Aftermath>>) -> Self {
+        Self { aftermath, ..self }
+    }
+
+    /// Takes in what is told of frames that were handed over.
+    pub fn collect(&mut self) {
+        if let Some(aftermath) = &mut self.aftermath {
+            aftermath.collect();
+        }
     }
 
     /// Frames sent so far.
@@ -125,7 +142,7 @@ impl Talker {
         let Stream { source, destination, stream_id, format, tci, samples } = settings.stream;
         let frames = shared.frames.load(Relaxed);
         let seen = (frames > 0).then_some(());
-        record::Talker {
+        let mut told = record::Talker {
             identity: record::StreamIdentity {
                 interface: settings.interface.clone(),
                 stream_id: identity::stream_id(stream_id),
@@ -150,7 +167,11 @@ impl Talker {
             window_violations: shared.window_violations.load(Relaxed),
             send: shared.send.snapshot(),
             ..record::Talker::default()
+        };
+        if let Some(aftermath) = &self.aftermath {
+            aftermath.tell(&mut told);
         }
+        told
     }
 
     /// What there is to remark.
@@ -177,21 +198,22 @@ impl<T: Transmit> Work for Talk<T> {
         let payload = Payload { run: self.run, seq, scheduled_ns: slot_ns, woke_ns: wake.woke_ns, sent_ns: 0 };
         self.frame.patch(&payload, self.transit_ns);
         let mut now_ns = self.clock.now_ns();
-        while now_ns < slot_ns {
+        while self.waits && now_ns < slot_ns {
             now_ns = self.clock.now_ns();
         }
-        let delta_ns = now_ns - slot_ns;
-        // The slot that the frame goes out in; one that has had a frame gets no other, since a talker must not burst.
-        let slot = wake.slot as i64 + delta_ns / self.period_ns;
+        // Until its slot a frame is kept, here or in the kernel.
+        let leaves_ns = now_ns.max(slot_ns);
+        // The slot that it goes out in; one that has had a frame gets no other, since a talker must not burst.
+        let slot = wake.slot as i64 + (leaves_ns - slot_ns) / self.period_ns;
         if slot <= self.slots_over {
             return;
         }
-        self.frame.patch_sent(now_ns);
+        self.frame.patch_sent(leaves_ns);
         let sent = self.sender.send(self.frame.bytes(), slot_ns);
         add(&self.shared.missed_slots, (slot - self.slots_over - 1) as u64);
         self.slots_over = slot;
         match sent {
-            Ok(()) => self.note(now_ns, delta_ns, wake.slot),
+            Ok(()) => self.note(leaves_ns, now_ns - slot_ns, wake.slot),
             Err(error) => self.note_refusal(&error),
         }
     }
@@ -199,7 +221,7 @@ impl<T: Transmit> Work for Talk<T> {
 
 impl<T> Talk<T> {
     #[inline]
-    fn note(&mut self, now_ns: i64, delta_ns: i64, slot: u64) {
+    fn note(&mut self, leaves_ns: i64, delta_ns: i64, slot: u64) {
         let shared: &Shared = &self.shared;
         add(&shared.frames, 1);
         add(&shared.outside, u64::from(!shared.send.count(delta_ns)));
@@ -208,8 +230,8 @@ impl<T> Talk<T> {
             shared.max_delta_ns.store(delta_ns, Relaxed);
             shared.max_delta_at_ns.store(slot * self.period_ns as u64, Relaxed);
         }
-        let Some(before_ns) = self.sent_ns.replace(now_ns) else { return };
-        let interval_ns = now_ns - before_ns;
+        let Some(before_ns) = self.left_ns.replace(leaves_ns) else { return };
+        let interval_ns = leaves_ns - before_ns;
         let error_ns = (interval_ns - self.period_ns).unsigned_abs();
         if error_ns > shared.max_interval_error_ns.load(Relaxed) {
             shared.max_interval_error_ns.store(error_ns, Relaxed);

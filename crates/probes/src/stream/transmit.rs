@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use sys::packet::RawSender;
+use sys::packet::{RawSender, RingSender};
 
 /// How a talker's frames go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,6 +12,10 @@ pub enum TransmitMode {
     Send,
     /// A packet socket, past the queueing discipline, straight to the driver.
     Bypass,
+    /// A ring of frames that the kernel reads from memory shared with it, through the queueing discipline.
+    TxRing,
+    /// A packet socket, each frame with its slot as its launch time, until which the queueing discipline keeps it.
+    Txtime,
 }
 
 impl fmt::Display for TransmitMode {
@@ -20,7 +24,17 @@ impl fmt::Display for TransmitMode {
         f.write_str(match self {
             Self::Send => "send",
             Self::Bypass => "bypass",
+            Self::TxRing => "tx-ring",
+            Self::Txtime => "txtime",
         })
+    }
+}
+
+impl TransmitMode {
+    /// Whether frames wait for their slot in the kernel, so that their talker need not.
+    #[must_use]
+    pub fn keeps_slots(self) -> bool {
+        self == Self::Txtime
     }
 }
 
@@ -45,4 +59,20 @@ impl Transmit for RawSender {
     fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         Self::send(self, frame)
     }
+}
+
+impl Transmit for RingSender {
+    #[inline]
+    fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
+        Self::send(self, frame)
+    }
+}
+
+/// What becomes of frames that were handed over, as far as the kernel tells it afterwards.
+pub trait Aftermath: fmt::Debug + Send {
+    /// Takes in what it has told since. Called from an ordinary thread, some twenty times a second.
+    fn collect(&mut self);
+
+    /// Adds it to what the talker tells.
+    fn tell(&self, talker: &mut record::Talker);
 }

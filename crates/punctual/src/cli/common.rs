@@ -71,9 +71,9 @@ pub struct WakeUps {
     /// Shell command to run once stopped; PUNCTUAL_TRACE and PUNCTUAL_RECORD name the files.
     #[arg(long, value_name = "COMMAND", requires = "stop_on")]
     pub stop_run: Option<String>,
-    /// monotonic, realtime, tai or boottime.
-    #[arg(long, default_value = "monotonic")]
-    pub clock: Clock,
+    /// monotonic, realtime, tai or boottime [default: monotonic].
+    #[arg(long)]
+    pub clock: Option<Clock>,
     /// nanosleep or timerfd.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,

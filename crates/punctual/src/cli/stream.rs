@@ -132,6 +132,10 @@ pub enum Mode {
     Send,
     /// Past it, straight to the driver.
     Bypass,
+    /// Through it, from memory shared with the kernel.
+    TxRing,
+    /// With launch times: the queueing discipline ETF keeps each frame until its slot.
+    Txtime,
 }
 
 impl From<Mode> for TransmitMode {
@@ -139,6 +143,8 @@ impl From<Mode> for TransmitMode {
         match mode {
             Mode::Send => Self::Send,
             Mode::Bypass => Self::Bypass,
+            Mode::TxRing => Self::TxRing,
+            Mode::Txtime => Self::Txtime,
         }
     }
 }

@@ -86,7 +86,7 @@ impl WakeUps {
     fn apply(&self, plan: Plan) -> Plan {
         let trace_path = || self.stop_trace.clone().unwrap_or_else(|| output::default_name("trace.dat").into());
         Plan {
-            clock: self.clock,
+            clock: self.clock.unwrap_or(plan.clock),
             wait: self.wait,
             threshold_ns: self.threshold,
             timerlat: self.timerlat,

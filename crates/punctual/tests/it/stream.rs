@@ -49,6 +49,11 @@ fn values_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn launch_times_lie_on_one_clock() {
+    refused(64, "--self --mode txtime --clock monotonic", "leave the clock out, or choose tai");
+}
+
+#[test]
 fn a_talker_that_would_never_sleep_is_refused() {
     refused(64, "--self --wakeup-offset 119us", "must leave the talker 5 % of each period to sleep");
     refused(64, "--self --class B --wakeup-offset 240us", "must leave the talker 5 %");

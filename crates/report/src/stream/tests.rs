@@ -39,6 +39,26 @@ fn a_talker_is_told_in_the_words_that_its_users_know() {
 }
 
 #[test]
+fn what_became_of_launch_times_stands_beside_what_was_sent() {
+    let launch = |offloaded| Some(Launch { delta_ns: 50_000, offloaded, invalid: 2, missed: 7 });
+    let told = |launch| {
+        let mode = if launch == None { "send" } else { "txtime" };
+        let talker = Talker { offset_ns: 100_000, mode: mode.to_owned(), launch, ..Talker::default() };
+        of(Stream::Talker(Box::new(talker)))
+    };
+    let figure = |told: &Told, name| {
+        told.figures.iter().find(|figure| figure.name == name).map(|figure| (figure.text.clone(), figure.bad))
+    };
+    let software = told(launch(false));
+    assert_eq!(figure(&software, "invalid"), Some(("2".to_owned(), true)));
+    assert_eq!(figure(&software, "txtime missed"), Some(("7".to_owned(), true)));
+    assert!(software.remarks.starts_with("woke 100 us before each slot, and handed its frame over at once"));
+    assert!(software.remarks.contains("50 us before its slot, as no NIC keeps it"), "{}", software.remarks);
+    assert!(told(launch(true)).remarks.contains("at its slot, by the NIC"));
+    assert_eq!(figure(&told(None), "invalid"), None);
+}
+
+#[test]
 fn losses_stand_where_they_happened() {
     let told = |lost, lost_in_socket| heard(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;
     assert!(!told(0, Some(0)).contains("loss"));

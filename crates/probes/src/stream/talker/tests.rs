@@ -11,14 +11,16 @@ const PERIOD_NS: i64 = 1_000_000_000;
 #[derive(Debug, Default)]
 struct List {
     sent: Vec<Parsed>,
+    slots_ns: Vec<i64>,
     refuse: bool,
 }
 
 impl Transmit for List {
-    fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
+    fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()> {
         if self.refuse {
             return Err(io::Error::from_raw_os_error(105));
         }
+        self.slots_ns.push(slot_ns);
         self.sent.push(parse(frame).expect("a whole frame"));
         Ok(())
     }
@@ -105,6 +107,31 @@ fn a_frame_soon_after_another_is_told() {
     wake(&mut talk, 2, 0);
     assert_eq!(talker.told().window_violations, 1);
     assert!(talker.told().max_interval_error_ns.abs_diff(PERIOD_NS as u64) < PERIOD_NS as u64 / 2);
+}
+
+#[test]
+fn with_launch_times_a_frame_is_handed_over_at_once() {
+    // Half a period ahead: waiting for the slots would take the test a second.
+    let offset_ns = PERIOD_NS / 2;
+    let (talker, mut talk) =
+        Talker::new(&TalkerSettings { mode: TransmitMode::Txtime, ..settings(offset_ns as u64) }, List::default());
+    let begun_ns = Clock::Monotonic.now_ns();
+    for slot in 0..2 {
+        let deadline_ns = begun_ns + slot * PERIOD_NS / 1_000;
+        talk.at(Wake { slot: slot as u64, deadline_ns, woke_ns: deadline_ns });
+    }
+    let slots_ns = [0, PERIOD_NS / 1_000].map(|after_ns| begun_ns + after_ns + offset_ns);
+    assert_eq!(talk.sender.slots_ns, slots_ns);
+    let leaves: Vec<_> = talk.sender.sent.iter().filter_map(|frame| Some(frame.probe?.sent_ns)).collect();
+    assert_eq!(leaves, slots_ns, "the moment at which it is to leave");
+    let told = talker.told();
+    assert_eq!((told.frames, told.late, told.missed_slots, told.mode.as_str()), (2, 0, 0, "txtime"));
+    assert!(told.max_delta_ns.is_some_and(|ns| (-offset_ns..0).contains(&ns)), "{:?}", told.max_delta_ns);
+    // By when they leave, not by when they were handed over.
+    assert_eq!(told.max_interval_error_ns, (PERIOD_NS - PERIOD_NS / 1_000) as u64);
+    // One that comes after its slot is still handed over, for the discipline to refuse.
+    wake(&mut talk, 4, 1);
+    assert_eq!((talker.told().frames, talker.told().late, talker.told().missed_slots), (3, 1, 3));
 }
 
 proptest! {

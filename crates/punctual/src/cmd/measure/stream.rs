@@ -6,11 +6,11 @@ use campaign::{
     WakeupOffset, threads,
 };
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use sys::sched::Policy;
+use sys::{clock::Clock, sched::Policy};
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamSide},
+    cli::{Stream, StreamMode, StreamSide},
     exit::Usage,
     output,
 };
@@ -43,7 +43,7 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
         probe: Probe::Stream(Box::new(stream)),
         shield: options.placement.shield.clone(),
         policy: options.policy,
-        ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
+        ..wake_ups.apply(Plan { clock: clock(options), ..super::plan(common, &results.kept, vec![phase])? })
     };
     if options.wakeup_offset == Some(WakeupOffset::Auto) && !common.talk.quiet {
         eprintln!("offset  5 s of wake-ups tell which one this machine needs");
@@ -72,6 +72,11 @@ fn check(options: &Stream) -> Result<(), Usage> {
         return Err(Usage(PlanError::StreamDeadline.to_string()));
     }
     Ok(())
+}
+
+/// The clock of the slots, where none is asked for.
+fn clock(options: &Stream) -> Clock {
+    if options.mode == Some(StreamMode::Txtime) { Clock::Tai } else { Clock::Monotonic }
 }
 
 /// The stream as it is asked for, each end on its CPU.

@@ -62,6 +62,7 @@ fn frames_that_were_sent_came_or_are_counted_as_lost() {
         ("--wakeup-offset 30us", (3, 2), 90, "aaf"),
         ("--class B --format 61883-6 --mode bypass --spin", (2, 2), 146, "61883-6"),
         ("--period 1ms --busy-poll 50us", (3, 2), 90, "aaf"),
+        ("--wakeup-offset 30us --mode tx-ring", (3, 2), 90, "aaf"),
     ] {
         let scratch = Scratch::new();
         scratch.run(&format!("measure stream --self {options} --quiet --record a --duration 1s")).expect_status(0);
@@ -89,6 +90,50 @@ fn frames_that_were_sent_came_or_are_counted_as_lost() {
             assert!(shown.contains(told), "{told} in {shown}");
         }
     }
+}
+
+/// Has the kernel of this machine the discipline that keeps launch times?
+fn has_etf() -> bool {
+    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let put = || sys::qdisc::keep_launch_times(ends.near.index, 50_000);
+    ends.near.namespace.run(put).unwrap().is_ok()
+}
+
+#[test]
+fn launch_times_are_kept_or_refused() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let arguments = "measure stream --self --mode txtime --wakeup-offset 100us --quiet --record a --duration 1s";
+    let run = scratch.run(arguments);
+    if !has_etf() {
+        let said = run.expect_status(1).stderr();
+        assert!(
+            said.contains("cannot keep frames until their launch times") && said.contains("modprobe sch_etf"),
+            "{said}"
+        );
+        eprintln!("SKIPPED: whether launch times are kept, as this kernel has no ETF discipline");
+        return;
+    }
+    run.expect_status(0);
+    let record = scratch.record();
+    every_frame_is_accounted_for(&record);
+    let ((_, talker), (_, listener)) = (talker(&record), listener(&record));
+    let launch = talker.launch.as_ref().expect("what became of them");
+    assert_eq!((record.scenario.clock.as_str(), launch.delta_ns, launch.offloaded), ("tai", 50_000, false));
+    assert!(launch.invalid <= talker.refused && launch.missed <= listener.lost, "{launch:?}");
+}
+
+#[test]
+fn launch_times_that_would_be_ignored_are_refused() {
+    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let scratch = Scratch::new();
+    let arguments = "measure stream talk near --mode txtime --wakeup-offset auto --duration 1s --quiet --record a";
+    let output = inside(&ends.near, &scratch, arguments).wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let remedy = "near has no ETF discipline for frames of priority 3, so that their launch times would be ignored: sudo tc \
+                  qdisc replace dev near root etf clockid CLOCK_TAI delta 50000";
+    assert!(output.status.code() == Some(1) && said.contains(remedy), "{said}");
+    assert!(!scratch.record_path().exists(), "nothing was measured");
 }
 
 #[test]
