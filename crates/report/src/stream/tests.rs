@@ -41,8 +41,8 @@ fn a_talker_is_told_in_the_words_that_its_users_know() {
 #[test]
 fn what_became_of_launch_times_stands_beside_what_was_sent() {
     let launch = |offloaded| Some(Launch { delta_ns: 50_000, offloaded, invalid: 2, missed: 7 });
-    let told = |launch| {
-        let mode = if launch == None { "send" } else { "txtime" };
+    let told = |launch: Option<Launch>| {
+        let mode = if launch.is_none() { "send" } else { "txtime" };
         let talker = Talker { offset_ns: 100_000, mode: mode.to_owned(), launch, ..Talker::default() };
         of(Stream::Talker(Box::new(talker)))
     };
