@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::Ipv4Addr,
+    net::{IpAddr, Ipv4Addr},
     os::fd::{AsFd, AsRawFd},
 };
 
@@ -15,6 +15,8 @@ use crate::{
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
 const RTM_NEWNEIGH: u16 = 28;
 const CREATE: u16 = 0x400;
 const EXCLUSIVELY: u16 = 0x200;
@@ -35,6 +37,8 @@ const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const ADDR_GEN_MODE_NONE: u8 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
@@ -46,6 +50,9 @@ const OPERSTATE_UP: u8 = 6;
 
 /// Length of `ifinfomsg`, bytes: family u8, padding u8, hardware u16, index i32, flags u32, mask of flags u32.
 const INFO: usize = 16;
+
+/// Length of `rtmsg`, bytes.
+const ROUTE: usize = 12;
 
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +104,28 @@ impl Links {
     #[must_use]
     pub fn question(name: &str) -> Request {
         Request::get(RTM_GETLINK).header(&info(0, false)).text(IFLA_IFNAME, name)
+    }
+
+    /// The interface over which the way to an address leads.
+    ///
+    /// # Errors
+    /// ENETUNREACH where none does, and what else the kernel answered.
+    pub fn towards(&mut self, address: IpAddr) -> io::Result<Link> {
+        let not_told = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer holds no interface");
+        let (family, bytes) = match address {
+            IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (AF_INET6 as u8, address.octets().to_vec()),
+        };
+        // rtmsg: family, length of the destination in bits, and ten bytes that say nothing here.
+        let mut header = [0; ROUTE];
+        (header[0], header[1]) = (family, bytes.len() as u8 * 8);
+        let answer = self.0.ask(&Request::get(RTM_GETROUTE).header(&header).bytes_of(RTA_DST, &bytes))?;
+        let messages = answer.messages()?;
+        let route = messages.first().filter(|message| message.kind == RTM_NEWROUTE).ok_or_else(not_told)?;
+        let (_, attributes): (&[u8; ROUTE], Attributes) = route.with_header().map_err(|_| not_told())?;
+        let index = attributes.u32(RTA_OIF).ok_or_else(not_told)?;
+        let answer = self.0.ask(&Request::get(RTM_GETLINK).header(&info(index, false)))?;
+        answer.messages()?.first().and_then(Link::read).ok_or_else(not_told)
     }
 
     /// Sets an interface up.
@@ -228,5 +257,11 @@ mod tests {
         assert_eq!((lo.name.as_str(), lo.hardware, lo.mac), ("lo", 772, Some([0; 6])));
         assert_eq!(links.find("no-such-if0").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert!(links.find("a-name-far-too-long-for-an-interface").is_err());
+    }
+
+    #[test]
+    fn the_way_to_ourselves_is_the_loopback() {
+        let mut links = Links::open().unwrap();
+        assert_eq!(links.towards([127, 0, 0, 1].into()).unwrap().name, "lo");
     }
 }

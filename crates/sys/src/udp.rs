@@ -2,7 +2,7 @@
 //! own stamps of when a datagram came in and went out.
 //!
 //! The stamps are of CLOCK_REALTIME, made in software: of a datagram that came in, when the driver handed it to the
-//! network stack; of one that went out, when the driver took it.
+//! network stack; of one that went out, when the driver took it. Those that a network card makes are of the card's own clock.
 
 mod control;
 
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use control::{Control, Message};
+use control::{Control, Told};
 
 /// Largest payload of a datagram that fits into one Ethernet frame of the usual size over IPv4, bytes.
 pub const ONE_FRAME: usize = 1472;
@@ -30,6 +30,16 @@ pub enum Stamps {
     Receive,
     /// Of what goes out as well; each wakes the thread that waits on the socket once more.
     All,
+    /// All, and those of the network card beside them, where that was set to make any.
+    Card,
+}
+
+impl Stamps {
+    /// Whether what goes out is stamped.
+    #[must_use]
+    pub fn of_sent(self) -> bool {
+        matches!(self, Self::All | Self::Card)
+    }
 }
 
 /// A UDP socket.
@@ -43,6 +53,8 @@ pub struct Received {
     pub len: usize,
     /// When the kernel had it, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
+    /// When the network card had it, ns on the card's clock.
+    pub card_ns: Option<i64>,
 }
 
 /// A stamp of a datagram that went out.
@@ -50,8 +62,17 @@ pub struct Received {
 pub struct Sent {
     /// Which datagram since stamps were asked for: 0 is the first.
     pub number: u32,
-    /// When the driver took it, ns on CLOCK_REALTIME.
-    pub stamp_ns: i64,
+    /// When it left.
+    pub stamp: Stamp,
+}
+
+/// When a datagram left, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    /// The driver took it, on CLOCK_REALTIME.
+    Driver(i64),
+    /// The network card put it on the wire, on the card's clock.
+    Card(i64),
 }
 
 /// Where a datagram came from, as the kernel writes it.
@@ -145,12 +166,18 @@ impl DatagramSocket {
         let receive = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
         let send =
             libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+        // Without the last, a card's stamp would keep the driver's from being told.
+        let card = libc::SOF_TIMESTAMPING_RAW_HARDWARE
+            | libc::SOF_TIMESTAMPING_RX_HARDWARE
+            | libc::SOF_TIMESTAMPING_TX_HARDWARE
+            | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
         let set = |flags: u32| self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed());
         match stamps {
             Stamps::None => set(0),
             Stamps::Receive => set(receive),
             // Numbers begin at 0 when they are switched on.
             Stamps::All => set(receive).and_then(|()| set(receive | send)),
+            Stamps::Card => set(receive).and_then(|()| set(receive | send | card)),
         }
     }
 
@@ -199,11 +226,8 @@ impl DatagramSocket {
             return Ok(None);
         };
         from.length = length;
-        let stamp_ns = control.messages().find_map(|message| match message {
-            Message::Stamp(ns) => Some(ns),
-            Message::SentNumber(_) => None,
-        });
-        Ok(Some(Received { len, stamp_ns }))
+        let Told { stamp_ns, card_ns, .. } = control.told();
+        Ok(Some(Received { len, stamp_ns, card_ns }))
     }
 
     /// The next stamp of a datagram that went out; `None` when none is there.
@@ -219,13 +243,11 @@ impl DatagramSocket {
             if self.message(&mut [], &mut nobody.address, &mut control, flags)?.is_none() {
                 return Ok(None);
             }
-            let (mut stamp, mut number) = (None, None);
-            control.messages().for_each(|message| match message {
-                Message::Stamp(ns) => stamp = Some(ns),
-                Message::SentNumber(n) => number = Some(n),
-            });
-            if let (Some(stamp_ns), Some(number)) = (stamp, number) {
-                return Ok(Some(Sent { number, stamp_ns }));
+            let told = control.told();
+            // Each comes by itself.
+            let stamp = told.stamp_ns.map(Stamp::Driver).or(told.card_ns.map(Stamp::Card));
+            if let (Some(stamp), Some(number)) = (stamp, told.sent_number) {
+                return Ok(Some(Sent { number, stamp }));
             }
         }
     }

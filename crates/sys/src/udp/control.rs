@@ -7,13 +7,15 @@ pub struct Control {
     used: usize,
 }
 
-/// One thing that it tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Message {
+/// What it tells and is of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Told {
     /// A stamp made in software, ns on CLOCK_REALTIME.
-    Stamp(i64),
-    /// The number of the datagram that the stamp is of.
-    SentNumber(u32),
+    pub stamp_ns: Option<i64>,
+    /// A stamp of the network card, ns on its clock.
+    pub card_ns: Option<i64>,
+    /// The number of the datagram that went out and that these are of.
+    pub sent_number: Option<u32>,
 }
 
 impl Default for Control {
@@ -39,18 +41,15 @@ impl Control {
         self.used = (header.msg_controllen as usize).min(self.bytes.len());
     }
 
-    /// What was told and is of interest.
-    pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
+    /// What was told.
+    pub fn told(&self) -> Told {
+        let mut told = Told::default();
         let mut rest = &self.bytes[..self.used];
-        std::iter::from_fn(move || {
-            loop {
-                let (level, kind, data, after) = first(rest)?;
-                rest = after;
-                if let Some(message) = understood(level, kind, data) {
-                    return Some(message);
-                }
-            }
-        })
+        while let Some((level, kind, data, after)) = first(rest) {
+            rest = after;
+            told.take_in(level, kind, data);
+        }
+        told
     }
 }
 
@@ -63,21 +62,29 @@ fn first(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     Some((level, kind, data, bytes.get(next..).unwrap_or_default()))
 }
 
-fn understood(level: i32, kind: i32, data: &[u8]) -> Option<Message> {
-    match (level, kind) {
-        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
-            // Three times of 16 bytes, of which the first is software's; 0 where there is none.
-            let (s, ns) = (u64_at(data, 0)?.cast_signed(), u64_at(data, 8)?.cast_signed());
-            (s != 0).then(|| Message::Stamp(s.saturating_mul(1_000_000_000).saturating_add(ns)))
-        }
-        (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+impl Told {
+    fn take_in(&mut self, level: i32, kind: i32, data: &[u8]) {
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                // Three times of 16 bytes: software's, one that is no more, the card's.
+                self.stamp_ns = time_at(data, 0).or(self.stamp_ns);
+                self.card_ns = time_at(data, 32).or(self.card_ns);
+            }
             // struct sock_extended_err: errno, origin, type, code, padding, info, data.
-            let origin = *data.get(4)?;
-            (origin == libc::SO_EE_ORIGIN_TIMESTAMPING).then_some(())?;
-            Some(Message::SentNumber(i32_at(data, 12)?.cast_unsigned()))
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+                if data.get(4) == Some(&libc::SO_EE_ORIGIN_TIMESTAMPING) =>
+            {
+                self.sent_number = i32_at(data, 12).map(i32::cast_unsigned);
+            }
+            _ => {}
         }
-        _ => None,
     }
+}
+
+/// A timespec, ns; 0 is none. A card's clock may begin at 0 with the machine, so its first second counts.
+fn time_at(data: &[u8], at: usize) -> Option<i64> {
+    let (s, ns) = (u64_at(data, at)?.cast_signed(), u64_at(data, at + 8)?.cast_signed());
+    (s != 0 || ns != 0).then(|| s.saturating_mul(1_000_000_000).saturating_add(ns))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
@@ -102,20 +109,29 @@ mod tests {
         control.used = at + len.next_multiple_of(8);
     }
 
+    /// Three times, each in seconds and ns.
+    fn times(values: [u64; 6]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+    }
+
     #[test]
     fn stamp_and_number_are_found_among_others() {
         let mut control = Control::default();
         put(&mut control, libc::SOL_IP, 2, &[0; 5]);
-        let mut stamp = [0; 48];
-        stamp[..8].copy_from_slice(&7u64.to_ne_bytes());
-        stamp[8..16].copy_from_slice(&42u64.to_ne_bytes());
-        put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &stamp);
+        put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &times([7, 42, 0, 0, 0, 99]));
         let mut error = [0; 16];
         error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
         error[12..16].copy_from_slice(&9u32.to_ne_bytes());
         put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
-        let told: Vec<_> = control.messages().collect();
-        assert_eq!(told, [Message::Stamp(7_000_000_042), Message::SentNumber(9)]);
+        let expected = Told { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9) };
+        assert_eq!(control.told(), expected);
+    }
+
+    #[test]
+    fn a_stamp_of_nothing_is_none() {
+        let mut control = Control::default();
+        put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &times([0, 0, 5, 5, 3, 1]));
+        assert_eq!(control.told(), Told { card_ns: Some(3_000_000_001), ..Told::default() });
     }
 
     #[test]
@@ -124,12 +140,12 @@ mod tests {
         put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &[1; 48]);
         for used in 0..64 {
             control.used = used;
-            assert_eq!(control.messages().count(), 0, "{used}");
+            assert_eq!(control.told(), Told::default(), "{used}");
         }
         control.used = 64;
-        assert_eq!(control.messages().count(), 1);
+        assert!(control.told().stamp_ns.is_some());
         // A length of 0 ends it, too.
         control.bytes[..8].fill(0);
-        assert_eq!(control.messages().count(), 0);
+        assert_eq!(control.told(), Told::default());
     }
 }

@@ -37,13 +37,30 @@ fn the_kernel_tells_when_it_had_each() {
         near.send(b"on time").unwrap();
         let came = far.receive(&mut buffer, &mut from, true).unwrap().unwrap().stamp_ns.unwrap();
         let sent = near.sent().unwrap().unwrap();
+        let Stamp::Driver(sent_ns) = sent.stamp else { panic!("{sent:?}") };
         assert_eq!(sent.number, number);
-        assert!(before <= sent.stamp_ns && sent.stamp_ns <= came && came <= Clock::Realtime.now_ns());
+        assert!(before <= sent_ns && sent_ns <= came && came <= Clock::Realtime.now_ns());
         assert_eq!(near.sent().unwrap(), None);
     }
     near.set_stamps(Stamps::All).unwrap();
     near.send(b"anew").unwrap();
     assert_eq!(near.sent().unwrap().unwrap().number, 0);
+}
+
+/// Loopback has no card, so what was asked for is missing, and nothing else is.
+#[test]
+fn a_card_that_does_not_stamp_changes_nothing() {
+    let (near, far) = two();
+    near.set_stamps(Stamps::Card).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    near.send(b"on time").unwrap();
+    let (mut buffer, mut from) = ([0; 8], Sender::default());
+    far.receive(&mut buffer, &mut from, true).unwrap().unwrap();
+    far.answer(b"on time", &from).unwrap();
+    let received = near.receive(&mut buffer, &mut from, true).unwrap().unwrap();
+    assert!(received.stamp_ns.is_some() && received.card_ns.is_none(), "{received:?}");
+    assert!(matches!(near.sent().unwrap().unwrap().stamp, Stamp::Driver(_)));
+    assert_eq!(near.sent().unwrap(), None);
 }
 
 #[test]
