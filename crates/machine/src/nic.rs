@@ -13,6 +13,7 @@
 //! | `findings` | the checks |
 //! | `knob` | what can be set, one value each |
 //! | `settings` | what is to be set for a run, in words |
+//! | `stamping` | whether it can stamp the frames of a measurement |
 //! | `hold` | values set for a run and put back |
 
 mod answers;
@@ -27,6 +28,7 @@ mod netdev;
 mod power;
 mod qdisc;
 mod settings;
+mod stamping;
 mod words;
 
 use record::{Clocks, HardwareClock};
@@ -47,6 +49,7 @@ pub use self::{
     power::Power,
     qdisc::{Qdisc, Shaper},
     settings::NicSettings,
+    stamping::{NoStamps, can_stamp},
 };
 use crate::{Root, clocks};
 

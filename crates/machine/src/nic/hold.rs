@@ -31,7 +31,7 @@ pub enum NicHoldError {
         knob: &'static str,
     },
     /// The driver does not know it.
-    #[error("the driver of {interface} has no {knob}: leave it out of --nic")]
+    #[error("the driver of {interface} has no {knob} that could be set: leave it out")]
     NotSupported {
         /// The interface.
         interface: String,
@@ -223,7 +223,7 @@ mod tests {
 
         fn set_nic_value(&self, interface: &str, knob: Knob, value: Value) -> io::Result<()> {
             self.nic_value(interface, knob)?;
-            let value = if value == Value::Number(1) { Value::Number(3) } else { value };
+            let value = if (knob, value) == (Knob::RxUsecs, Value::Number(1)) { Value::Number(3) } else { value };
             self.log.borrow_mut().push((knob, value));
             self.values.borrow_mut().iter_mut().filter(|(known, _)| *known == knob).for_each(|(_, old)| *old = value);
             Ok(())
@@ -266,10 +266,21 @@ mod tests {
     }
 
     #[test]
+    fn a_card_that_was_made_to_stamp_is_put_back_after_a_crash() {
+        let fake = Fake::new();
+        *fake.values.borrow_mut() = vec![(Knob::TxType, Value::Number(0)), (Knob::RxFilter, Value::Number(12))];
+        let hold = NicHold::take_with(Box::new(Rc::clone(&fake)), "eth0", &NicSettings::stamps()).unwrap();
+        assert_eq!(fake.told(), ["tx-type 1", "rx-filter 1"]);
+        std::mem::forget(hold);
+        assert_eq!(journal::restore_with(&fake)[0].put_back.settings, 2);
+        assert_eq!(fake.told(), ["tx-type 0", "rx-filter 12"]);
+    }
+
+    #[test]
     fn what_is_refused_leaves_nothing_changed() {
         let fake = Fake::new();
         let refused = |settings| take(&fake, settings).unwrap_err().to_string();
-        assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 has no gro: leave it out of --nic");
+        assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 has no gro that could be set: leave it out");
         let words = refused("eee=off,coalesce=1");
         assert!(words.starts_with("cannot set rx-usecs of eth0 to 1 (the driver made 3 of it)"), "{words}");
         assert_eq!(fake.told(), AS_FOUND);
@@ -281,7 +292,10 @@ mod tests {
 #[cfg(test)]
 mod rights {
     use super::*;
-    use crate::ends::Ends;
+    use crate::{
+        ends::Ends,
+        nic::{Answers, NoStamps, can_stamp},
+    };
 
     #[test]
     fn the_kernel_takes_values_and_gives_them_back() {
@@ -299,6 +313,10 @@ mod rights {
                 assert_eq!((now(), Knob::Gro.read("near").unwrap()), (Value::Switch(true), Value::Switch(false)));
                 let refused = NicHold::take(&Root::system(), "near", &"eee=off".parse().unwrap()).unwrap_err();
                 assert!(matches!(refused, NicHoldError::NotSupported { .. }), "{refused}");
+                let stamps = NicHold::take(&Root::system(), "near", &NicSettings::stamps()).unwrap_err();
+                assert!(matches!(stamps, NicHoldError::NotSupported { .. }), "{stamps}");
+                let none = can_stamp(&mut Answers::of(&Root::system()), "near").unwrap_err();
+                assert!(matches!(none, NoStamps::NotInHardware { .. }), "{none}");
                 assert_eq!(Knob::Tso.read("other").unwrap_err().kind(), io::ErrorKind::NotFound);
             })
             .unwrap();

@@ -3,7 +3,10 @@
 use std::{io, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use sys::netlink::{Request, Socket};
+use sys::{
+    hwstamp,
+    netlink::{Request, Socket},
+};
 
 use super::{
     answers::{Answers, Told, to_interface},
@@ -41,6 +44,10 @@ pub enum Knob {
     Lro,
     /// Cutting of long segments by the NIC.
     Tso,
+    /// Which received frames the NIC stamps, by the kernel's number.
+    RxFilter,
+    /// Which sent frames it stamps, by the kernel's number.
+    TxType,
 }
 
 /// A number, or on and off.
@@ -90,12 +97,14 @@ impl Knob {
             Self::Gro => "gro",
             Self::Lro => "lro",
             Self::Tso => "tso",
+            Self::RxFilter => "rx-filter",
+            Self::TxType => "tx-type",
         }
     }
 
     /// Whether it takes a number.
     pub(super) fn is_number(self) -> bool {
-        matches!(self, Self::RxUsecs | Self::RxRing)
+        matches!(self, Self::RxUsecs | Self::RxRing | Self::RxFilter | Self::TxType)
     }
 
     /// The kernel's name, where it is an offload.
@@ -133,6 +142,8 @@ impl Knob {
             Self::Gro | Self::Lro | Self::Tso => told(ethtool::features(answers, &link))?.map(|features| {
                 Value::Switch(features.active.iter().any(|name| Some(name.as_str()) == self.feature()))
             }),
+            Self::RxFilter => number(Some(hwstamp::stamping(interface)?.rx_filter)),
+            Self::TxType => number(Some(hwstamp::stamping(interface)?.tx_type)),
         };
         value.ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
@@ -142,24 +153,35 @@ impl Knob {
     /// # Errors
     /// EPERM without CAP_NET_ADMIN, `Unsupported` where the driver takes no such value, and what else the kernel answered.
     pub(crate) fn write(self, interface: &str, value: Value) -> io::Result<()> {
+        if let (Self::RxFilter | Self::TxType, Value::Number(number)) = (self, value) {
+            // Both go together.
+            let mut stamping = hwstamp::stamping(interface)?;
+            let one = if self == Self::RxFilter { &mut stamping.rx_filter } else { &mut stamping.tx_type };
+            *one = number;
+            return hwstamp::set_stamping(interface, stamping).map(|_| ());
+        }
         let mut socket = Socket::generic()?;
         let family = socket.family("ethtool")?;
-        socket.ask(&self.request(family, interface, value))?.messages()?;
+        let request = self.request(family, interface, value).ok_or(io::ErrorKind::Unsupported)?;
+        socket.ask(&request)?.messages()?;
         Ok(())
     }
 
-    fn request(self, family: u16, interface: &str, value: Value) -> Request {
+    /// `None` for what the family does not set.
+    fn request(self, family: u16, interface: &str, value: Value) -> Option<Request> {
         let command = match self {
             Self::RxUsecs | Self::AdaptiveRx => COALESCE_SET,
             Self::Eee => EEE_SET,
             Self::PauseAutoneg | Self::PauseRx | Self::PauseTx => PAUSE_SET,
             Self::RxRing => RINGS_SET,
             Self::Gro | Self::Lro | Self::Tso => FEATURES_SET,
+            Self::RxFilter | Self::TxType => return None,
         };
         let request = to_interface(Request::generic(family, command), interface);
         if let Some(feature) = self.feature() {
-            return request
-                .nested(3, |wanted| wanted.nested(3, |bits| bits.nested(1, |bit| wanted_bit(bit, feature, value))));
+            let wanted =
+                |wanted: Request| wanted.nested(3, |bits| bits.nested(1, |bit| wanted_bit(bit, feature, value)));
+            return Some(request.nested(3, wanted));
         }
         let kind = match self {
             Self::RxUsecs | Self::PauseAutoneg => 2,
@@ -169,10 +191,10 @@ impl Knob {
             Self::PauseTx => 4,
             _ => 6,
         };
-        match value {
+        Some(match value {
             Value::Switch(on) => request.u8(kind, u8::from(on)),
             Value::Number(number) => request.u32(kind, number),
-        }
+        })
     }
 }
 

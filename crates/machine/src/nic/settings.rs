@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use sys::hwstamp;
+
 use super::{Knob, knob::Value};
 
 /// What a run is to set: `coalesce=0,eee=off`.
@@ -22,6 +24,13 @@ const WORDS: [(&str, &[Knob]); 8] = [
 ];
 
 impl NicSettings {
+    /// The NIC stamps every frame that comes in, and those that leave and are to be stamped.
+    #[must_use]
+    pub fn stamps() -> Self {
+        let value = |number| Value::Number(number);
+        Self(vec![(Knob::RxFilter, value(hwstamp::RX_ALL)), (Knob::TxType, value(hwstamp::TX_ON))])
+    }
+
     /// Whether there is nothing to be set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
