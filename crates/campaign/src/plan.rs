@@ -169,6 +169,9 @@ pub enum PlanError {
          without --receive spin"
     )]
     SpinningReceiver,
+    /// The virtual cable has no network card.
+    #[error("the virtual cable of --self has no network card that could stamp: use --stamps all, or a peer elsewhere")]
+    CardOfOwnPeer,
     /// A talker would wake earlier than it may.
     #[error(
         "the wake-up offset must leave the talker {} % of each period to sleep, or a real-time thread hangs its CPU: use a \

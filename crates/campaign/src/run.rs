@@ -9,7 +9,10 @@ use std::{
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{
-    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions, ends::EndsError, nic::NicHold, usable_cpus,
+    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions,
+    ends::EndsError,
+    nic::{NicHold, NoStamps},
+    usable_cpus,
 };
 use probes::{
     timer::{self, TimerError},
@@ -68,6 +71,9 @@ pub enum RunError {
     /// The peer cannot be found.
     #[error(transparent)]
     Peer(#[from] AddressError),
+    /// The network card's stamps were asked for, and are not to be had.
+    #[error(transparent)]
+    Stamps(#[from] NoStamps),
     /// A stream can be neither sent nor received.
     #[error(transparent)]
     Stream(#[from] StreamError),
@@ -121,6 +127,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
 
 /// Runs the plan as it is.
 fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
+    let nic_wanted = nic::wanted(plan, root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
     let cpus = usable_cpus(root, plan.cpus.as_ref())?;
     if let Some(load_cpus) = &plan.load_cpus {
@@ -137,7 +144,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     make_room(root, &cpus);
 
     let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
-    let nic = nic::hold(&mut record, plan, root);
+    let nic = nic::hold(&mut record, nic_wanted, root);
     let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
     let before = Conditions::read(root, &cpus);
     let mut state = State::Complete;

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use machine::{CpuList, Shield, ends::Ends};
 use probes::udp::{Client, Echo, EchoSettings, Receive, Settings, UdpError};
 use sys::{
+    link::Links,
     sched::Policy,
     udp::{DatagramSocket, Stamps},
 };
@@ -56,10 +57,21 @@ impl UdpPlan {
         if self.timeout_ns.is_some_and(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(&timeout_ns)) {
             return Err(PlanError::Timeout);
         }
+        if self.stamps == Stamps::Card && matches!(self.peer, Peer::Own(_)) {
+            return Err(PlanError::CardOfOwnPeer);
+        }
         if self.receive == Receive::Spin && self.policy.is_realtime() {
             return Err(PlanError::SpinningReceiver);
         }
         Ok(())
+    }
+
+    /// The interface over which the way to the peer leads.
+    pub(crate) fn interface(&self) -> Result<String, RunError> {
+        let Peer::At(address) = &self.peer else { return Err(PlanError::CardOfOwnPeer.into()) };
+        let peer = address.resolve()?;
+        let link = Links::open().and_then(|mut links| links.towards(peer.ip()));
+        Ok(link.map_err(|source| UdpError::Connect { peer, source })?.name)
     }
 
     /// How long an answer may take at this period, ns.

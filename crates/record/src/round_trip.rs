@@ -65,9 +65,21 @@ pub struct RoundTrip {
     pub from_sent: Option<Times>,
     /// Where the time went.
     pub parts: Parts,
+    /// What the network card was to stamp and did not; absent where it was not asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_stamps_missing: Option<StampsMissing>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Of round trips that were answered, those without a stamp of the network card. Nothing waits for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StampsMissing {
+    /// Of the datagram that went out, by the time that its answer was there.
+    pub sent: u64,
+    /// Of the answer.
+    pub received: u64,
 }
 
 /// The parts of round trips in their order; those of one round trip add up to it. A part that no stamp told apart stands in
@@ -86,6 +98,9 @@ pub struct Parts {
     /// Wire, devices, the peer's network stack and its wake-up, and what was not told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Times>,
+    /// Our driver and network card, in both directions; only where the card stamped both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<Times>,
     /// From when the kernel had the answer to when the receiving thread had it: network stack and wake-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in: Option<Times>,
@@ -94,12 +109,13 @@ pub struct Parts {
 impl Parts {
     /// The parts in their order, each with its name in words.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, Option<&Times>); 5] {
+    pub fn named(&self) -> [(&'static str, Option<&Times>); 6] {
         [
             ("our wake-up", self.wake.as_ref()),
             ("stack out", self.stack_out.as_ref()),
             ("wire and stacks", self.wire.as_ref()),
             ("peer", self.peer.as_ref()),
+            ("our driver and card", self.card.as_ref()),
             ("stack in, wake-up", self.stack_in.as_ref()),
         ]
     }
@@ -131,6 +147,9 @@ pub struct Trip {
     pub peer_ns: Option<i64>,
     /// The rest, ns.
     pub wire_ns: i64,
+    /// Our driver and network card, in both directions, ns; absent without the card's stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_ns: Option<i64>,
     /// From when the kernel had the answer to when the receiving thread had it, ns; absent without a stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in_ns: Option<i64>,
@@ -140,7 +159,7 @@ impl Trip {
     /// All parts together, ns.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
-        let told = [self.stack_out_ns, self.peer_ns, self.stack_in_ns].into_iter().flatten().sum::<i64>();
+        let told = [self.stack_out_ns, self.peer_ns, self.card_ns, self.stack_in_ns].into_iter().flatten().sum::<i64>();
         self.wake_ns + self.wire_ns + told
     }
 }

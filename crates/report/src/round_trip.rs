@@ -70,6 +70,12 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
     if parts.stack_out.is_none() && parts.wire.is_some() {
         text += " The stack's way out stands with the wire: --stamps all tells it apart.";
     }
+    if let Some(missing) = round_trip.card_stamps_missing {
+        text += &format!(
+            " The network card gave no stamp of {} datagrams sent and {} answers: their time in it stands with the wire.",
+            missing.sent, missing.received
+        );
+    }
     if let Some(error_ns) = round_trip.stamp_error_ns {
         text += &format!(" The kernel's stamps are right to {}.", format_ns(error_ns as i64));
     }
@@ -95,6 +101,7 @@ fn in_words(trip: &Trip) -> String {
         ("stack out", trip.stack_out_ns),
         ("wire and stacks", Some(trip.wire_ns)),
         ("peer", trip.peer_ns),
+        ("our driver and card", trip.card_ns),
         ("stack in, wake-up", trip.stack_in_ns),
     ];
     let told = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));

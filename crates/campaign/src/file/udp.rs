@@ -13,7 +13,8 @@ use crate::udp::{Address, TIMEOUT_MAX_NS};
 const PERIOD_MIN_NS: u64 = 10_000;
 const DEFAULT_POLICY: Policy = Policy::Fifo(97);
 
-const STAMPS: [(&str, Stamps); 3] = [("none", Stamps::None), ("receive", Stamps::Receive), ("all", Stamps::All)];
+const STAMPS: [(&str, Stamps); 4] =
+    [("none", Stamps::None), ("receive", Stamps::Receive), ("all", Stamps::All), ("hardware", Stamps::Card)];
 /// Longest busy polling that the kernel is asked for, ns.
 const BUSY_POLL_MAX_NS: u64 = 1_000_000_000;
 

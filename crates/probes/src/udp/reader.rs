@@ -2,7 +2,7 @@
 
 use std::{io, sync::atomic::Ordering::Relaxed};
 
-use record::{Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, Spike, Worst};
+use record::{Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, Spike, StampsMissing, Worst};
 use sys::udp::Stamps;
 
 use super::{
@@ -170,8 +170,13 @@ impl Reader {
                 stack_out: receiving.stack_out.as_ref().and_then(told),
                 peer: told(&receiving.peer),
                 wire: told(&receiving.wire),
+                card: receiving.card.as_ref().and_then(|card| told(&card.times)),
                 stack_in: receiving.stack_in.as_ref().and_then(told),
             },
+            card_stamps_missing: receiving.card.as_ref().map(|card| StampsMissing {
+                sent: card.sent_missing.load(Relaxed),
+                received: card.received_missing.load(Relaxed),
+            }),
             extra: record::Extra::new(),
         }
     }

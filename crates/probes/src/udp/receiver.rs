@@ -15,7 +15,7 @@ use record::Trip;
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
-    udp::{DatagramSocket, Received, Sender, Stamps},
+    udp::{DatagramSocket, Received, Sender, Stamp, Stamps},
 };
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
     packet::{GREETING, Packet},
     realtime::Realtime,
     shared::{Event, Shared},
-    trip::split,
+    trip::{Came, split},
     watch::Watch,
     window::{Answer, Slot},
 };
@@ -148,7 +148,10 @@ impl Receiver {
             self.shared.lose();
         }
         match found {
-            Answer::InTime(slot) => self.count(&slot, &answer, arrived_ns, received.stamp_ns),
+            Answer::InTime(slot) => {
+                let came = Came { stamp_ns: received.stamp_ns, card_ns: received.card_ns };
+                self.count(&slot, &answer, arrived_ns, came);
+            }
             Answer::Late => add(&self.shared.receiving.late, 1),
             Answer::Duplicate => add(&self.shared.receiving.duplicates, 1),
             Answer::Unknown => add(&self.shared.receiving.foreign, 1),
@@ -165,7 +168,10 @@ impl Receiver {
         while let Ok(Some(sent)) = socket.sent() {
             let sequence = sequences[sent.number as usize & (sequences.len() - 1)].load(Relaxed);
             if sequence != u64::MAX {
-                self.shared.window.left(sequence, self.realtime.on_ours(sent.stamp_ns));
+                match sent.stamp {
+                    Stamp::Driver(ns) => self.shared.window.left(sequence, self.realtime.on_ours(ns)),
+                    Stamp::Card(ns) => self.shared.window.left_card(sequence, ns),
+                }
             }
         }
     }
@@ -182,8 +188,9 @@ impl Receiver {
     }
 
     #[inline]
-    fn count(&mut self, slot: &Slot, answer: &Packet, arrived_ns: i64, stamp_ns: Option<i64>) {
-        let trip = split(slot, answer, arrived_ns, stamp_ns, &self.realtime);
+    fn count(&mut self, slot: &Slot, answer: &Packet, arrived_ns: i64, came: Came) {
+        let trip = split(slot, answer, arrived_ns, came, &self.realtime);
+        self.count_card(slot, came, &trip);
         let round_trip_ns = arrived_ns - slot.intended_ns;
         let at_ns = answer.sequence.wrapping_mul(self.period_ns as u64);
         if at_ns as i64 >= self.second_end_ns {
@@ -224,6 +231,16 @@ impl Receiver {
             if let (Some(counted), Some(ns)) = (counted, told) {
                 counted.note(ns);
             }
+        }
+    }
+
+    #[inline]
+    fn count_card(&self, slot: &Slot, came: Came, trip: &Trip) {
+        let Some(card) = &self.shared.receiving.card else { return };
+        add(&card.sent_missing, u64::from(slot.card_ns == 0));
+        add(&card.received_missing, u64::from(came.card_ns.is_none()));
+        if let Some(ns) = trip.card_ns {
+            card.times.note(ns);
         }
     }
 

@@ -45,7 +45,7 @@ impl Work for Sender {
         sending.slots.store(sequence + 1 + missed, Relaxed);
         sending.next.store(sequence + 1, Release);
         self.number(sequence);
-        let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns: woke_ns, left_ns: 0 };
+        let slot = Slot { intended_ns: deadline_ns, woke_ns, sent_ns: woke_ns, ..Slot::default() };
         if self.shared.window.open(sequence, slot) {
             self.shared.lose();
         }

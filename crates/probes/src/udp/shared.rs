@@ -62,6 +62,7 @@ pub struct Receiving {
     pub peer: Counted,
     pub wire: Counted,
     pub stack_in: Option<Counted>,
+    pub card: Option<CardCounted>,
     pub answered: AtomicU64,
     pub spikes: AtomicU64,
     pub late: AtomicU64,
@@ -81,9 +82,19 @@ pub struct Receiving {
     pub untold: AtomicU64,
 }
 
+/// What is counted of the network card's stamps.
+#[derive(Debug, Default)]
+pub struct CardCounted {
+    pub times: Counted,
+    /// Answered, and no stamp of what was sent.
+    pub sent_missing: AtomicU64,
+    /// Answered, and no stamp of the answer.
+    pub received_missing: AtomicU64,
+}
+
 pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Reader) {
     let entries = settings.window();
-    let numbered = if settings.stamps == sys::udp::Stamps::All { entries.next_power_of_two() } else { 0 };
+    let numbered = if settings.stamps.of_sent() { entries.next_power_of_two() } else { 0 };
     let stamped = settings.stamps != sys::udp::Stamps::None;
     let zero = || AtomicU64::new(0);
     let shared = Shared {
@@ -106,6 +117,7 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Read
             peer: Counted::default(),
             wire: Counted::default(),
             stack_in: stamped.then(Counted::default),
+            card: (settings.stamps == sys::udp::Stamps::Card).then(CardCounted::default),
             answered: zero(),
             spikes: zero(),
             late: zero(),

@@ -4,27 +4,43 @@ use record::Trip;
 
 use super::{packet::Packet, realtime::Realtime, window::Slot};
 
-/// Splits the round trip that began when `slot` was to be sent and ended at `arrived_ns`. `stamp_ns` is when the kernel had
-/// the answer, ns on CLOCK_REALTIME.
+/// What the kernel and the network card tell of when an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Came {
+    /// The kernel had it, ns on CLOCK_REALTIME.
+    pub stamp_ns: Option<i64>,
+    /// The card had it, ns on the card's clock.
+    pub card_ns: Option<i64>,
+}
+
+/// Splits the round trip that began when `slot` was to be sent and ended at `arrived_ns`.
 ///
 /// The parts add up to the whole exactly: what no stamp tells apart is left to the wire. A stamp that cannot be right, as
-/// after a step of the wall clock, is none; nor is a peer's share above the whole.
+/// after a step of the wall clock, is none; nor is a peer's share above the whole. Of the card's clock only the time between
+/// its two stamps counts, so it need not agree with any other.
 #[inline]
 #[must_use]
-pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, stamp_ns: Option<i64>, realtime: &Realtime) -> Trip {
+pub fn split(slot: &Slot, answer: &Packet, arrived_ns: i64, came: Came, realtime: &Realtime) -> Trip {
     let can_judge = realtime.can_judge(slot.sent_ns);
     let within = |ns: &i64| (slot.sent_ns - realtime.error_ns..=arrived_ns + realtime.error_ns).contains(ns);
     let left_ns = Some(slot.left_ns).filter(|ns| can_judge && *ns != 0).filter(within);
-    let came_ns = stamp_ns.filter(|_| can_judge).map(|ns| realtime.on_ours(ns)).filter(within);
+    let came_ns = came.stamp_ns.filter(|_| can_judge).map(|ns| realtime.on_ours(ns)).filter(within);
     let peer_ns = answer.answered_ns.checked_sub(answer.received_ns);
     let mut trip = Trip {
         wake_ns: slot.sent_ns - slot.intended_ns,
         stack_out_ns: left_ns.map(|ns| ns - slot.sent_ns),
         peer_ns: peer_ns.filter(|ns| (0..=arrived_ns - slot.sent_ns).contains(ns)),
         wire_ns: 0,
+        card_ns: None,
         stack_in_ns: came_ns.map(|ns| arrived_ns - ns),
     };
-    trip.wire_ns = arrived_ns - slot.intended_ns - trip.total_ns();
+    let rest_ns = arrived_ns - slot.intended_ns - trip.total_ns();
+    let beyond = 0..=arrived_ns - slot.sent_ns - trip.peer_ns.unwrap_or(0);
+    let left_card_ns = Some(slot.card_ns).filter(|ns| *ns != 0);
+    let away_ns = came.card_ns.zip(left_card_ns).and_then(|(came_ns, left_ns)| came_ns.checked_sub(left_ns));
+    let wire_ns = away_ns.and_then(|ns| ns.checked_sub(trip.peer_ns.unwrap_or(0))).filter(|ns| beyond.contains(ns));
+    trip.wire_ns = wire_ns.unwrap_or(rest_ns);
+    trip.card_ns = wire_ns.map(|ns| rest_ns - ns);
     trip
 }
 
@@ -42,31 +58,47 @@ mod tests {
     #[test]
     fn each_stamp_tells_its_part() {
         let (realtime, ahead_ns) = realtime();
-        let slot = Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 1_007_000 };
+        let slot =
+            Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 1_007_000, card_ns: 0 };
         // The peer's clock is another one.
         let answer = Packet { received_ns: 77_000, answered_ns: 80_000, ..Packet::default() };
-        let trip = split(&slot, &answer, 1_050_000, Some(1_040_000 + ahead_ns), &realtime);
+        let came = Came { stamp_ns: Some(1_040_000 + ahead_ns), card_ns: None };
+        let trip = split(&slot, &answer, 1_050_000, came, &realtime);
         let expected = Trip {
             wake_ns: 5_000,
             stack_out_ns: Some(2_000),
             peer_ns: Some(3_000),
             wire_ns: 30_000,
+            card_ns: None,
             stack_in_ns: Some(10_000),
         };
         assert_eq!(trip, expected);
-        let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, None, &realtime);
+        let without = split(&Slot { left_ns: 0, ..slot }, &answer, 1_050_000, Came::default(), &realtime);
         assert_eq!((without.wire_ns, without.stack_out_ns, without.stack_in_ns), (42_000, None, None));
+
+        // The card's clock is a third one; its stamps are 24 us apart, of which the peer had 3.
+        let stamped = Slot { card_ns: 500, ..slot };
+        let trip = split(&stamped, &answer, 1_050_000, Came { card_ns: Some(24_500), ..came }, &realtime);
+        assert_eq!(trip, Trip { wire_ns: 21_000, card_ns: Some(9_000), ..expected });
+        let halves = [(stamped, came), (slot, Came { card_ns: Some(24_500), ..came })];
+        for (slot, came) in halves {
+            assert_eq!(split(&slot, &answer, 1_050_000, came, &realtime), expected, "one stamp alone tells nothing");
+        }
     }
 
     #[test]
     fn what_cannot_be_is_no_part() {
         let (realtime, ahead_ns) = realtime();
-        let slot = Slot { intended_ns: 1_000_000, woke_ns: 1_004_000, sent_ns: 1_005_000, left_ns: 2_000_000 };
+        let (intended_ns, woke_ns, sent_ns) = (1_000_000, 1_004_000, 1_005_000);
+        let slot = Slot { intended_ns, woke_ns, sent_ns, left_ns: 2_000_000, card_ns: 5_000 };
         for (received_ns, answered_ns) in [(10, 9), (0, 46_000), (i64::MIN, i64::MAX)] {
             let answer = Packet { received_ns, answered_ns, ..Packet::default() };
-            let trip = split(&slot, &answer, 1_050_000, Some(1_100_000 + ahead_ns), &realtime);
-            assert_eq!((trip.stack_out_ns, trip.peer_ns, trip.stack_in_ns), (None, None, None));
-            assert_eq!(trip.total_ns(), 50_000);
+            for card_ns in [4_999, 50_001, i64::MIN, i64::MAX] {
+                let came = Came { stamp_ns: Some(1_100_000 + ahead_ns), card_ns: Some(card_ns) };
+                let trip = split(&slot, &answer, 1_050_000, came, &realtime);
+                assert_eq!((trip.stack_out_ns, trip.peer_ns, trip.stack_in_ns, trip.card_ns), (None, None, None, None));
+                assert_eq!(trip.total_ns(), 50_000);
+            }
         }
     }
 
@@ -80,13 +112,19 @@ mod tests {
             came_ns in proptest::option::of(0..1_100_000_000i64),
             received_ns in any::<i64>(),
             answered_ns in any::<i64>(),
+            card_ns in any::<i64>(),
+            away_ns in proptest::option::of(0..60_000_000i64),
         ) {
             let (realtime, ahead_ns) = realtime();
             let sent_ns = intended_ns + wake_ns;
             let arrived_ns = sent_ns + whole_ns;
-            let slot = Slot { intended_ns, woke_ns: sent_ns, sent_ns, left_ns };
+            let slot = Slot { intended_ns, woke_ns: sent_ns, sent_ns, left_ns, card_ns };
             let answer = Packet { received_ns, answered_ns, ..Packet::default() };
-            let trip = split(&slot, &answer, arrived_ns, came_ns.map(|ns| ns + ahead_ns), &realtime);
+            let came = Came {
+                stamp_ns: came_ns.map(|ns| ns + ahead_ns),
+                card_ns: away_ns.map(|ns| card_ns.saturating_add(ns)),
+            };
+            let trip = split(&slot, &answer, arrived_ns, came, &realtime);
             prop_assert_eq!(trip.total_ns(), arrived_ns - intended_ns);
             prop_assert_eq!(trip.wake_ns, wake_ns);
         }

@@ -25,6 +25,8 @@ pub struct Slot {
     pub sent_ns: i64,
     /// When the driver took it, ns; 0 where that is not known.
     pub left_ns: i64,
+    /// When the network card put it on the wire, ns on the card's clock; 0 where that is not known.
+    pub card_ns: i64,
 }
 
 /// What an answer turned out to be.
@@ -48,6 +50,7 @@ struct Entry {
     woke_ns: AtomicI64,
     sent_ns: AtomicI64,
     left_ns: AtomicI64,
+    card_ns: AtomicI64,
 }
 
 const STATE_BITS: u32 = 3;
@@ -86,6 +89,7 @@ impl Window {
         entry.woke_ns.store(slot.woke_ns, Relaxed);
         entry.sent_ns.store(slot.sent_ns, Relaxed);
         entry.left_ns.store(slot.left_ns, Relaxed);
+        entry.card_ns.store(slot.card_ns, Relaxed);
         entry.tag.store(tag(sequence, WAITING), Release);
         before & tag(0, 7) == WAITING
     }
@@ -108,6 +112,15 @@ impl Window {
         let entry = self.entry(sequence);
         if entry.tag.load(Acquire) >> STATE_BITS == sequence {
             entry.left_ns.store(left_ns, Relaxed);
+        }
+    }
+
+    /// Notes when the network card put `sequence` on the wire. For the receiving thread.
+    #[inline]
+    pub fn left_card(&self, sequence: u64, card_ns: i64) {
+        let entry = self.entry(sequence);
+        if entry.tag.load(Acquire) >> STATE_BITS == sequence {
+            entry.card_ns.store(card_ns, Relaxed);
         }
     }
 
@@ -182,6 +195,7 @@ impl Entry {
             woke_ns: self.woke_ns.load(Relaxed),
             sent_ns: self.sent_ns.load(Acquire),
             left_ns: self.left_ns.load(Relaxed),
+            card_ns: self.card_ns.load(Relaxed),
         }
     }
 
@@ -199,7 +213,7 @@ mod tests {
     const TIMEOUT_NS: i64 = 100;
 
     fn slot(sent_ns: i64) -> Slot {
-        Slot { intended_ns: sent_ns - 2, woke_ns: sent_ns - 1, sent_ns, left_ns: 0 }
+        Slot { intended_ns: sent_ns - 2, woke_ns: sent_ns - 1, sent_ns, ..Slot::default() }
     }
 
     fn answer(window: &Window, sequence: u64, next: u64, arrived_ns: i64) -> (Answer, bool) {
@@ -212,7 +226,9 @@ mod tests {
         assert_eq!(answer(&window, 0, 0, 5), (Answer::Unknown, false), "nothing was sent");
         assert!(!window.open(0, slot(10)) && !window.open(1, slot(20)) && !window.open(2, slot(30)));
         window.left(1, 25);
-        assert_eq!(answer(&window, 1, 3, 50), (Answer::InTime(Slot { left_ns: 25, ..slot(20) }), false));
+        window.left_card(1, 7);
+        window.left_card(9, 8);
+        assert_eq!(answer(&window, 1, 3, 50), (Answer::InTime(Slot { left_ns: 25, card_ns: 7, ..slot(20) }), false));
         assert_eq!(answer(&window, 1, 3, 51), (Answer::Duplicate, false));
         assert_eq!(answer(&window, 0, 3, 110), (Answer::InTime(slot(10)), false), "just in time");
         assert_eq!(answer(&window, 2, 3, 131), (Answer::Late, true), "just too late");

@@ -121,6 +121,8 @@ pub enum WhichStamps {
     Receive,
     /// When the driver took each datagram, too.
     All,
+    /// And when the network card had both: sets it to stamp every frame during the run. Needs root, and a card that can.
+    Hardware,
 }
 
 impl From<WhichStamps> for Stamps {
@@ -129,6 +131,7 @@ impl From<WhichStamps> for Stamps {
             WhichStamps::None => Self::None,
             WhichStamps::Receive => Self::Receive,
             WhichStamps::All => Self::All,
+            WhichStamps::Hardware => Self::Card,
         }
     }
 }

@@ -317,6 +317,19 @@ fn what_cannot_be_followed_is_refused_before_anything_is_sent() {
 }
 
 #[test]
+fn stamps_of_a_network_card_are_refused_where_there_is_none() {
+    let scratch = Scratch::new();
+    let refused = |arguments: &str, status| {
+        let run = scratch.run(&format!("measure udp {arguments} --quiet --samples 10 --stamps hardware {POLICIES}"));
+        run.expect_status(status).stderr()
+    };
+    let elsewhere = refused("127.0.0.1", 1);
+    assert!(elsewhere.contains("lo takes no stamps of its own") && elsewhere.contains("--stamps all"), "{elsewhere}");
+    let own = refused("--self", 64);
+    assert!(own.contains("the virtual cable of --self has no network card"), "{own}");
+}
+
+#[test]
 fn a_thread_that_spins_receives_as_well() {
     let scratch = Scratch::new();
     let peer = Peer::start(&scratch, "127.0.0.1:0");
