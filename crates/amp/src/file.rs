@@ -1,0 +1,195 @@
+//! Files of every kind: told apart by what is in them, checked whole before anything is made of them.
+
+mod error;
+mod guitarml;
+mod keras;
+pub(crate) mod nam;
+mod network;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+
+pub use self::error::LoadError;
+use self::network::Network;
+use crate::{model::Model, simd::Level};
+
+/// Deeper than any model's file nests.
+const MOST_DEPTH: usize = 40;
+
+/// Kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Neural Amp Modeler.
+    Nam,
+    /// GuitarML: NeuralPi, Proteus.
+    GuitarMl,
+    /// AIDA-X, as RTNeural reads them.
+    Keras,
+}
+
+/// What a file tells of itself. Nothing of it changes what is played.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct About {
+    /// Its name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Who made it.
+    #[serde(default)]
+    pub modeled_by: Option<String>,
+    /// Who built the amplifier.
+    #[serde(default)]
+    pub gear_make: Option<String>,
+    /// Which amplifier.
+    #[serde(default)]
+    pub gear_model: Option<String>,
+    /// Level of its output on the trainer's own input, dB of full scale (RMS).
+    #[serde(default)]
+    pub loudness: Option<f64>,
+    /// Level of a sine of 1 kHz that reaches full scale at its input, dBu.
+    #[serde(default)]
+    pub input_level_dbu: Option<f64>,
+    /// The same at its output, dBu.
+    #[serde(default)]
+    pub output_level_dbu: Option<f64>,
+}
+
+/// A model's file, checked.
+#[derive(Debug)]
+pub struct ModelFile {
+    /// Kind of file.
+    pub format: Format,
+    /// Kind of network, in the file's own words.
+    pub architecture: String,
+    /// Sample rate of the signals that it was trained with, Hz.
+    pub sample_rate: f64,
+    /// Whether the file tells it; else it is what the format's files are made for.
+    pub tells_sample_rate: bool,
+    /// What it tells of itself.
+    pub about: About,
+    /// What is not as it could be.
+    pub warnings: Vec<String>,
+    network: Network,
+    /// Of input and output, factors.
+    gains: (f32, f32),
+    skip: bool,
+}
+
+/// How a model is to be made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
+    pub slim: f64,
+    /// Instructions to use.
+    pub level: Level,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { slim: 1.0, level: Level::best() }
+    }
+}
+
+impl ModelFile {
+    /// Reads a file of any kind.
+    ///
+    /// # Errors
+    /// [`LoadError`]. Until the file has been found whole, no more is allotted than a few times its size.
+    pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        if bytes.is_empty() {
+            return Err(LoadError::Empty);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| LoadError::NotJson("it is not text".to_owned()))?;
+        if depth(bytes) > MOST_DEPTH {
+            return Err(LoadError::TooDeep);
+        }
+        let keys: Keys = serde_json::from_str(text).map_err(LoadError::from)?;
+        match keys {
+            Keys { architecture: Some(_), .. } | Keys { version: Some(_), .. } => Self::nam(text),
+            Keys { model_data: Some(_), .. } | Keys { state_dict: Some(_), .. } => guitarml::read(text),
+            Keys { layers: Some(_), .. } => keras::read(text),
+            _ => Err(LoadError::UnknownFormat),
+        }
+    }
+
+    fn nam(text: &str) -> Result<Self, LoadError> {
+        let file: nam::File<'_> = serde_json::from_str(text)?;
+        let mut warnings = Vec::new();
+        let network = Network::of_nam(&file, &mut warnings)?;
+        Ok(Self {
+            format: Format::Nam,
+            architecture: file.architecture,
+            sample_rate: file.sample_rate.unwrap_or(nam::SAMPLE_RATE),
+            tells_sample_rate: file.sample_rate.is_some(),
+            about: about(file.metadata, &mut warnings),
+            warnings,
+            network,
+            gains: (1.0, 1.0),
+            skip: false,
+        })
+    }
+
+    /// Makes the model, settled as after long silence.
+    ///
+    /// # Errors
+    /// [`LoadError`], where a size that was asked for does not fit together.
+    pub fn model(&self, options: Options) -> Result<Model, LoadError> {
+        let net = self.network.net(options, self.sample_rate)?;
+        let mut model = Model::new(net, self.gains, self.skip);
+        model.reset(true);
+        Ok(model)
+    }
+
+    /// Whether it holds several sizes.
+    #[must_use]
+    pub fn is_slimmable(&self) -> bool {
+        self.network.is_slimmable()
+    }
+}
+
+/// What tells the kinds of files apart.
+#[derive(Deserialize)]
+struct Keys {
+    architecture: Option<IgnoredAny>,
+    version: Option<IgnoredAny>,
+    model_data: Option<IgnoredAny>,
+    state_dict: Option<IgnoredAny>,
+    layers: Option<IgnoredAny>,
+}
+
+fn about(metadata: Option<&RawValue>, warnings: &mut Vec<String>) -> About {
+    let Some(metadata) = metadata else { return About::default() };
+    serde_json::from_str::<Option<About>>(metadata.get())
+        .unwrap_or_else(|error| {
+            warnings.push(format!("what the file tells of itself cannot be read ({error}); it is played all the same"));
+            None
+        })
+        .unwrap_or_default()
+}
+
+/// How deep brackets stand within brackets, those in strings left out.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+/// # Errors
+/// [`LoadError::WeightNotFinite`], counted from 1.
+fn finite(weights: &[f32]) -> Result<(), LoadError> {
+    match weights.iter().position(|weight| !weight.is_finite()) {
+        Some(index) => Err(LoadError::WeightNotFinite(index + 1)),
+        None => Ok(()),
+    }
+}

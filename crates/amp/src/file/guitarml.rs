@@ -1,0 +1,104 @@
+//! GuitarML's files: one recurrent layer as PyTorch has it, one or two knobs, and the input added to the output.
+
+use serde::Deserialize;
+
+use super::{
+    About, Format, LoadError, ModelFile, finite,
+    nam::{MOST_CHANNELS, size},
+    network::{Network, Stack},
+};
+use crate::{
+    net::recurrent::{Dense, Layer, Lstm},
+    simd::Columns,
+};
+
+/// The sample rate of all its models, Hz; no file tells it.
+const SAMPLE_RATE: f64 = 44_100.0;
+/// Signal and knobs.
+const MOST_INPUTS: usize = 3;
+
+#[derive(Deserialize)]
+struct File {
+    model_data: Data,
+    state_dict: State,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    input_size: i64,
+    #[serde(default)]
+    skip: i64,
+    unit_type: String,
+    hidden_size: i64,
+    #[serde(default = "one")]
+    num_layers: i64,
+    #[serde(default = "one")]
+    output_size: i64,
+}
+
+#[derive(Deserialize)]
+struct State {
+    #[serde(rename = "rec.weight_ih_l0")]
+    of_input: Vec<Vec<f32>>,
+    #[serde(rename = "rec.weight_hh_l0")]
+    of_units: Vec<Vec<f32>>,
+    #[serde(rename = "rec.bias_ih_l0")]
+    input_bias: Vec<f32>,
+    #[serde(rename = "rec.bias_hh_l0")]
+    unit_bias: Vec<f32>,
+    #[serde(rename = "lin.weight")]
+    head: Vec<Vec<f32>>,
+    #[serde(rename = "lin.bias")]
+    head_bias: Vec<f32>,
+}
+
+fn one() -> i64 {
+    1
+}
+
+pub fn read(text: &str) -> Result<ModelFile, LoadError> {
+    let File { model_data: data, state_dict: state } = serde_json::from_str(text)?;
+    if data.unit_type != "LSTM" {
+        return Err(LoadError::UnknownPart { what: "the unit type", name: data.unit_type });
+    }
+    if data.num_layers != 1 || data.output_size != 1 {
+        return Err(LoadError::InconsistentShapes("more than one layer or output".to_owned()));
+    }
+    let inputs = size("input_size", data.input_size, MOST_INPUTS)?;
+    let units = size("hidden_size", data.hidden_size, MOST_CHANNELS)?;
+    let State { of_input, of_units, input_bias, unit_bias, head, head_bias } = state;
+    let is = |rows: &[Vec<f32>], count: usize, columns: usize| {
+        rows.len() == count && rows.iter().all(|row| row.len() == columns)
+    };
+    let fit = is(&of_input, 4 * units, inputs)
+        && is(&of_units, 4 * units, units)
+        && input_bias.len() == 4 * units
+        && unit_bias.len() == 4 * units
+        && is(&head, 1, units)
+        && head_bias.len() == 1;
+    if !fit {
+        return Err(LoadError::InconsistentShapes(format!("weights and {inputs} inputs and {units} units")));
+    }
+    let rows = of_input.iter().chain(&of_units).chain(&head).chain([&input_bias, &unit_bias, &head_bias]);
+    rows.into_iter().try_for_each(|row| finite(row))?;
+    let weight = |gate: usize, unit: usize, column: usize| {
+        let row = gate * units + unit;
+        if column < inputs { of_input[row][column] } else { of_units[row][column - inputs] }
+    };
+    let bias = |gate: usize, unit: usize| input_bias[gate * units + unit] + unit_bias[gate * units + unit];
+    let lstm = Lstm::new(inputs, units, weight, bias, (&[], &[]));
+    let head = Columns::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
+    let layers = vec![Layer::Lstm(lstm), Layer::Dense(Dense::new(head, units))];
+    let stack = Stack { layers, knobs: inputs - 1, outputs: 1, width: units, settles_after: Some(0) };
+    Ok(ModelFile {
+        format: Format::GuitarMl,
+        architecture: format!("LSTM of {units} units"),
+        sample_rate: SAMPLE_RATE,
+        tells_sample_rate: false,
+        about: About::default(),
+        warnings: Vec::new(),
+        network: Network::Recurrent(stack),
+        gains: (1.0, 1.0),
+        skip: data.skip != 0,
+    })
+}

@@ -1,0 +1,242 @@
+//! Files of RTNeural's kind, as AIDA-X writes them: layers as Keras has them.
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use super::{
+    About, Format, LoadError, ModelFile, finite,
+    nam::{MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, size},
+    network::{Network, Stack},
+};
+use crate::{
+    net::recurrent::{Conv, Dense, Gru, Layer, Lstm},
+    simd::{Activation, Columns},
+};
+
+/// The sample rate of files that tell none, Hz.
+const SAMPLE_RATE: f64 = 48_000.0;
+/// Signal and knobs.
+const MOST_INPUTS: usize = 3;
+/// Frames of silence that AIDA-X plays to a model before it is heard.
+const SETTLES_AFTER: usize = 2048;
+
+#[derive(Deserialize)]
+struct File<'a> {
+    in_shape: Vec<Option<i64>>,
+    #[serde(default)]
+    in_skip: i64,
+    #[serde(default)]
+    in_gain: f64,
+    #[serde(default)]
+    out_gain: f64,
+    #[serde(borrow)]
+    layers: Vec<Written<'a>>,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+}
+
+/// A layer; how its weights are nested depends on its kind.
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    activation: Option<String>,
+    shape: Vec<Option<i64>>,
+    #[serde(borrow, default)]
+    weights: Option<&'a RawValue>,
+    #[serde(default)]
+    kernel_size: Option<OneOrMore>,
+    #[serde(default)]
+    dilation: Option<OneOrMore>,
+    #[serde(default)]
+    groups: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    More(Vec<i64>),
+    One(i64),
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    author: Option<String>,
+    #[serde(default)]
+    samplerate: Option<Rate>,
+}
+
+/// As a number, or as text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Rate {
+    Number(f64),
+    Text(String),
+}
+
+type Rows = Vec<Vec<f32>>;
+
+pub fn read(text: &str) -> Result<ModelFile, LoadError> {
+    let file: File<'_> = serde_json::from_str(text)?;
+    let inputs = size("in_shape", file.in_shape.last().copied().flatten().unwrap_or(1), MOST_INPUTS)?;
+    size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
+    let mut layers = Vec::new();
+    let (mut channels, mut width) = (inputs, inputs);
+    for written in &file.layers {
+        channels = written.build(channels, &mut layers)?;
+        width = width.max(channels);
+    }
+    if channels != 1 {
+        return Err(LoadError::InconsistentShapes(format!("the last layer's {channels} outputs and one signal")));
+    }
+    let metadata: Option<Metadata> = file.metadata.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let rate = metadata.as_ref().and_then(|metadata| metadata.samplerate.as_ref());
+    let rate = rate.and_then(|rate| match rate {
+        Rate::Number(rate) => Some(*rate),
+        Rate::Text(text) => text.trim().parse().ok(),
+    });
+    if rate.is_some_and(|rate| !(1_000.0..=1_000_000.0).contains(&rate)) {
+        return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
+    }
+    let kinds: Vec<&str> = file.layers.iter().map(|layer| layer.kind.as_str()).collect();
+    let stack = Stack { layers, knobs: inputs - 1, outputs: 1, width, settles_after: Some(SETTLES_AFTER) };
+    let (name, modeled_by) = metadata.map_or((None, None), |metadata| (metadata.name, metadata.author));
+    Ok(ModelFile {
+        format: Format::Keras,
+        architecture: kinds.join(", "),
+        sample_rate: rate.unwrap_or(SAMPLE_RATE),
+        tells_sample_rate: rate.is_some(),
+        about: About { name, modeled_by, ..About::default() },
+        warnings: Vec::new(),
+        network: Network::Recurrent(stack),
+        gains: (factor(file.in_gain)?, factor(file.out_gain)?),
+        skip: file.in_skip != 0,
+    })
+}
+
+/// dB as a factor.
+fn factor(db: f64) -> Result<f32, LoadError> {
+    match (-120.0..=120.0).contains(&db) {
+        true => Ok(10.0_f64.powf(db / 20.0) as f32),
+        false => Err(LoadError::WrongType(format!("a gain of {db} dB"))),
+    }
+}
+
+impl Written<'_> {
+    /// Adds the layer, and answers how many values come out of it.
+    fn build(&self, inputs: usize, layers: &mut Vec<Layer>) -> Result<usize, LoadError> {
+        let units = size("shape", self.shape.last().copied().flatten().unwrap_or_default(), MOST_CHANNELS)?;
+        let recurrent = matches!(self.kind.as_str(), "lstm" | "gru");
+        match self.kind.as_str() {
+            "lstm" => layers.push(self.lstm(inputs, units)?),
+            "gru" => layers.push(self.gru(inputs, units)?),
+            "dense" | "time-distributed-dense" => layers.push(self.dense(inputs, units)?),
+            "conv1d" => layers.push(self.conv(inputs, units)?),
+            "activation" => {}
+            _ => return Err(LoadError::UnknownPart { what: "the layer", name: self.kind.clone() }),
+        }
+        match self.activation.as_deref().unwrap_or_default() {
+            "" | "linear" => {}
+            // What recurrent units have within.
+            "tanh" if recurrent => {}
+            name if !recurrent => layers.push(Layer::Activation(activation(name)?)),
+            name => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
+        }
+        Ok(units)
+    }
+
+    fn weights<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
+        let raw = self.weights.ok_or_else(|| LoadError::MissingKey("weights".to_owned()))?;
+        Ok(serde_json::from_str(raw.get())?)
+    }
+
+    fn unfit(&self, inputs: usize, units: usize) -> LoadError {
+        LoadError::InconsistentShapes(format!("weights of {} and its {inputs} inputs and {units} units", self.kind))
+    }
+
+    fn check(&self, fits: bool, inputs: usize, units: usize, rows: &[&Rows]) -> Result<(), LoadError> {
+        if !fits {
+            return Err(self.unfit(inputs, units));
+        }
+        rows.iter().flat_map(|rows| rows.iter()).try_for_each(|row| finite(row))
+    }
+
+    fn lstm(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+        let (kernel, recurrent, bias): (Rows, Rows, Vec<f32>) = self.weights()?;
+        let fits = are(&kernel, inputs, 4 * units) && are(&recurrent, units, 4 * units) && bias.len() == 4 * units;
+        self.check(fits, inputs, units, &[&kernel, &recurrent, &vec![bias.clone()]])?;
+        let weight = |gate: usize, unit: usize, column: usize| {
+            let row = if column < inputs { &kernel[column] } else { &recurrent[column - inputs] };
+            row[gate * units + unit]
+        };
+        Ok(Layer::Lstm(Lstm::new(inputs, units, weight, |gate, unit| bias[gate * units + unit], (&[], &[]))))
+    }
+
+    fn gru(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+        let (kernel, recurrent, bias): (Rows, Rows, Rows) = self.weights()?;
+        let fits = are(&kernel, inputs, 3 * units) && are(&recurrent, units, 3 * units) && are(&bias, 2, 3 * units);
+        self.check(fits, inputs, units, &[&kernel, &recurrent, &bias])?;
+        let of = |rows: &Rows, gate: usize, unit: usize, column: usize| rows[column][gate * units + unit];
+        Ok(Layer::Gru(Gru::new(
+            inputs,
+            units,
+            &(|gate, unit, column| of(&kernel, gate, unit, column), |gate, unit| of(&bias, gate, unit, 0)),
+            &(|gate, unit, column| of(&recurrent, gate, unit, column), |gate, unit| of(&bias, gate, unit, 1)),
+        )))
+    }
+
+    fn dense(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+        let (kernel, bias): (Rows, Vec<f32>) = self.weights()?;
+        let fits = are(&kernel, inputs, units) && bias.len() == units;
+        self.check(fits, inputs, units, &[&kernel, &vec![bias.clone()]])?;
+        let matrix = Columns::new(units, inputs, |row, column| kernel[column][row], |row| bias[row]);
+        Ok(Layer::Dense(Dense::new(matrix, inputs)))
+    }
+
+    /// Weights are `[tap][input][output]`, the oldest tap first.
+    fn conv(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+        let last = |given: &Option<OneOrMore>, name: &str, most: usize| match given {
+            None => Ok(1),
+            Some(OneOrMore::One(value)) => size(name, *value, most),
+            Some(OneOrMore::More(values)) => size(name, values.last().copied().unwrap_or_default(), most),
+        };
+        let taps = last(&self.kernel_size, "kernel_size", MOST_TAPS)?;
+        let dilation = last(&self.dilation, "dilation", MOST_DILATION)?;
+        let groups = size("groups", self.groups.unwrap_or(1), MOST_CHANNELS)?;
+        let (kernel, bias): (Vec<Rows>, Vec<f32>) = self.weights()?;
+        let fits = inputs.is_multiple_of(groups)
+            && units.is_multiple_of(groups)
+            && kernel.len() == taps
+            && kernel.iter().all(|tap| are(tap, inputs / groups, units))
+            && bias.len() == units;
+        self.check(fits, inputs, units, &kernel.iter().chain([&vec![bias.clone()]]).collect::<Vec<_>>())?;
+        let (seen, made) = (inputs / groups, units / groups);
+        let weight = |row: usize, column: usize| {
+            let (tap, input) = (column / inputs, column % inputs);
+            if input / seen == row / made { kernel[tap][input % seen][row] } else { 0.0 }
+        };
+        let past = (taps - 1).saturating_mul(dilation).saturating_mul(inputs);
+        if past > 1 << 20 {
+            return Err(LoadError::TooLarge(format!("the network keeps {past} values of its past")));
+        }
+        let matrix = Columns::new(units, taps * inputs, weight, |row| bias[row]);
+        Ok(Layer::Conv(Conv::new(matrix, inputs, taps, dilation)))
+    }
+}
+
+fn are(rows: &Rows, count: usize, columns: usize) -> bool {
+    rows.len() == count && rows.iter().all(|row| row.len() == columns)
+}
+
+fn activation(name: &str) -> Result<Activation, LoadError> {
+    Ok(match name {
+        "tanh" => Activation::Tanh,
+        "sigmoid" => Activation::Sigmoid,
+        "relu" => Activation::Relu,
+        _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
+    })
+}

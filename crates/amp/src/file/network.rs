@@ -1,0 +1,191 @@
+//! The network of a file, checked, from which nets are made.
+
+use serde_json::value::RawValue;
+
+use super::{LoadError, Options, finite, nam};
+use crate::{
+    net::{
+        Net,
+        convnet::ConvNet,
+        linear::Linear,
+        recurrent::{Dense, Layer, Lstm, Recurrent},
+        wavenet::{Plan, WaveNet},
+    },
+    simd::{Columns, Level},
+};
+
+/// Values of the past that a network may keep beyond a small multiple of its weights.
+const MOST_PAST: usize = 1 << 20;
+/// Values of the past a weight.
+const PAST_A_WEIGHT: usize = 32;
+/// Time after which recurrent layers have settled, as Neural Amp Modeler's core has it, s.
+const SETTLES_S: f64 = 0.5;
+
+/// A network of a file.
+#[derive(Debug)]
+pub enum Network {
+    /// A WaveNet, and the network that makes its condition.
+    WaveNet {
+        /// Its sizes.
+        plan: Plan,
+        /// All weights in a row.
+        weights: Vec<f32>,
+        /// What makes its condition.
+        condition: Option<Box<Network>>,
+    },
+    /// A row of convolutions.
+    ConvNet(nam::ConvNet, Vec<f32>),
+    /// A response.
+    Linear(nam::Linear, Vec<f32>),
+    /// Layers that are computed frame by frame.
+    Recurrent(Stack),
+    /// Several sizes, each up to a value.
+    Sizes(Vec<(f64, Network)>),
+}
+
+/// Layers that are computed frame by frame.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// One after the other.
+    pub layers: Vec<Layer>,
+    /// Inputs beside the signal.
+    pub knobs: usize,
+    /// Signals that come out.
+    pub outputs: usize,
+    /// Most values between two layers.
+    pub width: usize,
+    /// Frames of silence after which it has settled; `None` for half a second.
+    pub settles_after: Option<usize>,
+}
+
+impl Network {
+    /// Checks a file, or one within a file.
+    pub fn of_nam(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+        match nam::is_newer(&file.version) {
+            None => return Err(LoadError::UnsupportedVersion(file.version.clone())),
+            Some(true) => warnings.push(format!(
+                "the file's version {} is newer than 0.7.0, all that was needed was understood",
+                file.version
+            )),
+            Some(false) => {}
+        }
+        if file.sample_rate.is_some_and(|rate| !(1_000.0..=1_000_000.0).contains(&rate)) {
+            return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
+        }
+        finite(&file.weights)?;
+        let network = match file.architecture.as_str() {
+            "WaveNet" => Self::wavenet(file, warnings)?,
+            "ConvNet" => Self::ConvNet(serde_json::from_str(file.config.get())?, file.weights.clone()),
+            "Linear" => Self::Linear(serde_json::from_str(file.config.get())?, file.weights.clone()),
+            "LSTM" => Self::Recurrent(lstm(&serde_json::from_str(file.config.get())?, &file.weights)?),
+            "SlimmableContainer" => return Self::sizes(&serde_json::from_str(file.config.get())?, warnings),
+            other => return Err(LoadError::UnknownArchitecture(other.to_owned())),
+        };
+        // Made once, so that all that can be wrong is told now.
+        network.net(Options { slim: 1.0, level: Level::best() }, nam::SAMPLE_RATE)?;
+        Ok(network)
+    }
+
+    fn wavenet(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+        let config: nam::WaveNet<'_> = serde_json::from_str(file.config.get())?;
+        let condition = config.condition_dsp.filter(|raw| raw.get() != "null");
+        let condition = condition.map(|raw| Self::within(raw, warnings)).transpose()?;
+        let outputs = condition.as_ref().map(Self::outputs).transpose()?;
+        let plan = Plan::new(&config, outputs)?;
+        let past = plan.past();
+        if past > MOST_PAST.max(file.weights.len().saturating_mul(PAST_A_WEIGHT)) {
+            return Err(LoadError::TooLarge(format!("the network keeps {past} values of its past")));
+        }
+        if plan.arrays.iter().any(|array| array.films.layer1x1_post.active) {
+            let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \
+                        trainer reads it otherwise";
+            warnings.push(text.to_owned());
+        }
+        Ok(Self::WaveNet { plan, weights: file.weights.clone(), condition: condition.map(Box::new) })
+    }
+
+    fn within(raw: &RawValue, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+        Self::of_nam(&serde_json::from_str(raw.get())?, warnings)
+    }
+
+    fn sizes(config: &nam::Container<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
+        let mut sizes = Vec::new();
+        for submodel in &config.submodels {
+            let network = Self::within(submodel.model, warnings)?;
+            if matches!(network, Self::Sizes(_)) {
+                return Err(LoadError::InconsistentShapes("sizes within a size".to_owned()));
+            }
+            sizes.push((submodel.max_value, network));
+        }
+        let rising = sizes.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        match sizes.last() {
+            Some((last, _)) if rising && *last >= 1.0 => Ok(Self::Sizes(sizes)),
+            _ => Err(LoadError::InconsistentShapes("the sizes, which must rise to 1,".to_owned())),
+        }
+    }
+
+    /// Signals that come out.
+    fn outputs(&self) -> Result<usize, LoadError> {
+        Ok(self.net(Options { slim: 1.0, level: Level::best() }, nam::SAMPLE_RATE)?.outputs())
+    }
+
+    /// Whether there are several sizes.
+    pub fn is_slimmable(&self) -> bool {
+        match self {
+            Self::WaveNet { plan, .. } => plan.is_slimmable(),
+            Self::Sizes(sizes) => sizes.len() > 1,
+            _ => false,
+        }
+    }
+
+    /// Makes a net of it.
+    pub fn net(&self, options: Options, sample_rate: f64) -> Result<Box<dyn Net>, LoadError> {
+        let Options { slim, level } = options;
+        Ok(match self {
+            Self::WaveNet { plan, weights, condition } => {
+                let whole = Options { slim: 1.0, level };
+                let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
+                Box::new(WaveNet::new(plan, &plan.slimmed(slim), weights, condition, level)?)
+            }
+            Self::ConvNet(config, weights) => Box::new(ConvNet::new(config, weights, level)?),
+            Self::Linear(config, weights) => Box::new(Linear::new(config, weights, level)?),
+            Self::Recurrent(stack) => {
+                let Stack { layers, knobs, outputs, width, settles_after } = stack.clone();
+                let settles_after = settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
+                Box::new(Recurrent::new(layers, knobs, outputs, width, settles_after, level))
+            }
+            Self::Sizes(sizes) => {
+                let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
+                let Some((_, network)) = fitting else { return Err(LoadError::MissingKey("submodels".to_owned())) };
+                network.net(options, sample_rate)?
+            }
+        })
+    }
+}
+
+/// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and how it begins;
+/// then those of the output.
+fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
+    if config.input_size != 1 {
+        return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.input_size)));
+    }
+    let units = nam::size("hidden_size", config.hidden_size, nam::MOST_CHANNELS)?;
+    let count = nam::size("num_layers", config.num_layers, nam::MOST_LAYERS)?;
+    let outputs = nam::size("out_channels", config.out_channels, nam::MOST_CHANNELS)?;
+    let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
+    let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
+    let mut weights = crate::net::dense::Weights::new(weights, needed as u64)?;
+    let mut layers = Vec::new();
+    for layer in 0..count {
+        let inputs = if layer == 0 { 1 } else { units };
+        let columns = inputs + units;
+        let (matrix, biases) = (weights.take(4 * units * columns), weights.take(4 * units));
+        let begin = (weights.take(units), weights.take(units));
+        let weight = |gate: usize, unit: usize, column: usize| matrix[(gate * units + unit) * columns + column];
+        layers.push(Layer::Lstm(Lstm::new(inputs, units, weight, |gate, unit| biases[gate * units + unit], begin)));
+    }
+    let (matrix, biases) = (weights.take(outputs * units), weights.take(outputs));
+    let head = Columns::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
+    layers.push(Layer::Dense(Dense::new(head, units)));
+    Ok(Stack { layers, knobs: 0, outputs, width: units, settles_after: None })
+}

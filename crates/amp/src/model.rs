@@ -1,0 +1,83 @@
+//! A model, ready to play.
+
+use crate::{memory::BLOCK, net::Net};
+
+/// A model of an amplifier: one signal in, one out, without delay.
+pub struct Model {
+    net: Box<dyn Net>,
+    input_gain: f32,
+    output_gain: f32,
+    /// Whether the input is added to what the network makes of it.
+    skip: bool,
+    input: [f32; BLOCK],
+    output: Vec<f32>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("work", &self.work()).finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    pub(crate) fn new(net: Box<dyn Net>, (input_gain, output_gain): (f32, f32), skip: bool) -> Self {
+        let output = vec![0.0; net.outputs() * BLOCK];
+        Self { net, input_gain, output_gain, skip, input: [0.0; BLOCK], output }
+    }
+
+    /// Plays `input` into `output`, at the sample rate that the file tells. What comes out does not depend on how a
+    /// signal is cut into calls, to the bit.
+    ///
+    /// # Panics
+    /// When the two are of different lengths.
+    pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        assert!(input.len() == output.len(), "a model makes as many samples as it gets");
+        for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
+            let scaled = &mut self.input[..input.len()];
+            for (scaled, sample) in scaled.iter_mut().zip(input) {
+                *scaled = sample * self.input_gain;
+            }
+            self.net.block(scaled, &mut self.output);
+            for ((output, made), sample) in output.iter_mut().zip(&self.output).zip(scaled) {
+                *output = (made + if self.skip { *sample } else { 0.0 }) * self.output_gain;
+            }
+        }
+    }
+
+    /// Forgets what was played: as after long silence, or with `settled` false as the network was made. Takes as long as
+    /// playing [`Model::settles_after`] frames.
+    pub fn reset(&mut self, settled: bool) {
+        self.net.restart();
+        let silence = [0.0; BLOCK];
+        let mut left = if settled { self.net.settles_after() } else { 0 };
+        while left > 0 {
+            let frames = left.min(BLOCK);
+            self.net.block(&silence[..frames], &mut self.output);
+            left -= frames;
+        }
+    }
+
+    /// Frames of silence after which the model has settled.
+    #[must_use]
+    pub fn settles_after(&self) -> usize {
+        self.net.settles_after()
+    }
+
+    /// Number of knobs that the model was trained with.
+    #[must_use]
+    pub fn knobs(&self) -> usize {
+        self.net.knobs()
+    }
+
+    /// Turns a knob, counted from 0, to a value of 0 to 1; it gets there within 1024 frames, or at once by
+    /// [`Model::reset`]. A knob that the model has not is not turned.
+    pub fn turn(&mut self, knob: usize, value: f32) {
+        self.net.turn(knob, value.clamp(0.0, 1.0));
+    }
+
+    /// Multiplications and additions a frame.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.net.work()
+    }
+}

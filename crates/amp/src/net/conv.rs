@@ -1,0 +1,94 @@
+//! Convolutions: taps of a signal's past, weighted and summed.
+
+use super::dense::Dense;
+use crate::simd::{Matrix, Pass, Rows, multiply};
+
+/// A causal convolution.
+#[derive(Debug)]
+pub struct Conv {
+    groups: Vec<Group>,
+    /// How long ago each tap is, frames; the oldest first.
+    delays: Vec<usize>,
+    /// Rows that the taps are at; made anew for each block.
+    taps: Vec<Rows>,
+}
+
+/// Outputs that see the same inputs.
+#[derive(Debug)]
+struct Group {
+    matrix: Matrix,
+    first_input: usize,
+    inputs: usize,
+    first_output: usize,
+}
+
+impl Conv {
+    /// The convolution with these weights.
+    pub fn new(dense: Dense<'_>, dilation: usize) -> Self {
+        Self::with(dense, dilation, 0, |_, _| 0.0)
+    }
+
+    /// The convolution with these weights, and `more` inputs of which only the current frames are seen, each with the
+    /// weight `more_weight(output, input)`.
+    pub fn with(dense: Dense<'_>, dilation: usize, more: usize, more_weight: impl Fn(usize, usize) -> f32) -> Self {
+        Self::make(dense, dilation, more, more_weight, |_| 1.0, |output| dense.bias(output))
+    }
+
+    /// The convolution with these weights, each output times its factor, and with biases of its own.
+    pub fn scaled(
+        dense: Dense<'_>,
+        dilation: usize,
+        factor: impl Fn(usize) -> f32,
+        bias: impl Fn(usize) -> f32,
+    ) -> Self {
+        Self::make(dense, dilation, 0, |_, _| 0.0, factor, bias)
+    }
+
+    fn make(
+        dense: Dense<'_>,
+        dilation: usize,
+        more: usize,
+        more_weight: impl Fn(usize, usize) -> f32,
+        factor: impl Fn(usize) -> f32,
+        bias: impl Fn(usize) -> f32,
+    ) -> Self {
+        let shape = dense.shape;
+        let (inputs, outputs) = (shape.inputs / shape.groups, shape.outputs / shape.groups);
+        let of_taps = shape.kernel * inputs;
+        let group = |group: usize| {
+            let first_output = group * outputs;
+            let weight = |row: usize, column: usize| match column.checked_sub(of_taps) {
+                None => factor(first_output + row) * dense.at(first_output + row, column % inputs, column / inputs),
+                Some(column) => more_weight(first_output + row, column),
+            };
+            let matrix = Matrix::new(outputs, of_taps + more, weight, |row| bias(first_output + row));
+            Group { matrix, first_input: group * inputs, inputs, first_output }
+        };
+        Self {
+            groups: (0..shape.groups).map(group).collect(),
+            delays: (0..shape.kernel).rev().map(|tap| tap * dilation).collect(),
+            taps: Vec::with_capacity(shape.kernel + 1),
+        }
+    }
+
+    /// Computes the frames of all outputs into `out`, added to `plus` where that is given; `from(delay)` is the signal so many
+    /// frames ago.
+    pub fn apply(
+        &mut self,
+        pass: Pass,
+        memory: &mut [f32],
+        from: impl Fn(usize) -> Rows,
+        more: Option<Rows>,
+        plus: Option<Rows>,
+        out: Rows,
+    ) {
+        let Self { groups, delays, taps } = self;
+        for group in groups {
+            taps.clear();
+            taps.extend(delays.iter().map(|&delay| from(delay).part(group.first_input, group.inputs)));
+            taps.extend(more);
+            let of_group = |rows: Rows| rows.part(group.first_output, group.matrix.rows());
+            multiply(pass, memory, &group.matrix, taps, plus.map(of_group), of_group(out));
+        }
+    }
+}

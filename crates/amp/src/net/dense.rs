@@ -1,0 +1,106 @@
+//! Weights as files have them: read in their order, each block with its shape.
+
+use crate::file::LoadError;
+
+/// The weights of a file, taken one after the other.
+#[derive(Debug)]
+pub struct Weights<'a>(&'a [f32]);
+
+/// The weights of one convolution: `[group][out][in][tap]`, the oldest tap first, as PyTorch stores them.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a> {
+    /// What is used of it.
+    pub shape: Shape,
+    /// Weights of one output as the file has them.
+    pitch: usize,
+    weights: &'a [f32],
+    biases: &'a [f32],
+}
+
+/// The shape of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Channels in.
+    pub inputs: usize,
+    /// Channels out.
+    pub outputs: usize,
+    /// Taps.
+    pub kernel: usize,
+    /// Parts that know nothing of each other.
+    pub groups: usize,
+    /// Whether each output has a bias.
+    pub bias: bool,
+}
+
+impl Shape {
+    /// One tap, one group.
+    pub fn mix(inputs: usize, outputs: usize, bias: bool) -> Self {
+        Self { inputs, outputs, kernel: 1, groups: 1, bias }
+    }
+
+    /// Number of weights and biases.
+    pub fn weights(&self) -> u64 {
+        let [inputs, outputs, kernel, groups] = [self.inputs, self.outputs, self.kernel, self.groups].map(|n| n as u64);
+        let of_taps = inputs.saturating_mul(outputs).saturating_mul(kernel) / groups.max(1);
+        of_taps.saturating_add(if self.bias { outputs } else { 0 })
+    }
+
+    /// # Errors
+    /// [`LoadError::InconsistentShapes`] where channels cannot be parted into the groups.
+    pub fn check(&self, name: &str) -> Result<(), LoadError> {
+        let Self { inputs, outputs, groups, .. } = *self;
+        if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
+            let text = format!("{inputs} and {outputs} channels in {groups} groups ({name})");
+            return Err(LoadError::InconsistentShapes(text));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Weights<'a> {
+    /// All weights of a file, of which `needed` will be taken.
+    ///
+    /// # Errors
+    /// [`LoadError::WeightsTooFew`], [`LoadError::WeightsTooMany`].
+    pub fn new(all: &'a [f32], needed: u64) -> Result<Self, LoadError> {
+        let present = all.len() as u64;
+        match present.cmp(&needed) {
+            std::cmp::Ordering::Less => Err(LoadError::WeightsTooFew { needed, present }),
+            std::cmp::Ordering::Equal => Ok(Self(all)),
+            std::cmp::Ordering::Greater => Err(LoadError::WeightsTooMany { needed, present }),
+        }
+    }
+
+    /// The next `count`; fewer at the end.
+    pub fn take(&mut self, count: usize) -> &'a [f32] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    /// The next of this shape.
+    pub fn dense(&mut self, shape: Shape) -> Dense<'a> {
+        let biases = if shape.bias { shape.outputs } else { 0 };
+        let weights = self.take(shape.weights() as usize - biases);
+        let pitch = shape.inputs / shape.groups * shape.kernel;
+        Dense { shape, pitch, weights, biases: self.take(biases) }
+    }
+}
+
+impl Dense<'_> {
+    /// The first of its outputs, which see the first of its inputs; of a convolution in one group.
+    #[must_use]
+    pub fn keep(self, inputs: usize, outputs: usize) -> Self {
+        Self { shape: Shape { inputs, outputs, ..self.shape }, ..self }
+    }
+
+    /// The weight of a tap of an input, which is counted within the group of the output.
+    pub fn at(&self, output: usize, input: usize, tap: usize) -> f32 {
+        self.weights[output * self.pitch + input * self.shape.kernel + tap]
+    }
+
+    /// The bias of an output.
+    pub fn bias(&self, output: usize) -> f32 {
+        self.biases.get(output).copied().unwrap_or_default()
+    }
+}

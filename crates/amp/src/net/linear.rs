@@ -1,0 +1,69 @@
+//! A linear filter: an impulse response, convolved directly.
+
+use super::Net;
+use crate::{
+    file::{LoadError, nam},
+    memory::{Layout, Past},
+    net::dense::Weights,
+    simd::{Level, Matrix, Pass, Rows, multiply},
+};
+
+/// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
+#[derive(Debug)]
+pub struct Linear {
+    level: Level,
+    taps: usize,
+    matrix: Matrix,
+    input: Past,
+    output: Rows,
+    memory: Vec<f32>,
+}
+
+impl Linear {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// When the weights are not those that the description asks for.
+    pub fn new(config: &nam::Linear, weights: &[f32], level: Level) -> Result<Self, LoadError> {
+        let taps = nam::size("receptive_field", config.receptive_field, nam::MOST_TAPS)?;
+        let mut taken = Weights::new(weights, taps as u64 + u64::from(config.bias))?;
+        let (response, bias) = (taken.take(taps), taken.take(1));
+        let mut layout = Layout::default();
+        let (input, output) = (layout.past(1, taps - 1), layout.rows(1));
+        // The oldest frame first, so that large late sums do not swallow small early ones.
+        let matrix =
+            Matrix::new(1, taps, |_, tap| response[taps - 1 - tap], |_| bias.first().copied().unwrap_or_default());
+        Ok(Self { level, taps, matrix, input, output, memory: vec![0.0; layout.len()] })
+    }
+}
+
+impl Net for Linear {
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn settles_after(&self) -> usize {
+        0
+    }
+
+    fn block(&mut self, input: &[f32], output: &mut [f32]) {
+        let Self { level, taps, matrix, input: past, output: made, memory } = self;
+        let frames = input.len();
+        let pass = Pass { level: *level, frames };
+        let now = past.now();
+        memory[now.at..now.at + frames].copy_from_slice(input);
+        past.complete(memory, frames);
+        multiply(pass, memory, matrix, &past.one_frame_apart(*taps), None, *made);
+        output[..frames].copy_from_slice(&memory[made.at..made.at + frames]);
+        past.advance(frames);
+    }
+
+    fn restart(&mut self) {
+        self.memory.fill(0.0);
+        self.input.rewind();
+    }
+
+    fn work(&self) -> u64 {
+        self.taps as u64
+    }
+}

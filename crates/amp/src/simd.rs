@@ -1,0 +1,205 @@
+//! Vectors of `f32`, one instruction set a file, chosen when a model is made. All `unsafe` of this crate is here.
+//!
+//! Work that is to run on vectors is an [`Op`]. [`Level::run`] calls its [`Op::run`] inside a function that the compiler
+//! builds for the instruction set, so everything below it must be `#[inline(always)]`: what is not would be built for the
+//! oldest processor. `make bench-amp` notices that.
+#![allow(unsafe_code, reason = "vector instructions; each block with its reason")]
+#![allow(clippy::needless_range_loop, reason = "loops of known length over several arrays, which become registers")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod columns;
+mod elements;
+mod matrix;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+
+pub use columns::{Columns, gru_step, lstm_step, padded};
+pub use elements::{Activation, Combine, combine, sigmoid, tanh};
+pub use matrix::{Matrix, Rows, multiply};
+
+/// An instruction set that this processor has. A value of one is the proof of it.
+pub trait Simd: Copy {
+    /// A vector.
+    type V: Copy;
+    /// Number of `f32` in a vector.
+    const LANES: usize;
+    /// Number of vectors of frames that four rows are summed in side by side, so that one sum need not wait for another:
+    /// as many as there are registers for.
+    const ABREAST: usize;
+
+    /// `x` in each lane.
+    fn splat(self, x: f32) -> Self::V;
+
+    /// The first [`Simd::LANES`] values.
+    ///
+    /// # Safety
+    /// There are as many values at `from`.
+    unsafe fn load(self, from: *const f32) -> Self::V;
+
+    /// Writes all lanes.
+    ///
+    /// # Safety
+    /// There is room for [`Simd::LANES`] values at `to`.
+    unsafe fn store(self, to: *mut f32, x: Self::V);
+
+    /// `a * b + c`, rounded once where the processor can.
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `a + b`.
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a - b`.
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b`.
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a / b`.
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The smaller; `b` where one is no number.
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The larger; `b` where one is no number.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+
+    /// The value without its sign.
+    #[inline(always)]
+    fn abs(self, x: Self::V) -> Self::V {
+        self.max(x, self.sub(self.splat(0.0), x))
+    }
+}
+
+/// How a block is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// With which instructions.
+    pub level: Level,
+    /// How many frames.
+    pub frames: usize,
+}
+
+/// Work to be done with vectors.
+pub trait Op {
+    /// What comes of it.
+    type Output;
+    /// Does it. Must be `#[inline(always)]`, like all that it calls.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// The instruction sets that this crate is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// What every processor has.
+    Portable(portable::Portable),
+    /// AVX2 with FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(avx2::Avx2),
+    /// AVX-512F.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(avx512::Avx512),
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Neon),
+}
+
+impl Level {
+    /// All that this processor has, the best first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let mut levels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            levels.extend(avx512::Avx512::new().map(Self::Avx512));
+            levels.extend(avx2::Avx2::new().map(Self::Avx2));
+        }
+        #[cfg(target_arch = "aarch64")]
+        levels.push(Self::Neon(neon::Neon::new()));
+        levels.push(Self::Portable(portable::Portable));
+        levels
+    }
+
+    /// The best that this processor has.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::all()[0]
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Portable(_) => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "AVX-512",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "NEON",
+        }
+    }
+
+    /// Does the work with these instructions.
+    #[inline]
+    pub fn run<O: Op>(self, op: O) -> O::Output {
+        match self {
+            Self::Portable(simd) => op.run(simd),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.vectorize(op),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.vectorize(op),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(simd) => op.run(simd),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every operation on the same values.
+    struct Every([f32; 16]);
+
+    impl Op for Every {
+        type Output = Vec<f32>;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut all = Vec::new();
+            let mut told = [0.0; 16];
+            for at in (0..16).step_by(S::LANES) {
+                // SAFETY: 16 is a multiple of every number of lanes.
+                let x = unsafe { simd.load(self.0[at..].as_ptr()) };
+                let (two, three) = (simd.splat(2.0), simd.splat(3.0));
+                let results = [
+                    simd.mul_add(x, two, three),
+                    simd.add(x, two),
+                    simd.sub(x, three),
+                    simd.mul(x, x),
+                    simd.div(two, x),
+                    simd.min(x, two),
+                    simd.max(x, three),
+                    simd.abs(x),
+                ];
+                for result in results {
+                    // SAFETY: there is room for all lanes.
+                    unsafe { simd.store(told.as_mut_ptr(), result) };
+                    all.push(told[0]);
+                }
+            }
+            all
+        }
+    }
+
+    #[test]
+    fn all_levels_compute_the_same() {
+        let values = std::array::from_fn(|i| [-1.5, 4.0, 0.25, -8.0][i % 4] * (1 + i / 4) as f32);
+        let first_lanes = |level: Level| level.run(Every(values));
+        for level in Level::all() {
+            let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
+            let told = first_lanes(level);
+            let lanes = 16 / (told.len() / 8);
+            let wanted: Vec<f32> = (0..16).step_by(lanes).flat_map(|at| expected(values[at])).collect();
+            assert_eq!(told, wanted, "{}", level.name());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! AVX2 with FMA: 8 lanes.
+
+use std::arch::x86_64::{
+    __m256, _mm256_add_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps,
+    _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
+};
+
+use super::{Op, Simd};
+
+/// Proof that the processor has AVX2 with FMA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The proof, where the processor has it.
+    pub fn new() -> Option<Self> {
+        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
+    }
+
+    #[inline]
+    pub fn vectorize<O: Op>(self, op: O) -> O::Output {
+        #[target_feature(enable = "avx2,fma")]
+        fn inner<O: Op>(simd: Avx2, op: O) -> O::Output {
+            op.run(simd)
+        }
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { inner(self, op) }
+    }
+}
+
+impl Simd for Avx2 {
+    type V = __m256;
+    const LANES: usize = 8;
+    const ABREAST: usize = 2;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> Self::V {
+        // SAFETY: the processor has the instruction; the values are there as the caller promises.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, x: Self::V) {
+        // SAFETY: the processor has the instruction; the room is there as the caller promises.
+        unsafe { _mm256_storeu_ps(to, x) };
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm256_max_ps(a, b) }
+    }
+}

@@ -1,0 +1,96 @@
+//! AVX-512F: 16 lanes.
+
+use std::arch::x86_64::{
+    __m512, _mm512_add_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps, _mm512_min_ps,
+    _mm512_mul_ps, _mm512_set1_ps, _mm512_storeu_ps, _mm512_sub_ps,
+};
+
+use super::{Op, Simd};
+
+/// Proof that the processor has AVX-512F.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// The proof, where the processor has it.
+    pub fn new() -> Option<Self> {
+        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
+            .then_some(Self(()))
+    }
+
+    #[inline]
+    pub fn vectorize<O: Op>(self, op: O) -> O::Output {
+        #[target_feature(enable = "avx512f,avx2,fma")]
+        fn inner<O: Op>(simd: Avx512, op: O) -> O::Output {
+            op.run(simd)
+        }
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { inner(self, op) }
+    }
+}
+
+impl Simd for Avx512 {
+    type V = __m512;
+    const LANES: usize = 16;
+    const ABREAST: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> Self::V {
+        // SAFETY: the processor has the instruction; the values are there as the caller promises.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, x: Self::V) {
+        // SAFETY: the processor has the instruction; the room is there as the caller promises.
+        unsafe { _mm512_storeu_ps(to, x) };
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_div_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_min_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe { _mm512_max_ps(a, b) }
+    }
+}

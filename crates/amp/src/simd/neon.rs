@@ -1,0 +1,85 @@
+//! NEON: 4 lanes.
+
+use std::arch::aarch64::{
+    float32x4_t, vaddq_f32, vdivq_f32, vdupq_n_f32, vfmaq_f32, vld1q_f32, vmaxnmq_f32, vminnmq_f32, vmulq_f32,
+    vst1q_f32, vsubq_f32,
+};
+
+use super::Simd;
+
+/// Proof that the processor has NEON: on this architecture each has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neon(());
+
+impl Neon {
+    /// The proof.
+    pub fn new() -> Self {
+        Self(())
+    }
+}
+
+impl Simd for Neon {
+    type V = float32x4_t;
+    const LANES: usize = 4;
+    const ABREAST: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vdupq_n_f32(x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> Self::V {
+        // SAFETY: the values are there as the caller promises.
+        unsafe { vld1q_f32(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, x: Self::V) {
+        // SAFETY: the room is there as the caller promises.
+        unsafe { vst1q_f32(to, x) };
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vfmaq_f32(c, a, b) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vaddq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vsubq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vmulq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vdivq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vminnmq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: every processor of this architecture has these instructions.
+        unsafe { vmaxnmq_f32(a, b) }
+    }
+}

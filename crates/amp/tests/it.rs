@@ -1,0 +1,166 @@
+//! Models of every kind against their exact output, computed in `f64` and held against two other engines.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::{fs, path::PathBuf};
+
+use amp::{Level, LoadError, Model, ModelFile, file::Options};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Manifest {
+    cases: Vec<Case>,
+    malformed: Vec<Malformed>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    model: String,
+    input: String,
+    expected: String,
+    sample_rate: f64,
+    sample_rate_in_file: Option<serde_json::Value>,
+    prewarm_samples: usize,
+    tolerance_max_abs: f64,
+    slim: Option<f64>,
+    #[serde(default)]
+    params: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Malformed {
+    model: String,
+    report: String,
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)).unwrap()
+}
+
+fn samples(name: &str) -> Vec<f32> {
+    bytes(name).chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+fn manifest() -> Manifest {
+    serde_json::from_slice(&bytes("manifest.json")).unwrap()
+}
+
+impl Case {
+    fn model(&self, level: Level) -> Model {
+        let file = ModelFile::read(&bytes(&self.model)).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        assert_eq!(file.sample_rate, self.sample_rate, "{}", self.name);
+        assert_eq!(file.tells_sample_rate, self.sample_rate_in_file.is_some(), "{}", self.name);
+        let options = Options { level, slim: self.slim.unwrap_or(1.0) };
+        let mut model = file.model(options).unwrap();
+        assert_eq!(model.knobs(), self.params.len(), "{}", self.name);
+        self.params.iter().enumerate().for_each(|(knob, &value)| model.turn(knob, value));
+        let settled = self.prewarm_samples > 0;
+        if settled {
+            assert_eq!(model.settles_after(), self.prewarm_samples, "{}", self.name);
+        }
+        model.reset(settled);
+        model
+    }
+}
+
+/// Plays `input` in pieces of the lengths given, over and over.
+fn play(model: &mut Model, input: &[f32], lengths: &[usize]) -> Vec<f32> {
+    let mut output = vec![0.0; input.len()];
+    let (mut at, mut lengths) = (0, lengths.iter().cycle());
+    while at < input.len() {
+        let end = input.len().min(at + lengths.next().unwrap());
+        model.process(&input[at..end], &mut output[at..end]);
+        at = end;
+    }
+    output
+}
+
+#[test]
+fn every_model_is_exact_on_every_processor() {
+    for case in manifest().cases {
+        let (input, expected) = (samples(&case.input), samples(&case.expected));
+        for level in Level::all() {
+            let played = play(&mut case.model(level), &input, &[64]);
+            let errors = played.iter().zip(&expected).map(|(a, b)| f64::from(a - b).abs());
+            let worst = errors.fold(0.0, f64::max);
+            let name = format!("{} with {}", case.name, level.name());
+            assert!(worst <= case.tolerance_max_abs, "{name}: {worst:e} of {:e}", case.tolerance_max_abs);
+            let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+            let error = squares(&mut played.iter().zip(&expected).map(|(a, b)| f64::from(a - b)));
+            let signal = squares(&mut expected.iter().map(|&b| f64::from(b)));
+            assert!(error / signal <= 1e-10, "{name}: error to signal {:e}", error / signal);
+            println!("{name}: {worst:.1e}, {:.1e}", error / signal);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_any_size_give_the_same_bits() {
+    for case in manifest().cases {
+        let input = samples(&case.input);
+        let input = &input[..input.len().min(3000)];
+        for level in Level::all() {
+            let mut model = case.model(level);
+            let settled = case.prewarm_samples > 0;
+            let whole = play(&mut model, input, &[input.len()]);
+            for lengths in [&[1][..], &[16], &[63, 2, 64, 1], &[128, 7]] {
+                model.reset(settled);
+                let cut = play(&mut model, input, lengths);
+                let differs = whole.iter().zip(&cut).position(|(a, b)| a.to_bits() != b.to_bits());
+                assert_eq!(differs, None, "{} in {lengths:?} with {}", case.name, level.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_model_is_told_as_what_it_is() {
+    for bad in manifest().malformed {
+        let error = ModelFile::read(&bytes(&bad.model)).expect_err(&bad.model);
+        let told = match error {
+            LoadError::Empty => "empty",
+            LoadError::NotJson(_) => "not_json",
+            LoadError::TooDeep => "too_deep",
+            LoadError::UnknownFormat => "unknown_format",
+            LoadError::UnsupportedVersion(_) => "unsupported_version",
+            LoadError::UnknownArchitecture(_) => "unknown_architecture",
+            LoadError::UnknownPart { .. } => "unknown_part",
+            LoadError::MissingKey(_) => "missing_key",
+            LoadError::WrongType(_) => "wrong_type",
+            LoadError::BadDimension { .. } => "bad_dimension",
+            LoadError::TooLarge(_) => "too_large",
+            LoadError::InconsistentShapes(_) => "inconsistent_shapes",
+            LoadError::WeightsTooFew { .. } => "weights_too_few",
+            LoadError::WeightsTooMany { .. } => "weights_too_many",
+            LoadError::WeightNotFinite(_) => "weight_not_finite",
+        };
+        // NaN is no JSON, and so is told as that.
+        let expected = if bad.report == "weight_not_finite" { "not_json" } else { &bad.report };
+        assert_eq!(told, expected, "{}: {error}", bad.model);
+    }
+}
+
+/// AIDA-X's files hold what the model makes of an input of theirs: from rest, without gains.
+#[test]
+fn files_agree_with_their_own_examples() {
+    #[derive(Deserialize)]
+    struct Example {
+        input_batch: Vec<f32>,
+        output_batch: Vec<f32>,
+        in_gain: f32,
+        out_gain: f32,
+        in_skip: i32,
+    }
+    for name in ["aidax_lstm12_skip0.json", "aidax_lstm12_skip1.json"] {
+        let example: Example = serde_json::from_slice(&bytes(name)).unwrap();
+        let mut model = ModelFile::read(&bytes(name)).unwrap().model(Options::default()).unwrap();
+        model.reset(false);
+        let factor = |db: f32| 10.0_f32.powf(db / 20.0);
+        let input: Vec<f32> = example.input_batch.iter().map(|x| x / factor(example.in_gain)).collect();
+        let played = play(&mut model, &input, &[64]);
+        let errors = played.iter().zip(&example.output_batch).map(|(a, b)| (a / factor(example.out_gain) - b).abs());
+        let worst = errors.fold(0.0, f32::max);
+        assert!(worst <= 3e-6, "{name} (skip {}): {worst:e}", example.in_skip);
+    }
+}
