@@ -86,6 +86,9 @@ pub struct Beside {
     /// Its largest time, ns; absent where it was not published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
+    /// It lies above this, ns: the source could not tell how far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_above_ns: Option<i64>,
     /// The scenario's largest time divided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
@@ -172,6 +175,7 @@ fn beside(role: &str, record: &Record) -> Vec<Beside> {
             name: against.name.clone(),
             phase: pair.theirs.phase.clone(),
             max_ns: pair.theirs.max_ns.or(gap_ns(pair.theirs.max_gap_ns)),
+            max_above_ns: pair.theirs.max_above_ns,
             ratio: pair.ratios.max.or(pair.ratios.max_gap),
             differs: pair.differs.clone(),
         })

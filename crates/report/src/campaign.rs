@@ -24,10 +24,9 @@ pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
 fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
     let missed_word = match measured {
         Measured::RoundTrip => "not sent",
-        Measured::SendLateness => "missed slots",
-        Measured::FrameGap | Measured::Lateness | Measured::Gap => "missed",
+        _ => "missed",
     };
-    let all = [(lost, "lost"), (missed, missed_word), (late, "late packets")];
+    let all = [(lost, "lost"), (missed, missed_word), (late, "late")];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
                 all[at].rows.push(ReferenceRow {
                     scenario: named_with(entry, &of_role),
                     yours: time(role.max_ns),
-                    theirs: time(beside.max_ns),
+                    theirs: theirs(beside),
                     ratio: beside.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
                     phase: beside.phase.clone(),
                 });
@@ -144,9 +143,63 @@ fn named_with(entry: &ScenarioEntry, of_role: &str) -> String {
     format!("{}{of_role}{repeat}", entry.name)
 }
 
+/// `168 us`; `above 800 us` where that is all that was published.
+fn theirs(beside: &Beside) -> String {
+    match (beside.max_ns, beside.max_above_ns) {
+        (None, Some(above_ns)) => format!("above {}", format_ns(above_ns)),
+        (max_ns, _) => time(max_ns),
+    }
+}
+
 fn conditions(beside: &Beside) -> String {
     match &beside.differs[..] {
         [] => "No difference of conditions is known.".to_owned(),
         differs => format!("Not the same conditions; in the first: {}.", differs.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::ScenarioResult;
+
+    use super::*;
+
+    fn role(role: &str, measured: Measured, max_ns: i64) -> RoleResult {
+        RoleResult { role: role.to_owned(), measured, samples: 9, max_ns: Some(max_ns), ..RoleResult::default() }
+    }
+
+    #[test]
+    fn what_comes_over_the_network_has_tables_and_words_of_its_own() {
+        let talker = RoleResult { late: Some(2), missed: 1, ..role("talker", Measured::SendLateness, 7_323) };
+        let listener = RoleResult { lost: Some(3), ..role("listener", Measured::FrameGap, 197_201) };
+        let sender = role("sender", Measured::Lateness, 5_000);
+        let trip = RoleResult { lost: Some(0), missed: 4, ..role("round-trip", Measured::RoundTrip, 168_000) };
+        assert_eq!(told(&[sender.clone(), trip.clone()]), "sender max 5 us; round-trip max 168 us, 4 not sent");
+        let entry = |name: &str, repeat, roles| ScenarioEntry {
+            name: name.to_owned(),
+            repeat,
+            result: Some(ScenarioResult { roles, ..ScenarioResult::default() }),
+            ..ScenarioEntry::default()
+        };
+        let scenarios = vec![entry("stream", 1, vec![talker, listener]), entry("trips", 2, vec![sender, trip])];
+        let tables = net_tables(&Campaign { scenarios, ..Campaign::default() });
+        let rows: Vec<String> = tables.iter().map(|table| table.rows[0].join(" | ")).collect();
+        assert_eq!(
+            rows,
+            [
+                "trips (2) | 9 | 0 | 4 | - | - | 168 us",
+                "stream | 9 | 2 | 1 | - | - | 7.32 us",
+                "stream | 9 | 3 | - | - | 197 us"
+            ]
+        );
+        for table in &tables {
+            assert!(table.rows.iter().all(|row| row.len() == table.headings.len()), "{}", table.title);
+        }
+    }
+
+    #[test]
+    fn a_reference_that_knows_only_a_bound_says_so() {
+        let beside = Beside { max_above_ns: Some(800_000), ..Beside::default() };
+        assert_eq!((theirs(&beside), theirs(&Beside::default())), ("above 800 us".to_owned(), "-".to_owned()));
     }
 }

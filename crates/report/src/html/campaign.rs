@@ -49,7 +49,8 @@ struct GridCell {
     heat: Option<u32>,
     mark: &'static str,
     figure: String,
-    detail: String,
+    /// What else is to be known, a line each.
+    details: Vec<String>,
 }
 
 /// A line of the list of scenarios: one role of one scenario.
@@ -144,8 +145,8 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     let Some(cell) = &whole.cells[at.0][at.1] else { return GridCell::default() };
     let Some(of) = cell.roles.iter().find(|of| of.role == role) else {
         let figure = if cell.error.is_some() { "failed" } else { "to do" };
-        let detail = cell.error.clone().unwrap_or_default();
-        return GridCell { class: "todo", figure: figure.to_owned(), detail, ..GridCell::default() };
+        let details = cell.error.clone().into_iter().collect();
+        return GridCell { class: "todo", figure: figure.to_owned(), details, ..GridCell::default() };
     };
     let (class, mark) = match cell.outcome {
         _ if !cell.valid => ("worst", "INVALID"),
@@ -161,7 +162,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     if of.measured == Measured::RoundTrip {
         details.push(format!("median {}, 99.9 % {}", time(of.p50_ns), time(of.p99_9_ns)));
     }
-    details.extend(counts(of));
+    details.extend(Some(counts(of).join(", ")).filter(|counts| !counts.is_empty()));
     // What held up a thread says nothing of the wire.
     details.extend(cell.culprit.clone().filter(|_| of.measured != Measured::FrameGap));
     GridCell {
@@ -169,7 +170,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
         heat: of.max_ns.map(|max_ns| heat(max_ns, range)),
         mark,
         figure: of.max_ns.map_or_else(|| "no samples".to_owned(), format_ns),
-        detail: details.join(", "),
+        details,
     }
 }
 
@@ -229,6 +230,8 @@ fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> Strin
         "median" => time(role.p50_ns),
         "99.9 %" => time(role.p99_9_ns),
         "largest" => time(role.max_ns),
+        // Answers have no grid of their own.
+        "jitter" if role.measured == Measured::RoundTrip => "-".to_owned(),
         "jitter" => format_ns(role.jitter_ns as i64),
         "verdict" => verdict.to_owned(),
         _ => format_duration(took_ns),
