@@ -151,7 +151,9 @@ impl RoleResult {
     fn take_in_talker(&mut self, talker: &Talker, times: &mut Histogram) {
         times.merge(&Correction::new(self.period_ns).of(&talker.send));
         self.samples += talker.frames;
-        self.missed += talker.missed_slots + talker.refused;
+        // Frames that missed their launch times were dropped.
+        let dropped = talker.launch.as_ref().map_or(0, |launch| launch.invalid + launch.missed);
+        self.missed += talker.missed_slots + talker.refused + dropped;
         *self.late.get_or_insert_default() += talker.late;
         self.max_ns = self.max_ns.max(talker.max_delta_ns);
     }

@@ -134,3 +134,13 @@ impl StreamProbe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_named_as_in_the_record() {
+        assert!(MODES.iter().all(|(name, mode)| *name == mode.to_string()));
+    }
+}
