@@ -10,8 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, campaign, command, culprits, exact, isolation, kernel, noise, peers, process, shield, threads,
-        timer, timerlat,
+        agreement, campaign, command, culprits, exact, isolation, kernel, launch, noise, peers, process, shield,
+        threads, timer, timerlat,
     },
 };
 
@@ -118,6 +118,16 @@ pub const ALL: &[Boot] = &[
             threads::interrupts_have_threads_at_50,
             threads::a_probe_below_them_is_delayed_and_one_above_is_not,
             campaign::takes_as_long_as_planned,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "launch",
+        modules: &["veth", "sch_etf"],
+        tests: tests![
+            launch::frames_leave_at_their_times,
+            launch::too_late_for_the_discipline_is_invalid,
+            launch::what_waits_too_long_is_missed,
         ],
         ..PLAIN
     },

@@ -9,6 +9,7 @@ pub mod culprits;
 pub mod exact;
 pub mod isolation;
 pub mod kernel;
+pub mod launch;
 pub mod noise;
 pub mod peers;
 pub mod process;
