@@ -17,6 +17,7 @@
 //! | [`stream`] | a stream's talker and listener, and where they are |
 //! | `nic` | values of the stream's interface, set for the run |
 //! | [`udp`] | round trips, and who answers |
+//! | `answer` | the answering end, as a run of its own |
 //! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
 //! | `cost` | what looking for culprits costs |
@@ -24,6 +25,7 @@
 //! | `validity` | whether what was asked for is what ran |
 //! | `keeper` | keeps the record on disk while the run goes on |
 
+mod answer;
 pub mod builtin;
 mod companion;
 mod cost;
@@ -46,6 +48,7 @@ mod thrift;
 pub mod udp;
 mod validity;
 
+pub use answer::Answering;
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;

@@ -16,11 +16,13 @@ use machine::{
 };
 use probes::stream::{
     Stream,
+    elsewhere::Elsewhere,
     listener::{Listener, ListenerSettings},
     talker::{Talk, Talker, TalkerSettings},
     tracker::Expected,
     transmit::{Transmit, TransmitMode},
 };
+use record::ClockTie;
 use rustix::io::Errno;
 use sys::{qdisc, sched::Policy};
 
@@ -75,6 +77,8 @@ pub struct ListenPlan {
     pub wait: ListenWait,
     /// How it has AF_XDP; `None` for a socket of the network stack. Busy polling is of the socket alone.
     pub xdp: Option<ListenXdp>,
+    /// The talker, where it is on another machine that tells us of it: the listener ends with it.
+    pub talker: Option<Elsewhere>,
 }
 
 /// How a listener waits for frames.
@@ -186,6 +190,15 @@ impl StreamPlan {
         found.carries(self.class.frame_bytes(self.format), period_ns)
     }
 
+    /// The number that tells the stream from all others; `None` without a talker on an interface.
+    ///
+    /// # Errors
+    /// [`StreamError`], where the interface can carry no stream.
+    pub fn stream_id(&self, root: &Root) -> Result<Option<u64>, StreamError> {
+        let Some((interface, talk)) = self.interface.as_deref().zip(self.talk.as_ref()) else { return Ok(None) };
+        Ok(Some(frames::stream_id(Interface::read(root, interface)?.mac, talk.unique_id)))
+    }
+
     /// Opens the sockets and makes the listener, which receives from now on.
     pub(crate) fn prepare(
         &self,
@@ -259,7 +272,12 @@ impl StreamPlan {
                 stream_id: listen.stream_id,
                 period_ns: phase.period_ns,
                 transit_ns: self.class.max_transit_ns(),
-                same_host: self.talk.is_some(),
+                tie: match &listen.talker {
+                    Some(talker) => talker.tie,
+                    None if self.talk.is_some() => ClockTie::SameHost,
+                    None => ClockTie::None,
+                },
+                whole: self.talk.is_some() || listen.talker.is_some(),
             },
             interface: on.to_owned(),
             mode: mode.to_owned(),
@@ -269,6 +287,7 @@ impl StreamPlan {
             cpu: Some(listen.cpu),
             policy: plan.policy,
             clock: plan.clock,
+            talker: listen.talker.clone(),
         }
     }
 

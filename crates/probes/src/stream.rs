@@ -13,8 +13,11 @@
 //! | [`receive`] | what gives it frames |
 //! | [`tracker`] | what frames tell as they come, without a socket |
 //! | `numbers` | lost, duplicate and reordered frames by their numbers |
+//! | `variation` | how much longer frames are under way than the quickest, between two clocks |
+//! | [`elsewhere`] | a talker on another machine, and when it has ended |
 //! | `identity` | addresses and ids in words |
 
+pub mod elsewhere;
 mod identity;
 pub mod launch;
 pub mod listener;
@@ -23,6 +26,7 @@ pub mod receive;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
+mod variation;
 
 use std::any::Any;
 

@@ -19,6 +19,7 @@ use probes::{
     },
     timer::{End, Settings, Timer, Wake, Work},
 };
+use record::ClockTie;
 use sys::{
     alloc_guard::AllocGuard,
     clock::{Clock, Wait},
@@ -229,7 +230,13 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
         clock: Clock::Monotonic,
     };
     let listener_settings = ListenerSettings {
-        expected: Expected { stream_id: None, period_ns: 200_000, transit_ns: 2_000_000, same_host: true },
+        expected: Expected {
+            stream_id: None,
+            period_ns: 200_000,
+            transit_ns: 2_000_000,
+            tie: ClockTie::SameHost,
+            whole: true,
+        },
         interface: "wire".to_owned(),
         mode: "spin".to_owned(),
         from: "wire".to_owned(),
@@ -238,6 +245,7 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,
+        talker: None,
     };
     let mut listener = Listener::start(&listener_settings, wire.clone()).expect("a thread");
     let (talker, talk) = Talker::new(&talker_settings, wire);

@@ -6,6 +6,7 @@ mod common;
 mod lab;
 mod measure;
 mod noise;
+mod pair;
 mod placement;
 mod process;
 mod run;
@@ -28,13 +29,14 @@ pub use self::{
     lab::Lab,
     measure::{Measure, Timer},
     noise::Noise,
+    pair::{Pair, PairStream, PairUdp, PairWhat},
     placement::{Placement, Restore},
     process::Process,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
-    stream::{Mode as StreamMode, Side as StreamSide, Stream},
+    stream::{Mode as StreamMode, Side as StreamSide, Stream, Streaming},
     threads::Threads,
-    udp::{Echo, Udp},
+    udp::{Asking, Echo, Udp},
 };
 
 /// Is this machine punctual enough for your work, what makes it late, and what should you change?
@@ -67,6 +69,19 @@ pub enum Command {
     ///   punctual echo --bind 192.0.2.1:7125 --policy fifo:97 --cpu 3
     #[command(verbatim_doc_comment)]
     Echo(Echo),
+    /// Measure between two machines: ssh starts the far end, and what both saw is one record.
+    ///
+    /// This machine asks, or talks; the other one answers, or listens. Nothing is installed there,
+    /// and nothing is left: this program is copied to a temporary folder, and all goes over the one
+    /// ssh connection. Without root there, its threads are not real-time: see --far-sudo.
+    ///
+    /// Examples:
+    ///   punctual pair root@board-b udp --duration 1m
+    ///   punctual pair pi@board-b --far-sudo udp --to 192.0.2.2 --period 250us
+    ///   punctual pair root@board-b stream eth0 --far-interface end0 --wakeup-offset 8us
+    ///   punctual pair --ssh 'ssh -p 2222' root@board-b --far-binary dist/punctual-aarch64 udp
+    #[command(verbatim_doc_comment)]
+    Pair(Box<Pair>),
     /// Say how punctual a stream was on the wire, from a capture of it (pcap, pcapng).
     ///
     /// Late packets against the grid that the stream kept, intervals and the worst gaps with their frame numbers, loss,
@@ -132,6 +147,9 @@ pub enum Command {
     /// A load's child process.
     #[command(name = loads::WORKER_COMMAND, hide = true)]
     Load(Load),
+    /// The far end of `pair`.
+    #[command(name = ::pair::FAR_COMMAND, hide = true)]
+    Far(Far),
     /// The first process of a guest.
     #[command(name = ::lab::guest::COMMAND, hide = true)]
     Guest,
@@ -260,6 +278,16 @@ pub struct Load {
     /// CPUs it may use.
     #[arg(long)]
     pub cpus: CpuList,
+}
+
+/// The far end of `pair`.
+#[derive(Debug, Args)]
+pub struct Far {
+    /// Say which version and build this is, and end.
+    #[arg(long)]
+    pub identify: bool,
+    /// The folder that this program was copied to, to be removed.
+    pub folder: Option<PathBuf>,
 }
 
 /// Parses the command line. Usage errors end the process with status 64, help and version with 0.

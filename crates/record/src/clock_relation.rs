@@ -41,12 +41,18 @@ impl ClockRelation {
     #[must_use]
     pub fn between(a: &Machine, b: &Machine) -> Self {
         if a.boot_id.is_some() && a.boot_id == b.boot_id {
-            let words = "both ends are on one machine and read one clock".to_owned();
-            return Self { tie: ClockTie::SameHost, error_ns: Some(0), words };
+            return Self::same_host();
         }
         let none = Clocks::default();
         let sides = [a, b].map(|machine| (name(machine), machine.clocks.as_ref().unwrap_or(&none)));
         Self::by_ptp(&sides).unwrap_or_else(|why| Self { tie: ClockTie::None, error_ns: None, words: why })
+    }
+
+    /// That of one machine to itself.
+    #[must_use]
+    pub fn same_host() -> Self {
+        let words = "both ends are on one machine and read one clock".to_owned();
+        Self { tie: ClockTie::SameHost, error_ns: Some(0), words }
     }
 
     fn by_ptp([(name_a, a), (name_b, b)]: &[(&str, &Clocks); 2]) -> Result<Self, String> {

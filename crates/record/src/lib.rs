@@ -26,6 +26,7 @@
 //! | [`role`] | what that keeps of the threads of one role |
 //! | [`published`] | figures that were published elsewhere |
 //! | [`against`] | figures of another record beside those of a run |
+//! | [`far`] | the far end of a measurement between two machines |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
 //! | [`shielding`] | CPUs kept free of other work |
@@ -38,6 +39,7 @@ pub mod capture;
 pub mod clock_relation;
 pub mod clocks;
 pub mod export;
+pub mod far;
 pub mod file;
 pub mod histogram;
 pub mod layout;
@@ -63,6 +65,7 @@ pub use campaign::*;
 pub use capture::*;
 pub use clock_relation::*;
 pub use clocks::*;
+pub use far::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;
 pub use matrix::*;

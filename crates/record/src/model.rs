@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, Capture, Caveat, Cell, CpuFacts, Finding, Machine, Program, Published, Recommendation,
-    Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine, Program, Published,
+    Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -36,6 +36,9 @@ pub struct Record {
     /// What was noticed about the machine before the run.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// The machine at the other end; absent for a run on one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<Box<Far>>,
     /// Settings of the machine that the run changed.
     #[serde(default)]
     pub settings: Vec<Setting>,

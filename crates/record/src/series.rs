@@ -14,6 +14,9 @@ pub struct Series {
     pub phase: String,
     /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
+    /// Name of the [far end](crate::Far) that it was seen on; absent for the machine of the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// CPU it was pinned to; absent when it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
@@ -147,10 +150,12 @@ pub struct Split {
 }
 
 impl Series {
-    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `base on CPU 1`, `CPU 1 timerlat/irq`.
+    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `base on CPU 1`, `CPU 1 timerlat/irq`,
+    /// `listener on CPU 1 of board-b`.
     #[must_use]
     pub fn place(&self) -> String {
-        let place = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
+        let cpu = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
+        let place = self.host.as_ref().map_or_else(|| cpu.clone(), |host| format!("{cpu} of {host}"));
         match self.role.as_str() {
             role if self.is_timerlat() => format!("{place} {role}"),
             CAPTURE => CAPTURE.to_owned(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, Histogram};
+use crate::{ClockRelation, Extra, Histogram};
 
 /// The rest of a series of the stream probe. A talker's `raw` is how late it woke, before it waited for its slot; a
 /// listener's is how much later than a period each frame was read after the one before, negative for sooner.
@@ -179,9 +179,12 @@ pub struct Listener {
     /// From the kernel's stamp to the read; absent without stamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub read_delay: Histogram,
-    /// What needs one clock at both ends; absent where they are two machines'.
+    /// What needs clocks that are tied to each other; absent where they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWay>,
+    /// What can be told without; absent where they are tied, and for another talker than ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_variation: Option<DelayVariation>,
     /// Counters in the words of IEEE Std 1722.1.
     pub counters: StreamCounters,
     /// Fields that a newer version wrote.
@@ -189,9 +192,12 @@ pub struct Listener {
     pub extra: Extra,
 }
 
-/// Times from one end to the other, on the clock that both share.
+/// Times from one end to the other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
+    /// How the clocks of the two ends stand to each other: what these times are worth.
+    #[serde(default = "ClockRelation::same_host")]
+    pub clock: ClockRelation,
     /// From the talker's last look at the clock, or the frame's launch time, to the kernel's stamp at the listener; absent
     /// without stamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
@@ -203,6 +209,20 @@ pub struct OneWay {
     /// Least time left to the presentation time when a frame was read, ns; negative when it had passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_slack_ns: Option<i64>,
+}
+
+/// How much longer frames were under way than the quickest of their time, between two clocks that nothing relates. A time
+/// that all of them were under way, or longer than a window, cannot be seen.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DelayVariation {
+    /// From the talker's last look at its clock to the kernel's stamp at the listener.
+    pub way: Histogram,
+    /// From there to the read.
+    pub whole: Histogram,
+    /// How much faster the listener's clock ran than the talker's, parts per billion; it is taken out of the times.
+    pub drift_ppb: i64,
+    /// The longest time over which that was taken to be constant, ns.
+    pub window_ns: u64,
 }
 
 /// Counters of a stream's input, as IEEE Std 1722.1 names them; what needs the talker's clock is absent without it.

@@ -13,6 +13,7 @@
 //! | [`process`] | a user's own program, thread by thread |
 //! | [`against`] | other records beside the run; published figures |
 //! | [`matrix`] | the tables of a matrix |
+//! | [`far`] | the far end of a measurement between two machines |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`noise`] | what stands in for figures of wake-ups where a record is of gaps |
 //! | [`round_trip`] | what became of datagrams that were to come back |
@@ -24,6 +25,7 @@ mod against;
 mod blame;
 mod campaign;
 mod facts;
+mod far;
 mod figure;
 mod histogram;
 mod lines;
@@ -49,6 +51,7 @@ use crate::words::Words;
 use against::{Beside, PublishedView};
 use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
+use far::FarView;
 use figure::{Figure, Table};
 use lines::{Group, Line};
 use matrix::MatrixView;
@@ -91,6 +94,7 @@ struct Page<'a> {
     spikes: Figure,
     phases: Vec<PhaseView<'a>>,
     machine: Vec<Fact>,
+    far: Option<FarView<'a>>,
     scenario: Vec<Fact>,
     granted: Vec<(String, String)>,
     open: Vec<FindingView<'a>>,
@@ -107,7 +111,7 @@ pub fn render(record: &Record) -> String {
     let headline = verdict::headline(record);
     let (ladder, more_uses) = verdict::ladder(record);
     let limits: Vec<_> = ladder.iter().map(|rung| rung.of).collect();
-    let (open, others) = facts::findings(record);
+    let (open, others) = facts::findings(&record.findings);
     let host = record.machine.hostname.as_deref().unwrap_or("unnamed host");
     let page = Page {
         record,
@@ -137,6 +141,7 @@ pub fn render(record: &Record) -> String {
         spikes: timeline::spikes(&shown, &lines, WORST),
         phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),
+        far: far::section(record),
         scenario: facts::scenario(&record.scenario).into_iter().chain(facts::shielding(record)).collect(),
         granted: facts::granted(&lines),
         groups: lines::groups(&lines),

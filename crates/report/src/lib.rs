@@ -6,6 +6,7 @@ mod against;
 pub mod blame;
 pub mod campaign;
 mod clocks;
+mod far;
 pub mod html;
 pub mod live;
 mod process;

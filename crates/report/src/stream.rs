@@ -1,7 +1,7 @@
 //! What the ends of a stream saw, in words and rows; how they stand on the page is the page's.
 
 use analysis::format_ns;
-use record::{Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker};
+use record::{ClockRelation, ClockTie, Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker};
 
 use crate::blame::unsigned;
 
@@ -45,7 +45,7 @@ pub(crate) fn told(series: &Series) -> Option<Told> {
     Some(match series.stream.as_ref()? {
         Stream::Talker(talker) => of_talker(series, talker),
         Stream::Listener(listener) if listener.frames == 0 => Told {
-            title: format!("Listener on {}", listener.identity.interface),
+            title: format!("Listener on {}{}", listener.identity.interface, of_host(series)),
             remarks: format!("No frame came; {} of other streams did.", listener.other_streams),
             ..Told::default()
         },
@@ -147,13 +147,25 @@ fn of_listener(series: &Series, listener: &Listener) -> Told {
         rows.push(times("from the kernel's stamp to the read", &listener.read_delay, None));
     }
     if let Some(one_way) = &listener.one_way {
+        let clock = clock(&one_way.clock);
         if has_stamps(listener) {
-            rows.push(times("from sending to the kernel's stamp", &one_way.way, None));
+            rows.push(times(&format!("from sending to the kernel's stamp{clock}"), &one_way.way, None));
         }
-        rows.push(times("from sending to the read", &one_way.whole, None));
+        rows.push(times(&format!("from sending to the read{clock}"), &one_way.whole, None));
+    }
+    if let Some(variation) = &listener.delay_variation {
+        if has_stamps(listener) {
+            rows.push(times("longer than the quickest, to the kernel's stamp", &variation.way, None));
+        }
+        rows.push(times("longer than the quickest, to the read", &variation.whole, None));
     }
     Told {
-        title: format!("Listener on {}: {}", identity.interface, in_words(identity, series.period_ns)),
+        title: format!(
+            "Listener on {}{}: {}",
+            identity.interface,
+            of_host(series),
+            in_words(identity, series.period_ns)
+        ),
         first: vec![("Max delta", listener.max_gap_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns")))],
         figures: vec![
             plain("frames", listener.frames.to_string()),
@@ -198,6 +210,14 @@ fn how_to_read(listener: &Listener) -> String {
         }
         None => text += "; nothing is said of presentation times, which lie on another machine's clock",
     }
+    if let Some(variation) = &listener.delay_variation {
+        text += &format!(
+            "; longer than the quickest: how much longer each frame was under way than the quickest of its {}, since no clock is \
+             common to both ends; a drift of {:+.3} ppm between them is taken out",
+            unsigned(variation.window_ns),
+            variation.drift_ppb as f64 / 1e3
+        );
+    }
     text
 }
 
@@ -209,12 +229,26 @@ fn where_lost(listener: &Listener) -> String {
     match ours {
         Some(0) => {
             format!(
-                "; all losses happened before this machine's {place}: at the talker, on the way, or in the interface"
+                "; all losses happened before the listener's {place}: at the talker, on the way, or in the interface"
             )
         }
-        Some(ours) if ours == listener.lost => format!("; all were lost in this machine's {place}, {why}"),
-        Some(ours) => format!("; {ours} were lost in this machine's {place}, the others before it"),
+        Some(ours) if ours == listener.lost => format!("; all were lost in the listener's {place}, {why}"),
+        Some(ours) => format!("; {ours} were lost in the listener's {place}, the others before it"),
         None => "; where they were lost is not known, because other streams came in as well".to_owned(),
+    }
+}
+
+/// ` of board-b` for a series of the far end.
+fn of_host(series: &Series) -> String {
+    series.host.as_ref().map_or_else(String::new, |host| format!(" of {host}"))
+}
+
+/// How the clocks of both ends stand to each other, behind the name of a time between them.
+fn clock(relation: &ClockRelation) -> String {
+    match (relation.tie, relation.error_ns) {
+        (ClockTie::SameHost, _) => " (one clock)".to_owned(),
+        (_, Some(error_ns)) => format!(" (PTP, within {})", unsigned(error_ns)),
+        (_, None) => String::new(),
     }
 }
 

@@ -4,6 +4,7 @@ mod against;
 mod campaign;
 mod capture;
 mod check;
+mod far;
 pub(crate) mod histogram;
 mod ledger;
 mod machine;
@@ -80,6 +81,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     series::run(&mut page, record);
     machine::facts(&mut page, record);
+    far::section(&mut page, record);
     for phase in &record.phases {
         if is_noise(record) { noise::full(&mut page, record, phase) } else { series::full(&mut page, record, phase) }
     }

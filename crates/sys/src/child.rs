@@ -25,6 +25,17 @@ pub fn signal_when_parent_ends(command: &mut Command, signal: Signal) -> &mut Co
     unsafe { command.pre_exec(bind) }
 }
 
+/// Has the child ignore SIGINT: Ctrl-C is for its parent alone, which may need it to end in order.
+pub fn ignore_interrupts(command: &mut Command) -> &mut Command {
+    let ignore = || {
+        // SAFETY: SIG_IGN runs no code, and signal(2) may be called between fork and exec.
+        let before = unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec the closure makes one system call; it neither allocates nor takes a lock.
+    unsafe { command.pre_exec(ignore) }
+}
+
 /// Reaps the child `pid` if it has ended; `None` while it runs.
 ///
 /// # Errors
@@ -98,6 +109,13 @@ mod tests {
     fn a_bound_child_dies_with_the_thread_that_started_it() {
         let child = std::thread::spawn(|| pid(signal_when_parent_ends(Command::new("sleep").arg("60"), Signal::TERM)));
         assert_eq!(reap(child.join().unwrap()).unwrap().how, Err(libc::SIGTERM));
+    }
+
+    #[test]
+    fn a_child_that_ignores_interrupts_goes_on() {
+        let mut command = Command::new("sh");
+        let mut child = ignore_interrupts(command.args(["-c", "kill -INT $$; exit 7"])).spawn().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(7));
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub fn count_termination() -> io::Result<()> {
     Ok(())
 }
 
+/// Asks this process to end, as SIGTERM does.
+pub fn request_termination() {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
 /// How many times the process was asked to end.
 #[must_use]
 pub fn termination_requests() -> u32 {

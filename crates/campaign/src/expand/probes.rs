@@ -42,7 +42,7 @@ fn frames(stream: &StreamProbe, spot: &Spot, offset: WakeupOffset) -> StreamPlan
         spot.in_turn.get(thread).copied()
     };
     let talk = |cpu| TalkPlan { cpu, offset, mode: stream.mode, unique_id: 0 };
-    let listen = |cpu| ListenPlan { cpu, stream_id: None, wait: stream.wait, xdp: None };
+    let listen = |cpu| ListenPlan { cpu, stream_id: None, wait: stream.wait, xdp: None, talker: None };
     StreamPlan {
         interface: match &stream.ends {
             StreamEnds::Both => None,

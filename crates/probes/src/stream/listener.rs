@@ -21,6 +21,7 @@ use sys::{
 };
 
 use super::{
+    elsewhere::Elsewhere,
     receive::{Dropped, Drops, Receive},
     tracker::{Arrival, Expected, Tracker},
 };
@@ -64,6 +65,8 @@ pub struct ListenerSettings {
     pub policy: Policy,
     /// Clock to read; the talker's where both are on one machine.
     pub clock: Clock,
+    /// The talker, where it is on another machine that tells us of it.
+    pub talker: Option<Elsewhere>,
 }
 
 /// A listener, with the thread that receives.
@@ -154,14 +157,20 @@ impl Listener {
         }
     }
 
-    /// Whether the stream came, and has been silent for two seconds, or nothing can be received any more.
+    /// Whether the stream has ended, as its talker tells or after two seconds of silence, or nothing can be received any
+    /// more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.thread.is_finished() || (self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE)
+        let has_ended = match &self.settings.talker {
+            Some(talker) => talker.has_ended(),
+            None => self.fresh.0 > 0 && self.fresh.1.elapsed() > SILENCE,
+        };
+        has_ended || self.thread.is_finished()
     }
 
-    /// Has the thread read what waits, and end; `sent` frames are all that a talker of ours has sent.
+    /// Has the thread read what waits, and end; `sent` frames are all that a talker on this machine has sent.
     pub fn finish(&mut self, sent: Option<u64>) {
+        let sent = sent.or_else(|| self.settings.talker.as_ref()?.sent());
         let began = Instant::now();
         while sent.is_some_and(|sent| self.tracker.frames() < sent) && began.elapsed() < PATIENCE / 5 {
             std::thread::sleep(Duration::from_millis(1));
@@ -173,6 +182,7 @@ impl Listener {
             self.collect();
         }
         self.collect();
+        self.tracker.end();
         if let Some(sent) = sent {
             self.tracker.end_at(sent);
         }

@@ -1,9 +1,14 @@
 //! What frames tell, one after the other as they came: pure counting, without a socket.
 
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
-use record::{Histogram, Maxima, OneWay, StreamIdentity};
+use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, StreamIdentity};
 
-use super::{identity, numbers::Numbers, receive::Dropped};
+use super::{
+    identity,
+    numbers::Numbers,
+    receive::Dropped,
+    variation::{Variation, WINDOW_NS},
+};
 
 /// A frame that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +40,10 @@ pub struct Expected {
     pub period_ns: u64,
     /// Longest time from slot to presentation, ns.
     pub transit_ns: u64,
-    /// Whether the talker runs on this machine: its clock is ours, and its first frame has number 0.
-    pub same_host: bool,
+    /// What ties the talker's clock to ours.
+    pub tie: ClockTie,
+    /// Whether all of the stream is to come: its first frame has number 0.
+    pub whole: bool,
 }
 
 /// What came so far.
@@ -48,6 +55,8 @@ pub struct Tracker {
     numbers: Numbers,
     listener: record::Listener,
     one_way: OneWay,
+    way: Variation,
+    whole: Variation,
     late: u64,
     early: u64,
     /// How much later than a period each frame was read after the one before.
@@ -65,9 +74,11 @@ impl Tracker {
             expected,
             first: None,
             last: None,
-            numbers: if expected.same_host { Numbers::from_zero() } else { Numbers::default() },
+            numbers: if expected.whole { Numbers::from_zero() } else { Numbers::default() },
             listener: record::Listener::default(),
             one_way: OneWay::default(),
+            way: Variation::default(),
+            whole: Variation::default(),
             late: 0,
             early: 0,
             raw: Histogram::default(),
@@ -92,8 +103,11 @@ impl Tracker {
         }
         self.count_number(last.as_ref(), arrival);
         self.count_header(last.as_ref(), arrival);
-        if self.expected.same_host {
+        if self.expected.tie != ClockTie::None {
             self.count_one_way(arrival);
+        } else if let Some(probe) = arrival.probe {
+            self.whole.take_in(probe.sent_ns, arrival.read_ns);
+            arrival.stamp_ns.iter().for_each(|&stamp_ns| self.way.take_in(probe.sent_ns, stamp_ns));
         }
     }
 
@@ -124,6 +138,7 @@ impl Tracker {
             Some(probe) => {
                 if last.and_then(|last| last.probe).is_some_and(|before| before.run != probe.run) {
                     self.numbers.begin_anew();
+                    self.end();
                     self.begun_anew += 1;
                 }
                 self.numbers.take_in(probe.seq);
@@ -164,7 +179,13 @@ impl Tracker {
         }
     }
 
-    /// No more frames will come, and the talker, which is ours, has sent so many.
+    /// No more frames will come.
+    pub fn end(&mut self) {
+        self.way.close();
+        self.whole.close();
+    }
+
+    /// Of those that were to come, the talker has sent so many.
     pub fn end_at(&mut self, sent: u64) {
         self.numbers.end_at(sent);
     }
@@ -209,10 +230,22 @@ impl Tracker {
             Some(Dropped::InRing(dropped)) => (None, of_ours(dropped)),
             None => (None, None),
         };
-        if self.expected.same_host {
-            listener.one_way = Some(OneWay { late_presentation: self.late, ..self.one_way.clone() });
+        if self.expected.tie != ClockTie::None {
+            // How well another machine's clock is tied, those know who have looked at both.
+            let clock = match self.expected.tie {
+                ClockTie::SameHost => ClockRelation::same_host(),
+                tie => ClockRelation { tie, ..ClockRelation::default() },
+            };
+            listener.one_way = Some(OneWay { clock, late_presentation: self.late, ..self.one_way.clone() });
             listener.counters.late_timestamp = Some(self.late);
             listener.counters.early_timestamp = Some(self.early);
+        } else if self.whole.longer.total() > 0 {
+            listener.delay_variation = Some(DelayVariation {
+                way: self.way.longer.clone(),
+                whole: self.whole.longer.clone(),
+                drift_ppb: self.whole.drift_ppb(),
+                window_ns: WINDOW_NS as u64,
+            });
         }
         listener
     }

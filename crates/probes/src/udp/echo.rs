@@ -23,7 +23,7 @@ use sys::{
 };
 
 use super::{
-    packet::{LOCKED, Packet, REALTIME},
+    packet::{GREETING, LOCKED, Packet, REALTIME},
     watch::Watch,
 };
 use crate::{
@@ -59,6 +59,8 @@ pub struct Echo {
 pub struct EchoCounts {
     /// Datagrams answered, greetings among them.
     pub answered: u64,
+    /// Of those, the greetings, which are no slots.
+    pub greetings: u64,
     /// Datagrams that are none of ours, and were not answered.
     pub strangers: u64,
     /// Answers that the kernel refused to send.
@@ -75,6 +77,7 @@ pub struct EchoCounts {
 #[derive(Debug, Default)]
 struct Shared {
     answered: AtomicU64,
+    greetings: AtomicU64,
     strangers: AtomicU64,
     failed: AtomicU64,
     runs: AtomicU64,
@@ -124,6 +127,7 @@ impl Echo {
     pub fn counts(&self) -> EchoCounts {
         EchoCounts {
             answered: self.shared.answered.load(Relaxed),
+            greetings: self.shared.greetings.load(Relaxed),
             strangers: self.shared.strangers.load(Relaxed),
             failed: self.shared.failed.load(Relaxed),
             runs: self.shared.runs.load(Relaxed),
@@ -203,6 +207,7 @@ impl Answering<'_> {
         let answered_ns = Clock::Monotonic.now_ns();
         Packet { is_answer: true, has, echo: self.echo, received_ns, answered_ns, ..packet }.write(datagram);
         let sent = socket.answer(datagram, &asking);
+        add(&self.shared.greetings, u64::from(sent.is_ok() && packet.sequence == GREETING));
         add(if sent.is_ok() { &self.shared.answered } else { &self.shared.failed }, 1);
     }
 }
@@ -255,13 +260,13 @@ mod tests {
         newer[4] = 9;
         let strangers: [&[u8]; 6] = [b"", b"hello", &[0; 1400], &request(1, HEADER)[..HEADER - 1], &answer, &newer];
         strangers.iter().for_each(|stranger| assert!(asking.send(stranger).is_ok()));
-        asking.send(&request(5, HEADER)).unwrap();
+        asking.send(&request(GREETING, HEADER)).unwrap();
         let mut buffer = [0; 2000];
         asking.recv(&mut buffer).unwrap();
-        assert_eq!(Packet::read(&buffer).unwrap().sequence, 5, "the first to come back");
+        assert_eq!(Packet::read(&buffer).unwrap().sequence, GREETING, "the first to come back");
         asking.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(asking.recv(&mut buffer).is_err(), "and the last");
         let counts = echo.stop();
-        assert_eq!((counts.answered, counts.strangers), (1, 6));
+        assert_eq!((counts.answered, counts.greetings, counts.strangers), (1, 1, 6));
     }
 }

@@ -1,4 +1,4 @@
-//! Options of `measure stream`.
+//! Options of `measure stream`, and those that it shares with `pair`.
 
 use campaign::{ListenWait, ListenXdp, TransmitMode, WakeupOffset};
 use clap::{Args, ValueEnum};
@@ -17,8 +17,28 @@ pub struct Stream {
     #[arg(value_name = "IF")]
     pub interface: Option<String>,
     /// Be both ends: in two network namespaces on this machine, joined by a virtual cable. Takes root.
-    #[arg(long = "self", conflicts_with_all = ["side", "interface"])]
+    #[arg(long = "self", conflicts_with_all = ["side", "interface", "nic"])]
     pub own: bool,
+    /// With --self, the CPU of the listener [default: another one than the talker's].
+    #[arg(long, value_name = "CPU", requires = "own")]
+    pub listen_cpu: Option<u32>,
+    /// Listener: the stream to follow, 16 hexadecimal digits [default: the first that comes].
+    #[arg(long, value_name = "ID", value_parser = stream_id)]
+    pub stream_id: Option<u64>,
+    /// Listener: what it takes frames from [default: socket].
+    #[arg(long, value_name = "FROM")]
+    pub receive: Option<Receive>,
+    /// With xdp: the queue of the interface that it has [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..4096))]
+    pub queue: Option<u32>,
+    /// What the stream is, and how its ends work.
+    #[command(flatten)]
+    pub how: Streaming,
+}
+
+/// What a stream is, and how its ends work.
+#[derive(Debug, Args)]
+pub struct Streaming {
     /// Stream reservation class: A is a frame every 125 us (priority 3, VLAN 2), B every 250 us (priority 2, VLAN 2).
     #[arg(long, value_name = "CLASS", default_value = "A", ignore_case = true)]
     pub class: Class,
@@ -41,30 +61,18 @@ pub struct Stream {
     /// CPU to be pinned to [default: the quietest that is known].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
-    /// With --self, the CPU of the listener [default: another one than the talker's].
-    #[arg(long, value_name = "CPU", requires = "own")]
-    pub listen_cpu: Option<u32>,
     /// fifo:1-99, rr:1-99 or other.
     #[arg(long, default_value = "fifo:90")]
     pub policy: Policy,
-    /// Listener: the stream to follow, 16 hexadecimal digits [default: the first that comes].
-    #[arg(long, value_name = "ID", value_parser = stream_id)]
-    pub stream_id: Option<u64>,
     /// Listener: ask for frames again and again instead of sleeping.
     #[arg(long, conflicts_with = "busy_poll")]
     pub spin: bool,
     /// Listener: have the kernel ask the driver for so long before it sleeps.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
-    /// Listener: what it takes frames from [default: socket].
-    #[arg(long, value_name = "FROM")]
-    pub receive: Option<Receive>,
-    /// With xdp: the queue of the interface that it has [default: 0].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..4096))]
-    pub queue: Option<u32>,
     /// Set values of the interface for the run, and put them back afterwards: coalesce (us), adaptive, eee, pause, rx-ring
     /// (frames), gro, lro, tso; the others on or off, as coalesce=0,eee=off. `punctual check nic` tells what is worth it.
-    #[arg(long, value_name = "WHAT=VALUE,...", conflicts_with = "own")]
+    #[arg(long, value_name = "WHAT=VALUE,...")]
     pub nic: Option<NicSettings>,
     /// Where things run.
     #[command(flatten)]
@@ -166,14 +174,14 @@ impl Stream {
     /// Options given that the end asked for has no use for.
     pub fn useless(&self) -> Option<String> {
         let of_the_talker = vec![
-            ("--wakeup-offset", self.wakeup_offset.is_some()),
-            ("--mode", self.mode.is_some()),
-            ("--unique-id", self.unique_id.is_some()),
+            ("--wakeup-offset", self.how.wakeup_offset.is_some()),
+            ("--mode", self.how.mode.is_some()),
+            ("--unique-id", self.how.unique_id.is_some()),
         ];
         let of_the_listener = vec![
             ("--stream-id", self.stream_id.is_some()),
-            ("--spin", self.spin),
-            ("--busy-poll", self.busy_poll.is_some()),
+            ("--spin", self.how.spin),
+            ("--busy-poll", self.how.busy_poll.is_some()),
             ("--receive", self.receive.is_some()),
         ];
         let (options, other) = match self.side? {
@@ -193,7 +201,9 @@ impl Stream {
             Receive::XdpGeneric => Some(ListenXdp::Generic),
         }
     }
+}
 
+impl Streaming {
     /// How the listener waits.
     pub fn wait(&self) -> ListenWait {
         match self.busy_poll {

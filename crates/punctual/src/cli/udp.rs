@@ -1,4 +1,4 @@
-//! Options of `measure udp` and of `echo`, its other end.
+//! Options of `measure udp`, those that it shares with `pair`, and those of `echo`, its other end.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -24,6 +24,20 @@ pub struct Udp {
     /// Answer ourselves: both ends in network namespaces of their own, joined by a virtual cable. Needs root.
     #[arg(long = "self")]
     pub own_peer: bool,
+    /// Policy of our own answering thread.
+    #[arg(long, value_name = "POLICY", default_value = "fifo:97", requires = "own_peer")]
+    pub echo_policy: Policy,
+    /// CPU of our own answering thread [default: the first one that neither sends nor receives, or the sending one].
+    #[arg(long, value_name = "CPU", requires = "own_peer")]
+    pub echo_cpu: Option<u32>,
+    /// What is sent, and how the asking end works.
+    #[command(flatten)]
+    pub how: Asking,
+}
+
+/// What is sent, and how the asking end works.
+#[derive(Debug, Args)]
+pub struct Asking {
     /// Time between two datagrams.
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "1ms")]
     pub period: u64,
@@ -60,12 +74,6 @@ pub struct Udp {
     /// Let it look at the device's queue itself for so long before it sleeps.
     #[arg(long, value_name = "TIME", value_parser = us, conflicts_with = "receive")]
     pub busy_poll: Option<u32>,
-    /// Policy of our own answering thread.
-    #[arg(long, value_name = "POLICY", default_value = "fifo:97", requires = "own_peer")]
-    pub echo_policy: Policy,
-    /// CPU of our own answering thread [default: the first one that neither sends nor receives, or the sending one].
-    #[arg(long, value_name = "CPU", requires = "own_peer")]
-    pub echo_cpu: Option<u32>,
     /// Which of the kernel's own stamps to ask for, to tell where the time went; `all` wakes the receiving thread once more
     /// for each datagram that goes out.
     #[arg(long, value_name = "WHICH", default_value = "receive")]

@@ -2,10 +2,10 @@
 
 mod noise;
 mod process;
-mod stream;
+pub mod stream;
 mod threads;
 mod timer;
-mod udp;
+pub mod udp;
 
 use std::{path::Path, process::Command};
 

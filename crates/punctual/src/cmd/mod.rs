@@ -10,6 +10,7 @@ mod lab;
 mod loads;
 mod machine;
 mod measure;
+mod pair;
 mod profiles;
 mod quick;
 mod references;
@@ -27,6 +28,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         None => quick::run(&cli.quick),
         Some(Command::Measure(what)) => measure::run(&what),
         Some(Command::Echo(options)) => echo::run(&options),
+        Some(Command::Pair(options)) => pair::run(&options),
         Some(Command::Capture(options)) => capture::run(&options),
         Some(Command::Run(options)) => run::run(&options),
         Some(Command::Validate(options)) => validate::run(&options),
@@ -42,6 +44,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),
+        Some(Command::Far(options)) => pair::serve(&options),
         Some(Command::Guest) => ::lab::guest::init().map(|()| 1).map_err(Into::into),
     }
 }

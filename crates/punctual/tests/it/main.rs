@@ -14,6 +14,7 @@ mod endings;
 mod harness;
 mod lab;
 mod noise;
+mod pair;
 mod references;
 mod rights;
 mod stream;

@@ -9,6 +9,7 @@ mod limits;
 mod machine;
 mod matrix;
 mod noise;
+mod pair;
 mod process;
 mod shield;
 mod stream;

@@ -218,9 +218,8 @@ pub struct FindingView<'a> {
 }
 
 /// The findings that ask for something, and the others; each the worst first.
-pub fn findings(record: &Record) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>) {
-    let mut all: Vec<FindingView> = record
-        .findings
+pub fn findings(all: &[Finding]) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>) {
+    let mut all: Vec<FindingView> = all
         .iter()
         .map(|of| {
             let (class, word) = match of.state {
@@ -276,7 +275,7 @@ mod tests {
         use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
         let record =
             Record { findings: [Ok, Warn, NotApplicable, Fail, Unknown].map(finding).into(), ..Record::default() };
-        let (open, rest) = findings(&record);
+        let (open, rest) = findings(&record.findings);
         assert_eq!(open.iter().map(|f| f.class).collect::<Vec<_>>(), ["fail", "warn"]);
         assert_eq!(rest.iter().map(|f| f.class).collect::<Vec<_>>(), ["unknown", "pass", "absent"]);
     }

@@ -1,6 +1,6 @@
 //! What is told of a stream, and what is not.
 
-use record::{Calibration, OneWay};
+use record::{Calibration, ClockRelation, DelayVariation, OneWay};
 
 use super::*;
 
@@ -62,14 +62,14 @@ fn what_became_of_launch_times_stands_beside_what_was_sent() {
 fn losses_stand_where_they_happened() {
     let told = |lost, lost_in_socket| heard(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;
     assert!(!told(0, Some(0)).contains("loss"));
-    assert!(told(5, Some(0)).contains("all losses happened before this machine's socket"));
-    assert!(told(5, Some(5)).contains("all were lost in this machine's socket"));
-    assert!(told(5, Some(2)).contains("2 were lost in this machine's socket, the others before it"));
+    assert!(told(5, Some(0)).contains("all losses happened before the listener's socket"));
+    assert!(told(5, Some(5)).contains("all were lost in the listener's socket"));
+    assert!(told(5, Some(2)).contains("2 were lost in the listener's socket, the others before it"));
     assert!(told(5, None).contains("where they were lost is not known"));
     let ring = |ours| heard(Listener { lost: 5, lost_in_ring: Some(ours), ..Listener::default() }).remarks;
-    assert!(ring(0).contains("all losses happened before this machine's XDP ring"));
-    assert!(ring(5).contains("all were lost in this machine's XDP ring, which was full"));
-    assert!(ring(2).contains("2 were lost in this machine's XDP ring, the others before it"));
+    assert!(ring(0).contains("all losses happened before the listener's XDP ring"));
+    assert!(ring(5).contains("all were lost in the listener's XDP ring, which was full"));
+    assert!(ring(2).contains("2 were lost in the listener's XDP ring, the others before it"));
 }
 
 #[test]
@@ -79,10 +79,20 @@ fn another_machines_clock_tells_nothing_of_the_way() {
         apart.remarks.contains("which lie on another machine's clock") && !apart.remarks.contains("LATE_TIMESTAMP")
     );
     assert_eq!(apart.times.len(), 3);
-    let one_way = Some(OneWay { late_presentation: 7, least_slack_ns: Some(-5_000), ..OneWay::default() });
+    let variation = Some(DelayVariation { drift_ppb: -12_345, window_ns: 10_000_000_000, ..DelayVariation::default() });
+    let apart = heard(Listener { delay_variation: variation, ..Listener::default() });
+    assert!(
+        apart.remarks.contains("quickest of its 10 s") && apart.remarks.contains("-12.345 ppm"),
+        "{}",
+        apart.remarks
+    );
+    assert_eq!(apart.times.len(), 5);
+    let clock = ClockRelation::same_host();
+    let one_way = Some(OneWay { clock, late_presentation: 7, least_slack_ns: Some(-5_000), ..OneWay::default() });
     let together = heard(Listener { one_way, ..Listener::default() });
     assert!(together.remarks.contains("7 read after their presentation time, least time left -5 us"));
     assert_eq!(together.times.len(), 5);
+    assert_eq!(together.times[4][0], "from sending to the read (one clock)");
 }
 
 #[test]

@@ -14,7 +14,26 @@ const NAMES: usize = 7;
 /// The facts that say most about a machine's punctuality.
 pub(super) fn facts(page: &mut Page, record: &Record) {
     let machine = &record.machine;
+    let [model, kernel, set_up] = of_machine(machine);
     let facts = [
+        model,
+        kernel,
+        set_up,
+        // What a user's own program was granted stands with each of its threads.
+        ("shield", shielding::how(record)),
+        ("stayed", shielding::left(record).join("; ")),
+        ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
+    ];
+    if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
+        return;
+    }
+    page.heading(&format!("Machine {}", machine.hostname.as_deref().unwrap_or("without a name")));
+    list(page, &facts);
+}
+
+/// What a machine is, in three facts.
+pub(super) fn of_machine(machine: &Machine) -> [(&'static str, String); 3] {
+    [
         ("model", join([&machine.model, &machine.cpu_model, &prefixed("CPUs ", &machine.cpus_online), &machine.arch])),
         ("kernel", join([&machine.kernel, &machine.preempt.as_deref().map(preemption), &machine.os])),
         (
@@ -26,16 +45,7 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
                 &machine.container.as_deref().filter(|kind| *kind != "none").map(|kind| format!("{kind} container")),
             ]),
         ),
-        // What a user's own program was granted stands with each of its threads.
-        ("shield", shielding::how(record)),
-        ("stayed", shielding::left(record).join("; ")),
-        ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
-    ];
-    if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
-        return;
-    }
-    page.heading(&format!("Machine {}", machine.hostname.as_deref().unwrap_or("without a name")));
-    list(page, &facts);
+    ]
 }
 
 /// The other facts, for those who want all of them.
@@ -59,7 +69,7 @@ pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
     list(page, &facts);
 }
 
-fn list(page: &mut Page, facts: &[(&str, String)]) {
+pub(super) fn list(page: &mut Page, facts: &[(&str, String)]) {
     for (name, text) in facts.iter().filter(|(_, text)| !text.is_empty()) {
         page.fact(name, NAMES, text);
     }
@@ -72,6 +82,11 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
         return;
     }
     page.heading("What may cost punctuality");
+    list_worst(page, &worst);
+}
+
+/// The first of them, each with its remedy.
+fn list_worst(page: &mut Page, worst: &[&Finding]) {
     for finding in worst.iter().take(FINDINGS_SHOWN) {
         let column = title(page, finding, 4);
         page.remedy(column, &finding.remedy);
@@ -79,6 +94,11 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
     if worst.len() > FINDINGS_SHOWN {
         page.text(Ink::Quiet, &format!("{} more: punctual machine shows all", worst.len() - FINDINGS_SHOWN));
     }
+}
+
+/// What may cost the punctuality of the far end; it stands below what that is.
+pub(super) fn findings_there(page: &mut Page, findings: &[Finding]) {
+    list_worst(page, &[FindingState::Fail, FindingState::Warn].iter().flat_map(of(findings)).collect::<Vec<_>>());
 }
 
 /// Everything that was looked at, worst first, each with where it was read and why it matters.
@@ -133,7 +153,8 @@ fn hypervisor(name: &str) -> String {
 /// What the kernel allowed the measuring threads, all of them taken together.
 fn rights(record: &Record) -> String {
     let asked = &record.scenario.policy;
-    let granted = || record.of_the_probe().map(|series| &series.granted);
+    let here = || record.of_the_probe().filter(|series| series.host.is_none());
+    let granted = || here().map(|series| &series.granted);
     // Where threads were asked to differ, the policies of all are named.
     let policy = match granted().find(|granted| !asked.contains(&granted.policy)) {
         None if record.series.is_empty() => return String::new(),

@@ -8,7 +8,13 @@ const PERIOD_NS: i64 = 125_000;
 const SOURCE: Mac = [2, 0, 0, 0, 0, 1];
 
 fn expected() -> Expected {
-    Expected { stream_id: None, period_ns: PERIOD_NS as u64, transit_ns: 2_000_000, same_host: true }
+    Expected {
+        stream_id: None,
+        period_ns: PERIOD_NS as u64,
+        transit_ns: 2_000_000,
+        tie: ClockTie::SameHost,
+        whole: true,
+    }
 }
 
 /// Frame `seq`, sent on time, stamped 2 us later and read 7 us after that.
@@ -78,9 +84,30 @@ fn each_fault_is_told_as_what_it_is() {
 
 #[test]
 fn another_clock_tells_no_one_way_figures() {
-    let told = told(Expected { same_host: false, ..expected() }, (10..20).map(arrival));
-    assert_eq!((told.one_way, told.counters.late_timestamp, told.lost), (None, None, 0));
+    let told = told(Expected { tie: ClockTie::None, whole: false, ..expected() }, (10..20).map(arrival));
+    assert_eq!((told.one_way, told.delay_variation, told.counters.late_timestamp, told.lost), (None, None, None, 0));
     assert_eq!(told.read_delay.percentile(50.0), Some(7_003), "the end of its bucket");
+}
+
+#[test]
+fn two_clocks_tell_how_much_longer_than_the_quickest() {
+    let mut tracker = Tracker::new(Expected { tie: ClockTie::None, ..expected() });
+    // The listener's clock is a day ahead; each fifth frame is 5 us longer under way.
+    let ahead_ns = 86_400_000_000_000;
+    for seq in 0..1000 {
+        let now = arrival(seq);
+        let longer_ns = ahead_ns + if seq % 5 == 1 { 5_000 } else { 0 };
+        let stamp_ns = now.stamp_ns.map(|stamp_ns| stamp_ns + longer_ns);
+        tracker.take_in(&Arrival { read_ns: now.read_ns + longer_ns, stamp_ns, ..now });
+    }
+    tracker.end();
+    let told = tracker.told("eth0", None);
+    assert_eq!((told.one_way, told.counters.late_timestamp), (None, None));
+    let variation = told.delay_variation.expect("our talker");
+    for times in [&variation.way, &variation.whole] {
+        assert_eq!(times.iter().collect::<Vec<_>>(), [(0, 800), (5_003, 200)], "the end of its bucket");
+    }
+    assert_eq!((variation.drift_ppb, variation.window_ns), (0, 10_000_000_000));
 }
 
 #[test]
@@ -116,7 +143,10 @@ fn a_talker_that_begins_anew_has_lost_nothing() {
         let arrival = arrival(seq);
         Arrival { probe: arrival.probe.map(|probe| Payload { run: 2, seq: seq - 100, ..probe }), ..arrival }
     };
-    let told = told(Expected { same_host: false, ..expected() }, (50..100).map(arrival).chain((100..150).map(anew)));
+    let told = told(
+        Expected { tie: ClockTie::None, whole: false, ..expected() },
+        (50..100).map(arrival).chain((100..150).map(anew)),
+    );
     assert_eq!((told.frames, told.lost, told.strays, told.duplicates), (100, 0, 0, 0));
 }
 

@@ -6,93 +6,127 @@ use campaign::{
 };
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use probes::udp::{EchoSettings, Receive};
+use record::Record;
 use sys::udp::ONE_FRAME;
 
 use super::Results;
-use crate::{cli::Udp, exit::Usage, output};
+use crate::{
+    cli::{Asking, Udp},
+    exit::Usage,
+    output,
+};
 
 pub fn run(options: &Udp) -> anyhow::Result<u8> {
-    let common = &options.common;
-    check(options)?;
-    let results = Results::prepare(common)?;
-    let others = output::find_references(&options.against)?;
-    output::find_profiles(&options.profiles)?;
-    let (send_cpu, receive_cpu, udp) = placed(options)?;
-    let loads = super::loads(common);
-    let phase = PhasePlan {
-        name: super::phase_name(&loads),
-        period_ns: options.period,
-        length: options.samples.map_or_else(|| super::length(common), Length::Samples),
-        loads,
-        threads: vec![ThreadPlan {
-            role: "sender".to_owned(),
-            cpu: send_cpu,
-            policy: options.policy,
-            period_ns: options.period,
-        }],
-    };
-    let plan = Plan {
-        probe: Probe::Udp(Box::new(udp)),
-        cpus: Some([send_cpu, receive_cpu].into_iter().collect()),
-        shield: options.placement.shield.clone(),
-        policy: options.policy,
-        threshold_ns: options.threshold,
-        profiles: options.profiles.clone(),
-        ..super::plan(common, &results.kept, vec![phase])?
-    };
-    let mut record = output::measure(&plan, common.talk)?;
-    output::judge(&mut record, &options.profiles)?;
-    output::lay_beside(&mut record, &others);
-    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    Ok(output::status(&record))
+    let ready = Ready::prepare(&options.how)?;
+    let plan = ready.plan(peer(options, &ready.places)?)?;
+    let record = output::measure(&plan, options.how.common.talk)?;
+    ready.deliver(record)
+}
+
+/// Round trips that are ready to run.
+pub struct Ready<'a> {
+    how: &'a Asking,
+    results: Results<'a>,
+    others: Vec<(String, Record)>,
+    places: Places,
+}
+
+/// Where the threads of the asking end are.
+struct Places {
+    usable: CpuList,
+    quiet: CpuList,
+    send: u32,
+    receive: u32,
+}
+
+impl<'a> Ready<'a> {
+    /// Checks all that can be refused before anything is opened.
+    pub fn prepare(how: &'a Asking) -> anyhow::Result<Self> {
+        check(how)?;
+        let results = Results::prepare(&how.common)?;
+        let others = output::find_references(&how.against)?;
+        output::find_profiles(&how.profiles)?;
+        let root = Root::system();
+        let usable = usable_cpus(&root, None)?;
+        let quiet = how.placement.shield.clone().unwrap_or_else(|| isolated_cpus(&root));
+        let send = how.cpu.or_else(|| threads::best_cpu(&usable, &quiet)).unwrap_or_default();
+        let receive = how.receive_cpu.unwrap_or(send);
+        Ok(Self { how, results, others, places: Places { usable, quiet, send, receive } })
+    }
+
+    /// What is to run, with this peer.
+    pub fn plan(&self, peer: Peer) -> anyhow::Result<Plan> {
+        let (how, &Places { send, receive, .. }) = (self.how, &self.places);
+        let loads = super::loads(&how.common);
+        let sender = ThreadPlan { role: "sender".to_owned(), cpu: send, policy: how.policy, period_ns: how.period };
+        let phase = PhasePlan {
+            name: super::phase_name(&loads),
+            period_ns: how.period,
+            length: how.samples.map_or_else(|| super::length(&how.common), Length::Samples),
+            loads,
+            threads: vec![sender],
+        };
+        let udp = UdpPlan {
+            peer,
+            payload_bytes: how.size,
+            timeout_ns: how.timeout,
+            cpu: receive,
+            policy: how.receive_policy,
+            receive: how.busy_poll.map_or(how.receive, Receive::BusyPoll),
+            stamps: how.stamps.into(),
+            allow_fragments: how.allow_fragments,
+        };
+        Ok(Plan {
+            probe: Probe::Udp(Box::new(udp)),
+            cpus: Some([send, receive].into_iter().collect()),
+            shield: how.placement.shield.clone(),
+            policy: how.policy,
+            threshold_ns: how.threshold,
+            profiles: how.profiles.clone(),
+            ..super::plan(&how.common, &self.results.kept, vec![phase])?
+        })
+    }
+
+    /// Judges what was seen, and hands it to the user; answers the exit status.
+    pub fn deliver(&self, mut record: Record) -> anyhow::Result<u8> {
+        output::judge(&mut record, &self.how.profiles)?;
+        output::lay_beside(&mut record, &self.others);
+        self.results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+        Ok(output::status(&record))
+    }
 }
 
 /// What can be refused before anything is opened.
-fn check(options: &Udp) -> Result<(), Usage> {
-    if options.size > ONE_FRAME && !options.allow_fragments {
+fn check(how: &Asking) -> Result<(), Usage> {
+    if how.size > ONE_FRAME && !how.allow_fragments {
         let text = format!(
             "{} bytes do not fit into one Ethernet frame: use --size {ONE_FRAME} or less, or --allow-fragments",
-            options.size
+            how.size
         );
         return Err(Usage(text));
     }
-    if options.max_rate.saturating_mul(options.period) < 1_000_000_000 {
-        let rate = 1_000_000_000_u64.div_ceil(options.period);
+    if how.max_rate.saturating_mul(how.period) < 1_000_000_000 {
+        let rate = 1_000_000_000_u64.div_ceil(how.period);
         let text = format!(
             "a datagram every {} ns is more than {} a second: use a longer --period, or ask for it with --max-rate {rate}",
-            options.period, options.max_rate
+            how.period, how.max_rate
         );
         return Err(Usage(text));
     }
     Ok(())
 }
 
-/// The CPUs of the sending and of the receiving thread, and the rest of what is asked for.
-fn placed(options: &Udp) -> anyhow::Result<(u32, u32, UdpPlan)> {
-    let root = Root::system();
-    let usable = usable_cpus(&root, None)?;
-    let quiet = options.placement.shield.clone().unwrap_or_else(|| isolated_cpus(&root));
-    let send_cpu = options.cpu.or_else(|| threads::best_cpu(&usable, &quiet)).unwrap_or_default();
-    let receive_cpu = options.receive_cpu.unwrap_or(send_cpu);
-    let taken: CpuList = [send_cpu, receive_cpu].into_iter().collect();
-    let peer = match &options.peer {
+/// Who answers.
+fn peer(options: &Udp, places: &Places) -> anyhow::Result<Peer> {
+    let Places { usable, quiet, send, receive } = places;
+    Ok(match &options.peer {
         Some(peer) => Peer::At(find(peer)?),
         None => {
-            let cpu = options.echo_cpu.or_else(|| echo_cpu(&usable, &quiet, &taken));
-            Peer::Own(EchoSettings { cpu: cpu.or(Some(send_cpu)), policy: options.echo_policy })
+            let taken: CpuList = [*send, *receive].into_iter().collect();
+            let cpu = options.echo_cpu.or_else(|| echo_cpu(usable, quiet, &taken));
+            Peer::Own(EchoSettings { cpu: cpu.or(Some(*send)), policy: options.echo_policy })
         }
-    };
-    let udp = UdpPlan {
-        peer,
-        payload_bytes: options.size,
-        timeout_ns: options.timeout,
-        cpu: receive_cpu,
-        policy: options.receive_policy,
-        receive: options.busy_poll.map_or(options.receive, Receive::BusyPoll),
-        stamps: options.stamps.into(),
-        allow_fragments: options.allow_fragments,
-    };
-    Ok((send_cpu, receive_cpu, udp))
+    })
 }
 
 /// The peer, found before anything is opened.

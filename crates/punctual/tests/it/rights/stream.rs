@@ -12,7 +12,7 @@ use probes::stream::{
     listener::{Listener, ListenerSettings},
     tracker::Expected,
 };
-use record::{Record, Series, Stream};
+use record::{ClockTie, Record, Series, Stream};
 use sys::{
     clock::Clock,
     packet::{FrameReceiver, RawSender},
@@ -239,7 +239,13 @@ fn what_was_done_to_frames_on_the_way_is_counted_exactly() {
     let receiver = ends.far.namespace.run(open).unwrap().unwrap();
     let sender = ends.near.namespace.run(|| RawSender::open(&ends.near.interface, 2, false)).unwrap().unwrap();
     let settings = ListenerSettings {
-        expected: Expected { stream_id: None, period_ns: 250_000, transit_ns: 50_000_000, same_host: true },
+        expected: Expected {
+            stream_id: None,
+            period_ns: 250_000,
+            transit_ns: 50_000_000,
+            tie: ClockTie::SameHost,
+            whole: true,
+        },
         interface: "far".to_owned(),
         mode: "blocking".to_owned(),
         from: "socket".to_owned(),
@@ -248,6 +254,7 @@ fn what_was_done_to_frames_on_the_way_is_counted_exactly() {
         cpu: None,
         policy: sched::Policy::Other,
         clock: Clock::Monotonic,
+        talker: None,
     };
     let mut listener = Listener::start(&settings, receiver).unwrap();
     let mut frame = stream_from(&ends.near).frame();

@@ -1,0 +1,209 @@
+//! How much longer frames are under way than the quickest of their time, between two clocks that nothing relates.
+//!
+//! The time from a reading of one clock to a reading of another holds an unknown constant and their drift. Both are taken
+//! out, window by window, with the line below all points that lies nearest to them: the edge of their lower convex hull at
+//! their mean time (S. Moon, P. Skelly, D. Towsley, "Estimation and Removal of Clock Skew from Network Delay Measurements",
+//! INFOCOM 1999). The drift changes with temperature, so that one line does not serve a long run.
+
+use record::Histogram;
+
+/// The longest window, ns.
+pub const WINDOW_NS: i64 = 10_000_000_000;
+/// A window shorter than this has too little of the drift to tell it, ns; that of the one before is taken.
+const SHORT_NS: i64 = 1_000_000_000;
+/// Frames of a window at most: 16 MiB.
+const FRAMES: usize = 1 << 20;
+
+/// Times between two clocks.
+#[derive(Debug, Clone, Default)]
+pub struct Variation {
+    /// The first moment and time of the window; all others count from it, so that nothing overflows.
+    origin: (i64, i64),
+    /// Moment and time of each frame.
+    points: Vec<(i64, i64)>,
+    slope: Option<f64>,
+    /// The sum of slope times length, and of lengths, of all windows that told a slope.
+    drifted: (f64, f64),
+    /// How much longer each frame was under way.
+    pub longer: Histogram,
+}
+
+impl Variation {
+    /// Takes in a frame that left at `sent_ns` of one clock, and came at `came_ns` of the other.
+    pub fn take_in(&mut self, sent_ns: i64, came_ns: i64) {
+        let way_ns = came_ns.wrapping_sub(sent_ns);
+        if self.points.is_empty() {
+            self.origin = (sent_ns, way_ns);
+        }
+        let point = (sent_ns.wrapping_sub(self.origin.0), way_ns.wrapping_sub(self.origin.1));
+        if point.0 >= WINDOW_NS || self.points.len() >= FRAMES {
+            self.close();
+            return self.take_in(sent_ns, came_ns);
+        }
+        self.points.push(point);
+    }
+
+    /// Ends the window; what comes next is in another. To be called when all have come, and when the talker begins anew.
+    pub fn close(&mut self) {
+        let mut points = std::mem::take(&mut self.points);
+        // Those that came out of their order.
+        points.sort_unstable();
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+        let length_ns = last.0 - first.0;
+        let line = match self.slope.filter(|_| length_ns < SHORT_NS) {
+            Some(slope) => Line::below(&points, slope),
+            None => Line::along(&points),
+        };
+        if length_ns >= SHORT_NS {
+            self.slope = Some(line.slope);
+            self.drifted.0 += line.slope * length_ns as f64;
+            self.drifted.1 += length_ns as f64;
+        }
+        points.iter().for_each(|&point| self.longer.record(line.above(point).round() as i64));
+    }
+
+    /// How much faster the second clock runs than the first, parts per billion; 0 while no window was long enough.
+    pub fn drift_ppb(&self) -> i64 {
+        if self.drifted.1 > 0.0 { (self.drifted.0 / self.drifted.1 * 1e9).round() as i64 } else { 0 }
+    }
+}
+
+/// A line below points.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    through: (i64, i64),
+    slope: f64,
+}
+
+impl Line {
+    /// The edge of the lower convex hull at the mean time of `points`, which are sorted and not empty.
+    fn along(points: &[(i64, i64)]) -> Self {
+        let mean = points.iter().map(|point| i128::from(point.0)).sum::<i128>() / points.len() as i128;
+        let hull = lower_hull(points);
+        let after = hull.iter().position(|point| i128::from(point.0) >= mean).unwrap_or_default().max(1);
+        match hull.get(after) {
+            Some(&end) => {
+                let begin = hull[after - 1];
+                Self { through: begin, slope: (end.1 - begin.1) as f64 / (end.0 - begin.0) as f64 }
+            }
+            None => Self { through: hull[0], slope: 0.0 },
+        }
+    }
+
+    /// The highest line with this slope that lies below all `points`, which are not empty.
+    fn below(points: &[(i64, i64)], slope: f64) -> Self {
+        let flat = Self { through: points[0], slope };
+        let lowest = points.iter().min_by(|a, b| flat.above(**a).total_cmp(&flat.above(**b)));
+        Self { through: lowest.copied().unwrap_or(points[0]), slope }
+    }
+
+    /// How far a point lies above it.
+    fn above(&self, point: (i64, i64)) -> f64 {
+        (point.1 - self.through.1) as f64 - self.slope * (point.0 - self.through.0) as f64
+    }
+}
+
+/// The lower convex hull of sorted points, from left to right, each moment once.
+fn lower_hull(points: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut hull: Vec<(i64, i64)> = Vec::new();
+    for &point in points {
+        if hull.last().is_some_and(|last| last.0 == point.0) {
+            // Sorted: the lower of the two came first.
+            continue;
+        }
+        while let [.., before, last] = hull[..] {
+            let turn = i128::from(last.0 - before.0) * i128::from(point.1 - before.1)
+                - i128::from(last.1 - before.1) * i128::from(point.0 - before.0);
+            if turn > 0 {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(point);
+    }
+    hull
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is found of frames every 125 us for `seconds`, whose clocks drift by `ppm`, each `way_ns` under way.
+    fn found(seconds: i64, ppm: f64, way_ns: impl Fn(i64) -> i64) -> Variation {
+        let mut variation = Variation::default();
+        for n in 0..seconds * 8_000 {
+            let sent_ns = 77_000_000_000 + n * 125_000;
+            let drifted_ns = (n as f64 * 125_000.0 * ppm / 1e6).round() as i64;
+            variation.take_in(sent_ns, sent_ns + 1_000_000_000_000 + drifted_ns + way_ns(n));
+        }
+        variation.close();
+        variation
+    }
+
+    #[test]
+    fn delays_are_found_whatever_the_clocks_say() {
+        for ppm in [0.0, 35.0, -120.0] {
+            // Every tenth is the quickest; each 100th is 400 us late.
+            let way_ns = |n: i64| 20_000 + (n % 10) * 3_000 + if n % 100 == 7 { 400_000 } else { 0 };
+            let variation = found(25, ppm, way_ns);
+            let longer = &variation.longer;
+            assert_eq!(longer.total(), 25 * 8_000);
+            assert!((variation.drift_ppb() - (ppm * 1e3) as i64).abs() < 20, "{ppm}: {}", variation.drift_ppb());
+            // Wholes of nanoseconds, and buckets of three digits, are all that is lost.
+            let near = |percent: f64, ns: i64| {
+                let found = longer.percentile(percent).unwrap();
+                assert!((found - ns).abs() <= 30, "{ppm} ppm, p{percent}: {found} instead of {ns}");
+            };
+            near(5.0, 0);
+            near(95.0, 27_000);
+            assert_eq!(longer.count_above(300_000), 25 * 80);
+            assert!(longer.percentile(100.0).unwrap() - 421_000 < 500);
+        }
+    }
+
+    #[test]
+    fn a_short_end_takes_the_drift_of_the_window_before() {
+        // In the last half second frames take longer and longer, which a drift of its own would hide.
+        let way_ns = |n: i64| if n < 80_000 { 1_000 } else { 1_000 + (n - 80_000) };
+        let mut variation = found(10, 50.0, way_ns);
+        for n in 80_000..84_000 {
+            let sent_ns = 77_000_000_000 + n * 125_000;
+            variation.take_in(sent_ns, sent_ns + 1_000_000_000_000 + n * 125_000 / 20_000 + way_ns(n));
+        }
+        variation.close();
+        assert_eq!(variation.longer.total(), 84_000);
+        assert!((3_990..=4_010).contains(&variation.longer.percentile(100.0).unwrap()));
+    }
+
+    #[test]
+    fn few_frames_and_strange_clocks_do_no_harm() {
+        let mut variation = Variation::default();
+        variation.close();
+        assert_eq!((variation.longer.total(), variation.drift_ppb()), (0, 0));
+        for (sent_ns, came_ns) in [(i64::MAX, i64::MIN), (i64::MIN, i64::MAX), (0, 0), (0, 0)] {
+            variation.take_in(sent_ns, came_ns);
+            variation.close();
+        }
+        assert_eq!(variation.longer.total(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_is_quicker_than_the_quickest(
+            ways in prop::collection::vec(0..50_000_000i64, 1..200),
+            ppm in -200..200i64,
+            period_ns in 1..200_000_000i64,
+        ) {
+            let mut variation = Variation::default();
+            for (n, way_ns) in ways.iter().enumerate() {
+                let sent_ns = n as i64 * period_ns;
+                variation.take_in(sent_ns, sent_ns + sent_ns / 1_000_000 * ppm + way_ns);
+            }
+            variation.close();
+            prop_assert_eq!(variation.longer.total(), ways.len() as u64);
+            prop_assert!(variation.longer.iter().all(|(ns, _)| ns >= 0));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `punctual pair`: both ends of a measurement, on two machines; and the far one of them.
+
+use std::net::SocketAddr;
+
+use ::pair::{Ask, AskEcho, AskListen, Near, Reach};
+use anyhow::{Context, bail};
+use campaign::{
+    Peer, Plan, Probe,
+    udp::{Address, UDP_PORT},
+};
+use machine::Root;
+use record::{ClockTie, Record};
+use sys::sched::Policy;
+
+use super::measure::{stream, udp};
+use crate::{
+    cli::{Far, Pair, PairStream, PairUdp, PairWhat, Talk},
+    exit::Usage,
+    output,
+};
+
+pub fn run(options: &Pair) -> anyhow::Result<u8> {
+    match &options.what {
+        PairWhat::Udp(what) => ask(options, what),
+        PairWhat::Stream(what) => talk(options, what),
+    }
+}
+
+/// The far end.
+pub fn serve(options: &Far) -> anyhow::Result<u8> {
+    if options.identify {
+        output::stdout(|out| writeln!(out, "{}", ::pair::far::identify()?))?;
+    } else {
+        ::pair::far::serve(options.folder.as_deref()).context("cannot serve the near end")?;
+    }
+    Ok(0)
+}
+
+/// This machine asks, the other one answers.
+fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
+    let ready = udp::Ready::prepare(&what.how)?;
+    let talk = what.how.common.talk;
+    let to = what.to.as_ref().map(Address::resolve).transpose()?;
+    let mut near = reach(options, talk)?;
+    let bind = match (to, near.address()) {
+        (Some(to), _) => to,
+        (None, Some(address)) => SocketAddr::new(address, UDP_PORT),
+        (None, None) => named(near.name())?,
+    };
+    let policy = options.far_policy.unwrap_or(Policy::Fifo(97)).to_string();
+    let address = near.ask(Ask::Echo(AskEcho { bind, policy, cpu: options.far_cpu }))?;
+    let plan = ready.plan(Peer::At(address.unwrap_or(bind).into()))?;
+    measure(&plan, near, talk, |record| ready.deliver(record))
+}
+
+/// The machine under the name that ssh knows it by.
+fn named(host: &str) -> anyhow::Result<SocketAddr> {
+    let found = Address { host: host.to_owned(), port: UDP_PORT }.resolve();
+    found.with_context(|| format!("`{host}` may be a name that ssh alone knows: say --to ADDRESS"))
+}
+
+/// This machine talks, the other one listens.
+fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
+    let how = &what.how;
+    if matches!(options.far_policy, Some(Policy::Deadline { .. })) {
+        let text =
+            "the listener is pinned to its CPU, which the kernel refuses to deadline threads: use --far-policy fifo:90";
+        return Err(Usage(text.to_owned()).into());
+    }
+    let talk = how.common.talk;
+    let ready = stream::Ready::prepare(how, || stream::talk(how, Some(what.interface.clone())))?;
+    let Probe::Stream(stream) = &ready.plan.probe else { bail!("a stream was not planned as one") };
+    let stream_id = stream.stream_id(&Root::system())?.context("a talker without an interface")?;
+    let mut near = reach(options, talk)?;
+    let tie = near.tie(ready.plan.clock);
+    if !talk.quiet && near.clock().shows_one_way() && tie == ClockTie::None {
+        eprintln!(
+            "note: PTP ties the system clocks of both machines: --clock realtime tells times from one to the other"
+        );
+    }
+    let far_interface = what.far_interface.as_ref().unwrap_or(&what.interface);
+    near.ask(Ask::Listen(AskListen {
+        interface: far_interface.clone(),
+        stream_id,
+        period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
+        class_b: frames::Class::from(how.class) == frames::Class::B,
+        policy: options.far_policy.unwrap_or(Policy::Fifo(90)).to_string(),
+        cpu: options.far_cpu,
+        spin: how.spin,
+        busy_poll_ns: how.busy_poll,
+        clock: ready.plan.clock.to_string(),
+        tie,
+    }))?;
+    measure(&ready.plan, near, talk, |record| ready.deliver(record))
+}
+
+/// Starts the far end.
+fn reach(options: &Pair, talk: Talk) -> anyhow::Result<Near> {
+    let reach = Reach {
+        host: options.host.clone(),
+        ssh: options.ssh.clone(),
+        far_binary: options.far_binary.clone(),
+        far_command: options.far_command.clone(),
+        sudo: options.far_sudo,
+        executable: output::executable()?,
+    };
+    let tell = |bytes: usize| {
+        if !talk.quiet {
+            eprintln!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);
+        }
+    };
+    Ok(Near::reach(&reach, tell)?)
+}
+
+/// Runs the plan here, brings what the far end saw into its record, and has it delivered. A far end that was lost is an
+/// error, unless the record has worse to say.
+fn measure(
+    plan: &Plan,
+    near: Near,
+    talk: Talk,
+    deliver: impl FnOnce(Record) -> anyhow::Result<u8>,
+) -> anyhow::Result<u8> {
+    let mut record = output::measure(plan, talk)?;
+    let lost = near.bring(&mut record);
+    if let Some(why) = &lost {
+        eprintln!("punctual: the far end was lost: {why}");
+    }
+    Ok(deliver(record)?.max(u8::from(lost.is_some())))
+}

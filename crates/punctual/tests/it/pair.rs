@@ -1,0 +1,239 @@
+//! `pair`: real runs of both ends, with a script in the place of ssh that runs the far command on this machine. Round trips go
+//! over loopback, with the ordinary policy: no rights are needed. Streams are in `rights/pair.rs`.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use record::{ClockTie, Record, State};
+
+use super::harness::{PUNCTUAL, Run, Scratch, signal, wait_until};
+
+/// A folder in which `ssh` stands for ssh, and `far` is where the far end keeps its copies.
+pub struct Far(Scratch);
+
+impl Far {
+    /// One whose machine is reached with this script, which finds the far command in `$2`.
+    pub fn reached_by(script: &str) -> Self {
+        let scratch = Scratch::new();
+        let at = |name: &str| scratch.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::set_permissions(at("far"), fs::Permissions::from_mode(0o777)).unwrap();
+        let far = at("far");
+        let head = format!("#!/bin/sh\nexport TMPDIR={} SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n", far.display());
+        fs::write(at("reach"), head + script + "\n").unwrap();
+        fs::set_permissions(at("reach"), fs::Permissions::from_mode(0o755)).unwrap();
+        Self(scratch)
+    }
+
+    /// This machine.
+    pub fn here() -> Self {
+        Self::reached_by("exec sh -c \"$2\"")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn record(&self) -> Record {
+        self.0.record()
+    }
+
+    /// `punctual pair --ssh reach board-b` with these arguments.
+    pub fn pair(&self, arguments: &str) -> Command {
+        self.0.punctual(&format!("pair --ssh {}/reach root@board-b {arguments}", self.path().display()))
+    }
+
+    pub fn run(&self, arguments: &str) -> Run {
+        Run(self.pair(arguments).output().unwrap())
+    }
+
+    /// The far end, as long as it runs: its command names the folder of this test.
+    pub fn process(&self) -> Option<u32> {
+        let folder = self.path().join("far").to_string_lossy().into_owned();
+        let is_it = |pid: &u32| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<_> = command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+            words.iter().any(|word| word == "__far") && words.iter().any(|word| word.starts_with(&folder))
+        };
+        let pids =
+            fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.into_iter().find(is_it)
+    }
+
+    #[track_caller]
+    pub fn assert_nothing_is_left(&self) {
+        wait_until("the far end is gone", || self.process().is_none());
+        let folder = self.path().join("far");
+        wait_until("its folder is empty", || fs::read_dir(&folder).unwrap().next().is_none());
+    }
+
+    /// Starts a run, and waits until the far end does its part.
+    pub fn under_way(&self, arguments: &str) -> Child {
+        let child = self.pair(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The first record is written when all that is to run does.
+        wait_until("the run is under way", || self.0.record_path().exists());
+        assert!(self.process().is_some());
+        // A few answers, too: a silent peer is another matter.
+        sleep(Duration::from_millis(500));
+        child
+    }
+}
+
+const COPY: &str = concat!("--far-binary ", env!("CARGO_BIN_EXE_punctual"));
+const UDP: &str = "udp --policy other --receive-policy other --blame=off --record a";
+
+#[test]
+fn both_ends_of_round_trips_are_one_record() {
+    let far = Far::here();
+    let run = far.run(&format!("{COPY} --far-policy other {UDP} --samples 500 --period 2ms --export a.html"));
+    run.expect_status(0);
+    assert!(run.stderr().contains("copying punctual to board-b"), "{}", run.stderr());
+    far.assert_nothing_is_left();
+    let record = far.record();
+    assert_eq!((record.state, record.validity.valid), (State::Complete, true), "{:?}", record.validity);
+    let trips = record.series.iter().find_map(|series| series.round_trip.as_ref()).unwrap();
+    let told = record.far.as_ref().expect("the far end");
+    assert_eq!((told.host.as_str(), &told.lost), ("board-b", &None));
+    assert_eq!(told.machine.kernel, record.machine.kernel);
+    assert!(!told.findings.is_empty());
+    assert_eq!(told.clock.tie, ClockTie::SameHost);
+    let answered = told.answered.as_ref().unwrap();
+    assert_eq!((answered.answered, trips.lost, answered.strangers), (trips.sent, 0, 0), "{answered:?}");
+    assert!(answered.greetings > 0 && trips.sent > 100);
+    assert_eq!((answered.address.as_str(), answered.granted.policy.as_str()), (trips.peer.as_str(), "other"));
+    let value = serde_json::to_value(&record).unwrap();
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    assert!(validator.is_valid(&value));
+    let page = run.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("Far end board-b") && page.contains("both ends are on one machine"), "{page}");
+    assert!(page.contains("lost on the way there 0, on the way back 0"), "{page}");
+    let html = fs::read_to_string(far.path().join("a.html")).unwrap();
+    assert!(html.contains("<section id=\"far\">") && html.contains("Far end board-b"));
+}
+
+#[test]
+fn what_is_installed_there_is_not_copied() {
+    let far = Far::here();
+    let installed = far.path().join("bin");
+    fs::create_dir(&installed).unwrap();
+    std::os::unix::fs::symlink(PUNCTUAL, installed.join("punctual")).unwrap();
+    let run = |options: &str, path: &str| {
+        let mut command = far.pair(&format!("{options} --far-policy other {UDP} --samples 20"));
+        let run = Run(command.env("PATH", format!("{path}:/usr/bin:/bin:/usr/sbin:/sbin")).output().unwrap());
+        run.expect_status(0);
+        assert!(!run.stderr().contains("copying"), "{}", run.stderr());
+        assert_eq!(far.record().far.unwrap().lost, None);
+    };
+    // The same build; a command of one's own.
+    run(COPY, &installed.display().to_string());
+    run(&format!("--far-command {PUNCTUAL}"), "/nowhere");
+}
+
+#[test]
+fn a_far_end_that_dies_is_told_and_the_rest_is_kept() {
+    let far = Far::here();
+    let child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
+    let killed = Command::new("kill").args(["-KILL", &far.process().unwrap().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let run = Run(child.wait_with_output().unwrap());
+    run.expect_status(1);
+    assert!(run.stderr().contains("the far end was lost: the connection ended"), "{}", run.stderr());
+    assert!(run.stdout().contains("the far end on board-b was lost"), "{}", run.stdout());
+    far.assert_nothing_is_left();
+    let record = far.record();
+    assert_eq!(record.state, State::Interrupted);
+    let told = record.far.as_ref().unwrap();
+    assert!(told.lost.is_some());
+    assert_eq!(told.machine.kernel, record.machine.kernel, "known from its greeting");
+    assert!(record.series.iter().any(|series| series.round_trip.is_some()));
+}
+
+#[test]
+fn a_near_end_that_is_killed_leaves_nothing_there() {
+    let far = Far::here();
+    let mut child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
+    assert!(fs::read_dir(far.path().join("far")).unwrap().next().is_none(), "even while it runs");
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let began = Instant::now();
+    far.assert_nothing_is_left();
+    // It has a second to end in order; this machine has stalls of its own.
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
+
+#[test]
+fn ctrl_c_ends_both_ends_in_order() {
+    let far = Far::here();
+    let child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
+    signal(&child, "INT");
+    Run(child.wait_with_output().unwrap()).expect_status(0);
+    far.assert_nothing_is_left();
+    let record = far.record();
+    let told = record.far.as_ref().unwrap();
+    assert_eq!((record.state, &told.lost), (State::Interrupted, &None));
+    let trips = record.series.iter().find_map(|series| series.round_trip.as_ref()).unwrap();
+    assert_eq!(told.answered.as_ref().unwrap().answered, trips.sent - trips.lost);
+}
+
+/// What is said where nothing can be measured; nothing is left then, here or there.
+#[track_caller]
+fn refused(far: &Far, arguments: &str) -> String {
+    let run = far.run(&format!("{arguments} udp --record a"));
+    run.expect_status(1);
+    assert!(!far.path().join("a.punctual.json").exists());
+    far.assert_nothing_is_left();
+    run.stderr()
+}
+
+#[test]
+fn what_cannot_run_there_is_told_with_its_remedy() {
+    let said = refused(&Far::reached_by("echo 'Permission denied (publickey).' >&2; exit 255"), "");
+    assert!(said.contains("Permission denied (publickey).\n") && said.contains("ended with exit status 255"), "{said}");
+    assert!(said.contains("root@board-b true"), "{said}");
+    let run = Scratch::new().run("pair --ssh no-such-ssh board-b udp --no-record");
+    run.expect_status(1);
+    assert!(run.stderr().contains("`no-such-ssh` is not there"), "{}", run.stderr());
+    // A machine of another architecture.
+    let arm = Far::reached_by(
+        "mkdir -p bin; printf '#!/bin/sh\\necho aarch64\\n' >bin/uname; chmod +x bin/uname; PATH=$PWD/bin:$PATH; exec sh -c \"$2\"",
+    );
+    let said = refused(&arm, "");
+    assert!(
+        said.contains("no static punctual for aarch64, which board-b is") && said.contains("dist/punctual-aarch64"),
+        "{said}"
+    );
+    let said = refused(&arm, COPY);
+    assert!(said.contains("does not run on board-b, which is aarch64"), "{said}");
+    let said = refused(&Far::here(), "--far-command /nowhere/punctual");
+    assert!(said.contains("punctual did not start on board-b (the connection ended, with exit status 127)"), "{said}");
+}
+
+#[test]
+fn an_address_that_is_not_there_is_refused_by_the_far_end() {
+    let far = Far::here();
+    let run = far.run(&format!("{COPY} --far-policy other {UDP} --to 192.0.2.77"));
+    run.expect_status(1);
+    assert!(run.stderr().contains("board-b: cannot answer on 192.0.2.77:7125"), "{}", run.stderr());
+    far.assert_nothing_is_left();
+}
+
+#[test]
+fn an_end_of_another_version_is_refused_in_one_sentence() {
+    let far = Far::here();
+    let other = far.path().join("other");
+    let hello = r#"{"hello":{"protocol":1,"version":"0.0.1"}}"#;
+    fs::write(&other, format!("#!/bin/sh\necho '{hello}'\ncat >/dev/null\n")).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = refused(&far, &format!("--far-command {}", PathBuf::from(&other).display()));
+    assert!(said.contains("punctual on board-b is 0.0.1, and here it is"), "{said}");
+    fs::write(&other, "#!/bin/sh\necho '{\"hullo\":1}'\ncat >/dev/null\n").unwrap();
+    let said = refused(&far, &format!("--far-command {}", other.display()));
+    assert!(said.contains("it said what this version does not understand"), "{said}");
+}

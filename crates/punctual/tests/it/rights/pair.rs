@@ -1,0 +1,141 @@
+//! `pair stream`: a talker in one network namespace, a listener in another, a virtual cable between them. The far end is
+//! reached by a script that enters the other namespace.
+
+use std::{
+    os::fd::{AsFd, AsRawFd},
+    process::Command,
+};
+
+use machine::ends::{End, Ends};
+use record::{ClockTie, Record, State, Stream};
+
+use crate::{
+    harness::{PUNCTUAL, Run, alone, last_cpu},
+    pair::Far,
+};
+
+/// A command that does the rest of its words in this namespace, with the `/sys` that belongs to it.
+fn inside(end: &End) -> Vec<String> {
+    let namespace = format!("--net=/proc/{}/fd/{}", std::process::id(), end.namespace.as_fd().as_raw_fd());
+    let words =
+        ["nsenter", &namespace, "unshare", "--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$@\"", "sh"];
+    words.map(str::to_owned).to_vec()
+}
+
+/// A far machine at the other end of the cable; `first` is done there before all else.
+fn machine_at(end: &End, first: &str) -> Far {
+    let enter = record::shell::command(&inside(end));
+    Far::reached_by(&format!("exec {enter} sh -c \"{first}$2\""))
+}
+
+/// A stream of a second or two from `near` to `far`.
+fn stream(ends: &Ends, far: &Far, status: i32, options: &str) -> (Run, Record) {
+    let words = inside(&ends.near);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg(PUNCTUAL).current_dir(far.path()).env("NO_COLOR", "1");
+    let pair = far.pair(&format!(
+        "--far-binary {PUNCTUAL} --far-cpu 0 stream {} --far-interface {} --cpu {} --record a --blame=off {options}",
+        ends.near.interface,
+        ends.far.interface,
+        last_cpu()
+    ));
+    let run = Run(command.args(pair.get_args()).output().unwrap());
+    run.expect_status(status);
+    far.assert_nothing_is_left();
+    let record = far.record();
+    (run, record)
+}
+
+/// Frames sent are those that came and those that were lost; the far end's series carries its name.
+#[track_caller]
+fn every_frame_is_accounted_for(record: &Record) -> &record::Listener {
+    let [talked, heard] = &record.series[..] else { panic!("{}", record.series.len()) };
+    let (Some(Stream::Talker(talker)), Some(Stream::Listener(listener))) = (&talked.stream, &heard.stream) else {
+        panic!("{} and {}", talked.role, heard.role)
+    };
+    assert_eq!((talked.host.as_deref(), heard.host.as_deref()), (None, Some("board-b")));
+    assert_eq!(talker.frames, listener.frames - listener.duplicates + listener.lost);
+    assert!(listener.frames > 500 && listener.max_gap_ns.is_some(), "{} frames", listener.frames);
+    assert_eq!(talker.identity.stream_id, listener.identity.stream_id);
+    assert_eq!(heard.phase, talked.phase);
+    assert_eq!((heard.granted.policy.as_str(), heard.granted.memory_locked), ("fifo:90", true));
+    listener
+}
+
+#[test]
+fn both_ends_of_a_stream_are_one_record() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    let far = machine_at(&ends.far, "");
+    let (run, record) = stream(&ends, &far, 0, "--wakeup-offset 20us --duration 1s --export a.html");
+    assert!(record.validity.valid && record.state == State::Complete, "{:?}", record.validity);
+    let listener = every_frame_is_accounted_for(&record);
+    let one_way = listener.one_way.as_ref().expect("one machine has one clock");
+    assert_eq!((one_way.clock.tie, one_way.whole.total()), (ClockTie::SameHost, listener.frames));
+    assert!(listener.delay_variation.is_none());
+    let page = run.stdout();
+    for told in ["listener on CPU 0 of board-b", "Far end board-b", "from sending to the read (one clock)"] {
+        assert!(page.contains(told), "{told} in {page}");
+    }
+    let html = std::fs::read_to_string(far.path().join("a.html")).unwrap();
+    assert!(html.contains("Listener on far of board-b") && html.contains("Far end board-b"));
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    assert!(validator.is_valid(&serde_json::to_value(&record).unwrap()));
+}
+
+#[test]
+fn two_machines_have_two_clocks_and_no_one_way_times() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    // Another boot identity is another machine.
+    let far = machine_at(&ends.far, "echo another >id; mount --bind id /proc/sys/kernel/random/boot_id; ");
+    let (run, record) = stream(&ends, &far, 0, "--period 500us --duration 2s --format 61883-6 --class B");
+    let listener = every_frame_is_accounted_for(&record);
+    assert_eq!(record.far.as_ref().unwrap().clock.tie, ClockTie::None);
+    assert!(listener.one_way.is_none() && listener.counters.late_timestamp.is_none());
+    let variation = listener.delay_variation.as_ref().expect("what needs no clock");
+    assert_eq!((variation.way.total(), variation.whole.total()), (listener.frames, listener.frames));
+    assert!(variation.whole.iter().all(|(ns, _)| ns >= 0));
+    // It is the same clock in fact: what is fitted is no more than what delays feign within two seconds.
+    assert!(variation.drift_ppb.abs() < 50_000, "{}", variation.drift_ppb);
+    let page = run.stdout();
+    assert!(page.contains("longer than the quickest, to the read") && !page.contains("from sending"), "{page}");
+}
+
+#[test]
+fn frames_that_never_come_make_the_run_invalid() {
+    let _alone = alone();
+    let (ends, others) = (Ends::make().unwrap(), Ends::make().unwrap());
+    // A machine on another cable.
+    let far = machine_at(&others.far, "");
+    let (run, record) = stream(&ends, &far, 4, "--duration 500ms");
+    assert_eq!(record.validity.reasons[0].id, "stream.silent");
+    assert!(run.stdout().contains("frames came to board-b: its interface is on another cable"), "{}", run.stdout());
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_refused_by_the_far_end() {
+    let ends = Ends::make().unwrap();
+    let far = machine_at(&ends.far, "ip link set far down; ");
+    let words = inside(&ends.near);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg(PUNCTUAL).current_dir(far.path());
+    let pair = far.pair(&format!("--far-binary {PUNCTUAL} stream near --far-interface far --no-record"));
+    let run = Run(command.args(pair.get_args()).output().unwrap());
+    run.expect_status(1);
+    assert!(run.stderr().contains("punctual: board-b: far is down"), "{}", run.stderr());
+    far.assert_nothing_is_left();
+}
+
+#[test]
+fn rights_that_are_refused_there_make_the_run_invalid() {
+    let far = Far::reached_by("exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \"$2\"");
+    let run = far.run(&format!("--far-binary {PUNCTUAL} udp --samples 50 --blame=off --record a"));
+    run.expect_status(4);
+    far.assert_nothing_is_left();
+    let record = far.record();
+    let reason = &record.validity.reasons[0];
+    assert_eq!(reason.id, "policy.refused");
+    assert!(reason.text.starts_with("on board-b: policy fifo:97 was refused"), "{}", reason.text);
+    assert!(reason.remedy.contains("--far-sudo"), "{}", reason.remedy);
+}

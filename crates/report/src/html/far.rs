@@ -1,0 +1,30 @@
+//! The far end of a measurement between two machines: a section of its own.
+
+use record::Record;
+
+use super::facts::{self, Fact, FindingView};
+use crate::far::{answered, clock, rights, title};
+
+/// It as the template sees it.
+pub struct FarView<'a> {
+    /// How it is called.
+    pub title: String,
+    /// How its clock relates, what it was granted and what it answered; what it is.
+    pub facts: Vec<Fact>,
+    /// What may cost its punctuality.
+    pub open: Vec<FindingView<'a>>,
+}
+
+/// That of a record; `None` for a run on one machine.
+pub fn section(record: &Record) -> Option<FarView<'_>> {
+    let far = record.far.as_deref()?;
+    let mut all = vec![
+        ("clock", clock(&far.clock)),
+        ("granted", rights(record, far)),
+        ("answered", answered(record, far)),
+        ("lost", far.lost.clone().unwrap_or_default()),
+    ];
+    all.retain(|(_, text)| !text.is_empty());
+    all.extend(facts::machine(&far.machine));
+    Some(FarView { title: title(far), facts: all, open: facts::findings(&far.findings).0 })
+}
