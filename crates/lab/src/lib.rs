@@ -7,6 +7,7 @@
 //! | [`cpio`] | the archive that the kernel unpacks; files come back in one, too |
 //! | [`guest`] | the first process inside |
 //! | [`frame`] | what goes over the serial console |
+//! | [`network`] | network cards, and the cables between them |
 //! | [`qemu`] | the machine, and the command line that makes it |
 //! | [`run`](mod@run) | boots it, listens, ends it |
 //! | [`debian`] | Debian's kernels, fetched and kept |
@@ -21,6 +22,7 @@ pub mod guest;
 pub mod image;
 pub mod initramfs;
 mod memfile;
+pub mod network;
 pub mod qemu;
 pub mod run;
 
@@ -28,5 +30,6 @@ pub use cpio::Tree;
 pub use error::LabError;
 pub use image::{Arch, Image};
 pub use initramfs::Initramfs;
+pub use network::{Cable, Card, Model};
 pub use qemu::{Guest, Time};
 pub use run::{Outcome, Said, run};

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
-use crate::{Arch, guest, initramfs::PUNCTUAL};
+use crate::{Arch, Card, guest, initramfs::PUNCTUAL, network};
 
 /// What passes for time in a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Guest {
     pub memory_mib: u32,
     /// Kernel arguments beside our own.
     pub append: String,
+    /// Network cards.
+    pub cards: Vec<Card>,
     /// More arguments for the emulator: devices.
     pub devices: Vec<String>,
     /// How long it may take by the host's clock.
@@ -45,6 +47,7 @@ impl Default for Guest {
             time: Time::Virtual,
             memory_mib: 512,
             append: String::new(),
+            cards: Vec::new(),
             devices: Vec::new(),
             timeout: Duration::from_secs(120),
             verbose: false,
@@ -73,7 +76,7 @@ impl Guest {
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mib.to_string()]);
         command.arg("-kernel").arg(kernel).arg("-initrd").arg(initramfs);
         command.args(["-append", &self.kernel_arguments(arch)]);
-        command.args(&self.devices);
+        command.args(network::arguments(&self.cards)).args(&self.devices);
         command
     }
 
