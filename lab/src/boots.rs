@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use lab::{
-    Time,
+    Model, Time,
     debian::{self, Flavour, Package},
 };
 
 use crate::{
     inside::Test,
     tests::{
-        agreement, campaign, command, culprits, exact, isolation, kernel, launch, noise, peers, process, shield,
-        threads, timer, timerlat,
+        agreement, campaign, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers, process,
+        shield, threads, timer, timerlat,
     },
 };
 
@@ -30,7 +30,12 @@ pub struct Boot {
     pub append: &'static str,
     /// Devices, as arguments of the emulator.
     pub devices: &'static [&'static str],
-    /// Modules of the kernel to load.
+    /// Two network cards of each of these models, each the other's cable: `eth0` and `eth1` of the first model, and so on.
+    /// With a guest beside this one it is one card of each, whose cable leads to that guest's.
+    pub cards: &'static [Model],
+    /// A guest that runs at the same time, all its tests; this one fails where that one does.
+    pub beside: Option<&'static Boot>,
+    /// Modules of the kernel to load, beside the drivers of the cards.
     pub modules: &'static [&'static str],
     /// Whether `lab/module` is built for it and loaded.
     pub hold: bool,
@@ -53,6 +58,12 @@ impl Boot {
     }
 }
 
+/// The boot of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Boot> {
+    ALL.iter().chain(ALL.iter().filter_map(|boot| boot.beside)).find(|boot| boot.name == name)
+}
+
 /// What a boot is unless it says otherwise: one CPU, virtual time, Linux 6.12 with PREEMPT_RT.
 const PLAIN: Boot = Boot {
     name: "",
@@ -61,6 +72,8 @@ const PLAIN: Boot = Boot {
     time: Time::Virtual,
     append: "",
     devices: &[],
+    cards: &[],
+    beside: None,
     modules: &[],
     hold: false,
     programs: &[],
@@ -74,6 +87,15 @@ const PLAIN: Boot = Boot {
 macro_rules! tests {
     ($($path:path),* $(,)?) => { &[$(Test { name: stringify!($path), run: $path }),*] };
 }
+
+/// The one of two guests that does what the other asks for.
+const FAR: Boot = Boot {
+    name: "guests-far",
+    time: Time::Real,
+    cards: &[Model::E1000e, Model::Virtio],
+    tests: tests![guests::answer_and_listen],
+    ..PLAIN
+};
 
 /// Every boot, the longest first, so that two at a time end together.
 pub const ALL: &[Boot] = &[
@@ -129,6 +151,24 @@ pub const ALL: &[Boot] = &[
             launch::too_late_for_the_discipline_is_invalid,
             launch::what_waits_too_long_is_missed,
         ],
+        ..PLAIN
+    },
+    Boot {
+        name: "nics",
+        cards: &[Model::E1000e, Model::Virtio],
+        tests: tests![
+            nics::every_frame_of_a_stream_is_accounted_for,
+            nics::are_checked,
+            nics::coalescing_is_set_and_put_back,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "guests",
+        time: Time::Real,
+        cards: &[Model::E1000e, Model::Virtio],
+        beside: Some(&FAR),
+        tests: tests![guests::ask_and_talk],
         ..PLAIN
     },
     Boot {
@@ -210,6 +250,7 @@ mod tests {
             assert!(ALL[index + 1..].iter().all(|other| other.name != boot.name), "{}", boot.name);
             assert!(boot.cpus == 1 || boot.time != Time::Virtual, "{}", boot.name);
             assert!(!boot.tests.is_empty(), "{}", boot.name);
+            assert!(boot.beside.is_none_or(|other| other.cards == boot.cards), "{}", boot.name);
         }
     }
 }

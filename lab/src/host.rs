@@ -76,16 +76,7 @@ pub fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let mut count = Count::default();
-    let mut ready = Vec::new();
-    let prepared = build::prepare(&wanted, options.update);
-    for (wanted, prepared) in wanted.into_iter().zip(prepared) {
-        match prepared {
-            Ok(kit) => ready.push((wanted, kit)),
-            Err(ended) => count.add(&wanted, ended),
-        }
-    }
-    run_all(ready, &options, &mut count);
+    let count = run_all(wanted, &options);
     println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
     ExitCode::from(u8::from(count.failed > 0))
 }
@@ -102,18 +93,27 @@ fn wanted(only: &[String]) -> Vec<Wanted> {
         .collect()
 }
 
-/// Some guests at a time, the rest in line.
-fn run_all(ready: Vec<(Wanted, build::Kit)>, options: &Options, count: &mut Count) {
-    let queue = Mutex::new(ready.into_iter());
+/// Some guests at a time, the rest in line, while what they need is still being built.
+fn run_all(wanted: Vec<Wanted>, options: &Options) -> Count {
+    let (queue, line) = mpsc::channel::<(Wanted, build::Kit)>();
     let (sender, ended) = mpsc::channel();
+    let line = Mutex::new(line);
+    let mut count = Count::default();
     thread::scope(|scope| {
+        let tell = sender.clone();
+        // The receivers live as long as this scope.
+        scope.spawn(move || {
+            build::prepare(wanted, options.update, &mut |wanted, kit| match kit {
+                Ok(kit) => drop(queue.send((wanted, kit))),
+                Err(ended) => drop(tell.send((wanted, ended))),
+            });
+        });
         for _ in 0..options.jobs.max(1) {
-            let (queue, sender) = (&queue, sender.clone());
+            let (line, sender) = (&line, sender.clone());
             scope.spawn(move || {
-                let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-                while let Some((wanted, kit)) = next() {
+                let next = || line.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                while let Ok((wanted, kit)) = next() {
                     let ended = boot::run(wanted.0, &wanted.1, &kit, options);
-                    // The receiver lives as long as this scope.
                     let _ = sender.send((wanted, ended));
                 }
             });
@@ -121,6 +121,7 @@ fn run_all(ready: Vec<(Wanted, build::Kit)>, options: &Options, count: &mut Coun
         drop(sender);
         ended.iter().for_each(|(wanted, ended)| count.add(&wanted, ended));
     });
+    count
 }
 
 impl Count {

@@ -1,11 +1,13 @@
 //! What the tests inside a guest share: running them, running punctual, reading its record.
 
 use std::{
+    collections::BTreeMap,
     fmt::Display,
     fs,
     path::Path,
-    process::{Command, ExitCode, Output},
-    time::Instant,
+    process::{Child, Command, ExitCode, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -66,7 +68,7 @@ pub fn main() -> ExitCode {
         eprintln!("usage: guest BOOT [TEST...]");
         return ExitCode::from(64);
     };
-    let Some(boot) = boots::ALL.iter().find(|known| known.name == boot) else {
+    let Some(boot) = boots::find(boot) else {
         eprintln!("no boot is called {boot}");
         return ExitCode::from(64);
     };
@@ -109,6 +111,55 @@ pub fn run(command: &str) -> Result<Output> {
     let mut words = command.split_whitespace();
     let program = words.next().context("there is no command")?;
     Command::new(program).args(words).output().with_context(|| format!("cannot run {program}"))
+}
+
+/// Starts punctual with these arguments, split at spaces; what it prints waits to be read.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start(arguments: &str) -> Result<Child> {
+    let mut command = Command::new(lab::initramfs::PUNCTUAL);
+    command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().context("cannot start punctual")
+}
+
+/// Waits for at most 30 s; an error counts as not yet.
+///
+/// # Errors
+/// When that has been in vain.
+pub fn wait_until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(30) {
+        if holds().unwrap_or(false) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    bail!("waited 30 s in vain until {what}")
+}
+
+/// The threads whose name is wanted, each with its policy and priority: `fifo:50`, `other`.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn scheduled(is_wanted: impl Fn(&str) -> bool) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let pid = entry?.file_name().to_string_lossy().into_owned();
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Some((name, rest)) = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')) else { continue };
+        if is_wanted(name) {
+            // Fields 40 and 41 of proc(5): real-time priority, and policy.
+            let fields: Vec<&str> = rest.split_whitespace().collect();
+            let policy = match fields[38] {
+                "0" => "other".to_owned(),
+                "1" => format!("fifo:{}", fields[37]),
+                policy => format!("policy {policy}"),
+            };
+            found.insert(name.to_owned(), policy);
+        }
+    }
+    Ok(found)
 }
 
 /// What a command printed, if it ended with this status.

@@ -18,6 +18,8 @@ use crate::boots::Boot;
 pub struct Kit {
     pub kernel: Kernel,
     pub initramfs: Initramfs,
+    /// That of the guest beside it.
+    pub beside: Option<Initramfs>,
 }
 
 const GUEST: &str = "/bin/guest";
@@ -27,10 +29,13 @@ const PROGRAMS: [(&str, &str, &str); 2] = [("punctual", "punctual", "dist"), ("l
 /// `hold.ko` by the release that it was built for.
 type Modules = BTreeMap<String, Vec<u8>>;
 
-/// Fetches and builds what the boots need. What is missing for one is told for that one.
-pub fn prepare(wanted: &[Wanted], update: bool) -> Vec<Result<Kit, Ended>> {
+/// Fetches and builds what the boots need, and hands on each kit as soon as it is there. What is missing for one is told
+/// for that one.
+pub fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
+    // Most boots have this architecture: they go on while programs are built for another.
+    wanted.sort_by_key(|(boot, _)| boot.kernel.arch != Arch::X86_64);
     let mut kernels: BTreeMap<&str, Result<Kernel, LabError>> = BTreeMap::new();
-    for (boot, _) in wanted {
+    for (boot, _) in &wanted {
         kernels.entry(boot.kernel.name).or_insert_with(|| kernel(boot, update));
     }
     let mut built: BTreeMap<&str, Result<(), String>> = BTreeMap::new();
@@ -40,15 +45,20 @@ pub fn prepare(wanted: &[Wanted], update: bool) -> Vec<Result<Kit, Ended>> {
         let arch = boot.kernel.arch;
         let built = built.entry(target(arch)).or_insert_with(|| build(arch).map_err(|error| format!("{error:#}")));
         built.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
-        match initramfs(boot, tests, kernel, &mut modules) {
-            Ok(initramfs) => Ok(Kit { kernel: kernel.clone(), initramfs }),
-            Err(error) => Err(match error.downcast_ref() {
-                Some(error) => ended(error),
-                None => Ended::Failed(Vec::new(), format!("{error:#}")),
-            }),
-        }
+        let mut make = || {
+            let beside = boot.beside.map(|other| initramfs(other, &[], kernel, &mut modules)).transpose()?;
+            let initramfs = initramfs(boot, tests, kernel, &mut modules)?;
+            Ok(Kit { kernel: kernel.clone(), initramfs, beside })
+        };
+        make().map_err(|error: anyhow::Error| match error.downcast_ref() {
+            Some(error) => ended(error),
+            None => Ended::Failed(Vec::new(), format!("{error:#}")),
+        })
     };
-    wanted.iter().map(&mut kit).collect()
+    for wanted in wanted {
+        let kit = kit(&wanted);
+        ready(wanted, kit);
+    }
 }
 
 /// What is not there makes tests be skipped; all else is a failure of ours.
@@ -111,7 +121,7 @@ fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules
     let mut initramfs = Initramfs::new(arch, &program(arch, "punctual")?)?;
     initramfs.static_program(GUEST, &program(arch, "guest")?)?;
     initramfs.command([GUEST, boot.name].iter().chain(tests).copied());
-    for module in boot.modules {
+    for module in boot.cards.iter().map(|model| model.driver()).chain(boot.modules.iter().copied()) {
         kernel.add_module(module, &mut initramfs)?;
     }
     for (program, package) in boot.programs {

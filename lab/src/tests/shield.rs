@@ -5,22 +5,21 @@ use std::{
     collections::BTreeMap,
     fs,
     hint::spin_loop,
-    process::{self, Child, Command, Stdio},
+    process,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use lab::initramfs::PUNCTUAL;
+use anyhow::{Context, Result, ensure};
 use record::{LeftKind, ShieldMeans};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::sched;
 
-use crate::inside::{expect, measure, punctual, read, recorded, write};
+use crate::inside::{expect, measure, punctual, read, recorded, start, wait_until, write};
 
 const CGROUP: &str = "/sys/fs/cgroup";
 /// The flag of a thread whose affinity the kernel lets nobody change.
@@ -116,23 +115,6 @@ pub fn by_affinity() -> Result<()> {
 
 fn isolated() -> Result<String> {
     read(&format!("{CGROUP}/cpuset.cpus.isolated"))
-}
-
-fn start(arguments: &str) -> Result<Child> {
-    let mut command = Command::new(PUNCTUAL);
-    command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Ok(command.spawn()?)
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(30) {
-        if holds().unwrap_or(false) {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    bail!("waited 30 s in vain until {what}")
 }
 
 /// A group of this process, as a login session has one; left and removed when dropped.

@@ -1,30 +1,19 @@
 //! Interrupt threads, which run at priority 50: above a probe at 40, below one at 90.
 
-use std::{fs, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use record::Record;
 
 use super::blocker::block;
-use crate::inside::{measure, read};
+use crate::inside::{measure, read, scheduled};
 
 /// Every interrupt thread, by name, with its policy and priority: FIFO 50 where nobody has set another.
 pub fn interrupts_have_threads_at_50() -> Result<()> {
-    let mut seen = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_string_lossy().into_owned();
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        let name = stat.split(['(', ')']).nth(1).unwrap_or_default().to_owned();
-        if name.starts_with("irq/") {
-            // Fields 40 and 41 of proc(5): real-time priority, and policy, where 1 is FIFO.
-            let after_name = stat.rsplit(')').next().context("no name")?;
-            let fields: Vec<&str> = after_name.split_whitespace().collect();
-            seen.push((name, fields[37].to_owned(), fields[38].to_owned()));
-        }
-    }
-    ensure!(seen.iter().any(|(name, ..)| name.starts_with("irq/7-parport")), "no thread of the port: {seen:?}");
-    ensure!(seen.iter().any(|(name, ..)| name.contains("ttyS0")), "no thread of the console: {seen:?}");
-    ensure!(seen.iter().all(|(_, priority, policy)| (priority.as_str(), policy.as_str()) == ("50", "1")), "{seen:?}");
+    let seen = scheduled(|name| name.starts_with("irq/"))?;
+    ensure!(seen.keys().any(|name| name.starts_with("irq/7-parport")), "no thread of the port: {seen:?}");
+    ensure!(seen.keys().any(|name| name.contains("ttyS0")), "no thread of the console: {seen:?}");
+    ensure!(seen.values().all(|policy| policy == "fifo:50"), "{seen:?}");
     let listed = read("/proc/interrupts")?;
     ensure!(listed.lines().any(|line| line.trim_start().starts_with("7:") && line.contains("parport")), "{listed}");
     Ok(())

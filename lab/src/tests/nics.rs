@@ -1,0 +1,177 @@
+//! Two network cards of each model, each the other's cable: what is found about them, what is set and put back, and what
+//! crosses them.
+
+use std::process::Child;
+
+use anyhow::{Context, Result, ensure};
+use machine::{
+    Root,
+    nic::{Answers, Nic},
+};
+use record::{Listener, Record, RoundTrip, Stream, Talker};
+use rustix::process::{Pid, Signal, kill_process};
+use sys::link::Links;
+
+use crate::inside::{expect, punctual, read, recorded, start, wait_until};
+
+/// Cards of one model.
+struct Cards {
+    driver: &'static str,
+    near: &'static str,
+    far: &'static str,
+}
+
+const E1000E: Cards = Cards { driver: "e1000e", near: "eth0", far: "eth1" };
+const VIRTIO: Cards = Cards { driver: "virtio_net", near: "eth2", far: "eth3" };
+const BOTH: [Cards; 2] = [E1000E, VIRTIO];
+
+/// Sets a card up, which then sends nothing of its own, and waits for its line; answers its number.
+pub fn set_up(interface: &str) -> Result<u32> {
+    let mut links = Links::open()?;
+    let index = links.find(interface)?.index;
+    links.without_ipv6(index)?;
+    links.set_up(interface)?;
+    wait_until("the line is there", || Ok(Links::open()?.find(interface)?.is_operational))?;
+    Ok(index)
+}
+
+/// Interrupts, which have occurred since a stream came, their threads, and what the driver tells are found.
+pub fn are_checked() -> Result<()> {
+    for Cards { driver, far, .. } in BOTH {
+        set_up(far)?;
+        let checked = punctual(&format!("check nic {far} --json"))?;
+        ensure!(matches!(checked.status.code(), Some(0 | 2)), "{checked:?}");
+        let told: serde_json::Value = serde_json::from_slice(&checked.stdout)?;
+        let nic = &told["interface"];
+        ensure!(nic["driver"] == driver, "{far} is driven by {}", nic["driver"]);
+        let interrupts = nic["interrupts"].as_array().context("no interrupt is known")?;
+        let is_at_50 = |irq: &serde_json::Value| irq["thread"]["policy"] == "fifo" && irq["thread"]["priority"] == 50;
+        ensure!(!interrupts.is_empty() && interrupts.iter().all(is_at_50), "{interrupts:?}");
+        let state = |id: &str| {
+            let findings = told["findings"].as_array().into_iter().flatten();
+            findings.filter(|finding| finding["id"] == id).find_map(|finding| finding["state"].as_str())
+        };
+        for (id, expected) in [
+            ("nic.link.carrier", "ok"),
+            ("nic.irq", "ok"),
+            ("nic.irq.threads", "warn"),
+            ("nic.coalesce.rx_usecs", "ok"),
+        ] {
+            ensure!(state(id) == Some(expected), "{far}: {id} is {:?}", state(id));
+        }
+    }
+    Ok(())
+}
+
+/// Delay of receive interrupts as the driver tells it, us.
+fn rx_usecs(interface: &str) -> Result<u32> {
+    let root = Root::system();
+    let nic = Nic::look(&root, &mut Answers::of(&root), interface)?;
+    nic.coalescing.known().and_then(|values| values.rx_usecs).context("no rx-usecs")
+}
+
+/// A talker on an interface that runs until it is told to stop.
+fn talk(interface: &str, record: &str, options: &str) -> Result<Child> {
+    start(&format!(
+        "measure stream talk {interface} --quiet --record {record} --period 1ms --endless --blame=off {options}"
+    ))
+}
+
+/// Ends a run and reads its record.
+fn interrupt(run: Child, record: &str) -> Result<Record> {
+    kill_process(Pid::from_child(&run), Signal::INT)?;
+    expect(0, &run.wait_with_output()?)?;
+    recorded(record)
+}
+
+/// The settings that a record tells, each as `name before during after`.
+fn settings(record: &Record) -> Vec<String> {
+    let words = |s: &record::Setting| {
+        [&s.name, &s.before, &s.during, s.after.as_ref().unwrap_or(&s.name)].map(String::as_str).join(" ")
+    };
+    record.settings.iter().map(words).collect()
+}
+
+/// The driver has taken it during the run, and has its old value back after it, also after SIGKILL.
+pub fn coalescing_is_set_and_put_back() -> Result<()> {
+    let Cards { near, .. } = E1000E;
+    set_up(near)?;
+    let before = rx_usecs(near)?;
+    ensure!(before != 50, "it is 50 already");
+    let run = talk(near, "coalesced", "--nic coalesce=50")?;
+    wait_until("the driver has it", || Ok(rx_usecs(near)? == 50))?;
+    let record = interrupt(run, "coalesced")?;
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    ensure!(settings(&record) == [format!("eth0 rx-usecs {before} 50 {before}")], "{:?}", record.settings);
+    ensure!(rx_usecs(near)? == before, "it is {} now", rx_usecs(near)?);
+
+    let mut run = talk(near, "killed", "--nic coalesce=50")?;
+    wait_until("the driver has it", || Ok(rx_usecs(near)? == 50))?;
+    run.kill()?;
+    run.wait()?;
+    ensure!(rx_usecs(near)? == 50, "the kernel put it back itself");
+    let said = expect(0, &punctual("restore")?)?;
+    ensure!(said.contains("put back 1 setting") && rx_usecs(near)? == before, "{said}: {}", rx_usecs(near)?);
+
+    // Its driver has nothing to delay.
+    let options = "--quiet --record refused --period 1ms --duration 50ms --blame=off --nic coalesce=50";
+    set_up(VIRTIO.near)?;
+    expect(4, &punctual(&format!("measure stream talk {} {options}", VIRTIO.near))?)?;
+    let reasons = recorded("refused")?.validity.reasons;
+    ensure!(reasons.len() == 1 && reasons[0].id == "nic.refused", "{reasons:?}");
+    Ok(())
+}
+
+/// All that the talker sends comes to the listener, each frame in its slot: with virtual time an offset makes late packets
+/// impossible, unless something is wrong.
+pub fn every_frame_of_a_stream_is_accounted_for() -> Result<()> {
+    for Cards { near, far, .. } in BOTH {
+        [near, far].into_iter().try_for_each(|card| set_up(card).map(drop))?;
+        let (talked, listened) = (format!("talker-{near}"), format!("listener-{far}"));
+        let listener = listen(far, &listened, "--policy fifo:80 --period 1ms")?;
+        let options = "--period 1ms --wakeup-offset 200us --duration 1s --blame=off";
+        expect(0, &punctual(&format!("measure stream talk {near} --quiet --record {talked} {options}"))?)?;
+        expect(0, &listener.wait_with_output()?)?;
+        let (talker, listener) = (talker(&recorded(&talked)?)?, heard(&recorded(&listened)?)?);
+        let slots = talker.frames + talker.missed_slots + talker.refused;
+        ensure!((1000..=1001).contains(&slots), "{slots} slots");
+        let Talker { late, missed_slots, refused, window_violations, .. } = &talker;
+        ensure!([late, missed_slots, refused, window_violations] == [&0; 4], "{talker:?}");
+        ensure!(listener.frames == talker.frames, "{} of {} frames", listener.frames, talker.frames);
+        let Listener { lost, duplicates, reordered, strays, wrong_tag, not_told, .. } = &listener;
+        ensure!([lost, duplicates, reordered, strays, wrong_tag, not_told] == [&0; 6], "{listener:?}");
+    }
+    Ok(())
+}
+
+/// A listener that is ready.
+pub fn listen(interface: &str, record: &str, options: &str) -> Result<Child> {
+    let run = start(&format!("measure stream listen {interface} --quiet --record {record} --blame=off {options}"))?;
+    // The first line is a heading.
+    wait_until("the listener has its socket", || Ok(read("/proc/net/packet")?.lines().count() > 1))?;
+    Ok(run)
+}
+
+/// What the talker of a run did.
+pub fn talker(record: &Record) -> Result<Talker> {
+    let mut talkers = record.series.iter().filter_map(|series| match &series.stream {
+        Some(Stream::Talker(talker)) => Some((**talker).clone()),
+        _ => None,
+    });
+    talkers.next().context("no talker in the record")
+}
+
+/// What the listener of a run heard.
+pub fn heard(record: &Record) -> Result<Listener> {
+    let mut listeners = record.series.iter().filter_map(|series| match &series.stream {
+        Some(Stream::Listener(listener)) => Some((**listener).clone()),
+        _ => None,
+    });
+    listeners.next().context("no listener in the record")
+}
+
+/// The round trips of a run.
+pub fn round_trip(record: &Record) -> Result<RoundTrip> {
+    let mut trips = record.series.iter().filter_map(|series| series.round_trip.clone());
+    trips.next().map(|trips| *trips).context("no round trips in the record")
+}
