@@ -1,5 +1,6 @@
 //! The command line: the one definition that parsing, help, man pages and completions come from.
 
+mod amp;
 mod capture;
 mod check;
 mod common;
@@ -23,6 +24,7 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
+    amp::{Amp, Info as AmpInfo, ModelChoice, Render as AmpRender},
     capture::Capture,
     check::{Check, Nic as CheckNic},
     common::{Common, WakeUps},
@@ -117,6 +119,9 @@ pub enum Command {
     Blame(BlameRecord),
     /// Say what this machine is and how it is set, and what to change.
     Machine(Machine),
+    /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.
+    #[command(subcommand)]
+    Amp(Amp),
     /// Check one part of this machine closely.
     #[command(subcommand)]
     Check(Check),

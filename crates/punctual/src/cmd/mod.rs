@@ -1,5 +1,6 @@
 //! The commands: one file each, no logic of their own.
 
+mod amp;
 mod blame;
 mod campaigns;
 mod capture;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Show(options)) => show::run(&options),
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
+        Some(Command::Amp(what)) => amp::run(&what),
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),
