@@ -15,7 +15,7 @@ use crate::{
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
-    sockperf, threads, udp,
+    sockperf, threads, udp, xdp,
 };
 
 /// Real-time figures are taken at this period.
@@ -49,6 +49,8 @@ pub struct Effort {
     noise: usize,
     /// Pairs for round trips of datagrams.
     udp: usize,
+    /// Pairs of streams of frames.
+    streams: usize,
     /// Rounds of captures.
     captures: usize,
     /// Starts.
@@ -69,6 +71,7 @@ pub const FULL: Effort = Effort {
     missed: 14,
     noise: 9,
     udp: 7,
+    streams: 7,
     captures: 5,
     starts: 30,
     memory: 5,
@@ -84,6 +87,7 @@ pub const QUICK: Effort = Effort {
     missed: 5,
     noise: 3,
     udp: 3,
+    streams: 3,
     captures: 2,
     starts: 10,
     memory: 1,
@@ -97,7 +101,7 @@ const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
 impl Effort {
     /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 11] {
+    fn parts(&self) -> [(&'static str, u64); 12] {
         let cycles: u64 = self.cpu_time.1.iter().sum();
         [
             ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
@@ -107,6 +111,7 @@ impl Effort {
             ("missed deadlines", self.missed as u64 * 11 / 5),
             ("noise", oslat::seconds(self.noise)),
             ("UDP round trips", udp::seconds(self.udp) + sockperf::seconds(self.udp)),
+            ("frames of a stream", xdp::seconds(self.streams)),
             ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
             ("instructions", self.instructions as u64 * 10),
             ("captures", capture::seconds(self.captures)),
@@ -136,18 +141,20 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: i
     rows.push(udp::measure(punctual, scenario, effort.udp)?);
     rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
     say(7);
+    rows.extend(xdp::measure(punctual, scenario, effort.streams)?);
+    say(8);
     rows.push(start(punctual, effort)?);
     rows.push(memory(punctual, effort)?);
     rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(8);
+    say(9);
     match instructions(punctual, scenario, effort) {
         Ok(row) => rows.push(row),
         // The figures so far are worth more than to be thrown away.
         Err(error) => eprintln!("instructions were not counted: {error:#}"),
     }
-    say(9);
-    rows.extend(capture::measure(punctual, effort.captures)?);
     say(10);
+    rows.extend(capture::measure(punctual, effort.captures)?);
+    say(11);
     // Last, since what this program takes in here would count as memory of the programs that it starts later.
     rows.push(reading::measure(effort.reading)?);
     rows.push(ledger::measure(effort.reading));

@@ -10,6 +10,7 @@
 //! | `threads` | what very many threads cost |
 //! | `capture` | how fast a capture of the wire is read, beside tshark |
 //! | `udp`, `sockperf` | round trips of datagrams, beside a bare loop and beside sockperf |
+//! | `xdp` | frames of a stream under way, with AF_XDP and with sockets |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `oslat` | two programs that never sleep |
@@ -42,6 +43,7 @@ mod statistics;
 mod table;
 mod threads;
 mod udp;
+mod xdp;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 

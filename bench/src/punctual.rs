@@ -157,7 +157,8 @@ fn from_sent(command: &mut Command) -> Result<Histogram> {
     Ok(found.context("punctual measured no round trip")?.histogram)
 }
 
-fn recorded(command: &mut Command) -> Result<(Record, Run)> {
+/// Runs it, and reads the record that it printed.
+pub fn recorded(command: &mut Command) -> Result<(Record, Run)> {
     let run = run(command, &ACCEPTED, REMEDY)?;
     let record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
     Ok((record, run))

@@ -256,7 +256,7 @@ impl StreamPlan {
             transit_ns: self.class.max_transit_ns(),
             clock: plan.clock,
         };
-        let (sender, aftermath) = places.sender(talk.mode, root, self.class.tci().pcp)?;
+        let (sender, aftermath) = places.sender(talk.mode, root, self.class.tci().pcp, self.queue)?;
         let (talker, talk) = Talker::new(&settings, sender);
         Ok((talker.with_aftermath(aftermath), talk))
     }
@@ -366,14 +366,14 @@ impl Places {
         }
     }
 
-    fn sender(&self, mode: TransmitMode, root: &Root, priority: u8) -> Result<Sender, StreamError> {
+    fn sender(&self, mode: TransmitMode, root: &Root, priority: u8, queue: u32) -> Result<Sender, StreamError> {
         match self {
-            Self::Interface(interface) => sender::open(mode, root, &interface.name, priority),
+            Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
             Self::Ends(ends) => inside(&ends.near, |interface| {
                 if mode == TransmitMode::Txtime {
                     qdisc::keep_launch_times(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
                 }
-                sender::open(mode, root, interface, priority)
+                sender::open(mode, root, interface, priority, queue)
             }),
         }
     }

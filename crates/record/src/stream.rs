@@ -49,8 +49,11 @@ pub struct Talker {
     /// Which stream.
     pub identity: StreamIdentity,
     /// How frames went out: `send`; `bypass` past the queueing disciplines; `tx-ring` from memory shared with the kernel;
-    /// `txtime` with launch times, up to which the queueing discipline keeps them.
+    /// `txtime` with launch times, up to which the queueing discipline keeps them; `xdp` and `xdp-zerocopy` by AF_XDP.
     pub mode: String,
+    /// With AF_XDP, whether the driver took frames out of our memory without a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<bool>,
     /// Whether its listener was ours too, at the other end of a virtual cable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_listener: bool,

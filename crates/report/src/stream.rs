@@ -70,7 +70,7 @@ fn of_talker(series: &Series, talker: &Talker) -> Told {
              period after the one before; sent by {}{}",
             unsigned(talker.tolerance_ns),
             talker.mode,
-            talker.launch.as_ref().map(in_time).unwrap_or_default()
+            besides(talker)
         ),
         calibration: calibration(talker),
         curve: curve(series, talker),
@@ -107,6 +107,15 @@ fn in_time(launch: &Launch) -> String {
         "; the discipline lets each frame go {leaves}; invalid: refused, as its slot had begun; txtime missed: dropped, as its \
          slot began while it waited"
     )
+}
+
+/// What the kernel did with frames besides sending them.
+fn besides(talker: &Talker) -> String {
+    match talker.zero_copy {
+        Some(true) => ", without a copy".to_owned(),
+        Some(false) => ", each frame copied".to_owned(),
+        None => talker.launch.as_ref().map(in_time).unwrap_or_default(),
+    }
 }
 
 fn calibration(talker: &Talker) -> String {

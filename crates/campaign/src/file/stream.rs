@@ -10,11 +10,13 @@ use crate::{ListenWait, TransmitMode, WakeupOffset, plan::PERIOD_MAX_NS};
 
 const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
 const CLASSES: [(&str, Class); 2] = [("A", Class::A), ("B", Class::B)];
-const MODES: [(&str, TransmitMode); 4] = [
+const MODES: [(&str, TransmitMode); 6] = [
     ("send", TransmitMode::Send),
     ("bypass", TransmitMode::Bypass),
     ("tx-ring", TransmitMode::TxRing),
     ("txtime", TransmitMode::Txtime),
+    ("xdp", TransmitMode::Xdp),
+    ("xdp-zerocopy", TransmitMode::XdpZerocopy),
 ];
 /// The kernel's limit on an interface's name, without its NUL.
 const LONGEST_NAME: usize = 15;

@@ -8,17 +8,21 @@ use probes::stream::{
     transmit::{Aftermath, Transmit, TransmitMode},
 };
 use rustix::io::Errno;
-use sys::packet::{RawSender, RingSender, TimedSender};
+use sys::{
+    packet::{RawSender, RingSender, TimedSender},
+    xdp::{Copying, XdpSender},
+};
 
-use super::{StreamError, socket};
+use super::{StreamError, socket, xdp::refusal};
 
 /// What frames are handed to, and who tells afterwards what became of them.
 pub type Sender = (Box<dyn Transmit>, Option<Box<dyn Aftermath>>);
 
 /// Opens it on the interface called `interface` of the namespace that this thread is in. Frames have the kernel's
-/// `priority` 0 to 6, by which queues are chosen.
-pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8) -> Result<Sender, StreamError> {
+/// `priority` 0 to 6, by which queues are chosen; AF_XDP has the queue `queue`.
+pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8, queue: u32) -> Result<Sender, StreamError> {
     let raw = |bypass| RawSender::open(interface, priority, bypass).map_err(|error| socket(interface, error));
+    let xdp = |copying| XdpSender::open(interface, queue, copying).map_err(|error| refusal(interface, queue, error));
     Ok(match mode {
         TransmitMode::Send => (Box::new(raw(false)?), None),
         TransmitMode::Bypass => (Box::new(raw(true)?), None),
@@ -33,6 +37,8 @@ pub fn open(mode: TransmitMode, root: &Root, interface: &str, priority: u8) -> R
             let launches = Launches::new(timed.clone(), launching.delta_ns, launching.is_offloaded);
             (Box::new(timed), Some(Box::new(launches)))
         }
+        TransmitMode::Xdp => (Box::new(xdp(Copying::AsOffered)?), None),
+        TransmitMode::XdpZerocopy => (Box::new(xdp(Copying::Never)?), None),
     })
 }
 

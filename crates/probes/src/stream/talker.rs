@@ -90,6 +90,7 @@ pub struct Talk<T> {
 #[derive(Debug)]
 pub struct Talker {
     settings: TalkerSettings,
+    zero_copy: Option<bool>,
     shared: Arc<Shared>,
     aftermath: Option<Box<dyn Aftermath>>,
 }
@@ -98,6 +99,7 @@ impl Talker {
     /// A talker, and the work that its measuring thread is to do. All memory that the work needs is there then.
     #[must_use]
     pub fn new<T: Transmit>(settings: &TalkerSettings, sender: T) -> (Self, Talk<T>) {
+        let zero_copy = sender.is_zero_copy();
         let shared = Arc::new(Shared { max_delta_ns: AtomicI64::new(i64::MIN), ..Shared::default() });
         let talk = Talk {
             sender,
@@ -113,7 +115,7 @@ impl Talker {
             slots_over: -1,
             left_ns: None,
         };
-        (Self { settings: settings.clone(), shared, aftermath: None }, talk)
+        (Self { settings: settings.clone(), zero_copy, shared, aftermath: None }, talk)
     }
 
     /// The same, told afterwards what became of its frames.
@@ -154,6 +156,7 @@ impl Talker {
                 frame_bytes: frames::template::length(format, samples) as u64,
             },
             mode: settings.mode.to_string(),
+            zero_copy: self.zero_copy,
             own_listener: settings.own_listener,
             offset_ns: settings.offset_ns,
             tolerance_ns: settings.tolerance_ns(),

@@ -2,7 +2,10 @@
 
 use std::{fmt, io};
 
-use sys::packet::{RawSender, RingSender};
+use sys::{
+    packet::{RawSender, RingSender},
+    xdp::XdpSender,
+};
 
 /// How a talker's frames go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,6 +19,10 @@ pub enum TransmitMode {
     TxRing,
     /// A packet socket, each frame with its slot as its launch time, until which the queueing discipline keeps it.
     Txtime,
+    /// AF_XDP, past the queueing discipline; frames are copied where the driver cannot do without.
+    Xdp,
+    /// AF_XDP, and frames are never copied.
+    XdpZerocopy,
 }
 
 impl fmt::Display for TransmitMode {
@@ -26,6 +33,8 @@ impl fmt::Display for TransmitMode {
             Self::Bypass => "bypass",
             Self::TxRing => "tx-ring",
             Self::Txtime => "txtime",
+            Self::Xdp => "xdp",
+            Self::XdpZerocopy => "xdp-zerocopy",
         })
     }
 }
@@ -45,12 +54,21 @@ pub trait Transmit: fmt::Debug + Send {
     /// # Errors
     /// What the kernel answered; the frame was not sent then.
     fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()>;
+
+    /// Whether the driver has frames without a copy; `None` where nobody asked.
+    fn is_zero_copy(&self) -> Option<bool> {
+        None
+    }
 }
 
 impl<T: Transmit + ?Sized> Transmit for Box<T> {
     #[inline]
     fn send(&mut self, frame: &[u8], slot_ns: i64) -> io::Result<()> {
         (**self).send(frame, slot_ns)
+    }
+
+    fn is_zero_copy(&self) -> Option<bool> {
+        (**self).is_zero_copy()
     }
 }
 
@@ -65,6 +83,17 @@ impl Transmit for RingSender {
     #[inline]
     fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
         Self::send(self, frame)
+    }
+}
+
+impl Transmit for XdpSender {
+    #[inline]
+    fn send(&mut self, frame: &[u8], _slot_ns: i64) -> io::Result<()> {
+        Self::send(self, frame)
+    }
+
+    fn is_zero_copy(&self) -> Option<bool> {
+        Some(Self::is_zero_copy(self))
     }
 }
 

@@ -144,6 +144,10 @@ pub enum Mode {
     TxRing,
     /// With launch times: the queueing discipline ETF keeps each frame until its slot.
     Txtime,
+    /// By AF_XDP, past it; frames are copied where the driver cannot do without.
+    Xdp,
+    /// By AF_XDP, and frames are never copied; few drivers can.
+    XdpZerocopy,
 }
 
 impl From<Mode> for TransmitMode {
@@ -153,6 +157,8 @@ impl From<Mode> for TransmitMode {
             Mode::Bypass => Self::Bypass,
             Mode::TxRing => Self::TxRing,
             Mode::Txtime => Self::Txtime,
+            Mode::Xdp => Self::Xdp,
+            Mode::XdpZerocopy => Self::XdpZerocopy,
         }
     }
 }
@@ -190,6 +196,11 @@ impl Stream {
         };
         let (name, _) = options.into_iter().find(|(_, given)| *given)?;
         Some(format!("{name} is for the {other} of a stream: leave it out"))
+    }
+
+    /// Whether an end has AF_XDP.
+    pub fn has_xdp(&self) -> bool {
+        self.xdp().is_some() || matches!(self.how.mode, Some(Mode::Xdp | Mode::XdpZerocopy))
     }
 
     /// How the listener has AF_XDP.

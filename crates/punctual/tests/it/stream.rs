@@ -39,7 +39,7 @@ fn options_of_the_other_end_are_refused() {
 #[test]
 fn values_that_cannot_be_are_refused() {
     refused(64, "talk lo --class C", "[possible values: A, B]");
-    refused(64, "talk lo --mode wire", "possible values: send, bypass");
+    refused(64, "talk lo --mode wire", "possible values: send, bypass, tx-ring, txtime, xdp, xdp-zerocopy");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
     refused(64, "talk lo --policy deadline:200us/1ms/1ms", "which the kernel refuses to deadline threads");
     refused(64, "listen lo --receive xdp --busy-poll 50us", "--busy-poll is for --receive socket");

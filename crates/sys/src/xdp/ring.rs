@@ -131,7 +131,7 @@ impl<T: Plain> Inlet<T> {
         true
     }
 
-    /// Takes the newest descriptor back, if the kernel has not taken it out; to be called only while it cannot.
+    /// Takes the newest descriptor back, which the kernel has not taken out, and cannot take out meanwhile.
     #[inline]
     #[must_use]
     pub fn take_back(&mut self) -> bool {

@@ -58,6 +58,8 @@ impl XdpSender {
         let descriptor = libc::xdp_desc { addr: chunk, len: frame.len() as u32, options: 0 };
         if !socket.memory.write(chunk as usize, frame) || !socket.frames.put(descriptor) {
             free.push(chunk);
+            // After frames that were dropped, the kernel tells only now that it has taken them out.
+            let _ = socket.wake_to_send();
             return Err(Errno::NOBUFS.into());
         }
         if !socket.frames.wants_waking() {
@@ -69,8 +71,9 @@ impl XdpSender {
             let is_busy = matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS));
             return if is_busy { Ok(()) } else { Err(error) };
         }
-        // Here the kernel takes frames out in that call alone. One that is still there would go out with the next.
-        if socket.frames.take_back() {
+        // Here the kernel takes frames out in that call alone: one that was dropped, and no other that it refused. That would
+        // go out with the next.
+        if Errno::from_io_error(&error) != Some(Errno::BUSY) && socket.frames.take_back() {
             free.push(chunk);
         }
         Err(error)

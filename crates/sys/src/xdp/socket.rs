@@ -23,6 +23,9 @@ pub const CHUNK: usize = 2048;
 /// Chunks to receive into: one second at 8000 frames a second. One that only sends has them, too, because a driver that does
 /// not copy has nothing else to receive into on that queue.
 const TO_RECEIVE: u32 = 8192;
+/// Room in the fill ring. The kernel tells of a frame before it tells that it has taken the frame's chunk out of that ring, so
+/// that a chunk can come back while its old entry still seems to be there.
+const TO_FILL: u32 = 2 * TO_RECEIVE;
 /// Chunks to send from.
 const TO_SEND: u32 = 64;
 
@@ -103,11 +106,11 @@ impl<R> Socket<R> {
             tx_metadata_len: 0,
         };
         set_option(&fd, libc::XDP_UMEM_REG, told)?;
-        set_option(&fd, libc::XDP_UMEM_FILL_RING, TO_RECEIVE)?;
+        set_option(&fd, libc::XDP_UMEM_FILL_RING, TO_FILL)?;
         set_option(&fd, libc::XDP_UMEM_COMPLETION_RING, TO_SEND)?;
         set_option(&fd, ring, size)?;
         let offsets: libc::xdp_mmap_offsets = option(&fd, libc::XDP_MMAP_OFFSETS)?;
-        let mut fill = Inlet::map(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, TO_RECEIVE)?;
+        let mut fill = Inlet::map(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, TO_FILL)?;
         let done = Outlet::map(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, TO_SEND)?;
         let frames = map(fd.as_fd(), &offsets)?;
         let is_full = (0..TO_RECEIVE).all(|chunk| fill.put(address(chunk)));

@@ -33,8 +33,8 @@ fn check(options: &Stream) -> Result<(), Usage> {
             "--busy-poll is for --receive socket: with xdp use --spin, which looks at the ring".to_owned(),
         ));
     }
-    if options.queue.is_some() && options.xdp().is_none() {
-        return Err(Usage("--queue is for xdp: leave it out, or add --receive xdp".to_owned()));
+    if options.queue.is_some() && !options.has_xdp() {
+        return Err(Usage("--queue is for xdp: leave it out, or add --mode xdp or --receive xdp".to_owned()));
     }
     Ok(())
 }

@@ -10,32 +10,40 @@ use frames::{Payload, ethernet};
 use machine::ends::{End, Ends};
 use sys::{
     link::Links,
-    netlink::Socket,
+    netlink::{Request, Socket},
     packet::{FrameReceiver, FrameSender, Poll, RawSender},
     xdp::{Copying, Hook, Step, XdpReceiver, XdpSender},
 };
 
-use super::stream::{every_frame_is_accounted_for, inside, listener, stream_from};
+use super::stream::{every_frame_is_accounted_for, inside, listener, stream_from, talker};
 use crate::harness::{Scratch, alone, signal, wait_until};
 
 #[test]
 fn frames_that_were_sent_came_or_are_counted_as_lost() {
     let _alone = alone();
     for (options, from) in [
-        ("--receive xdp --wakeup-offset 30us", "xdp copy native"),
-        ("--receive xdp-generic --spin --class B --format 61883-6", "xdp copy generic"),
-        ("--receive socket", "socket"),
+        ("--mode xdp --receive xdp --wakeup-offset 30us", "xdp copy native"),
+        ("--mode xdp --receive xdp-generic --spin --class B --format 61883-6", "xdp copy generic"),
+        ("--mode send --receive xdp --spin", "xdp copy native"),
+        ("--mode xdp --receive socket", "socket"),
     ] {
         let scratch = Scratch::new();
         let run = format!("measure stream --self {options} --quiet --record a --duration 1s --blame=off");
         scratch.run(&run).expect_status(0);
         let record = scratch.record();
         every_frame_is_accounted_for(&record);
-        let (series, heard) = listener(&record);
+        let ((_, said), (series, heard)) = (talker(&record), listener(&record));
         assert_eq!(heard.from, from, "{options}");
         let is_xdp = from != "socket";
         assert_eq!((heard.lost_in_socket.is_some(), heard.lost_in_ring.is_some()), (!is_xdp, is_xdp), "{options}");
         assert!(series.notes.is_empty(), "{:?}", series.notes);
+        // What the cable has no room for is refused, so there is no other place to be lost at.
+        assert_eq!(heard.lost, heard.lost_in_ring.or(heard.lost_in_socket).unwrap(), "{options}: {heard:?}");
+        if options.contains("--mode xdp") {
+            assert_eq!((said.mode.as_str(), said.zero_copy), ("xdp", Some(false)));
+        } else {
+            assert_eq!(said.zero_copy, None);
+        }
         let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
         assert!(validator.is_valid(&serde_json::to_value(&record).unwrap()), "{options}");
         let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
@@ -46,10 +54,12 @@ fn frames_that_were_sent_came_or_are_counted_as_lost() {
 
 #[test]
 fn a_virtual_cable_cannot_do_without_copying() {
-    let scratch = Scratch::new();
-    let run = scratch.run("measure stream --self --receive xdp-zerocopy --quiet --duration 1s --no-record");
-    let said = run.expect_status(1).stderr();
-    assert!(said.contains("copies each frame") && said.contains("use xdp instead of xdp-zerocopy"), "{said}");
+    for options in ["--mode xdp-zerocopy", "--receive xdp-zerocopy"] {
+        let scratch = Scratch::new();
+        let run = scratch.run(&format!("measure stream --self {options} --quiet --duration 1s --no-record"));
+        let said = run.expect_status(1).stderr();
+        assert!(said.contains("copies each frame") && said.contains("use xdp instead of xdp-zerocopy"), "{said}");
+    }
 }
 
 /// Whether an XDP program is on the interface, as the kernel tells everybody (IFLA_XDP, IFLA_XDP_ATTACHED of `if_link.h`).
@@ -171,6 +181,47 @@ fn what_the_ring_had_no_room_for_is_counted_exactly() {
     sender.send(frame.bytes()).unwrap();
     next(|| ours.receive(&mut buffer, Poll::Sleep).unwrap());
     assert_eq!(drops.dropped().unwrap(), 500);
+}
+
+/// Sets the far end up or down, without which the near end has no carrier (`RTM_NEWLINK`, `IFF_UP`).
+fn set_up(end: &End, is_up: bool) {
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&end.index.to_ne_bytes());
+    header[8..12].copy_from_slice(&u32::from(is_up).to_ne_bytes());
+    header[12..16].copy_from_slice(&1_u32.to_ne_bytes());
+    let change = || Socket::route().unwrap().ask(&Request::change(16, 0).header(&header)).unwrap().messages().map(drop);
+    end.namespace.run(change).unwrap().unwrap();
+}
+
+#[test]
+fn what_was_refused_does_not_come_later() {
+    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let mut ours = receiver(&ends, Hook::Native);
+    let open = || XdpSender::open(&ends.near.interface, 0, Copying::AsOffered);
+    let mut sender = ends.near.namespace.run(open).unwrap().expect("AF_XDP: run as root");
+    let mut frame = stream_from(&ends.near).frame();
+    let mut send = |numbers: std::ops::Range<u64>| {
+        let mut taken = |seq: &u64| {
+            frame.patch(&Payload { run: 1, seq: *seq, scheduled_ns: 0, woke_ns: 0, sent_ns: 0 }, 0);
+            sender.send(frame.bytes()).is_ok()
+        };
+        numbers.filter(|seq| taken(seq)).collect::<Vec<u64>>()
+    };
+    let mut sent = send(0..10);
+    set_up(&ends.far, false);
+    assert!(send(10..310).is_empty(), "there is no carrier");
+    set_up(&ends.far, true);
+    let has_carrier =
+        || ends.near.namespace.run(|| Links::open().unwrap().find("near").unwrap().is_operational).unwrap();
+    wait_until("the cable is whole again", has_carrier);
+    sent.extend(send(310..410));
+    assert!(sent.len() >= 100, "{sent:?}");
+    let mut buffer = [0; 128];
+    for seq in sent {
+        next(|| ours.receive(&mut buffer, Poll::Sleep).unwrap());
+        assert_eq!(frames::parse(&buffer[..90]).and_then(|parsed| parsed.probe).map(|probe| probe.seq), Some(seq));
+    }
+    assert_eq!(ours.receive(&mut buffer, Poll::Sleep).unwrap(), None);
 }
 
 #[test]
