@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(offset_of!(libc::tpacket2_hdr, tp_status), 0);
         assert_eq!((SLOT_BYTES % libc::TPACKET_ALIGNMENT, BLOCK_BYTES % SLOT_BYTES), (0, 0));
         assert_eq!(RING_BYTES % BLOCK_BYTES, 0);
-        assert!(FRAME_MOST >= 1500 + 14 + 4);
+        const { assert!(FRAME_MOST >= 1500 + 14 + 4) };
     }
 }
