@@ -52,7 +52,7 @@ mod tests {
     fn each_state_has_its_sentence() {
         let kernel = KernelClock { synchronised: true, max_error_ns: 3_500_000, ..KernelClock::default() };
         let mut clocks = Clocks { kernel: Some(kernel), programs: vec!["chronyd".to_owned()], ..Clocks::default() };
-        assert_eq!(in_words(&clocks), "system clock kept by chronyd, claimed error 3.50 ms");
+        assert_eq!(in_words(&clocks), "system clock kept by chronyd, claimed error 3.5 ms");
         clocks.kernel = Some(KernelClock::default());
         assert_eq!(in_words(&clocks), "system clock kept by nobody");
 
