@@ -9,6 +9,8 @@ pub struct Model {
     output_gain: f32,
     /// Whether the input is added to what the network makes of it.
     skip: bool,
+    /// Whether it made something that is no finite number.
+    is_muted: bool,
     input: [f32; BLOCK],
     output: Vec<f32>,
 }
@@ -22,17 +24,22 @@ impl std::fmt::Debug for Model {
 impl Model {
     pub(crate) fn new(net: Box<dyn Net>, (input_gain, output_gain): (f32, f32), skip: bool) -> Self {
         let output = vec![0.0; net.outputs() * BLOCK];
-        Self { net, input_gain, output_gain, skip, input: [0.0; BLOCK], output }
+        Self { net, input_gain, output_gain, skip, is_muted: false, input: [0.0; BLOCK], output }
     }
 
     /// Plays `input` into `output`, at the sample rate that the file tells. What comes out does not depend on how a
-    /// signal is cut into calls, to the bit.
+    /// signal is cut into calls, to the bit. A model that makes something that is no finite number is muted from there on,
+    /// see [`Model::is_muted`].
     ///
     /// # Panics
     /// When the two are of different lengths.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         assert!(input.len() == output.len(), "a model makes as many samples as it gets");
         for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
+            if self.is_muted {
+                output.fill(0.0);
+                continue;
+            }
             let scaled = &mut self.input[..input.len()];
             for (scaled, sample) in scaled.iter_mut().zip(input) {
                 *scaled = sample * self.input_gain;
@@ -41,6 +48,10 @@ impl Model {
             for ((output, made), sample) in output.iter_mut().zip(&self.output).zip(scaled) {
                 *output = (made + if self.skip { *sample } else { 0.0 }) * self.output_gain;
             }
+            if !output.iter().all(|sample| sample.is_finite()) {
+                self.is_muted = true;
+                output.fill(0.0);
+            }
         }
     }
 
@@ -48,6 +59,7 @@ impl Model {
     /// playing [`Model::settles_after`] frames.
     pub fn reset(&mut self, settled: bool) {
         self.net.restart();
+        self.is_muted = false;
         let silence = [0.0; BLOCK];
         let mut left = if settled { self.net.settles_after() } else { 0 };
         while left > 0 {
@@ -55,6 +67,12 @@ impl Model {
             self.net.block(&silence[..frames], &mut self.output);
             left -= frames;
         }
+    }
+
+    /// Whether the model made something that is no finite number since the last [`Model::reset`].
+    #[must_use]
+    pub fn is_muted(&self) -> bool {
+        self.is_muted
     }
 
     /// Frames of silence after which the model has settled.

@@ -35,10 +35,11 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     for (input, output) in samples.chunks_mut(PIECE).zip(played.chunks_mut(PIECE)) {
         model.process(input, output);
     }
-    if let Some(at) = played.iter().position(|sample| !sample.is_finite()) {
+    if model.is_muted() {
         bail!(
-            "the model made no number of sample {at}: {} is of no use, choose another model",
-            options.model.display()
+            "{} makes what is no number of {}: choose another model",
+            options.model.display(),
+            options.input.display()
         );
     }
     write(&options.output, rate, &played)?;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod reference;
+
 use std::{fs, path::PathBuf};
 
 use amp::{Level, LoadError, Model, ModelFile, file::Options};

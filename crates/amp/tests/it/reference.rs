@@ -1,0 +1,315 @@
+//! WaveNets with everything that a file may ask for, against a plain computation in `f64`, frame by frame, from the
+//! definitions alone.
+
+use amp::{ModelFile, file::Options};
+use serde_json::{Value, json};
+
+/// A stream of numbers that look random, the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    /// -1 to 1.
+    fn signed(&mut self) -> f32 {
+        self.next() as f32 / (1_u64 << 30) as f32 - 1.0
+    }
+}
+
+/// Weights as they are taken from a file: those of a convolution are `[group][out][in][tap]`.
+struct Taken<'a>(&'a [f32], usize);
+
+#[derive(Clone)]
+struct Conv {
+    weights: Vec<f64>,
+    biases: Vec<f64>,
+    inputs: usize,
+    outputs: usize,
+    kernel: usize,
+    dilation: usize,
+    groups: usize,
+}
+
+impl Taken<'_> {
+    fn numbers(&mut self, count: usize) -> Vec<f64> {
+        let taken = self.0[self.1..self.1 + count].iter().map(|&weight| f64::from(weight)).collect();
+        self.1 += count;
+        taken
+    }
+
+    fn conv(&mut self, [inputs, outputs, kernel, dilation, groups]: [usize; 5], bias: bool) -> Conv {
+        let weights = self.numbers(outputs * (inputs / groups) * kernel);
+        let biases = if bias { self.numbers(outputs) } else { vec![0.0; outputs] };
+        Conv { weights, biases, inputs, outputs, kernel, dilation, groups }
+    }
+}
+
+type Signal = Vec<Vec<f64>>;
+
+impl Conv {
+    /// Of a signal that was silent before; the oldest tap has the first weight.
+    fn of(&self, signal: &Signal) -> Signal {
+        let (seen, made) = (self.inputs / self.groups, self.outputs / self.groups);
+        let value = |frame: usize, output: usize| {
+            let mut sum = self.biases[output];
+            for input in 0..seen {
+                for tap in 0..self.kernel {
+                    let delay = self.dilation * (self.kernel - 1 - tap);
+                    if frame >= delay {
+                        let weight = self.weights[(output * seen + input) * self.kernel + tap];
+                        sum += weight * signal[frame - delay][output / made * seen + input];
+                    }
+                }
+            }
+            sum
+        };
+        (0..signal.len()).map(|frame| (0..self.outputs).map(|output| value(frame, output)).collect()).collect()
+    }
+}
+
+fn each(a: &Signal, b: &Signal, make: impl Fn(f64, f64) -> f64) -> Signal {
+    a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(&a, &b)| make(a, b)).collect()).collect()
+}
+
+fn half(signal: &Signal, second: bool) -> Signal {
+    let middle = signal[0].len() / 2;
+    signal.iter().map(|row| if second { row[middle..].to_vec() } else { row[..middle].to_vec() }).collect()
+}
+
+fn map(signal: &Signal, make: impl Fn(f64) -> f64) -> Signal {
+    signal.iter().map(|row| row.iter().map(|&x| make(x)).collect()).collect()
+}
+
+fn film(conv: &Option<Conv>, x: &Signal, condition: &Signal) -> Signal {
+    let Some(conv) = conv else { return x.clone() };
+    let factors = conv.of(condition);
+    let channels = x[0].len();
+    let value = |frame: usize, channel: usize| {
+        let more = if conv.outputs == channels { 0.0 } else { factors[frame][channels + channel] };
+        x[frame][channel] * factors[frame][channel] + more
+    };
+    (0..x.len()).map(|frame| (0..channels).map(|channel| value(frame, channel)).collect()).collect()
+}
+
+/// One array of layers as a test asks for it.
+#[derive(Clone, Copy)]
+struct Asked {
+    inputs: usize,
+    condition: usize,
+    channels: usize,
+    bottleneck: usize,
+    kernel: usize,
+    dilations: [usize; 3],
+    mode: &'static str,
+    groups: usize,
+    mixin_groups: usize,
+    layer1x1: bool,
+    head1x1: Option<usize>,
+    head: (usize, usize),
+    /// Of the eight modulations, which are there, and whether they add something.
+    films: [Option<bool>; 8],
+}
+
+const FILMS: [&str; 8] = [
+    "conv_pre_film",
+    "conv_post_film",
+    "input_mixin_pre_film",
+    "input_mixin_post_film",
+    "activation_pre_film",
+    "activation_post_film",
+    "layer1x1_post_film",
+    "head1x1_post_film",
+];
+
+impl Asked {
+    fn json(&self) -> Value {
+        let mut json = json!({
+            "input_size": self.inputs, "condition_size": self.condition, "channels": self.channels,
+            "bottleneck": self.bottleneck, "kernel_size": self.kernel, "dilations": self.dilations,
+            "activation": "Tanh", "gating_mode": self.mode, "secondary_activation": "Sigmoid",
+            "groups_input": self.groups, "groups_input_mixin": self.mixin_groups,
+            "layer1x1": { "active": self.layer1x1, "groups": 1 },
+            "head1x1": { "active": self.head1x1.is_some(), "out_channels": self.head1x1.unwrap_or(1), "groups": 1 },
+            "head": { "out_channels": self.head.0, "kernel_size": self.head.1, "bias": true, "head_dilation": 2 },
+        });
+        for (name, film) in FILMS.iter().zip(self.films) {
+            json[name] = film.map_or(json!(false), |shift| json!({ "active": true, "shift": shift, "groups": 1 }));
+        }
+        json
+    }
+
+    /// Output of the last layer, and of the head.
+    fn play(
+        &self,
+        weights: &mut Taken<'_>,
+        input: &Signal,
+        condition: &Signal,
+        head: Option<Signal>,
+    ) -> (Signal, Signal) {
+        let z = if self.mode == "none" { self.bottleneck } else { 2 * self.bottleneck };
+        let mut v = weights.conv([self.inputs, self.channels, 1, 1, 1], false).of(input);
+        let sum_channels = self.head1x1.unwrap_or(self.bottleneck);
+        let mut sum = head.unwrap_or_else(|| vec![vec![0.0; sum_channels]; input.len()]);
+        for dilation in self.dilations {
+            let conv = weights.conv([self.channels, z, self.kernel, dilation, self.groups], true);
+            let mixin = weights.conv([self.condition, z, 1, 1, self.mixin_groups], false);
+            let layer1x1 = self.layer1x1.then(|| weights.conv([self.bottleneck, self.channels, 1, 1, 1], true));
+            let head1x1 = self.head1x1.map(|outputs| weights.conv([self.bottleneck, outputs, 1, 1, 1], true));
+            let sizes = [self.channels, z, self.condition, z, z, self.bottleneck, self.channels, sum_channels];
+            let mut films = Vec::new();
+            for (film, size) in self.films.iter().zip(sizes) {
+                let outputs = film.map(|shift| size * if shift { 2 } else { 1 });
+                films.push(outputs.map(|outputs| weights.conv([self.condition, outputs, 1, 1, 1], true)));
+            }
+            let convolved = film(&films[1], &conv.of(&film(&films[0], &v, condition)), condition);
+            let mixed = film(&films[3], &mixin.of(&film(&films[2], condition, condition)), condition);
+            let z = film(&films[4], &each(&convolved, &mixed, |a, b| a + b), condition);
+            let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+            let activated = match self.mode {
+                "none" => map(&z, f64::tanh),
+                "gated" => each(&map(&half(&z, false), f64::tanh), &map(&half(&z, true), sigmoid), |a, b| a * b),
+                _ => {
+                    let (before, part) = (half(&z, false), map(&half(&z, true), sigmoid));
+                    let kept = each(&part, &before, |part, x| (1.0 - part) * x);
+                    each(&kept, &each(&part, &map(&before, f64::tanh), |part, x| part * x), |a, b| a + b)
+                }
+            };
+            let activated = film(&films[5], &activated, condition);
+            let to_sum = head1x1.map_or(activated.clone(), |conv| film(&films[7], &conv.of(&activated), condition));
+            sum = each(&sum, &to_sum, |a, b| a + b);
+            if let Some(conv) = layer1x1 {
+                let mixed = conv.of(&activated);
+                // Neural Amp Modeler's core modulates here where channels are blended, and nowhere else.
+                let mixed = if self.mode == "blended" { film(&films[6], &mixed, condition) } else { mixed };
+                v = each(&v, &mixed, |a, b| a + b);
+            }
+        }
+        let head = weights.conv([sum_channels, self.head.0, self.head.1, 2, 1], true);
+        (v, head.of(&sum))
+    }
+}
+
+const PLAIN: Asked = Asked {
+    inputs: 1,
+    condition: 1,
+    channels: 4,
+    bottleneck: 4,
+    kernel: 3,
+    dilations: [1, 5, 70],
+    mode: "none",
+    groups: 1,
+    mixin_groups: 1,
+    layer1x1: true,
+    head1x1: None,
+    head: (1, 1),
+    films: [None; 8],
+};
+
+/// Weights, more than needed: how many are is found by playing.
+fn weights(scale: f32) -> Vec<f32> {
+    let mut numbers = Numbers(7);
+    (0..20_000).map(|_| numbers.signed() * scale).collect()
+}
+
+fn input() -> Vec<f32> {
+    let mut numbers = Numbers(11);
+    (0..700).map(|frame| (frame as f32 * 0.05).sin() * 0.5 + numbers.signed() * 0.2).collect()
+}
+
+/// What a file of these arrays is to make of the input, and the file.
+fn expected(arrays: &[Asked], condition: Option<(&Signal, Value)>) -> (Signal, Value) {
+    let weights = weights(0.45);
+    let mut taken = Taken(&weights, 0);
+    let signal: Signal = input().iter().map(|&x| vec![f64::from(x)]).collect();
+    let (condition_signal, condition_file) = match condition {
+        Some((made, file)) => (made.clone(), file),
+        None => (signal.clone(), Value::Null),
+    };
+    let (mut v, mut head) = (signal, None);
+    for array in arrays {
+        let (output, made) = array.play(&mut taken, &v, &condition_signal, head);
+        (v, head) = (output, Some(made));
+    }
+    let scale = taken.numbers(1)[0];
+    let layers: Vec<Value> = arrays.iter().map(Asked::json).collect();
+    let file = json!({
+        "version": "0.7.0", "architecture": "WaveNet", "sample_rate": 48000, "weights": &weights[..taken.1],
+        "config": { "layers": layers, "head": null, "head_scale": 1.0, "condition_dsp": condition_file },
+    });
+    (map(&head.unwrap(), |x| x * scale), file)
+}
+
+fn check(name: &str, expected: &Signal, file: &Value) {
+    let file = ModelFile::read(file.to_string().as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut model = file.model(Options::default()).unwrap();
+    // From silence before the first frame, as the plain computation.
+    model.reset(false);
+    let input = input();
+    let mut played = vec![0.0; input.len()];
+    model.process(&input, &mut played);
+    let peak = expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max);
+    let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
+    let worst = errors.fold(0.0, f64::max);
+    assert!(peak > 1e-3 && worst < 4e-6 * peak.max(1.0), "{name}: {worst:e} of {peak}");
+}
+
+#[test]
+fn all_that_a_layer_may_have() {
+    let only = |index: usize, shift: bool| std::array::from_fn(|film| (film == index).then_some(shift));
+    let mut cases = vec![
+        ("plain", PLAIN),
+        ("bottleneck", Asked { bottleneck: 3, ..PLAIN }),
+        ("gated", Asked { mode: "gated", ..PLAIN }),
+        ("blended", Asked { mode: "blended", bottleneck: 2, ..PLAIN }),
+        ("groups", Asked { groups: 2, ..PLAIN }),
+        ("depthwise", Asked { groups: 4, ..PLAIN }),
+        ("no layer1x1", Asked { layer1x1: false, ..PLAIN }),
+        ("head1x1", Asked { head1x1: Some(3), ..PLAIN }),
+        ("long head", Asked { head: (1, 16), ..PLAIN }),
+        ("all modulations", Asked { head1x1: Some(2), mode: "blended", films: [Some(true); 8], ..PLAIN }),
+        ("all modulations, gated", Asked { head1x1: Some(2), mode: "gated", films: [Some(false); 8], ..PLAIN }),
+    ];
+    for (index, name) in FILMS.iter().enumerate() {
+        let head1x1 = (index == 7).then_some(3);
+        cases.push((name, Asked { films: only(index, index % 2 == 0), head1x1, mode: "blended", ..PLAIN }));
+    }
+    for (name, asked) in cases {
+        let (expected, file) = expected(&[asked], None);
+        check(name, &expected, &file);
+    }
+}
+
+#[test]
+fn arrays_in_a_row_and_a_condition_of_its_own() {
+    let first = Asked { head: (3, 1), ..PLAIN };
+    let second = Asked { inputs: 4, channels: 3, bottleneck: 3, mode: "gated", ..PLAIN };
+    let (made, file) = expected(&[first, second], None);
+    check("two arrays", &made, &file);
+
+    let of_condition = Asked { head: (2, 3), ..PLAIN };
+    let (condition, condition_file) = expected(&[of_condition], None);
+    let conditioned = Asked { condition: 2, mixin_groups: 2, ..PLAIN };
+    let (made, file) = expected(&[conditioned], Some((&condition, condition_file)));
+    check("condition", &made, &file);
+}
+
+/// What overflows is muted, and comes back after a reset.
+#[test]
+fn what_is_no_number_is_muted() {
+    let file = json!({
+        "version": "0.5.2", "architecture": "Linear", "sample_rate": 48000,
+        "config": { "receptive_field": 2, "bias": false }, "weights": [3e38, 3e38],
+    });
+    let mut model = ModelFile::read(file.to_string().as_bytes()).unwrap().model(Options::default()).unwrap();
+    let mut output = [1.0; 4];
+    model.process(&[0.5, 0.5, 1.0, 1.0], &mut output);
+    assert!(model.is_muted() && output == [0.0; 4], "{output:?}");
+    model.process(&[0.0; 4], &mut output);
+    assert_eq!(output, [0.0; 4]);
+    model.reset(true);
+    model.process(&[0.0; 4], &mut output);
+    assert!(!model.is_muted());
+}

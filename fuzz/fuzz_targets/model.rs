@@ -1,0 +1,14 @@
+//! Models from anywhere: read, made, and played a little.
+#![no_main]
+
+use amp::{ModelFile, file::Options};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(file) = ModelFile::read(bytes) else { return };
+    let Ok(mut model) = file.model(Options::default()) else { return };
+    let input: [f32; 100] = std::array::from_fn(|frame| if frame % 7 == 0 { 1.0 } else { -0.5 });
+    let mut output = [0.0; 100];
+    model.process(&input, &mut output);
+    assert!(output.iter().all(|sample| sample.is_finite()), "what is no number is muted");
+});
