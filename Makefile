@@ -51,10 +51,8 @@ bench:
 dist:
 	@tools/setup dist
 	@mkdir -p dist
-	@for target in $(TARGETS); do \
-	  $(CARGO) build --profile dist --target $$target && \
-	  cp target/$$target/dist/punctual dist/punctual-$${target%%-*} || exit 1; \
-	done
+	@$(CARGO) build --profile dist $(addprefix --target ,$(TARGETS))
+	@for target in $(TARGETS); do cp target/$$target/dist/punctual dist/punctual-$${target%%-*} || exit 1; done
 	@ls -l dist
 
 fuzz:
