@@ -115,6 +115,10 @@ impl ModelFile {
         let file: nam::File<'_> = serde_json::from_str(text)?;
         let mut warnings = Vec::new();
         let network = Network::of_nam(&file, &mut warnings)?;
+        let outputs = network.outputs()?;
+        if outputs != 1 {
+            return Err(LoadError::TooLarge(format!("the network has {outputs} outputs, not one")));
+        }
         Ok(Self {
             format: Format::Nam,
             architecture: file.architecture,

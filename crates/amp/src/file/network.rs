@@ -125,7 +125,7 @@ impl Network {
     }
 
     /// Signals that come out.
-    fn outputs(&self) -> Result<usize, LoadError> {
+    pub fn outputs(&self) -> Result<usize, LoadError> {
         Ok(self.net(Options { slim: 1.0, level: Level::best() }, nam::SAMPLE_RATE)?.outputs())
     }
 

@@ -296,6 +296,14 @@ fn arrays_in_a_row_and_a_condition_of_its_own() {
     check("condition", &made, &file);
 }
 
+/// One of two signals would be dropped in silence.
+#[test]
+fn a_model_has_one_output() {
+    let (_, file) = expected(&[Asked { head: (2, 1), ..PLAIN }], None);
+    let told = ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(told.contains("2 outputs, not one"), "{told}");
+}
+
 /// What overflows is muted, and comes back after a reset.
 #[test]
 fn what_is_no_number_is_muted() {
