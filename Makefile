@@ -15,7 +15,7 @@ TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 # rustc brings this linker along, so that no cross compiler is needed.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
 
-.PHONY: run build test test-all lint lab bench dist fuzz help
+.PHONY: run build test test-all lint lab bench bench-amp dist fuzz help
 
 run: build
 	@target/release/punctual || [ $$? -ge 2 ]   # a verdict is no failure of make
@@ -48,6 +48,14 @@ bench:
 	$(CARGO) build --profile dist --target x86_64-unknown-linux-musl
 	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual
 
+# Peers choose no instructions when they run, so all is built for this processor; then the amplifier alone as it is shipped.
+bench-amp:
+	@tools/setup build
+	@RUSTFLAGS="-C target-cpu=native" $(CARGO) build --release --quiet -p bench-amp --target-dir target/native
+	@$(CARGO) build --release --quiet -p bench-amp
+	@target/native/release/bench-amp --check $(BENCH); code=$$?; echo; target/release/bench-amp --ours --quick; exit $$code
+	$(give_back)
+
 dist:
 	@tools/setup dist
 	@mkdir -p dist
@@ -65,5 +73,6 @@ help:
 	@echo 'make lint      formatting and lints'
 	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios'
+	@echo 'make bench-amp the amplifier beside its peers, alternating: a table of ratios, and a gate; BENCH=--quick for less'
 	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
 	@echo 'make fuzz      every fuzz target for SECONDS_EACH seconds (default 20)'
