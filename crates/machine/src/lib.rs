@@ -13,6 +13,7 @@
 //! | [`topology`] | caches and cores |
 //! | [`clocks`] | what the clocks follow, and how closely |
 //! | [`nic`] | how a network interface is set, and what about it may cost punctuality |
+//! | [`sound`] | sound cards, their names, and who holds them |
 //! | [`ends`] | makes two ends of a cable within this machine, to measure between |
 //! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
 
@@ -24,6 +25,7 @@ pub mod hold;
 pub mod journal;
 pub mod nic;
 pub mod shield;
+pub mod sound;
 pub mod topology;
 
 mod cgroup;

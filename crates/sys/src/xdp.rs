@@ -2,8 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `region` | memory that the kernel reads and writes, too |
-//! | `ring` | a queue in such memory, with the program at one end and the kernel at the other |
+//! | `ring` | a queue in memory that the kernel reads and writes, too, with the program at one end and the kernel at the other |
 //! | `socket` | the socket: its memory for frames, and four rings |
 //! | `bpf` | what the kernel is asked about programs |
 //! | `program` | the program that gives the socket its frames, and takes itself off |
@@ -14,7 +13,6 @@
 mod bpf;
 mod program;
 mod receive;
-mod region;
 mod ring;
 mod send;
 mod socket;

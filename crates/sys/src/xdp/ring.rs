@@ -14,7 +14,16 @@ use std::{
     },
 };
 
-use super::region::{Plain, Region};
+use crate::region::{Plain, Region};
+
+// SAFETY: numbers without padding; so below.
+unsafe impl Plain for libc::xdp_desc {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_options {}
+// SAFETY: as above.
+unsafe impl Plain for libc::xdp_statistics {}
 
 /// The end that takes out, of the rings for frames received and frames done with.
 #[derive(Debug)]

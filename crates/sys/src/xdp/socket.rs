@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use super::{
     Copying, Step, XdpError,
-    region::{Plain, Region},
     ring::{Inlet, Outlet},
 };
+use crate::region::{Plain, Region};
 
 /// Bytes of a chunk: the shortest that the kernel takes, and enough for a frame of an MTU of 1500.
 pub const CHUNK: usize = 2048;

@@ -24,14 +24,6 @@ pub unsafe trait Plain: Copy {}
 
 // SAFETY: a number.
 unsafe impl Plain for u64 {}
-// SAFETY: numbers without padding; so below.
-unsafe impl Plain for libc::xdp_desc {}
-// SAFETY: as above.
-unsafe impl Plain for libc::xdp_mmap_offsets {}
-// SAFETY: as above.
-unsafe impl Plain for libc::xdp_options {}
-// SAFETY: as above.
-unsafe impl Plain for libc::xdp_statistics {}
 
 impl Region {
     const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);

@@ -1,0 +1,207 @@
+//! How the kernel and a program talk about a PCM device: layouts and numbers of the kernel's `include/uapi/sound/asound.h`
+//! (PCM protocol 2.0.15), as they are on machines of 64 bits.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("the layouts of PCM devices stand here for machines of 64 bits alone");
+
+/// Parameters that are a choice of some, by their place in [`HwParams::masks`].
+pub const ACCESS: usize = 0;
+pub const FORMAT: usize = 1;
+/// Parameters that are a range, by their place in [`HwParams::intervals`].
+pub const CHANNELS: usize = 2;
+pub const RATE: usize = 3;
+pub const PERIOD_SIZE: usize = 5;
+pub const PERIODS: usize = 7;
+pub const BUFFER_SIZE: usize = 9;
+
+/// Access through a mapped ring, the channels of a frame side by side.
+pub const MMAP_INTERLEAVED: u32 = 0;
+/// [`HwParams::info`]: the ring can be mapped.
+pub const INFO_MMAP: u32 = 1;
+
+/// [`Interval::flags`]: the lower end is not part of it, nor the upper one; only whole numbers are.
+pub const OPEN_MIN: u32 = 1;
+pub const OPEN_MAX: u32 = 2;
+pub const INTEGER: u32 = 4;
+
+/// [`Status::state`].
+pub const STATE_RUNNING: i32 = 3;
+pub const STATE_DISCONNECTED: i32 = 8;
+
+/// [`SyncPtr::flags`]: tell our position instead of taking it, and how much must be there for a wake-up likewise.
+pub const SYNC_GET_APPL: u32 = 2;
+pub const SYNC_GET_AVAIL_MIN: u32 = 4;
+
+/// [`SwParams::tstamp_mode`]: stamps are taken. [`SwParams::tstamp_type`]: of the monotonic clock, by programs that know
+/// protocol 2.0.12 or newer.
+pub const TSTAMP_ENABLE: i32 = 1;
+pub const TSTAMP_MONOTONIC: u32 = 1;
+pub const PROTOCOL: u32 = (2 << 16) | 15;
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Interval {
+    pub min: u32,
+    pub max: u32,
+    pub flags: u32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct HwParams {
+    pub flags: u32,
+    /// 256 bits each; the last five are reserved.
+    pub masks: [[u32; 8]; 8],
+    /// The last nine are reserved.
+    pub intervals: [Interval; 21],
+    pub rmask: u32,
+    pub cmask: u32,
+    pub info: u32,
+    pub msbits: u32,
+    pub rate_num: u32,
+    pub rate_den: u32,
+    pub fifo_size: u64,
+    pub reserved: [u64; 8],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SwParams {
+    pub tstamp_mode: i32,
+    pub period_step: u32,
+    pub sleep_min: u32,
+    pub avail_min: u64,
+    pub xfer_align: u64,
+    pub start_threshold: u64,
+    pub stop_threshold: u64,
+    pub silence_threshold: u64,
+    pub silence_size: u64,
+    pub boundary: u64,
+    pub proto: u32,
+    pub tstamp_type: u32,
+    pub reserved: [u64; 7],
+}
+
+/// What the kernel tells of a stream, in the first 56 of 64 bytes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Status {
+    pub state: i32,
+    pub hw_ptr: u64,
+    /// When `hw_ptr` was last looked at: seconds and ns.
+    pub tstamp: [i64; 2],
+    pub suspended_state: i32,
+    pub audio_tstamp: [i64; 2],
+    pub reserved: u64,
+}
+
+/// What the program tells.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Control {
+    pub appl_ptr: u64,
+    pub avail_min: u64,
+    pub reserved: [u64; 6],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SyncPtr {
+    pub flags: u32,
+    pub status: Status,
+    pub control: Control,
+}
+
+/// A request without an argument, or with a plain number (`_IO`, `_IOW` of int).
+#[derive(Debug, Clone, Copy)]
+pub struct Order(u32);
+
+pub const PREPARE: Order = Order(request(0, 0, 0x40));
+pub const START: Order = Order(request(0, 0, 0x42));
+pub const DROP: Order = Order(request(0, 0, 0x43));
+pub const LINK: Order = Order(request(1, 4, 0x60));
+
+const fn request(direction: u32, bytes: usize, number: u32) -> u32 {
+    direction << 30 | (bytes as u32) << 16 | (b'A' as u32) << 8 | number
+}
+
+/// An argument that the kernel reads and answers in.
+///
+/// # Safety
+/// `REQUEST` must be one whose argument has this layout.
+pub unsafe trait Argument {
+    /// Its request's number.
+    const NUMBER: u32;
+}
+
+/// As [`HwParams`], to see what is left of a choice rather than to make it.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Refine(pub HwParams);
+
+// SAFETY: SNDRV_PCM_IOCTL_HW_REFINE.
+unsafe impl Argument for Refine {
+    const NUMBER: u32 = 0x10;
+}
+// SAFETY: SNDRV_PCM_IOCTL_HW_PARAMS.
+unsafe impl Argument for HwParams {
+    const NUMBER: u32 = 0x11;
+}
+// SAFETY: SNDRV_PCM_IOCTL_SW_PARAMS.
+unsafe impl Argument for SwParams {
+    const NUMBER: u32 = 0x13;
+}
+// SAFETY: SNDRV_PCM_IOCTL_SYNC_PTR.
+unsafe impl Argument for SyncPtr {
+    const NUMBER: u32 = 0x23;
+}
+
+/// Asks a PCM device, which answers in the argument.
+#[inline]
+pub fn ask<T: Argument>(device: impl AsFd, argument: &mut T) -> io::Result<()> {
+    let number = request(3, size_of::<T>(), T::NUMBER);
+    // SAFETY: the argument is live and has the layout that this request reads and writes. The number's type differs between
+    // C libraries.
+    let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), number as _, std::ptr::from_mut(argument)) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Tells a PCM device to do something.
+pub fn tell(device: impl AsFd, what: Order, number: i32) -> io::Result<()> {
+    // SAFETY: these requests take no address, only a number that most of them ignore.
+    let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), what.0 as _, number) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// Sizes and places as a C compiler has them for that header, on x86-64 and arm64.
+    #[test]
+    fn layouts_are_those_of_the_kernel() {
+        assert_eq!([size_of::<HwParams>(), size_of::<SwParams>(), size_of::<SyncPtr>()], [608, 136, 136]);
+        assert_eq!([offset_of!(HwParams, intervals), offset_of!(HwParams, rmask)], [260, 512]);
+        assert_eq!([offset_of!(HwParams, info), offset_of!(HwParams, fifo_size)], [520, 536]);
+        assert_eq!([offset_of!(SwParams, avail_min), offset_of!(SwParams, boundary)], [16, 64]);
+        assert_eq!([offset_of!(SwParams, proto), offset_of!(SyncPtr, control)], [72, 72]);
+        assert_eq!([offset_of!(Status, tstamp), size_of::<Control>()], [16, 64]);
+    }
+
+    #[test]
+    fn requests_have_the_kernels_numbers() {
+        let answered = |bytes, number| request(3, bytes, number);
+        assert_eq!(answered(608, Refine::NUMBER), 0xc260_4110);
+        assert_eq!(answered(608, HwParams::NUMBER), 0xc260_4111);
+        assert_eq!(answered(136, SwParams::NUMBER), 0xc088_4113);
+        assert_eq!(answered(136, SyncPtr::NUMBER), 0xc088_4123);
+        assert_eq!([PREPARE.0, START.0, DROP.0, LINK.0], [0x4140, 0x4142, 0x4143, 0x4004_4160]);
+    }
+}

@@ -1,0 +1,165 @@
+//! The space of what a card can do, narrowed until one choice is left.
+
+use std::{io, ops::RangeInclusive, os::fd::AsFd};
+
+use super::{
+    abi::{
+        ACCESS, BUFFER_SIZE, CHANNELS, FORMAT, HwParams, INFO_MMAP, INTEGER, Interval, MMAP_INTERLEAVED, OPEN_MAX,
+        OPEN_MIN, PERIOD_SIZE, PERIODS, RATE, Refine, ask,
+    },
+    sample::Format,
+};
+
+/// Sample rates that cards are asked for, Hz.
+const COMMON_RATES: [u32; 13] =
+    [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400, 192_000, 384_000];
+
+/// What one direction of a device can do, each by itself: not every combination goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Formats of those that we play.
+    pub formats: Vec<Format>,
+    /// Channels.
+    pub channels: RangeInclusive<u32>,
+    /// The common sample rates that it has, Hz.
+    pub rates: Vec<u32>,
+    /// Frames of a period.
+    pub period_frames: RangeInclusive<u32>,
+    /// Frames of the whole buffer.
+    pub buffer_frames: RangeInclusive<u32>,
+    /// Whether its buffer can be mapped, which playing needs.
+    pub can_map: bool,
+}
+
+/// What is left of all that a card might do.
+#[derive(Debug, Clone)]
+pub struct Params(HwParams);
+
+impl Params {
+    /// Everything, as far as we can play it.
+    pub fn any() -> Self {
+        let everything = Interval { min: 0, max: u32::MAX, flags: 0 };
+        let mut params = HwParams {
+            flags: 0,
+            masks: [[u32::MAX; 8]; 8],
+            intervals: [everything; 21],
+            rmask: u32::MAX,
+            cmask: 0,
+            info: u32::MAX,
+            msbits: 0,
+            rate_num: 0,
+            rate_den: 0,
+            fifo_size: 0,
+            reserved: [0; 8],
+        };
+        params.masks[FORMAT] = bits(&Format::ALL);
+        Self(params)
+    }
+
+    /// Only through a mapped ring.
+    pub fn mapped(mut self) -> Self {
+        self.0.masks[ACCESS] = [0; 8];
+        self.0.masks[ACCESS][0] = 1 << MMAP_INTERLEAVED;
+        self
+    }
+
+    pub fn format(mut self, format: Format) -> Self {
+        self.0.masks[FORMAT] = bits(&[format]);
+        self
+    }
+
+    pub fn channels(self, channels: RangeInclusive<u32>) -> Self {
+        self.within(CHANNELS, channels)
+    }
+
+    pub fn rate(self, hz: u32) -> Self {
+        self.within(RATE, hz..=hz)
+    }
+
+    pub fn periods(self, frames: u32, periods: u32) -> Self {
+        let all = frames.saturating_mul(periods);
+        self.within(PERIOD_SIZE, frames..=frames).within(PERIODS, periods..=periods).within(BUFFER_SIZE, all..=all)
+    }
+
+    fn within(mut self, what: usize, range: RangeInclusive<u32>) -> Self {
+        self.0.intervals[what] = Interval { min: *range.start(), max: *range.end(), flags: INTEGER };
+        self
+    }
+
+    /// What the device leaves of it; EINVAL where that is nothing.
+    pub fn refined(self, device: impl AsFd) -> io::Result<Self> {
+        let mut refine = Refine(self.0);
+        ask(device, &mut refine)?;
+        Ok(Self(refine.0))
+    }
+
+    /// Sets the device to what is left, or to the first of it.
+    pub fn set(mut self, device: impl AsFd) -> io::Result<Self> {
+        self.0.rmask = u32::MAX;
+        ask(device, &mut self.0)?;
+        Ok(self)
+    }
+
+    fn range(&self, what: usize) -> RangeInclusive<u32> {
+        let Interval { min, max, flags } = self.0.intervals[what];
+        min + u32::from(flags & OPEN_MIN != 0)..=max - u32::from(flags & OPEN_MAX != 0 && max > 0)
+    }
+
+    /// The fewest channels that are left.
+    pub fn least_channels(&self) -> u32 {
+        *self.range(CHANNELS).start()
+    }
+
+    /// The formats that are left, the most exact first.
+    pub fn formats(&self) -> impl Iterator<Item = Format> {
+        let mask = self.0.masks[FORMAT];
+        Format::ALL
+            .into_iter()
+            .filter(move |format| mask[format.number() as usize / 32] >> (format.number() % 32) & 1 != 0)
+    }
+}
+
+impl Offer {
+    /// Asks a device that has not been set.
+    pub fn of(device: impl AsFd) -> io::Result<Self> {
+        let device = device.as_fd();
+        let all = Params::any().refined(device)?;
+        Ok(Self {
+            formats: all.formats().collect(),
+            channels: all.range(CHANNELS),
+            rates: COMMON_RATES.into_iter().filter(|&hz| Params::any().rate(hz).refined(device).is_ok()).collect(),
+            period_frames: all.range(PERIOD_SIZE),
+            buffer_frames: all.range(BUFFER_SIZE),
+            can_map: all.0.info & INFO_MMAP != 0 && Params::any().mapped().refined(device).is_ok(),
+        })
+    }
+}
+
+fn bits(formats: &[Format]) -> [u32; 8] {
+    let mut mask = [0; 8];
+    for format in formats {
+        mask[format.number() as usize / 32] |= 1 << (format.number() % 32);
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_and_ranges_are_read_as_they_are_written() {
+        let params = Params::any().format(Format::S24In3).channels(2..=8).rate(48_000).periods(64, 3);
+        assert_eq!(params.formats().collect::<Vec<_>>(), [Format::S24In3]);
+        assert_eq!((params.range(CHANNELS), params.least_channels()), (2..=8, 2));
+        assert_eq!((params.range(RATE), params.range(BUFFER_SIZE)), (48_000..=48_000, 192..=192));
+        assert_eq!(Params::any().formats().collect::<Vec<_>>(), Format::ALL);
+    }
+
+    #[test]
+    fn the_ends_of_an_open_range_are_not_part_of_it() {
+        let mut params = Params::any();
+        params.0.intervals[PERIODS] = Interval { min: 1, max: 8, flags: OPEN_MIN | OPEN_MAX };
+        assert_eq!(params.range(PERIODS), 2..=7);
+    }
+}
