@@ -3,18 +3,30 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
+//! | [`cabinet`] | impulse responses and their convolution |
+//! | [`resample`] | from one sample rate to another |
+//! | [`tuner`] | which note is played |
+//! | [`wav`] | WAV files as bytes |
 //! | [`file`] | files of every kind, checked, and what they tell of themselves |
 //! | [`model`] | a model ready to play |
 //! | `net` | the networks, one kind a file |
 //! | `memory` | signals and their past, all in one slice |
 //! | [`simd`] | vectors of every processor, and the loops over them; all `unsafe` is there |
 
+pub mod cabinet;
+pub mod chain;
 pub mod file;
 mod memory;
 pub mod model;
 mod net;
+pub mod resample;
 pub mod simd;
+pub mod tuner;
+pub mod wav;
 
+pub use cabinet::{Cabinet, Ir};
+pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use file::{LoadError, ModelFile};
 pub use model::Model;
 pub use simd::Level;

@@ -11,14 +11,20 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod columns;
+mod denormals;
 mod elements;
+mod fir;
+mod fourier;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
 
 pub use columns::{Columns, gru_step, lstm_step, padded};
+pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Activation, Combine, combine, sigmoid, tanh};
+pub use fir::{STEP, fir};
+pub use fourier::{BINS, Fourier, ROW, Spectrum, sum_of_products};
 pub use matrix::{Matrix, Rows, multiply};
 
 /// An instruction set that this processor has. A value of one is the proof of it.

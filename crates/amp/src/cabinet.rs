@@ -1,0 +1,265 @@
+//! A loudspeaker's cabinet: a signal convolved with an impulse response, without delay and with even work.
+//!
+//! Time is cut into periods of 256 samples. The first 512 samples of the response are summed as convolution is
+//! defined. The rest lies in parts of one period each, whose spectra are multiplied with those of earlier periods (a uniformly
+//! partitioned convolution): what a period brings is not due until the period after next, so that a whole period is there to
+//! compute it in. That is cut into 16 tasks, one after every 16 samples: the transform of what came, the products, and
+//! the transform back. Whatever the size of a callback, it does its share and no more.
+//!
+//! Tasks hang on the samples that came, never on calls: so the bits do not depend on how a signal is cut into calls.
+
+mod ir;
+
+pub use ir::{Ir, IrError};
+
+use crate::simd::{BINS, Fourier, Level, ROW, STEP, Spectrum, fir, sum_of_products};
+
+/// Samples of a period.
+const PERIOD: usize = BINS;
+/// Samples of the response that are summed directly.
+const HEAD: usize = 2 * PERIOD;
+/// Samples from one task to the next.
+const QUANTUM: usize = 16;
+/// The task that transforms back; the first one transforms what came.
+const LAST_TASK: usize = PERIOD / QUANTUM - 1;
+/// Values of one row of a spectrum.
+const WIDTH: usize = 2 * ROW;
+
+/// A cabinet, ready to play.
+#[derive(Debug)]
+pub struct Cabinet {
+    level: Level,
+    fourier: Box<Fourier>,
+    /// The last [`HEAD`] samples before this period, this period's, and room for what vectors read beyond.
+    window: Vec<f32>,
+    /// Samples of this period that came.
+    at: usize,
+    /// Parts of the response behind the head.
+    parts: usize,
+    /// Spectra of the last periods, as many as there are parts: first all their rows 0. A ring, the youngest first.
+    past: Vec<f32>,
+    youngest: usize,
+    sides: Vec<Side>,
+}
+
+/// What each output has of its own.
+#[derive(Debug)]
+struct Side {
+    /// The head, the last sample first.
+    head: Vec<f32>,
+    /// Spectra of the parts, as [`Cabinet::past`] lies.
+    parts: Vec<f32>,
+    sums: Spectrum,
+    /// What the parts make of earlier periods, for this one.
+    tail: [f32; PERIOD],
+}
+
+impl Cabinet {
+    /// A cabinet that plays at the response's sample rate.
+    #[must_use]
+    pub fn new(ir: &Ir) -> Self {
+        Self::with_level(ir, Level::best())
+    }
+
+    /// The same with given instructions.
+    #[must_use]
+    pub fn with_level(ir: &Ir, level: Level) -> Self {
+        let fourier = Fourier::new(level);
+        let parts = ir.frames().saturating_sub(HEAD).div_ceil(PERIOD);
+        let sides = ir.channels().iter().map(|response| Side::new(response, parts, &fourier)).collect();
+        Self {
+            level,
+            fourier,
+            window: vec![0.0; HEAD + PERIOD + STEP],
+            at: 0,
+            parts,
+            past: vec![0.0; parts * 2 * BINS],
+            youngest: 0,
+            sides,
+        }
+    }
+
+    /// Whether it has two outputs that differ.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        self.sides.len() > 1
+    }
+
+    /// Plays `input`; a mono cabinet fills both sides with the same.
+    ///
+    /// # Panics
+    /// When the three are of different lengths.
+    pub fn process(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+        assert!(input.len() == left.len() && input.len() == right.len(), "a cabinet makes as many samples as it gets");
+        let mut done = 0;
+        while done < input.len() {
+            let frames = (input.len() - done).min(PERIOD - self.at);
+            let now = done..done + frames;
+            self.part_of_period(&input[now.clone()], [&mut left[now.clone()], &mut right[now]]);
+            done += frames;
+        }
+        if self.sides.len() == 1 {
+            right.copy_from_slice(left);
+        }
+    }
+
+    fn part_of_period(&mut self, input: &[f32], outputs: [&mut [f32]; 2]) {
+        let (begin, end) = (self.at, self.at + input.len());
+        self.window[HEAD + begin..HEAD + end].copy_from_slice(input);
+        for (side, output) in self.sides.iter_mut().zip(outputs) {
+            let mut made = [0.0; PERIOD];
+            let made = &mut made[..input.len().next_multiple_of(STEP)];
+            fir(self.level, &self.window[HEAD + begin + 1 - side.head.len()..], &side.head, made);
+            for ((output, head), tail) in output.iter_mut().zip(made).zip(&side.tail[begin..]) {
+                *output = *head + tail;
+            }
+        }
+        for quantum in begin / QUANTUM..end / QUANTUM {
+            self.task(quantum);
+        }
+        self.at = end;
+        if end == PERIOD {
+            self.window.copy_within(PERIOD..PERIOD + HEAD, 0);
+            self.at = 0;
+        }
+    }
+
+    /// What is to be done when so many quanta of the period, and one, are over.
+    fn task(&mut self, quantum: usize) {
+        let Self { level, fourier, window, parts, past, youngest, sides, .. } = self;
+        let (level, parts) = (*level, *parts);
+        if parts == 0 {
+            return;
+        }
+        match quantum {
+            0 => {
+                let mut spectrum = Spectrum::ZERO;
+                fourier.forward(&window[..HEAD], &mut spectrum);
+                *youngest = youngest.checked_sub(1).unwrap_or(parts - 1);
+                lay(&spectrum, past, *youngest, parts);
+            }
+            LAST_TASK => {
+                for side in sides {
+                    fourier.second_half(&mut side.sums, &mut side.tail);
+                }
+            }
+            _ => {
+                let row_after = |tasks: usize| tasks * ROW / (LAST_TASK - 1);
+                for row in row_after(quantum - 1)..row_after(quantum) {
+                    let row_of = row * parts * WIDTH..(row + 1) * parts * WIDTH;
+                    let (before, after) = past[row_of.clone()].split_at(*youngest * WIDTH);
+                    for Side { parts: response, sums, .. } in sides.iter_mut() {
+                        let (young, old) = response[row_of.clone()].split_at(after.len());
+                        let (re, im) = sum_of_products(level, [(after, young), (before, old)]);
+                        sums.re[row * ROW..][..ROW].copy_from_slice(&re);
+                        sums.im[row * ROW..][..ROW].copy_from_slice(&im);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forgets what was played.
+    pub fn reset(&mut self) {
+        self.window.fill(0.0);
+        self.past.fill(0.0);
+        self.at = 0;
+        for side in &mut self.sides {
+            side.tail.fill(0.0);
+            side.sums = Spectrum::ZERO;
+        }
+    }
+}
+
+impl Side {
+    fn new(response: &[f32], parts: usize, fourier: &Fourier) -> Self {
+        let (direct, rest) = response.split_at(response.len().min(HEAD));
+        let mut head = vec![0.0; direct.len() % 2];
+        head.extend(direct.iter().rev());
+        let mut spectra = vec![0.0; parts * 2 * BINS];
+        for (part, response) in rest.chunks(PERIOD).enumerate() {
+            let (mut samples, mut spectrum) = ([0.0; 2 * PERIOD], Spectrum::ZERO);
+            // What transforming there and back makes larger is taken off here.
+            samples.iter_mut().zip(response).for_each(|(sample, x)| *sample = x / PERIOD as f32);
+            fourier.forward(&samples, &mut spectrum);
+            lay(&spectrum, &mut spectra, part, parts);
+        }
+        Self { head, parts: spectra, sums: Spectrum::ZERO, tail: [0.0; PERIOD] }
+    }
+}
+
+/// Lays the rows of a spectrum as those of the given one of `parts`.
+fn lay(spectrum: &Spectrum, spectra: &mut [f32], part: usize, parts: usize) {
+    for row in 0..ROW {
+        let (re, im) = spectra[(row * parts + part) * WIDTH..][..WIDTH].split_at_mut(ROW);
+        re.copy_from_slice(&spectrum.re[row * ROW..][..ROW]);
+        im.copy_from_slice(&spectrum.im[row * ROW..][..ROW]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u32, len: usize) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    /// Noise that decays, as a response does.
+    fn response(seed: u32, len: usize) -> Vec<f32> {
+        let decay = |n: usize| (-6.0 * n as f32 / len as f32).exp() * 0.3;
+        noise(seed, len).into_iter().enumerate().map(|(n, x)| x * decay(n)).collect()
+    }
+
+    fn direct(input: &[f32], response: &[f32]) -> Vec<f64> {
+        let at =
+            |n: usize| (0..response.len().min(n + 1)).map(|k| f64::from(response[k]) * f64::from(input[n - k])).sum();
+        (0..input.len()).map(at).collect()
+    }
+
+    fn play(cabinet: &mut Cabinet, input: &[f32], lengths: &[usize]) -> [Vec<f32>; 2] {
+        let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
+        let (mut at, mut lengths) = (0, lengths.iter().cycle());
+        while at < input.len() {
+            let end = input.len().min(at + lengths.next().unwrap());
+            cabinet.process(&input[at..end], &mut left[at..end], &mut right[at..end]);
+            at = end;
+        }
+        [left, right]
+    }
+
+    #[test]
+    fn it_is_a_convolution_whatever_the_length() {
+        let input = noise(1, 5000);
+        for len in [1, 2, 3, 100, 511, 512, 513, 700, 768, 769, 2048, 4999] {
+            let channels = vec![response(2, len), response(3, len)];
+            let ir = Ir::new(48_000, channels.clone()).unwrap();
+            for level in Level::all() {
+                let played = play(&mut Cabinet::with_level(&ir, level), &input, &[64]);
+                for (played, response) in played.iter().zip(&channels) {
+                    let errors =
+                        direct(&input, response).into_iter().zip(played).map(|(a, &b)| (a - f64::from(b)).abs());
+                    let worst = errors.fold(0.0, f64::max);
+                    assert!(worst < 3e-6, "{len} samples with {}: {worst:e}", level.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_any_size_give_the_same_bits() {
+        let input = noise(4, 6000);
+        let mut cabinet = Cabinet::new(&Ir::new(48_000, vec![response(5, 3000)]).unwrap());
+        let whole = play(&mut cabinet, &input, &[input.len()]);
+        assert_eq!(whole[0], whole[1]);
+        for lengths in [&[1][..], &[16], &[64], &[63, 2, 255, 1], &[1024], &[257, 7]] {
+            cabinet.reset();
+            assert!(play(&mut cabinet, &input, lengths) == whole, "{lengths:?}");
+        }
+    }
+}

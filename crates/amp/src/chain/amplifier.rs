@@ -1,0 +1,173 @@
+//! A model as the chain plays it: at the chain's rate, with levels brought to one another.
+
+use thiserror::Error;
+
+use super::{
+    parameter::{Parameter, Settings},
+    smooth::{Smooth, factor},
+};
+use crate::{
+    LoadError, Model, ModelFile,
+    file::Options,
+    resample::{Bridge, RateError},
+};
+
+/// What models are brought to by their loudness, dB of full scale (RMS, on the trainer's own signal): what Neural Amp
+/// Modeler's plug-in takes, too.
+pub const LOUDNESS_DB: f32 = -18.0;
+
+/// Levels that a model's file tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Levels {
+    /// Of its output on the trainer's own signal, dB of full scale (RMS).
+    pub loudness_db: Option<f32>,
+    /// Of a sine that reaches full scale at its input, dBu.
+    pub input_dbu: Option<f32>,
+    /// The same at its output, dBu.
+    pub output_dbu: Option<f32>,
+}
+
+/// Why a model cannot be played in a chain.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum AmplifierError {
+    /// The model itself cannot.
+    #[error(transparent)]
+    Model(#[from] LoadError),
+    /// Not at the chain's rate.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// Its rate is no whole number.
+    #[error("the model's sample rate is {0} Hz, and only whole numbers can be resampled: train it at 48000 Hz")]
+    OddRate(String),
+}
+
+/// A model in a chain.
+#[derive(Debug)]
+pub struct Amplifier {
+    model: Model,
+    /// Where its rate is another than the chain's.
+    bridge: Option<Bridge>,
+    levels: Levels,
+    before: Smooth,
+    after: Smooth,
+}
+
+impl Amplifier {
+    /// The model of a file, settled and with its knobs turned, for a chain of this rate. Where the model was made for another, it
+    /// is resampled there and back, which delays it: see [`Amplifier::delay`].
+    ///
+    /// # Errors
+    /// [`AmplifierError`].
+    pub fn new(file: &ModelFile, options: Options, knobs: &[f32], rate_hz: u32) -> Result<Self, AmplifierError> {
+        let mut model = file.model(options)?;
+        knobs.iter().enumerate().for_each(|(knob, &value)| model.turn(knob, value));
+        if !knobs.is_empty() {
+            model.reset(true);
+        }
+        let own = file.sample_rate;
+        let bridge = match own == f64::from(rate_hz) {
+            true => None,
+            false if own.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&own) => {
+                return Err(AmplifierError::OddRate(own.to_string()));
+            }
+            false => Some(Bridge::new(rate_hz, own as u32)?),
+        };
+        let narrow = |level: Option<f64>| level.map(|level| level as f32).filter(|level| level.abs() < 100.0);
+        let levels = Levels {
+            loudness_db: narrow(file.about.loudness),
+            input_dbu: narrow(file.about.input_level_dbu),
+            output_dbu: narrow(file.about.output_level_dbu),
+        };
+        let gain = || Smooth::new(1.0, rate_hz as f32);
+        Ok(Self { model, bridge, levels, before: gain(), after: gain() })
+    }
+
+    /// Samples by which it is late: 0 at its own rate.
+    #[must_use]
+    pub fn delay(&self) -> usize {
+        self.bridge.as_ref().map_or(0, Bridge::delay)
+    }
+
+    /// What its file tells of levels.
+    #[must_use]
+    pub fn levels(&self) -> Levels {
+        self.levels
+    }
+
+    /// Whether the model made what is no number.
+    #[must_use]
+    pub fn is_muted(&self) -> bool {
+        self.model.is_muted()
+    }
+
+    /// At most [`Bridge::MOST`] samples.
+    pub(super) fn process(&mut self, input: &[f32], output: &mut [f32]) {
+        let mut scaled = [0.0; Bridge::MOST];
+        let scaled = &mut scaled[..input.len()];
+        scaled.copy_from_slice(input);
+        self.before.apply(scaled);
+        match &mut self.bridge {
+            None => self.model.process(scaled, output),
+            Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
+        }
+        self.after.apply(output);
+    }
+
+    /// Sets its gains by what is known of levels; at once, or smoothly.
+    pub(super) fn level(&mut self, (before, after): (f32, f32), at_once: bool) {
+        for (gain, db) in [(&mut self.before, before), (&mut self.after, after)] {
+            match at_once {
+                true => gain.jump(factor(db)),
+                false => gain.set(factor(db)),
+            }
+        }
+    }
+}
+
+/// Where a model stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Levels of the model whose output it gets.
+    pub behind: Option<Levels>,
+    /// Whether another one gets its output.
+    pub feeds: bool,
+}
+
+/// Gains before and behind a model, dB. Calibrated input: what is Z dBu at full scale becomes what is X dBu at full scale by a gain of
+/// Z - X; the same at the output.
+pub(super) fn gains_db(levels: Levels, settings: &Settings, place: Place) -> (f32, f32) {
+    let from = match place.behind {
+        None => Some(settings.get(Parameter::InputFullScale)),
+        Some(other) => other.output_dbu,
+    };
+    let calibrated = from.zip(levels.input_dbu).filter(|_| settings.is_on(Parameter::InputCalibrated));
+    let before = calibrated.map_or(0.0, |(from, own)| from - own);
+    let after = match settings.get(Parameter::OutputLevel) as u8 {
+        _ if place.feeds => None,
+        1 => levels.loudness_db.map(|loudness| LOUDNESS_DB - loudness),
+        2 => levels.output_dbu.map(|own| own - settings.get(Parameter::OutputFullScale)),
+        _ => None,
+    };
+    (before, after.unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_become_gains() {
+        let levels = Levels { loudness_db: Some(-25.0), input_dbu: Some(18.0), output_dbu: Some(15.0) };
+        let mut settings = Settings::default();
+        let alone = Place { behind: None, feeds: false };
+        assert_eq!(gains_db(levels, &settings, alone), (0.0, 7.0));
+        settings.set(Parameter::InputCalibrated, 1.0).unwrap();
+        settings.set(Parameter::OutputLevel, 2.0).unwrap();
+        assert_eq!(gains_db(levels, &settings, alone), (-6.0, 3.0));
+        assert_eq!(gains_db(Levels::default(), &settings, alone), (0.0, 0.0));
+        let pedal = Place { behind: None, feeds: true };
+        assert_eq!(gains_db(levels, &settings, pedal), (-6.0, 0.0));
+        let behind = Place { behind: Some(levels), feeds: false };
+        assert_eq!(gains_db(levels, &settings, behind), (-3.0, 3.0));
+    }
+}

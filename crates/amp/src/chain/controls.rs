@@ -1,0 +1,152 @@
+//! The other thread's side of a chain: turns knobs, brings models and cabinets, takes away what has gone, reads meters.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+use thiserror::Error;
+
+use super::{
+    amplifier::Amplifier,
+    meters::{Meters, Reading},
+    parameter::{Parameter, ParameterError, Settings},
+    swap::Part,
+};
+use crate::{
+    cabinet::Cabinet,
+    tuner::{Pitch, Tuner},
+};
+
+/// Changes that may wait for the audio thread.
+const CHANGES: usize = 256;
+/// Parts that may be on their way at a time: each comes back once, so the way back is never full.
+const PARTS: usize = 16;
+/// Seconds of input that may wait for the tuner.
+const TAP_S: f32 = 0.25;
+
+/// What the audio thread is told.
+#[derive(Debug)]
+pub(super) enum Change {
+    Set(Parameter, f32),
+    Amplifier(usize, Part<Amplifier>),
+    Cabinet(Part<Cabinet>),
+}
+
+/// What it gives back, to be freed.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held to be freed elsewhere")]
+pub(super) enum Gone {
+    Amplifier(Part<Amplifier>),
+    Cabinet(Part<Cabinet>),
+}
+
+/// The audio thread's ends.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub changes: Consumer<Change>,
+    pub gone: Producer<Gone>,
+    pub tap: Producer<f32>,
+}
+
+/// Why something could not be told to the audio thread.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ControlError {
+    /// A parameter cannot have this value.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// It has not taken the last ones yet.
+    #[error("the audio thread has not taken the last changes yet: is it running?")]
+    Busy,
+}
+
+/// The other thread's side of a [`Chain`](super::Chain).
+#[derive(Debug)]
+pub struct Controls {
+    changes: Producer<Change>,
+    gone: Consumer<Gone>,
+    tap: Consumer<f32>,
+    meters: Reading,
+    settings: Settings,
+    on_their_way: usize,
+    tuner: Tuner,
+}
+
+impl Controls {
+    pub(super) fn new(rate_hz: u32, settings: Settings, meters: Reading) -> (Self, Ends) {
+        let (changes, changes_end) = RingBuffer::new(CHANGES);
+        let (gone_end, gone) = RingBuffer::new(PARTS);
+        let (tap_end, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
+        let tuner = Tuner::new(rate_hz);
+        let controls = Self { changes, gone, tap, meters, settings, on_their_way: 0, tuner };
+        (controls, Ends { changes: changes_end, gone: gone_end, tap: tap_end })
+    }
+
+    /// Sets a parameter; it gets there within 20 ms.
+    ///
+    /// # Errors
+    /// [`ControlError`]; nothing has changed then.
+    pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ControlError> {
+        let value = parameter.check(value)?;
+        self.changes.push(Change::Set(parameter, value)).map_err(|_| ControlError::Busy)?;
+        Ok(self.settings.set(parameter, value)?)
+    }
+
+    /// All parameters as they were last set.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Exchanges the first model (0) or the second (1), or takes it out. The newest wins.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`], and the model is dropped.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn swap_model(&mut self, place: usize, model: Option<Amplifier>) -> Result<(), ControlError> {
+        assert!(place < 2, "a chain has two models");
+        self.send(Change::Amplifier(place, model.map(Box::new)))
+    }
+
+    /// Exchanges the cabinet, or takes it out. The newest wins.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`], and the cabinet is dropped.
+    pub fn swap_cabinet(&mut self, cabinet: Option<Cabinet>) -> Result<(), ControlError> {
+        self.send(Change::Cabinet(cabinet.map(Box::new)))
+    }
+
+    fn send(&mut self, change: Change) -> Result<(), ControlError> {
+        self.collect();
+        if self.on_their_way == PARTS {
+            return Err(ControlError::Busy);
+        }
+        self.changes.push(change).map_err(|_| ControlError::Busy)?;
+        self.on_their_way += 1;
+        Ok(())
+    }
+
+    /// Frees what the audio thread has given back, and tells how many exchanges are still under way. To be called now
+    /// and then.
+    pub fn collect(&mut self) -> usize {
+        while self.gone.pop().is_ok() {
+            self.on_their_way -= 1;
+        }
+        self.on_their_way
+    }
+
+    /// How the chain does; peaks begin anew.
+    #[must_use]
+    pub fn meters(&self) -> Meters {
+        self.meters.read()
+    }
+
+    /// The note that is played, if it is one. To be called ten times a second or so; takes a millisecond or two.
+    pub fn tune(&mut self) -> Option<Pitch> {
+        if let Ok(waiting) = self.tap.read_chunk(self.tap.slots()) {
+            let (first, second) = waiting.as_slices();
+            self.tuner.listen(first);
+            self.tuner.listen(second);
+            waiting.commit_all();
+        }
+        self.tuner.pitch()
+    }
+}

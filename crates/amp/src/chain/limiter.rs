@@ -1,0 +1,69 @@
+//! The limiter: no sample above its ceiling, without delay. It falls at once and rises slowly, on both sides alike.
+
+use super::smooth::Smooth;
+
+/// How long it takes to rise again, s to 1/e.
+const RISE_S: f32 = 0.08;
+
+/// A limiter.
+#[derive(Debug)]
+pub struct Limiter {
+    rise: f32,
+    gain: f32,
+    /// Least gain since it was last asked.
+    least: f32,
+}
+
+impl Limiter {
+    pub fn new(rate_hz: f32) -> Self {
+        Self { rise: 1.0 - (-1.0 / (rate_hz * RISE_S)).exp(), gain: 1.0, least: 1.0 }
+    }
+
+    /// Brings both sides below `ceiling`.
+    pub fn process(&mut self, ceiling: &mut Smooth, left: &mut [f32], right: &mut [f32]) {
+        for (left, right) in left.iter_mut().zip(right) {
+            let ceiling = ceiling.next();
+            let peak = left.abs().max(right.abs());
+            self.gain += (1.0 - self.gain) * self.rise;
+            if peak * self.gain > ceiling {
+                self.gain = ceiling / peak;
+            }
+            // The product may be rounded up.
+            *left = (*left * self.gain).clamp(-ceiling, ceiling);
+            *right = (*right * self.gain).clamp(-ceiling, ceiling);
+            self.least = self.least.min(self.gain);
+        }
+    }
+
+    /// Least gain since it was last asked.
+    pub fn take_least(&mut self) -> f32 {
+        std::mem::replace(&mut self.least, self.gain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn nothing_is_above_the_ceiling(samples in prop::collection::vec(-900.0_f32..900.0, 1..300), ceiling in 0.06_f32..=1.0) {
+            let mut left = samples.clone();
+            let mut right: Vec<f32> = samples.into_iter().rev().collect();
+            Limiter::new(48_000.0).process(&mut Smooth::new(ceiling, 48_000.0), &mut left, &mut right);
+            prop_assert!(left.iter().chain(&right).all(|sample| sample.abs() <= ceiling));
+        }
+    }
+
+    #[test]
+    fn what_is_below_stays_to_the_bit() {
+        let input: Vec<f32> = (0..1000).map(|n| (n as f32 * 0.1).sin()).collect();
+        let (mut left, mut right) = (input.clone(), vec![0.0; 1000]);
+        let mut limiter = Limiter::new(48_000.0);
+        limiter.process(&mut Smooth::new(1.0, 48_000.0), &mut left, &mut right);
+        assert_eq!(left, input);
+        assert_eq!(limiter.take_least(), 1.0);
+    }
+}

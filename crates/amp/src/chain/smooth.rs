@@ -1,0 +1,88 @@
+//! Values that change without a step.
+
+/// How long a value takes to where it is set, s.
+const RAMP_S: f32 = 0.02;
+
+/// A factor from decibels.
+pub fn factor(db: f32) -> f32 {
+    10.0_f32.powf(db / 20.0)
+}
+
+/// A value on its way, in a straight line.
+#[derive(Debug, Clone)]
+pub struct Smooth {
+    now: f32,
+    target: f32,
+    step: f32,
+    left: u32,
+    ramp: u32,
+}
+
+impl Smooth {
+    pub fn new(value: f32, rate_hz: f32) -> Self {
+        Self { now: value, target: value, step: 0.0, left: 0, ramp: (rate_hz * RAMP_S).max(1.0) as u32 }
+    }
+
+    pub fn set(&mut self, target: f32) {
+        if target != self.target {
+            self.target = target;
+            self.left = self.ramp;
+            self.step = (target - self.now) / self.ramp as f32;
+        }
+    }
+
+    /// There at once.
+    pub fn jump(&mut self, value: f32) {
+        (self.now, self.target, self.left) = (value, value, 0);
+    }
+
+    /// Whether it is on its way.
+    pub fn moves(&self) -> bool {
+        self.left > 0
+    }
+
+    /// The value of the next sample.
+    #[inline]
+    pub fn next(&mut self) -> f32 {
+        if self.left > 0 {
+            self.left -= 1;
+            self.now = if self.left == 0 { self.target } else { self.now + self.step };
+        }
+        self.now
+    }
+
+    /// Multiplies each sample.
+    pub fn apply(&mut self, samples: &mut [f32]) {
+        if self.moves() {
+            samples.iter_mut().for_each(|sample| *sample *= self.next());
+        } else if self.now != 1.0 {
+            samples.iter_mut().for_each(|sample| *sample *= self.now);
+        }
+    }
+
+    /// Makes `wet`, as far as the value is 1, and `dry`, as far as it is 0, into one, in `wet`.
+    pub fn blend(&mut self, dry: &[f32], wet: &mut [f32]) {
+        if self.moves() {
+            for (wet, dry) in wet.iter_mut().zip(dry) {
+                *wet = dry + self.next() * (*wet - dry);
+            }
+        } else if self.now == 0.0 {
+            wet.copy_from_slice(dry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_gets_there_in_even_steps_and_stays() {
+        let mut value = Smooth::new(1.0, 1000.0);
+        value.set(3.0);
+        let mut samples = [1.0; 25];
+        value.apply(&mut samples);
+        assert!((samples[0] - 1.1).abs() < 1e-6 && (samples[9] - 2.0).abs() < 1e-5);
+        assert_eq!(samples[19..], [3.0; 6]);
+    }
+}

@@ -1,0 +1,132 @@
+//! One thing that is played given way to another, without a click: both play for a while, with equal power.
+
+use std::f32::consts::FRAC_PI_2;
+
+/// How long both play, s.
+const FADE_S: f32 = 0.03;
+
+/// How much sooner than it is heard in full, what comes hears all of its input.
+const EASE: usize = 3;
+
+/// What is exchanged: something, or nothing.
+pub type Part<T> = Option<Box<T>>;
+
+/// Something that can be exchanged while it plays.
+#[derive(Debug)]
+pub struct Swap<T> {
+    current: Part<T>,
+    /// What takes its place, and how far it is.
+    coming: Option<(Part<T>, usize)>,
+    /// What takes that one's place: the last that was offered meanwhile.
+    next: Option<Part<T>>,
+    /// Weights of what comes; those of what goes are the same backwards.
+    weights: Vec<f32>,
+}
+
+impl<T> Swap<T> {
+    pub fn new(current: Part<T>, rate_hz: f32) -> Self {
+        let frames = (rate_hz * FADE_S) as usize;
+        let weights = (0..=frames).map(|n| (FRAC_PI_2 * n as f32 / frames as f32).sin()).collect();
+        Self { current, coming: None, next: None, weights }
+    }
+
+    /// Begins to exchange, or does so as soon as the exchange under way is over. What was offered before and has not begun
+    /// is given back.
+    pub fn offer(&mut self, new: Part<T>) -> Option<Part<T>> {
+        if self.coming.is_some() {
+            return self.next.replace(new);
+        }
+        self.coming = Some((new, 0));
+        None
+    }
+
+    /// What is to play in the end.
+    pub fn latest(&self) -> Option<&T> {
+        let latest = self.next.as_ref().or(self.coming.as_ref().map(|(coming, _)| coming)).unwrap_or(&self.current);
+        latest.as_deref()
+    }
+
+    /// All that there is.
+    pub fn each(&mut self) -> impl Iterator<Item = &mut T> {
+        let coming = self.coming.as_mut().and_then(|(coming, _)| coming.as_deref_mut());
+        let next = self.next.as_mut().and_then(|next| next.as_deref_mut());
+        self.current.as_deref_mut().into_iter().chain(coming).chain(next)
+    }
+
+    /// What plays, or goes.
+    pub fn current(&mut self) -> Option<&mut T> {
+        self.current.as_deref_mut()
+    }
+
+    /// What comes.
+    pub fn coming(&mut self) -> Option<&mut T> {
+        self.coming.as_mut().and_then(|(coming, _)| coming.as_deref_mut())
+    }
+
+    /// Whether something is being exchanged.
+    pub fn is_under_way(&self) -> bool {
+        self.coming.is_some()
+    }
+
+    /// The input of what comes: it begins softly, because what comes remembers silence, and would play a jump.
+    pub fn ease(&self, input: &mut [f32]) {
+        let Some((_, at)) = self.coming else { return };
+        let last = self.weights.len() - 1;
+        for (n, sample) in input.iter_mut().enumerate() {
+            *sample *= self.weights[((at + n) * EASE).min(last)];
+        }
+    }
+
+    /// Adds what comes to what goes, in `going`.
+    pub fn mix(&self, going: &mut [f32], coming: &[f32]) {
+        let Some((_, at)) = self.coming else { return };
+        let last = self.weights.len() - 1;
+        for (n, (going, coming)) in going.iter_mut().zip(coming).enumerate() {
+            let place = (at + n + 1).min(last);
+            *going = *going * self.weights[last - place] + coming * self.weights[place];
+        }
+    }
+
+    /// So many samples later; gives back what has gone.
+    pub fn advance(&mut self, frames: usize) -> Option<Part<T>> {
+        let (_, at) = self.coming.as_mut()?;
+        *at += frames;
+        if *at + 1 < self.weights.len() {
+            return None;
+        }
+        let (new, _) = self.coming.take()?;
+        self.coming = self.next.take().map(|next| (next, 0));
+        Some(std::mem::replace(&mut self.current, new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_wins_and_nothing_is_lost() {
+        let mut swap = Swap::new(Some(Box::new(1)), 1000.0);
+        assert_eq!(swap.offer(Some(Box::new(2))), None);
+        assert_eq!(swap.offer(Some(Box::new(3))), None);
+        assert_eq!(swap.offer(None), Some(Some(Box::new(3))));
+        assert_eq!(swap.latest(), None);
+        assert_eq!(swap.advance(29), None);
+        assert_eq!(swap.advance(1), Some(Some(Box::new(1))));
+        assert_eq!(swap.advance(30), Some(Some(Box::new(2))));
+        assert!(swap.current().is_none() && !swap.is_under_way());
+    }
+
+    #[test]
+    fn power_stays_the_same() {
+        let mut swap = Swap::new(Some(Box::new(1)), 1000.0);
+        swap.offer(None);
+        for _ in 0..30 {
+            let (mut going, mut coming) = ([1.0], [0.0]);
+            swap.mix(&mut going, &[0.0]);
+            swap.mix(&mut coming, &[1.0]);
+            assert!((going[0].powi(2) + coming[0].powi(2) - 1.0).abs() < 1e-5);
+            swap.advance(1);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Convolution as it is defined: every output a weighted sum of the inputs before it.
+
+use super::{Level, Op, Simd};
+
+/// Frames are computed in multiples of this: the lanes of the longest vector.
+pub const STEP: usize = 16;
+
+/// `out[frame]` becomes the sum of `weights[i] * window[frame + i]`: the weights of the oldest frame first. Each frame sees
+/// the same operations, whatever the number of frames.
+///
+/// # Panics
+/// When `out` is no multiple of [`STEP`] long, the weights are odd in number, or `window` is shorter than both together.
+pub fn fir(level: Level, window: &[f32], weights: &[f32], out: &mut [f32]) {
+    level.run(Fir { window, weights, out });
+}
+
+struct Fir<'a> {
+    window: &'a [f32],
+    weights: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Op for Fir<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { window, weights, out } = self;
+        assert!(out.len().is_multiple_of(STEP) && weights.len().is_multiple_of(2), "lengths that vectors do not fill");
+        assert!(window.len() + 1 >= weights.len() + out.len(), "a window that is too short");
+        let mut frame = 0;
+        while frame < out.len() {
+            let left = (out.len() - frame) / S::LANES;
+            let (window, out) = (&window[frame..], &mut out[frame..]);
+            // SAFETY: as many vectors are left, and the window reaches as far beyond them as there are weights.
+            unsafe {
+                frame += S::LANES
+                    * match left {
+                        4.. => tile::<S, 4>(simd, window, weights, out),
+                        2.. => tile::<S, 2>(simd, window, weights, out),
+                        _ => tile::<S, 1>(simd, window, weights, out),
+                    };
+            }
+        }
+    }
+}
+
+/// `N` vectors of frames, in two sums each, so that one need not wait for the other. Returns how many.
+///
+/// # Safety
+/// There is room for `N` vectors in `out`, and `window` is longer than they and the weights.
+#[inline(always)]
+unsafe fn tile<S: Simd, const N: usize>(simd: S, window: &[f32], weights: &[f32], out: &mut [f32]) -> usize {
+    let mut even = [simd.splat(0.0); N];
+    let mut odd = even;
+    let mut from = window.as_ptr();
+    for pair in weights.chunks_exact(2) {
+        let (first, second) = (simd.splat(pair[0]), simd.splat(pair[1]));
+        for i in 0..N {
+            // SAFETY: within the window, as the caller promises.
+            unsafe {
+                even[i] = simd.mul_add(simd.load(from.add(i * S::LANES)), first, even[i]);
+                odd[i] = simd.mul_add(simd.load(from.add(i * S::LANES + 1)), second, odd[i]);
+            }
+        }
+        // SAFETY: as above.
+        from = unsafe { from.add(2) };
+    }
+    for i in 0..N {
+        // SAFETY: within `out`, as the caller promises.
+        unsafe { simd.store(out.as_mut_ptr().add(i * S::LANES), simd.add(even[i], odd[i])) };
+    }
+    N
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_is_its_sum_whatever_the_vectors() {
+        let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
+        let weights: Vec<f32> = (0..10).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+        for level in Level::all() {
+            let mut whole = [0.0; 96];
+            fir(level, &window, &weights, &mut whole);
+            for (frame, made) in whole.iter().enumerate() {
+                let exact: f32 = weights.iter().zip(&window[frame..]).map(|(weight, x)| weight * x).sum();
+                assert!((made - exact).abs() < 1e-6, "{} {frame}", level.name());
+            }
+            for step in [16, 32, 48] {
+                let mut part = vec![0.0; step];
+                fir(level, &window[16..], &weights, &mut part);
+                assert_eq!(part, whole[16..16 + step], "{} {step}", level.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Convolution of long signals: a Fourier transform made for it alone, and sums of products of spectra.
+//!
+//! Two real signals of `2 * BINS` samples are convolved so that what runs over the end comes back at the beginning with its
+//! sign changed (negacyclic, "right-angle"). That is a product of polynomials modulo z^N + 1; real ones are told by
+//! their values at half of its roots, and those are a complex transform of half the length, turned by half a bin: no bin is
+//! a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
+//!
+//! The transform itself is 16 x 16: transforms of 16 down the columns, factors, the matrix turned over, the same once more.
+//! All vectors run along rows, and the bins come out in order.
+
+use std::f64::consts::PI;
+
+use super::{Level, Op, Simd};
+
+/// Values of a spectrum, of a signal twice as long.
+pub const BINS: usize = ROW * ROW;
+/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what [`sum_of_products`] takes.
+pub const ROW: usize = 16;
+
+/// Real and imaginary parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spectrum {
+    /// Real parts.
+    pub re: [f32; BINS],
+    /// Imaginary parts.
+    pub im: [f32; BINS],
+}
+
+impl Spectrum {
+    /// All zeros.
+    pub const ZERO: Self = Self { re: [0.0; BINS], im: [0.0; BINS] };
+}
+
+/// The transform's factors.
+#[derive(Debug)]
+pub struct Fourier {
+    level: Level,
+    /// exp(-i pi n / 2 BINS): half a bin.
+    half_bin: Spectrum,
+    /// exp(-2 pi i row column / BINS).
+    between: Spectrum,
+}
+
+impl Fourier {
+    /// With these instructions.
+    #[must_use]
+    pub fn new(level: Level) -> Box<Self> {
+        let factors = |turns: &dyn Fn(usize) -> f64| Spectrum {
+            re: std::array::from_fn(|n| (2.0 * PI * turns(n)).cos() as f32),
+            im: std::array::from_fn(|n| (-2.0 * PI * turns(n)).sin() as f32),
+        };
+        let bins = BINS as f64;
+        let half_bin = factors(&|n| n as f64 / (4.0 * bins));
+        Box::new(Self { level, half_bin, between: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
+    }
+
+    /// The spectrum of `2 * BINS` samples.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn forward(&self, samples: &[f32], spectrum: &mut Spectrum) {
+        assert!(samples.len() == 2 * BINS, "a spectrum is of {} samples", 2 * BINS);
+        let (first, second) = samples.split_at(BINS);
+        let turn = &self.half_bin;
+        for n in 0..BINS {
+            spectrum.re[n] = first[n] * turn.re[n] + second[n] * turn.im[n];
+            spectrum.im[n] = first[n] * turn.im[n] - second[n] * turn.re[n];
+        }
+        self.level.run(Transform { between: &self.between, re: &mut spectrum.re, im: &mut spectrum.im });
+    }
+
+    /// The second half of the signal with this spectrum, times [`BINS`]; what runs over the end of a convolution is in the
+    /// first. The spectrum is used up.
+    pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
+        // A transform backwards is one forwards with real and imaginary parts in each other's place.
+        self.level.run(Transform { between: &self.between, re: &mut spectrum.im, im: &mut spectrum.re });
+        let turn = &self.half_bin;
+        for n in 0..BINS {
+            samples[n] = spectrum.re[n] * turn.im[n] - spectrum.im[n] * turn.re[n];
+        }
+    }
+}
+
+struct Transform<'a> {
+    between: &'a Spectrum,
+    re: &'a mut [f32; BINS],
+    im: &'a mut [f32; BINS],
+}
+
+impl Op for Transform<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { between, re, im } = self;
+        columns(simd, re, im);
+        for at in (0..BINS).step_by(S::LANES) {
+            // SAFETY: all four have as many values, a multiple of the lanes of any vector.
+            unsafe {
+                let value = (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr()));
+                let factor = (simd.load(between.re[at..].as_ptr()), simd.load(between.im[at..].as_ptr()));
+                let (real, imaginary) = times(simd, value, factor);
+                simd.store(re[at..].as_mut_ptr(), real);
+                simd.store(im[at..].as_mut_ptr(), imaginary);
+            }
+        }
+        for row in 0..ROW {
+            for column in 0..row {
+                re.swap(row * ROW + column, column * ROW + row);
+                im.swap(row * ROW + column, column * ROW + row);
+            }
+        }
+        columns(simd, re, im);
+    }
+}
+
+/// A vector of complex numbers.
+type Complex<S> = (<S as Simd>::V, <S as Simd>::V);
+
+/// A transform of 16 down each column, as 4 x 4.
+#[inline(always)]
+fn columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
+    for column in (0..ROW).step_by(S::LANES) {
+        let mut rows = [(simd.splat(0.0), simd.splat(0.0)); ROW];
+        for row in 0..ROW {
+            let at = row * ROW + column;
+            // SAFETY: within both, whose rows are multiples of the lanes of any vector.
+            rows[row] = unsafe { (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr())) };
+        }
+        for first in 0..4 {
+            let made = four(simd, [rows[first], rows[first + 4], rows[first + 8], rows[first + 12]]);
+            for bin in 0..4 {
+                let (cos, sin) = SIXTEENTHS[first * bin];
+                rows[first + 4 * bin] = times(simd, made[bin], (simd.splat(cos), simd.splat(-sin)));
+            }
+        }
+        for bin in 0..4 {
+            let made = four(simd, [rows[4 * bin], rows[4 * bin + 1], rows[4 * bin + 2], rows[4 * bin + 3]]);
+            for (quarter, (real, imaginary)) in made.into_iter().enumerate() {
+                let at = (bin + 4 * quarter) * ROW + column;
+                // SAFETY: as above.
+                unsafe {
+                    simd.store(re[at..].as_mut_ptr(), real);
+                    simd.store(im[at..].as_mut_ptr(), imaginary);
+                }
+            }
+        }
+    }
+}
+
+/// Cosine and sine of as many sixteenths of a turn, as far as a transform of 4 x 4 takes them.
+const SIXTEENTHS: [(f32, f32); 10] = {
+    use std::f32::consts::FRAC_1_SQRT_2 as DIAGONAL;
+    const COS: f32 = 0.923_879_5;
+    const SIN: f32 = 0.382_683_43;
+    [
+        (1.0, 0.0),
+        (COS, SIN),
+        (DIAGONAL, DIAGONAL),
+        (SIN, COS),
+        (0.0, 1.0),
+        (-SIN, COS),
+        (-DIAGONAL, DIAGONAL),
+        (-COS, SIN),
+        (-1.0, 0.0),
+        (-COS, -SIN),
+    ]
+};
+
+/// A transform of four.
+#[inline(always)]
+fn four<S: Simd>(simd: S, [a, b, c, d]: [Complex<S>; 4]) -> [Complex<S>; 4] {
+    let (even, difference) = (plus(simd, a, c), minus(simd, a, c));
+    let (odd, turned) = (plus(simd, b, d), minus(simd, b, d));
+    [
+        plus(simd, even, odd),
+        (simd.add(difference.0, turned.1), simd.sub(difference.1, turned.0)),
+        minus(simd, even, odd),
+        (simd.sub(difference.0, turned.1), simd.add(difference.1, turned.0)),
+    ]
+}
+
+#[inline(always)]
+fn plus<S: Simd>(simd: S, x: Complex<S>, y: Complex<S>) -> Complex<S> {
+    (simd.add(x.0, y.0), simd.add(x.1, y.1))
+}
+
+#[inline(always)]
+fn minus<S: Simd>(simd: S, x: Complex<S>, y: Complex<S>) -> Complex<S> {
+    (simd.sub(x.0, y.0), simd.sub(x.1, y.1))
+}
+
+#[inline(always)]
+fn times<S: Simd>(simd: S, x: Complex<S>, y: Complex<S>) -> Complex<S> {
+    let cross = simd.sub(simd.splat(0.0), simd.mul(x.1, y.1));
+    (simd.mul_add(x.0, y.0, cross), simd.mul_add(x.0, y.1, simd.mul(x.1, y.0)))
+}
+
+/// The sum of products of rows of spectra, those of one list after those of the other: real parts, and imaginary ones.
+/// Each row is [`ROW`] real parts and as many imaginary ones.
+///
+/// # Panics
+/// When two slices that are multiplied are of different lengths, or hold no whole rows.
+pub fn sum_of_products(level: Level, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
+    level.run(Sum { lists })
+}
+
+struct Sum<'a> {
+    lists: [(&'a [f32], &'a [f32]); 2],
+}
+
+impl Op for Sum<'_> {
+    type Output = ([f32; ROW], [f32; ROW]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        for (a, b) in self.lists {
+            assert!(a.len() == b.len() && a.len().is_multiple_of(2 * ROW), "spectra of different lengths");
+        }
+        let mut sum = ([0.0; ROW], [0.0; ROW]);
+        for column in (0..ROW).step_by(S::LANES) {
+            let zero = simd.splat(0.0);
+            // Four sums, so that none need wait for another.
+            let (mut real, mut both, mut left, mut right) = (zero, zero, zero, zero);
+            for (a, b) in self.lists {
+                for at in (column..a.len()).step_by(2 * ROW) {
+                    // SAFETY: both hold whole rows.
+                    unsafe {
+                        let (x, y) = (a.as_ptr().add(at), b.as_ptr().add(at));
+                        let (x, x_im) = (simd.load(x), simd.load(x.add(ROW)));
+                        let (y, y_im) = (simd.load(y), simd.load(y.add(ROW)));
+                        real = simd.mul_add(x, y, real);
+                        both = simd.mul_add(x_im, y_im, both);
+                        left = simd.mul_add(x, y_im, left);
+                        right = simd.mul_add(x_im, y, right);
+                    }
+                }
+            }
+            // SAFETY: a row is a multiple of the lanes of any vector.
+            unsafe {
+                simd.store(sum.0[column..].as_mut_ptr(), simd.sub(real, both));
+                simd.store(sum.1[column..].as_mut_ptr(), simd.add(left, right));
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state as f32 / u32::MAX as f32 - 0.5
+        };
+        (0..2 * BINS).map(|_| next()).collect()
+    }
+
+    /// Against the definition: the polynomial's value at each root.
+    #[test]
+    fn a_spectrum_is_the_values_at_the_roots() {
+        let samples = noise(1);
+        for level in Level::all() {
+            let mut spectrum = Spectrum::ZERO;
+            Fourier::new(level).forward(&samples, &mut spectrum);
+            for bin in 0..BINS {
+                let turn = -PI * (4.0 * bin as f64 + 1.0) / (2.0 * BINS as f64);
+                let value = |part: fn(f64) -> f64| -> f64 {
+                    samples.iter().enumerate().map(|(n, &x)| f64::from(x) * part(turn * n as f64)).sum()
+                };
+                let (re, im) = (value(f64::cos), value(f64::sin));
+                let error = (re - f64::from(spectrum.re[bin])).hypot(im - f64::from(spectrum.im[bin]));
+                assert!(error < 2e-5, "{} bin {bin}: {error:e}", level.name());
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_spectra_are_convolutions() {
+        let (samples, mut response) = (noise(2), noise(3));
+        response[BINS..].fill(0.0);
+        for level in Level::all() {
+            let fourier = Fourier::new(level);
+            let (mut a, mut b) = (Spectrum::ZERO, Spectrum::ZERO);
+            fourier.forward(&samples, &mut a);
+            fourier.forward(&response, &mut b);
+            let mut product = Spectrum::ZERO;
+            for row in (0..BINS).step_by(ROW) {
+                let side_by_side = |x: &Spectrum| [&x.re[row..row + ROW], &x.im[row..row + ROW]].concat();
+                let (x, y) = (side_by_side(&a), side_by_side(&b));
+                let (re, im) = sum_of_products(level, [(&x, &y), (&[], &[])]);
+                product.re[row..row + ROW].copy_from_slice(&re);
+                product.im[row..row + ROW].copy_from_slice(&im);
+            }
+            let mut made = [0.0; BINS];
+            fourier.second_half(&mut product, &mut made);
+            for n in 0..BINS {
+                let exact: f64 = (0..BINS).map(|k| f64::from(response[k]) * f64::from(samples[BINS + n - k])).sum();
+                let error = (f64::from(made[n]) / BINS as f64 - exact).abs();
+                assert!(error < 5e-6, "{} sample {n}: {error:e}", level.name());
+            }
+        }
+    }
+}

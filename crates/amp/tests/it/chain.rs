@@ -1,0 +1,348 @@
+//! The chain as a whole: what comes out, whatever is told it meanwhile.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    fs,
+    path::PathBuf,
+};
+
+use amp::{Amplifier, Cabinet, Chain, Controls, Ir, ModelFile, Parameter, Parts, Settings, file::Options};
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts what each thread allots and frees.
+struct Counting;
+
+#[allow(unsafe_code, reason = "an allocator that counts")]
+// SAFETY: all is done by the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const RATE_HZ: u32 = 48_000;
+
+fn file(name: &str) -> ModelFile {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    ModelFile::read(&fs::read(path).unwrap()).unwrap()
+}
+
+fn amplifier(name: &str) -> Amplifier {
+    Amplifier::new(&file(name), Options::default(), &[], RATE_HZ).unwrap()
+}
+
+fn ir(seed: u32, frames: usize, sides: usize) -> Ir {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let mut channel = || (0..frames).map(|n| next() * 0.2 * (-6.0 * n as f32 / frames as f32).exp()).collect();
+    Ir::new(RATE_HZ, (0..sides).map(|_| channel()).collect()).unwrap()
+}
+
+fn guitar(frames: usize) -> Vec<f32> {
+    let sample = |n: usize| {
+        let t = n as f32 / RATE_HZ as f32;
+        0.2 * (-3.0 * (t % 0.5)).exp() * ((t * 691.0).sin() + 0.5 * (t * 1382.0).sin() + 0.3 * (t * 4146.0).sin())
+    };
+    (0..frames).map(sample).collect()
+}
+
+fn settings(values: &[(Parameter, f32)]) -> Settings {
+    let mut settings = Settings::neutral();
+    values.iter().for_each(|&(parameter, value)| settings.set(parameter, value).unwrap());
+    settings
+}
+
+/// Plays in calls of these lengths, over and over; before each, `meanwhile` gets the sample's number. No call may allot or
+/// free anything.
+fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile: impl FnMut(usize)) -> [Vec<f32>; 2] {
+    let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
+    let (mut at, mut lengths) = (0, lengths.iter().cycle());
+    while at < input.len() {
+        meanwhile(at);
+        let end = input.len().min(at + lengths.next().unwrap());
+        let before = COUNT.with(Cell::get);
+        chain.process(&input[at..end], &mut left[at..end], &mut right[at..end]);
+        assert_eq!(COUNT.with(Cell::get), before, "memory was allotted or freed while playing");
+        at = end;
+    }
+    [left, right]
+}
+
+fn play(chain: &mut Chain, input: &[f32], lengths: &[usize]) -> [Vec<f32>; 2] {
+    play_with(chain, input, lengths, |_| {})
+}
+
+fn new(settings: &Settings, models: [Option<Amplifier>; 2], cabinet: Option<&Ir>) -> (Chain, Controls) {
+    Chain::new(RATE_HZ, settings, Parts { models, cabinet: cabinet.map(Cabinet::new) })
+}
+
+fn largest(samples: &[f32]) -> f32 {
+    samples.iter().fold(0.0, |most, sample| most.max(sample.abs()))
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+fn rms(samples: &[f32]) -> f32 {
+    (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).sqrt()
+}
+
+#[test]
+fn neutral_it_is_model_and_cabinet_and_nothing_else() {
+    let input = guitar(6000);
+    let (mut chain, _) = new(&Settings::neutral(), [Some(amplifier("wn_a1_nano.nam")), None], Some(&ir(1, 2000, 2)));
+    let played = play(&mut chain, &input, &[64]);
+    let mut alone = vec![0.0; input.len()];
+    file("wn_a1_nano.nam").model(Options::default()).unwrap().process(&input, &mut alone);
+    let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
+    Cabinet::new(&ir(1, 2000, 2)).process(&alone, &mut left, &mut right);
+    assert!(played == [left, right]);
+    assert_eq!(chain.delay(), 0);
+
+    let (mut chain, _) = new(&Settings::neutral(), [None, None], None);
+    assert!(play(&mut chain, &input, &[64]) == [input.clone(), input]);
+}
+
+#[test]
+fn blocks_of_any_size_give_the_same_bits() {
+    let mut all = Settings::default();
+    for (parameter, value) in [
+        (Parameter::InputGain, 6.0),
+        (Parameter::InputCalibrated, 1.0),
+        (Parameter::GateOn, 1.0),
+        (Parameter::GateThreshold, -30.0),
+        (Parameter::Routing, 1.0),
+        (Parameter::Bass, 4.0),
+        (Parameter::Middle, -3.0),
+        (Parameter::Treble, 5.0),
+        (Parameter::OutputGain, 9.0),
+    ] {
+        all.set(parameter, value).unwrap();
+    }
+    let input = guitar(8000);
+    let rendered = |lengths: &[usize]| {
+        // The second one is resampled.
+        let models = [Some(amplifier("wn_a1_nano.nam")), Some(amplifier("guitarml_lstm20.json"))];
+        let (mut chain, _) = new(&all, models, Some(&ir(2, 1500, 2)));
+        play(&mut chain, &input, lengths)
+    };
+    let whole = rendered(&[input.len()]);
+    assert!(rms(&whole[0]) > 1e-3 && whole[0] != whole[1]);
+    for lengths in [&[1][..], &[16], &[64], &[63, 2, 1], &[1024, 7]] {
+        assert!(rendered(lengths) == whole, "{lengths:?}");
+    }
+}
+
+#[test]
+fn the_gate_listens_to_the_input_and_closes_behind_the_amplifier() {
+    // Noise of -70 dB behind a note: the gain in front of the amplifier must not hold the gate open.
+    let mut input = guitar(48_000);
+    for (n, sample) in input.iter_mut().enumerate().skip(12_000) {
+        *sample = 3e-4 * (n as f32 * 1.7).sin();
+    }
+    let gate = [(Parameter::InputGain, 40.0), (Parameter::GateOn, 1.0), (Parameter::GateThreshold, -60.0)];
+    let model = || [Some(amplifier("wn_a1_nano.nam")), None];
+    let [gated, _] = play(&mut new(&settings(&gate), model(), None).0, &input, &[64]);
+    let [open, _] = play(&mut new(&settings(&gate[..1]), model(), None).0, &input, &[64]);
+    // What the amplifier itself makes of silence is gone, too: so the gate is behind it.
+    assert!(rms(&open[40_000..]) > 1e-2, "{}", rms(&open[40_000..]));
+    assert!(largest(&gated[40_000..]) < 1e-5, "{}", largest(&gated[40_000..]));
+    assert!(largest_difference(&gated[1000..11_000], &open[1000..11_000]) < 1e-3 * largest(&open));
+}
+
+#[test]
+fn the_limiter_holds_its_ceiling_while_it_is_turned() {
+    let loud = [(Parameter::OutputGain, 20.0), (Parameter::InputGain, 30.0), (Parameter::LimiterOn, 1.0)];
+    let (mut chain, mut controls) = new(&settings(&loud), [None, None], None);
+    let [left, _] = play_with(&mut chain, &guitar(20_000), &[64], |at| {
+        if at == 64 * 100 {
+            controls.set(Parameter::Ceiling, -6.0).unwrap();
+        }
+    });
+    assert!(largest(&left[..6400]) <= 1.0 && largest(&left[..6400]) > 0.9);
+    let ceiling = 10.0_f32.powf(-6.0 / 20.0);
+    let after = largest(&left[8000..]);
+    assert!(after <= ceiling && after > 0.9 * ceiling, "{after}");
+    let meters = controls.meters();
+    assert!(meters.limiter_gain < 0.05 && meters.output_clips == 0 && meters.output.peak <= 1.0, "{meters:?}");
+}
+
+#[test]
+fn a_model_is_brought_to_its_level() {
+    let told = file("wn_a1_standard.nam").about.loudness.unwrap() as f32;
+    let model = || [Some(amplifier("wn_a1_standard.nam")), None];
+    let input = guitar(4000);
+    let [raw, _] = play(&mut new(&Settings::neutral(), model(), None).0, &input, &[64]);
+    let [levelled, _] = play(&mut new(&settings(&[(Parameter::OutputLevel, 1.0)]), model(), None).0, &input, &[64]);
+    let gain = 10.0_f32.powf((amp::chain::LOUDNESS_DB - told) / 20.0);
+    let expected: Vec<f32> = raw.iter().map(|sample| sample * gain).collect();
+    assert!(largest_difference(&levelled, &expected) < 1e-5 * largest(&expected), "{told} dB");
+}
+
+#[test]
+fn two_models_play_behind_one_another_or_side_by_side() {
+    let input = guitar(4000);
+    let alone = |name: &str, input: &[f32]| {
+        let mut output = vec![0.0; input.len()];
+        file(name).model(Options::default()).unwrap().process(input, &mut output);
+        output
+    };
+    let (one, other) = ("wn_a1_nano.nam", "lstm_1x16.nam");
+    let both = || [Some(amplifier(one)), Some(amplifier(other))];
+    let [series, _] = play(&mut new(&Settings::neutral(), both(), None).0, &input, &[64]);
+    assert_eq!(series, alone(other, &alone(one, &input)));
+    let parallel = settings(&[(Parameter::Routing, 1.0), (Parameter::Mix, 0.25)]);
+    let [parallel, _] = play(&mut new(&parallel, both(), None).0, &input, &[64]);
+    let expected = alone(one, &input).into_iter().zip(alone(other, &input)).map(|(a, b)| 0.75 * a + 0.25 * b);
+    assert_eq!(parallel, expected.collect::<Vec<_>>());
+}
+
+/// What the largest step between two samples is.
+fn largest_step(samples: &[f32]) -> f32 {
+    samples.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn models_and_cabinets_are_exchanged_without_a_click() {
+    // A slow sine: any click is far above its own steps.
+    let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
+    let names = ["wn_a1_nano.nam", "lstm_1x16.nam", "wn_a1_feather.nam"];
+    let quiet =
+        names.map(|name| play(&mut new(&Settings::neutral(), [Some(amplifier(name)), None], None).0, &input, &[64]));
+    let most = quiet.iter().map(|[left, _]| largest(left)).fold(0.0, f32::max);
+    let own = quiet.iter().map(|[left, _]| largest_step(&left[1000..])).fold(0.0, f32::max);
+    let (mut chain, mut controls) = new(&Settings::neutral(), [Some(amplifier(names[0])), None], None);
+    let mut swaps = 0;
+    let [left, _] = play_with(&mut chain, &input, &[64], |at| {
+        // More often than one fade takes, and with nothing in between.
+        if at.is_multiple_of(64 * 13) && at > 1000 {
+            swaps += 1;
+            let model = (swaps % 4 != 0).then(|| amplifier(names[swaps % 3]));
+            controls.swap_model(0, model).unwrap();
+        }
+        controls.collect();
+    });
+    assert!(swaps > 40);
+    let under_way = controls.collect();
+    assert!(under_way <= 2, "one fades, one waits, and all others have come back: {under_way}");
+    // A fade of 30 ms brings the whole signal in by a step of pi / 2 / 1440 of it at most; both at once.
+    let fade = 2.0 * std::f32::consts::FRAC_PI_2 / 1440.0 * most.max(0.1);
+    let allowed = 2.0 * own.max(0.0005) + fade;
+    let step = largest_step(&left[1000..]);
+    assert!(step <= allowed, "{step} of {allowed}");
+
+    let (mut chain, mut controls) = new(&Settings::neutral(), [None, None], Some(&ir(3, 1000, 1)));
+    let [left, right] = play_with(&mut chain, &input, &[64], |at| {
+        if at.is_multiple_of(64 * 50) {
+            controls.swap_cabinet((at % 128 != 0).then(|| Cabinet::new(&ir(at as u32, 3000, 2)))).unwrap();
+        }
+    });
+    // The responses have a gain of 2 or so here.
+    let step = largest_step(&left[1000..]).max(largest_step(&right[1000..]));
+    assert!(step <= 2.0 * 0.0005 * 4.0 + 4.0 * fade, "{step}");
+}
+
+#[test]
+fn knobs_turn_without_a_step() {
+    let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
+    let (mut chain, mut controls) = new(&Settings::default(), [None, None], Some(&ir(4, 64, 1).normalised()));
+    let mut turns = Parameter::ALL.iter().cycle();
+    let [left, _] = play_with(&mut chain, &input, &[64], |at| {
+        let &parameter = turns.next().unwrap();
+        // Gains that would make the signal itself large stay within 12 dB.
+        let value = match parameter.info().kind {
+            amp::chain::Kind::Knob { least, most, unit: "dB" } => {
+                least.max(-12.0) + (at % 7) as f32 / 6.0 * (most.min(12.0) - least.max(-12.0))
+            }
+            amp::chain::Kind::Knob { least, .. } => least,
+            _ => (at / 64 % 2) as f32,
+        };
+        controls.set(parameter, parameter.check(value).unwrap_or(parameter.info().default)).unwrap();
+    });
+    let step = largest_step(&left);
+    assert!(largest(&left) > 0.01 && step < 0.03 * largest(&left).max(0.1), "{step} of {}", largest(&left));
+}
+
+#[test]
+fn what_is_no_signal_is_played_as_silence_and_counted() {
+    let mut input = guitar(4000);
+    let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, f32::MAX];
+    input[1000..1005].copy_from_slice(&bad);
+    let (mut chain, controls) =
+        new(&Settings::default(), [Some(amplifier("lstm_1x16.nam")), None], Some(&ir(5, 3000, 1)));
+    let [left, right] = play(&mut chain, &input, &[64]);
+    assert!(left.iter().chain(&right).all(|sample| sample.is_finite()));
+    assert!(rms(&left[3000..]) > 1e-4, "it goes on playing");
+    let meters = controls.meters();
+    assert_eq!((meters.bad_input, meters.muted), (5, [false; 2]));
+}
+
+/// Weights as large as numbers go: the network makes what is no number.
+#[test]
+fn a_model_that_makes_no_number_is_silent_and_named() {
+    let text = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+        "config": {"receptive_field": 2, "bias": false}, "weights": [3e38, 3e38]}"#;
+    let broken = ModelFile::read(text.as_bytes()).unwrap();
+    let broken = Amplifier::new(&broken, Options::default(), &[], RATE_HZ).unwrap();
+    let (mut chain, mut controls) = new(&Settings::default(), [None, Some(broken)], None);
+    let [left, _] = play_with(&mut chain, &[1.0; 4800], &[64], |_| {});
+    assert!(left.iter().all(|sample| sample.is_finite()));
+    assert_eq!(controls.meters().muted, [false, true]);
+    controls.swap_model(1, None).unwrap();
+    play(&mut chain, &[1.0; 4800], &[64]);
+    assert_eq!(controls.meters().muted, [false, false]);
+}
+
+#[test]
+fn a_model_of_another_rate_is_late_and_else_the_same() {
+    let other = file("guitarml_lstm20.json");
+    assert_eq!(other.sample_rate, 44_100.0);
+    let input = |rate: f32, frames: usize| -> Vec<f32> {
+        (0..frames).map(|n| n as f32 / rate).map(|t| 0.1 * (t * 2000.0).sin() + 0.1 * (t * 900.0).sin()).collect()
+    };
+    let (mut chain, _) = new(&Settings::neutral(), [Some(amplifier("guitarml_lstm20.json")), None], None);
+    let [played, _] = play(&mut chain, &input(48_000.0, 9600), &[64]);
+    let mut alone = vec![0.0; 8820];
+    other.model(Options::default()).unwrap().process(&input(44_100.0, 8820), &mut alone);
+    let expected = amp::resample::offline(&alone, 44_100, 48_000).unwrap();
+    let late = chain.delay();
+    assert!((40..80).contains(&late));
+    let error = largest_difference(&played[1000 + late..9000 + late - 1000], &expected[1000..8000]);
+    assert!(error < 2e-3 * largest(&alone), "{error}");
+}
+
+#[test]
+fn the_tuner_hears_the_input() {
+    let input: Vec<f32> =
+        (0..24_000).map(|n| 0.2 * (n as f32 * 110.0 * std::f32::consts::TAU / 48_000.0).sin()).collect();
+    let (mut chain, mut controls) = new(&Settings::default(), [None, None], None);
+    let mut heard = None;
+    play_with(&mut chain, &input, &[64], |at| {
+        if at % 4800 == 0 {
+            heard = controls.tune();
+        }
+    });
+    let heard = heard.expect("a note");
+    assert_eq!((heard.note, heard.octave), ("A", 2));
+    assert!(heard.cents.abs() < 1.0, "{heard:?}");
+}
