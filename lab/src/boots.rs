@@ -78,7 +78,7 @@ const PLAIN: Boot = Boot {
     hold: false,
     programs: &[],
     fetched: &[],
-    timeout: Duration::from_secs(240),
+    timeout: Duration::from_secs(900),
     inside: true,
     tests: &[],
 };
