@@ -13,6 +13,7 @@
 //! | `net` | the networks, one kind a file |
 //! | `memory` | signals and their past, all in one slice |
 //! | [`simd`] | vectors of every processor, and the loops over them; all `unsafe` is there |
+//! | [`synthetic`] | models of the usual shapes that need no file |
 
 pub mod cabinet;
 pub mod chain;
@@ -22,6 +23,7 @@ pub mod model;
 mod net;
 pub mod resample;
 pub mod simd;
+pub mod synthetic;
 pub mod tuner;
 pub mod wav;
 
@@ -30,3 +32,4 @@ pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use file::{LoadError, ModelFile};
 pub use model::Model;
 pub use simd::Level;
+pub use synthetic::Shape;

@@ -8,6 +8,7 @@
 //! | [`process`] | what a user's program did, in plain words |
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `builtin` | the profiles of `profiles/`, in the binary |
+//! | [`audio`] | which part of a period of audio was at fault, and who |
 //! | `capture` | the verdict on a captured stream |
 //! | `round_trip` | the verdict on round trips |
 //! | `consider` | which series of a record tell something about a use |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod against;
+pub mod audio;
 mod builtin;
 pub mod campaign;
 mod capture;

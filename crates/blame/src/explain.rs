@@ -51,12 +51,31 @@ pub struct Wake {
     pub deadline_ns: u64,
     /// When the measuring thread looked at the clock, ns on CLOCK_MONOTONIC.
     pub woke_ns: u64,
+    /// What it did then, where that is to be explained, too.
+    pub work: Work,
+}
+
+/// Work that a measuring thread did as soon as it woke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// How long it took, ns.
+    pub ns: u64,
+    /// How long it usually takes, ns.
+    pub usual_ns: u64,
+}
+
+impl Wake {
+    /// When everything that is to be explained was over, ns on CLOCK_MONOTONIC.
+    #[must_use]
+    pub fn end_ns(&self) -> u64 {
+        self.woke_ns.saturating_add(self.work.ns)
+    }
 }
 
 /// Who made a spike.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Explanation {
-    /// The main cause, then the others, the largest share first. The shares add up to the lateness.
+    /// The main cause, then the others, the largest share first. The shares add up to the time from the deadline to the end.
     pub culprits: Vec<Culprit>,
     /// What had the CPU, in order of time, from a little before the deadline to the wake-up. At most [`STRETCHES`].
     pub timeline: Vec<Stretch>,
@@ -72,9 +91,9 @@ impl Explanation {
     }
 }
 
-/// Finds who kept the CPU from the measuring thread between its deadline and its wake-up.
+/// Finds who kept the CPU from the measuring thread between its deadline and its wake-up, and while it worked after that.
 ///
-/// `events` are in order of time and reach from well before the deadline to the wake-up; those of other CPUs may be
+/// `events` are in order of time and reach from well before the deadline to the end; those of other CPUs may be
 /// among them. `symbol` names the kernel function at an address. The trace is complete from `complete_since_ns` on;
 /// `None` when that is not known of any time.
 #[must_use]
@@ -86,11 +105,11 @@ pub fn explain(
     wake: Wake,
     complete_since_ns: Option<u64>,
 ) -> Explanation {
-    let Wake { deadline_ns, woke_ns } = wake;
+    let (deadline_ns, end_ns) = (wake.deadline_ns, wake.end_ns());
     let known_since_ns = complete_since_ns.unwrap_or(0);
-    // An NMI is told when it ends, which may be after the wake-up.
+    // An NMI is told when it ends, which may be after that.
     let counts = |event: &&Event| {
-        let until_ns = if matches!(event.what, What::Nmi { .. }) { u64::MAX } else { woke_ns };
+        let until_ns = if matches!(event.what, What::Nmi { .. }) { u64::MAX } else { end_ns };
         (known_since_ns..=until_ns).contains(&event.at_ns)
     };
     let mut events: Vec<&Event> = events.iter().filter(counts).collect();
@@ -98,12 +117,12 @@ pub fn explain(
 
     let scene = Scene::new(&events, *waiter, wake, known_since_ns);
     let words = Words { names, symbol, cpu: waiter.cpu };
-    let slices = scene.slices(deadline_ns.min(woke_ns).saturating_sub(BEFORE_NS).max(known_since_ns.min(deadline_ns)));
+    let slices = scene.slices(deadline_ns.min(end_ns).saturating_sub(BEFORE_NS).max(known_since_ns.min(deadline_ns)));
     let pieces = label::pieces(&scene, &slices, &words);
     let late = pieces.partition_point(|piece| piece.from_ns < deadline_ns);
     let whole = complete_since_ns.is_some() && scene.is_whole();
     Explanation {
-        culprits: shares::culprits(&pieces[late..]),
+        culprits: shares::culprits(&pieces[late..], wake.work.usual_ns),
         timeline: shares::timeline(pieces, deadline_ns),
         evidence: if whole { Evidence::Trace } else { Evidence::Incomplete },
     }

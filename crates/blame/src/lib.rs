@@ -30,7 +30,7 @@ pub mod watch;
 
 pub use counters::Counters;
 pub use event::{Comm, Event, Name, Names, Task, What};
-pub use explain::{Explanation, Waiter, Wake, explain};
+pub use explain::{Explanation, Waiter, Wake, Work, explain};
 pub use follow::Follower;
 pub use ledger::{Entry, Ledger};
 pub use perfetto::perfetto;

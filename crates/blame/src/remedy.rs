@@ -51,6 +51,11 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
              performance`",
             facts.measured_list()
         ),
+        CauseKind::Work => format!(
+            "the model takes this long on this CPU: choose a smaller one, see `punctual amp info FILE`, or a larger buffer; and a \
+             constant clock makes it shorter, `cpupower -c {} frequency-set -g performance`",
+            facts.measured_list()
+        ),
         CauseKind::Unexplained => unexplained(facts),
     }
 }

@@ -20,7 +20,7 @@ use machine::Root;
 use record::{Blame, BlameMode, CauseKind, Evidence, Record, Spike};
 
 use crate::{
-    Counters, Entry, Explanation, Ledger, RemedyFacts, Waiter, Wake,
+    Counters, Entry, Explanation, Ledger, RemedyFacts, Waiter, Wake, Work,
     idle::IdleStates,
     trace::{DatError, TraceError},
 };
@@ -153,6 +153,18 @@ impl Watch {
 
     /// Explains the spikes that one measuring thread just told. `first_deadline_ns` is on CLOCK_MONOTONIC.
     pub fn look(&mut self, waiter: &Waiter, phase: &str, first_deadline_ns: u64, spikes: &mut [Spike]) {
+        self.look_at_work(waiter, phase, first_deadline_ns, 0, spikes);
+    }
+
+    /// As [`look`](Self::look), for a thread whose spikes are periods: what they were made of usually takes `usual_work_ns`.
+    pub fn look_at_work(
+        &mut self,
+        waiter: &Waiter,
+        phase: &str,
+        first_deadline_ns: u64,
+        usual_work_ns: u64,
+        spikes: &mut [Spike],
+    ) {
         if spikes.is_empty() || matches!(self.source, Source::Off) {
             return;
         }
@@ -163,7 +175,7 @@ impl Watch {
         by_lateness.sort_by_key(|spike| std::cmp::Reverse(spike.lateness_ns));
         self.told.passed_over += by_lateness.len().saturating_sub(EXPLAINED_AT_A_TIME) as u64;
         by_lateness.truncate(EXPLAINED_AT_A_TIME);
-        let mut last_woke_ns = 0;
+        let mut last_ns = 0;
         let (begun, count) = (Instant::now(), by_lateness.len());
         for (done, spike) in by_lateness.into_iter().enumerate() {
             if done >= EXPLAINED_AT_LEAST && begun.elapsed() > LOOK_LIMIT {
@@ -171,7 +183,10 @@ impl Watch {
                 break;
             }
             let deadline_ns = first_deadline_ns + spike.at_ns;
-            let wake = Wake { deadline_ns, woke_ns: deadline_ns.saturating_add_signed(spike.lateness_ns) };
+            let work_ns = spike.played.map_or(0, |played| played.dsp_ns.max(0));
+            let woke_ns = deadline_ns.saturating_add_signed(spike.lateness_ns - work_ns);
+            let work = Work { ns: work_ns.unsigned_abs(), usual_ns: usual_work_ns };
+            let wake = Wake { deadline_ns, woke_ns, work };
             let mut explanation = self.explain(waiter, wake);
             self.idle_states.name(waiter.cpu, &mut explanation);
             let Explanation { culprits, timeline, evidence } = explanation;
@@ -182,10 +197,10 @@ impl Watch {
             self.told.spikes += 1;
             self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
             (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
-            last_woke_ns = last_woke_ns.max(wake.woke_ns);
+            last_ns = last_ns.max(wake.end_ns());
         }
         if let Source::Trace(traced) = &mut self.source {
-            traced.explained(waiter, last_woke_ns);
+            traced.explained(waiter, last_ns);
         }
     }
 
@@ -194,7 +209,7 @@ impl Watch {
             Source::Off => Explanation::default(),
             Source::Counters(counters) => counters
                 .get(&waiter.pid)
-                .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.woke_ns)),
+                .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.end_ns())),
             Source::Trace(traced) => traced.explain(waiter, wake),
         }
     }

@@ -16,6 +16,7 @@
 //! | `phase` | one phase: measuring threads and the loads beside them |
 //! | [`stream`] | a stream's talker and listener, and where they are |
 //! | `nic` | values of the stream's interface, set for the run |
+//! | [`audio`] | audio played in periods, and what it is played through |
 //! | [`udp`] | round trips, and who answers |
 //! | `answer` | the answering end, as a run of its own |
 //! | `companion` | what measures together with the timers of a phase |
@@ -26,6 +27,7 @@
 //! | `keeper` | keeps the record on disk while the run goes on |
 
 mod answer;
+pub mod audio;
 pub mod builtin;
 mod companion;
 mod cost;
@@ -49,6 +51,7 @@ pub mod udp;
 mod validity;
 
 pub use answer::Answering;
+pub use audio::{AudioError, AudioPlan, ModelSource};
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;

@@ -197,6 +197,14 @@ impl<'a> PhaseRun<'a> {
         }
         if let Some(companion) = &mut self.companion {
             companion.collect();
+            let usual_ns = companion.usual_work_ns();
+            for (index, timer) in self.timers.iter().enumerate() {
+                let spikes = companion.fresh_spikes(index);
+                if let Some(waiter) = waiter(timer) {
+                    let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
+                    watch.look_at_work(&waiter, &phase.name, first_ns, usual_ns, spikes);
+                }
+            }
         }
         if let Some(timerlat) = &mut self.timerlat {
             timerlat.collect();
@@ -243,11 +251,13 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         clock: plan.clock,
         wait: plan.wait,
         period_ns,
+        fraction: plan.fraction(period_ns),
         samples: match phase.length {
             Length::Samples(samples) => Some(samples),
             Length::Duration(_) | Length::UntilStopped => None,
         },
-        threshold_ns: plan.threshold_at(period_ns),
+        // Of audio it is periods that are spikes, not wake-ups.
+        threshold_ns: if matches!(plan.probe, Probe::Audio(_)) { i64::MAX } else { plan.threshold_at(period_ns) },
         spikes_kept: Thrift::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,

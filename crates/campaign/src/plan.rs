@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use loads::LoadSpec;
 use machine::CpuList;
+use probes::timer::Fraction;
 use record::{AskedThread, Scenario};
 use sys::{
     clock::{Clock, Wait},
@@ -11,7 +12,8 @@ use sys::{
 };
 
 use crate::{
-    StreamPlan, UdpPlan, WakeupOffset,
+    AudioPlan, StreamPlan, UdpPlan, WakeupOffset,
+    audio::{FRAMES, PERIODS, RATES_HZ},
     stream::{OFFSET_PERCENT, offset::CALIBRATION_NS},
 };
 
@@ -43,6 +45,8 @@ pub enum Probe {
     Udp(Box<UdpPlan>),
     /// One wakes before each slot and sends a frame of a stream in it, or frames are received, or both.
     Stream(Box<StreamPlan>),
+    /// One plays a period of audio at each deadline.
+    Audio(Box<AudioPlan>),
 }
 
 /// A run: what measures, where and how, and what runs beside it, phase after phase.
@@ -184,6 +188,13 @@ pub enum PlanError {
         "both ends of a stream are pinned to their CPUs, which the kernel refuses to deadline threads: choose the policy fifo:90"
     )]
     StreamDeadline,
+    /// No card plays so.
+    #[error(
+        "audio is played in periods of {} to {} frames at {} to {} Hz, of which a card holds {} to {}: --frames 64 --rate \
+         48000 --periods 2, for example",
+        FRAMES.start(), FRAMES.end(), RATES_HZ.start(), RATES_HZ.end(), PERIODS.start(), PERIODS.end()
+    )]
+    Audio,
     /// Launch times are of one clock only.
     #[error("launch times are CLOCK_TAI's, so the slots must be, too: leave the clock out, or choose tai")]
     LaunchClock,
@@ -209,6 +220,9 @@ impl Plan {
         }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
+            if let Probe::Audio(audio) = &self.probe {
+                audio.check(phase.period_ns)?;
+            }
             if matches!(&self.probe, Probe::Stream(stream) if !stream.offset_fits(self.policy, phase.period_ns)) {
                 return Err(PlanError::WakeupOffset);
             }
@@ -238,7 +252,7 @@ impl Plan {
     #[must_use]
     pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
         match self.probe {
-            Probe::Timer | Probe::Udp(_) | Probe::Stream(_) => None,
+            Probe::Timer | Probe::Udp(_) | Probe::Stream(_) | Probe::Audio(_) => None,
             Probe::Noise { runtime_ns } => {
                 Some(runtime_ns.unwrap_or_else(|| period_ns.saturating_mul(NOISE_SHARE_PERCENT) / 100))
             }
@@ -259,24 +273,35 @@ impl Plan {
         stream.talk.as_ref().is_some_and(|talk| talk.offset == WakeupOffset::Auto)
     }
 
-    /// Lateness above which a wake-up at `period_ns` is a spike, ns; of the noise probe the length of a gap.
+    /// What a period of that many whole ns is longer.
+    pub(crate) fn fraction(&self, period_ns: u64) -> Fraction {
+        match &self.probe {
+            Probe::Audio(audio) => audio.grid(period_ns).fraction(),
+            _ => Fraction::default(),
+        }
+    }
+
+    /// Lateness above which a wake-up at `period_ns` is a spike, ns; of the noise probe the length of a gap, of audio the
+    /// completion of a period.
     #[must_use]
     pub fn threshold_at(&self, period_ns: u64) -> i64 {
         let threshold_ns = self.threshold_ns.unwrap_or(match &self.probe {
             Probe::Timer | Probe::Udp(_) => period_ns.min(100_000),
             Probe::Stream(stream) => stream.threshold_at(period_ns),
+            Probe::Audio(audio) => audio.threshold_at(period_ns),
             Probe::Noise { .. } => NOISE_THRESHOLD_NS,
         });
         // What ends the run is a spike.
         self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns)) as i64
     }
 
-    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`, `stream`.
+    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`, `stream`, `audio`.
     fn probe(&self) -> &'static str {
         match &self.probe {
             Probe::Noise { .. } => "noise",
             Probe::Udp(_) => "udp",
             Probe::Stream(_) => "stream",
+            Probe::Audio(_) => "audio",
             Probe::Timer if self.phases.iter().any(|phase| !phase.threads.is_empty()) => "threads",
             Probe::Timer => "timer",
         }

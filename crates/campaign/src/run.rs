@@ -22,7 +22,7 @@ use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::Fil
 use sys::{counter::Counter, memory, sched, signal};
 
 use crate::{
-    PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
+    AudioError, PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
     keeper::Keeper,
     nic,
     phase::{self, Ended, PhaseRun, Within},
@@ -77,6 +77,9 @@ pub enum RunError {
     /// A stream can be neither sent nor received.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// Nothing can be played through what was asked for.
+    #[error(transparent)]
+    Audio(#[from] AudioError),
     /// There are no two ends within this machine.
     #[error(transparent)]
     Ends(#[from] EndsError),

@@ -1,7 +1,7 @@
 //! What measures together with the timers of a phase: it gives them work to do at each deadline, may have threads of its
 //! own, and tells series of its own.
 
-use record::{Caveat, Reason, Series};
+use record::{Caveat, Reason, Series, Spike};
 use sys::sched::Policy;
 
 use crate::timer::{Grant, Work};
@@ -22,6 +22,17 @@ pub trait Companion {
     /// Whether there is nothing more to come from its own threads. Without timers, that ends the phase.
     fn has_ended(&self) -> bool {
         true
+    }
+
+    /// Spikes that the work of timer number `index` told since the last [`collect`](Self::collect), to be explained as the
+    /// timer's own are. What is written into them stays with those that are kept.
+    fn fresh_spikes(&mut self, _index: usize) -> &mut [Spike] {
+        &mut []
+    }
+
+    /// What the work of a timer usually takes, ns, where its spikes hold that; 0 where they do not.
+    fn usual_work_ns(&self) -> u64 {
+        0
     }
 
     /// Adds to the series of the timer number `index` what its work has seen.

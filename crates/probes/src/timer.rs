@@ -5,10 +5,12 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`grid`] | deadlines at a distance that may be no whole number of ns |
 //! | `thread` | the measuring thread: set up, read back, loop |
 //! | `shared` | what it and its reader both see |
 //! | `reader` | turns that into the series of a record |
 
+pub mod grid;
 mod reader;
 pub(crate) mod shared;
 mod thread;
@@ -27,6 +29,7 @@ use sys::{
 };
 
 use crate::{companion::Member, guard::Heartbeat, noise::Spin, setup::STACK_BYTES};
+pub use grid::{Fraction, Grid};
 use reader::Reader;
 use shared::Shared;
 
@@ -45,6 +48,8 @@ pub struct Settings {
     pub wait: Wait,
     /// Time between two deadlines, ns; 1 to 3.6e12.
     pub period_ns: u64,
+    /// What each period is longer than that.
+    pub fraction: Fraction,
     /// Stop after this many wake-ups.
     pub samples: Option<u64>,
     /// Lateness above which a wake-up is a spike, ns.

@@ -13,7 +13,7 @@
 //! | `receiver` | the receiving thread |
 //! | [`realtime`] | the clock of the kernel's stamps beside ours |
 //! | [`trip`] | where the time of one round trip went |
-//! | `shared`, `times` | what the threads and the reader both see |
+//! | `shared` | what the threads and the reader both see |
 //! | `reader` | turns that into the series of a record |
 //! | [`echo`] | the answering end |
 //! | `watch` | keeps both from holding their CPUs |
@@ -26,7 +26,6 @@ mod receiver;
 mod sender;
 mod settings;
 mod shared;
-mod times;
 pub mod trip;
 mod watch;
 pub mod window;

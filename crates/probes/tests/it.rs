@@ -17,7 +17,7 @@ use probes::{
         tracker::Expected,
         transmit::{Transmit, TransmitMode},
     },
-    timer::{End, Settings, Timer, Wake, Work},
+    timer::{End, Fraction, Settings, Timer, Wake, Work},
 };
 use record::ClockTie;
 use sys::{
@@ -39,6 +39,7 @@ fn settings() -> Settings {
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
         period_ns: 200_000,
+        fraction: Fraction::default(),
         samples: None,
         threshold_ns: 1_000,
         spikes_kept: record::SPIKES_KEPT,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use probes::{
     companion::Companion,
     guard::Heartbeat,
-    timer::{self, Timer},
+    timer::{self, Fraction, Timer},
     udp::{Client, Echo, EchoCounts, EchoSettings, Receive, Settings},
 };
 use record::Series;
@@ -57,6 +57,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
         period_ns: PERIOD_NS,
+        fraction: Fraction::default(),
         samples: Some(1000),
         threshold_ns: 1_000_000,
         spikes_kept: 100,

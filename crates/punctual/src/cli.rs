@@ -1,6 +1,7 @@
 //! The command line: the one definition that parsing, help, man pages and completions come from.
 
 mod amp;
+mod audio;
 mod capture;
 mod check;
 mod common;
@@ -25,6 +26,7 @@ use report::ColorChoice;
 
 pub use self::{
     amp::{Amp, Info as AmpInfo, ModelChoice, Render as AmpRender},
+    audio::Audio,
     capture::Capture,
     check::{Check, Nic as CheckNic},
     common::{Common, WakeUps},

@@ -40,6 +40,8 @@ pub enum CauseKind {
     Firmware,
     /// The kernel's own way from the timer's interrupt to the measuring thread's next instruction.
     WakeUp,
+    /// The measuring thread's own work: a period of audio that it plays.
+    Work,
     /// Nothing that was traced.
     #[default]
     Unexplained,
@@ -245,6 +247,7 @@ impl Cause {
             CauseKind::Stolen => "stolen by the hypervisor".to_owned(),
             CauseKind::Firmware => "firmware: system management interrupt".to_owned(),
             CauseKind::WakeUp => "the kernel's own way to the probe".to_owned(),
+            CauseKind::Work => "the signal processing itself".to_owned(),
             CauseKind::Unexplained => "unexplained".to_owned(),
         }
     }

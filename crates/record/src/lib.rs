@@ -17,6 +17,7 @@
 //! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
 //! | [`noise`] | what one saw that never slept |
+//! | [`audio`] | audio played in periods |
 //! | [`round_trip`] | what became of datagrams that were to come back |
 //! | [`capture`] | what a capture of the wire tells of a stream |
 //! | [`stream`] | what the talker and the listener of a stream saw |
@@ -33,6 +34,7 @@
 //! | [`export`] | the same figures in other tools' formats |
 
 pub mod against;
+pub mod audio;
 pub mod blame;
 pub mod campaign;
 pub mod capture;
@@ -60,6 +62,7 @@ pub mod verdict;
 pub mod worst;
 
 pub use against::*;
+pub use audio::*;
 pub use blame::*;
 pub use campaign::*;
 pub use capture::*;

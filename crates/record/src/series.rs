@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, ProcessThread, RoundTrip, Stream, Stretch, Trip,
+    Audio, CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, Played, ProcessThread, RoundTrip, Stream,
+    Stretch, Trip,
 };
 
 /// What one thread saw in one phase.
@@ -12,7 +13,7 @@ use crate::{
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
-    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`AUDIO`](crate::AUDIO); [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
     /// Name of the [far end](crate::Far) that it was seen on; absent for the machine of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +78,9 @@ pub struct Series {
     /// time from when each was to be sent. Absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip: Option<Box<RoundTrip>>,
+    /// The rest of what was seen of an audio thread; its spikes are periods then. Absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<Box<Audio>>,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -119,7 +123,7 @@ pub struct Granted {
 /// One wake-up above the threshold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Spike {
-    /// How late, exactly, ns.
+    /// How late, exactly, ns; of a period of audio when it was done.
     pub lateness_ns: i64,
     /// Which deadline was missed, ns after the first.
     pub at_ns: u64,
@@ -138,6 +142,9 @@ pub struct Spike {
     /// Where the time of a round trip went; only in a series of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trip: Option<Trip>,
+    /// Where the time of a period of audio went; only in a series of those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub played: Option<Played>,
 }
 
 /// One cycle of the kernel's timerlat tracer.

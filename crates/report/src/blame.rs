@@ -93,6 +93,7 @@ pub(crate) fn plainly(cause: &Cause) -> &'static str {
         CauseKind::Stolen => "The hypervisor gave this CPU to another guest.",
         CauseKind::Firmware => "Firmware took the CPU (SMI), unseen by the kernel.",
         CauseKind::WakeUp => "The way through the kernel itself: as fast as this kernel is on this machine.",
+        CauseKind::Work => "The processing of the samples, while nothing else had the CPU.",
         CauseKind::Unexplained => "Nothing that was looked at explains it.",
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod against;
+mod audio;
 pub mod blame;
 pub mod campaign;
 mod clocks;

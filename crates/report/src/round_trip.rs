@@ -49,7 +49,8 @@ pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6
     all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
 }
 
-fn of_times(times: &Times) -> [Option<i64>; 6] {
+/// The figures of [`TIMES`].
+pub fn of_times(times: &Times) -> [Option<i64>; 6] {
     let total = times.histogram.total() as f64;
     // One that cannot differ from the maximum says nothing.
     let percentile = |percent: f64| {

@@ -1,6 +1,7 @@
 //! Results as text: pure functions of a record, a style and a width in columns.
 
 mod against;
+mod audio;
 mod campaign;
 mod capture;
 mod check;

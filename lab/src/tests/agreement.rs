@@ -235,5 +235,5 @@ fn late_wake_up(samples: &[Event], priority: u8) -> Option<(Waiter, Wake)> {
     let last = samples.iter().rposition(|sample| late(sample).is_some())?;
     let deadline_ns = samples[..last].iter().rev().find_map(deadline_ns)?;
     let waiter = Waiter { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
-    Some((waiter, Wake { deadline_ns, woke_ns: deadline_ns + late(&samples[last])? }))
+    Some((waiter, Wake { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
 }

@@ -126,6 +126,9 @@ impl Labels<'_> {
                 None => self.unknown(slice, moment),
             },
             At::Ready => self.kept(slice, moment, self.scene.waiter.priority, spell.from_ns),
+            At::Running if slice.from_ns >= self.scene.wake.woke_ns => {
+                self.on_top(slice, moment).unwrap_or_else(|| Cause::new(CauseKind::Work, ""))
+            }
             At::Running if slice.from_ns < self.scene.previous_cycle_until_ns => {
                 self.on_top(slice, moment).unwrap_or_else(|| self.previous_cycle(moment))
             }

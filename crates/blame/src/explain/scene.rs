@@ -111,9 +111,9 @@ impl Scene {
         });
     }
 
-    /// Whether the events tell everything from the deadline to the wake-up.
+    /// Whether the events tell everything from the deadline to the end.
     pub fn is_whole(&self) -> bool {
-        let Wake { deadline_ns, woke_ns } = self.wake;
+        let (deadline_ns, end_ns) = (self.wake.deadline_ns, self.wake.end_ns());
         let last = self.spells.len() - 1;
         let told = |number: usize| match self.spells[number].at {
             At::Running | At::Faulting => true,
@@ -123,7 +123,7 @@ impl Scene {
         };
         // Of a thread that has its CPU to itself there may be nothing to tell.
         let has_the_cpu = self
-            .moment(self.waiter.cpu, woke_ns)
+            .moment(self.waiter.cpu, end_ns)
             .map_or(self.waiter.spins, |moment| moment.thread.pid == self.waiter.pid);
         self.known_since_ns <= deadline_ns && has_the_cpu && (self.spell_at(deadline_ns)..=last).all(told)
     }
@@ -133,15 +133,16 @@ impl Scene {
         self.films.get(&waker.cpu)?.wakings.iter().find(|woken| woken.at_ns == waker.at_ns)
     }
 
-    /// The time from `from_ns` to the wake-up in slices that follow on each other; none reaches across the deadline.
+    /// The time from `from_ns` to the end in slices that follow on each other; none reaches across the deadline or the
+    /// wake-up.
     pub fn slices(&self, from_ns: u64) -> Vec<Slice<'_>> {
-        let Wake { deadline_ns, woke_ns } = self.wake;
-        let mut cuts = vec![from_ns, deadline_ns, woke_ns, self.known_since_ns, self.previous_cycle_until_ns];
+        let (Wake { deadline_ns, woke_ns, .. }, end_ns) = (self.wake, self.wake.end_ns());
+        let mut cuts = vec![from_ns, deadline_ns, woke_ns, end_ns, self.known_since_ns, self.previous_cycle_until_ns];
         cuts.extend(self.films.values().flat_map(|film| &film.moments).map(|moment| moment.from_ns));
         cuts.extend(self.spells.iter().map(|spell| spell.from_ns));
         cuts.extend(self.expiries.values().map(|expiry| expiry.begun_ns));
         cuts.extend(self.nmis.iter().flat_map(|nmi| [nmi.from_ns, nmi.to_ns]));
-        cuts.retain(|cut| (from_ns..=woke_ns).contains(cut));
+        cuts.retain(|cut| (from_ns..=end_ns).contains(cut));
         cuts.sort_unstable();
         cuts.dedup();
         cuts.windows(2).map(|cut| self.slice(cut[0], cut[1])).collect()

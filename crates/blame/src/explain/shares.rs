@@ -14,6 +14,8 @@ const BEFORE: usize = 8;
 /// The part of the lateness, one in so many, that makes another cause the main one where the kernel's own way took
 /// longer.
 const CONSIDERABLE: u64 = 4;
+/// The same where the thread's own work took longer, and no longer than usual.
+const CONSIDERABLE_BESIDE_WORK: u64 = 10;
 
 /// A piece of time, and what had the CPU in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +47,9 @@ struct Share<'a> {
     longest: &'a Piece,
 }
 
-/// What each cause took: the main cause first, then the largest share. The shares add up to the pieces.
-pub(super) fn culprits(pieces: &[Piece]) -> Vec<Culprit> {
+/// What each cause took: the main cause first, then the largest share. The shares add up to the pieces. The thread's own work
+/// usually takes `usual_work_ns`.
+pub(super) fn culprits(pieces: &[Piece], usual_work_ns: u64) -> Vec<Culprit> {
     let mut shares: Vec<Share<'_>> = Vec::new();
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for piece in pieces {
@@ -61,12 +64,26 @@ pub(super) fn culprits(pieces: &[Piece]) -> Vec<Culprit> {
             share.longest = piece;
         }
     }
-    shares.sort_by_key(|share| Reverse(share.ns));
     let mut culprits: Vec<Culprit> = shares.iter().map(Share::culprit).collect();
-    if let Some(main) = main(&culprits) {
+    let beyond = beyond_usual(&mut culprits, usual_work_ns);
+    culprits.extend(beyond);
+    culprits.sort_by_key(|culprit| Reverse(culprit.ns));
+    if let Some(main) = main(&culprits, usual_work_ns) {
         culprits[..=main].rotate_right(1);
     }
     culprits
+}
+
+/// Takes from the thread's own work what is beyond any usual one: twice as long is a cold cache or a slower clock, and more
+/// than that is something that no event tells.
+fn beyond_usual(culprits: &mut [Culprit], usual_work_ns: u64) -> Option<Culprit> {
+    let is_work = |culprit: &&mut Culprit| culprit.cause.kind == CauseKind::Work;
+    let work = culprits.iter_mut().find(is_work).filter(|work| usual_work_ns > 0 && work.ns / 2 > usual_work_ns)?;
+    let ns = std::mem::take(&mut work.ns) - usual_work_ns;
+    work.ns = usual_work_ns;
+    let detail =
+        "the work stood still for so long, or took so much longer than usual, and no event tells why".to_owned();
+    Some(Culprit { cause: Cause { detail, ..Cause::default() }, ns })
 }
 
 impl Share<'_> {
@@ -86,15 +103,20 @@ impl Share<'_> {
 /// Which of the culprits, the largest share first, is the main one.
 ///
 /// It is the first. But where that is the kernel's own way, every wake-up has it, and another named cause with a
-/// quarter of the lateness says more.
-fn main(culprits: &[Culprit]) -> Option<usize> {
+/// quarter of the lateness says more. Likewise the thread's own work, where another cause took a tenth, and more than what
+/// the work took longer than usual.
+fn main(culprits: &[Culprit], usual_work_ns: u64) -> Option<usize> {
     let first = culprits.first()?;
-    if first.cause.kind != CauseKind::WakeUp {
-        return Some(0);
-    }
     let lateness_ns: u64 = culprits.iter().map(|culprit| culprit.ns).sum();
-    let says_more =
-        |culprit: &Culprit| culprit.cause.kind != CauseKind::Unexplained && culprit.ns >= lateness_ns / CONSIDERABLE;
+    let considerable_ns = match first.cause.kind {
+        CauseKind::WakeUp => lateness_ns / CONSIDERABLE,
+        CauseKind::Work => {
+            (lateness_ns / CONSIDERABLE_BESIDE_WORK).max(first.ns.saturating_sub(usual_work_ns).saturating_add(1))
+        }
+        _ => return Some(0),
+    };
+    let is_usual = |kind| matches!(kind, CauseKind::Unexplained | CauseKind::WakeUp);
+    let says_more = |culprit: &Culprit| !is_usual(culprit.cause.kind) && culprit.ns >= considerable_ns;
     Some(culprits.iter().skip(1).position(says_more).map_or(0, |place| place + 1))
 }
 
@@ -176,7 +198,7 @@ mod tests {
             (CauseKind::Interrupt, "eth0", 40),
             (CauseKind::WakeUp, "", 5),
         ]);
-        let culprits = culprits(&pieces);
+        let culprits = culprits(&pieces, 0);
         assert_eq!(names(&culprits), [("eth0", 70), ("a", 50), ("", 5)]);
         assert_eq!(culprits[0].cause.detail, "ran 2 times");
     }
@@ -184,14 +206,28 @@ mod tests {
     #[test]
     fn the_kernels_own_way_gives_way_to_a_cause_with_a_quarter_of_the_lateness() {
         let shares = |other: u64, kind| {
-            let culprits = culprits(&pieces(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]));
+            let culprits = culprits(&pieces(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]), 0);
             names(&culprits)[0].0.to_owned()
         };
         assert_eq!(shares(25, CauseKind::Thread), "other");
         assert_eq!(shares(24, CauseKind::Thread), "");
         assert_eq!(shares(49, CauseKind::Unexplained), "", "nothing unknown is put before what is known");
         assert_eq!(shares(51, CauseKind::Unexplained), "other", "nor is the unknown hidden");
-        assert_eq!(culprits(&[]), []);
+        assert_eq!(culprits(&[], 0), []);
+    }
+
+    #[test]
+    fn work_as_ever_gives_way_to_what_came_on_top_of_it() {
+        let main = |work: u64, other: u64, usual: u64| {
+            let pieces = pieces(&[(CauseKind::Work, "", work), (CauseKind::Thread, "other", other)]);
+            names(&culprits(&pieces, usual))[0].0.to_owned()
+        };
+        assert_eq!(main(800, 200, 790), "other", "a fifth of the time, and the work was as long as ever");
+        assert_eq!(main(800, 200, 500), "", "the work took 300 longer than usual");
+        assert_eq!(main(950, 50, 950), "", "too little to matter");
+        let stalled = culprits(&pieces(&[(CauseKind::Work, "", 1900)]), 140);
+        let told = stalled.iter().map(|culprit| (culprit.cause.kind, culprit.ns)).collect::<Vec<_>>();
+        assert_eq!(told, [(CauseKind::Unexplained, 1760), (CauseKind::Work, 140)], "a stall is no work");
     }
 
     #[test]

@@ -6,3 +6,4 @@ mod kinds;
 mod nasty;
 mod properties;
 mod scenario;
+mod work;

@@ -87,7 +87,7 @@ impl Traced {
         let (instance, windows) = (&self.instance, &mut self.windows);
         let symbol = |address| instance.symbol(address).map(str::to_owned);
         let own = windows.entry(waiter.cpu).or_default();
-        let complete_since_ns = Some(own.complete_since_ns(wake.woke_ns));
+        let complete_since_ns = Some(own.complete_since_ns(wake.end_ns()));
         own.count_lost(wake);
         let events = around(&own.events, waiter.pid, wake);
         if !with_others {
@@ -97,15 +97,15 @@ impl Traced {
         let mut all = events.to_vec();
         for (_, other) in windows.iter().filter(|&(&cpu, _)| cpu != waiter.cpu) {
             all.extend(signal_before(&other.events, from_ns));
-            all.extend_from_slice(of_another(&other.events, waiter.pid, from_ns, wake.woke_ns));
+            all.extend_from_slice(of_another(&other.events, waiter.pid, from_ns, wake.end_ns()));
         }
         all.sort_by_key(|event| event.at_ns);
         explain(&all, instance.names(), &symbol, waiter, wake, complete_since_ns)
     }
 
-    /// Notes that the spikes of a thread are explained up to this wake-up: their events may go.
-    pub fn explained(&mut self, waiter: &Waiter, woke_ns: u64) {
-        self.windows.entry(waiter.cpu).or_default().explained(waiter.pid, woke_ns);
+    /// Notes that the spikes of a thread are explained up to this moment: their events may go.
+    pub fn explained(&mut self, waiter: &Waiter, end_ns: u64) {
+        self.windows.entry(waiter.cpu).or_default().explained(waiter.pid, end_ns);
     }
 
     /// Events that were lost where a spike needed them.

@@ -36,7 +36,7 @@ impl Window {
     /// Counts the events that are missing where a spike needs them; each gap once.
     pub fn count_lost(&mut self, wake: Wake) {
         for gap in &mut self.gaps {
-            if gap.from_ns < wake.woke_ns && gap.to_ns > wake.deadline_ns.saturating_sub(CONTEXT_NS) {
+            if gap.from_ns < wake.end_ns() && gap.to_ns > wake.deadline_ns.saturating_sub(CONTEXT_NS) {
                 self.lost_events += std::mem::take(&mut gap.lost);
             }
         }
@@ -63,9 +63,9 @@ impl Window {
         self.round_ns = now_ns;
     }
 
-    /// Notes that the spikes of a thread are explained up to this wake-up.
-    pub fn explained(&mut self, pid: u32, woke_ns: u64) {
-        self.needed.insert(pid, woke_ns.saturating_sub(CONTEXT_NS));
+    /// Notes that the spikes of a thread are explained up to this moment.
+    pub fn explained(&mut self, pid: u32, end_ns: u64) {
+        self.needed.insert(pid, end_ns.saturating_sub(CONTEXT_NS));
         // Other threads may have told spikes of the same time, which wait for their turn.
         if self.needed.len() == 1 {
             self.forget(0);
@@ -91,10 +91,10 @@ impl Window {
     }
 }
 
-/// The events from well before the deadline to the wake-up: it must be known who had the CPU, how the measuring thread
+/// The events from well before the deadline to the end: it must be known who had the CPU, how the measuring thread
 /// left it last, and who sent a signal that stopped it.
 pub fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
-    let to = events.partition_point(|event| event.at_ns <= wake.woke_ns);
+    let to = events.partition_point(|event| event.at_ns <= wake.end_ns());
     let deadline = events[..to].partition_point(|event| event.at_ns < wake.deadline_ns);
     let own = |event: &Event| matches!(event.what, What::Switch { from, to, .. } if from.pid == pid || to.pid == pid);
     let own_switches = (0..deadline).rev().filter(|&index| own(&events[index]));
@@ -144,7 +144,7 @@ fn first_needed(events: &[Event], moment_ns: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Comm, Task};
+    use crate::{Comm, Task, Work};
 
     fn event(at_ns: u64, what: What) -> Event {
         Event { at_ns, cpu: 0, pid: 1, what }
@@ -159,7 +159,7 @@ mod tests {
     fn a_window_begins_where_it_is_known_who_ran() {
         let idle = |at_ns| event(at_ns, What::Idle { state: None });
         let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
-        let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000 };
+        let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000, work: Work::default() };
         let window = around(&events, 9, wake);
         assert_eq!(window.first().map(|event| event.at_ns), Some(200));
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));

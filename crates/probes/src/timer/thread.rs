@@ -12,7 +12,7 @@ use sys::{
 };
 
 use super::{
-    End, Grant, Settings, StopOn, Wake, Work,
+    End, Grant, Grid, Settings, StopOn, Wake, Work,
     shared::{Event, Shared, Writer, add},
 };
 use crate::{
@@ -73,6 +73,7 @@ pub fn run(
 struct Measuring {
     clock: Clock,
     pinned_to: Option<u32>,
+    grid: Grid,
     period_ns: i64,
     threshold_ns: i64,
     stop_on: Option<StopOn>,
@@ -99,6 +100,7 @@ impl Measuring {
         Self {
             clock: settings.clock,
             pinned_to,
+            grid: Grid::new(settings.period_ns, settings.fraction),
             period_ns: settings.period_ns as i64,
             threshold_ns: settings.threshold_ns,
             stop_on: settings.stop_on.clone(),
@@ -128,6 +130,7 @@ impl Measuring {
     }
 
     fn measure(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+        let mut slot = 0;
         let mut deadline_ns = self.first_ns;
         while deadline_ns <= self.end_ns && self.samples_left > 0 {
             if sleeper.sleep_until(deadline_ns).is_err() {
@@ -139,7 +142,6 @@ impl Measuring {
             }
             let missed = self.note(deadline_ns, now_ns);
             if let Some(work) = &mut self.work {
-                let slot = ((deadline_ns - self.first_ns) / self.period_ns) as u64;
                 work.at(Wake { slot, deadline_ns, woke_ns: now_ns });
             }
             self.samples_left -= 1;
@@ -149,12 +151,14 @@ impl Measuring {
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
                 return self.freeze();
             }
-            deadline_ns += (missed + 1) * self.period_ns;
+            slot += missed as u64 + 1;
+            deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, heartbeat) {
-                    Ok(rest_ns) => deadline_ns += rest_ns,
+                    Ok(rested) => slot += rested,
                     Err(end) => return end,
                 }
+                deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             }
         }
         End::Planned
@@ -191,7 +195,7 @@ impl Measuring {
     #[cold]
     fn note_notable(&mut self, deadline_ns: i64, lateness_ns: i64, counted: bool) -> i64 {
         let shared: &Shared = &self.writer.shared;
-        let missed = (lateness_ns / self.period_ns).max(0);
+        let missed = self.grid.periods_in(lateness_ns);
         add(&shared.missed, missed as u64);
         add(&shared.spikes, u64::from(lateness_ns > self.threshold_ns));
         add(&shared.outside, u64::from(!counted));
@@ -212,9 +216,9 @@ impl Measuring {
         End::StoppedOn
     }
 
-    /// Reports the second that ended, and asks the guard; answers how long to rest.
+    /// Reports the second that ended, and asks the guard; answers how many deadlines to rest over.
     #[cold]
-    fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<i64, End> {
+    fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<u64, End> {
         let at_ns = (self.second_end_ns - self.first_ns) as u64;
         // A full queue keeps the maximum for the next second.
         if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
@@ -229,11 +233,11 @@ impl Measuring {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
             Advice::Rest => {
-                let skipped = (REST_NS + self.period_ns - 1) / self.period_ns;
-                add(&self.writer.shared.missed, skipped as u64);
+                let skipped = ((REST_NS + self.period_ns - 1) / self.period_ns) as u64;
+                add(&self.writer.shared.missed, skipped);
                 add(&self.writer.shared.rests, 1);
                 self.previous_ns = None;
-                Ok(skipped * self.period_ns)
+                Ok(skipped)
             }
         }
     }

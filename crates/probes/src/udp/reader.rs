@@ -9,10 +9,9 @@ use super::{
     Settings,
     packet::{LOCKED, REALTIME},
     shared::{Event, Shared},
-    times::Counted,
     window::Fate,
 };
-use crate::{guard, timer::Grant};
+use crate::{guard, timer::Grant, times::Counted};
 
 /// A datagram is given up so long after its timeout, ns: an answer in time may still be on its way through our thread.
 const GRACE_NS: i64 = 50_000_000;

@@ -7,7 +7,8 @@ use std::sync::{
 
 use record::Trip;
 
-use super::{Settings, reader::Reader, times::Counted, window::Window};
+use super::{Settings, reader::Reader, window::Window};
+use crate::times::Counted;
 
 /// Something rare enough to be told one by one.
 #[derive(Debug, Clone, Copy)]

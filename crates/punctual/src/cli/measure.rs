@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
 
-use super::{Common, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period};
+use super::{Audio, Common, Noise, Placement, Process, Stream, Threads, Udp, WakeUps, duration_or_zero, period};
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -60,6 +60,17 @@ pub enum Measure {
     ///   punctual measure stream --self --load cpu
     #[command(verbatim_doc_comment)]
     Stream(Box<Stream>),
+    /// How small a buffer this machine can play a guitar amplifier through: when each period of audio was done, which came too
+    /// late for a sound card (xruns), and who was to blame for each.
+    ///
+    /// The clock stands in for the card. A spike is a period that took more than half of its time.
+    ///
+    /// Examples:
+    ///   punctual measure audio --frames 64 --duration 1m
+    ///   punctual measure audio --frames 32 --periods 3 --model deluxe.nam --load switch --load memory
+    ///   punctual measure audio --profile audio-48k-64 --shield 3
+    #[command(verbatim_doc_comment)]
+    Audio(Box<Audio>),
     /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.
     ///
     /// Comes from the scheduler's trace points, which takes root. Nothing is changed in the program.

@@ -1,5 +1,6 @@
 //! `punctual measure`: one file a probe; here what the probes share.
 
+mod audio;
 mod noise;
 mod process;
 pub mod stream;
@@ -34,6 +35,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
         Measure::Noise(options) => noise::run(options),
         Measure::Udp(options) => udp::run(options),
         Measure::Stream(options) => stream::run(options),
+        Measure::Audio(options) => audio::run(options),
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod amp;
+mod audio;
 mod blame;
 mod campaign;
 mod campaign_files;

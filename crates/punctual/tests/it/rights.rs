@@ -1,5 +1,6 @@
 //! Tests that need root, or CAP_SYS_NICE and CAP_IPC_LOCK.
 
+mod audio;
 mod blame;
 mod blockers;
 mod campaign;

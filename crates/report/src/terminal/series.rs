@@ -6,7 +6,7 @@ use record::{Phase, Record, Series};
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
-use super::{cell, count_cell, noise, round_trip, stream, time};
+use super::{audio, cell, count_cell, noise, round_trip, stream, time};
 use crate::style::{Ink, Spans};
 use crate::words::{Words, is_listener, is_noise};
 
@@ -171,6 +171,9 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     for series in &all {
         if let Some(round_trip) = &series.round_trip {
             round_trip::section(page, series, round_trip);
+        }
+        if let Some(audio) = &series.audio {
+            audio::section(page, series, audio);
         }
         stream::section(page, series);
     }

@@ -5,7 +5,7 @@ use record::{CauseKind, Evidence};
 
 use super::scenario::PROBE;
 use crate::{
-    Comm, Event, Names, Task, Waiter, Wake, What,
+    Comm, Event, Names, Task, Waiter, Wake, What, Work,
     event::Left,
     explain,
     explain::{BEFORE_NS, STRETCHES},
@@ -83,7 +83,7 @@ proptest! {
         priority in select(vec![-1, 0, 50, 120]),
     ) {
         let waiter = Waiter { pid: PROBE, priority, cpu: 0, spins: false };
-        let wake = Wake { deadline_ns, woke_ns: WOKE_NS };
+        let wake = Wake { deadline_ns, woke_ns: WOKE_NS, work: Work::default() };
         let symbol = |address| (address % 2 == 0).then(|| format!("function_{address}"));
         let explanation = explain(&events, &Names::default(), &symbol, &waiter, wake, complete_since_ns);
         let lateness_ns = WOKE_NS.saturating_sub(deadline_ns);

@@ -16,6 +16,7 @@
 //! spins                            the probe never sleeps: from deadline to stamp it did not get on
 //! 1000.0 deadline
 //! 1060.0 stamp
+//! 1090.0 done                       with the work that it did then
 //! ```
 
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use std::collections::HashMap;
 use record::Evidence;
 
 use crate::{
-    Comm, Event, Explanation, Names, Task, Waiter, Wake, What,
+    Comm, Event, Explanation, Names, Task, Waiter, Wake, What, Work,
     event::{Left, softirq_name},
     explain,
 };
@@ -41,6 +42,8 @@ pub struct Scenario {
     has_cpu: HashMap<u32, u32>,
     pub deadline_ns: u64,
     pub woke_ns: u64,
+    /// When its work was done; 0 for a probe that has none.
+    pub done_ns: u64,
     pub complete_since_ns: u64,
     /// Whether the probe never sleeps.
     pub spins: bool,
@@ -57,7 +60,8 @@ impl Scenario {
 
     pub fn explain(&self) -> Explanation {
         let waiter = Waiter { pid: PROBE, priority: self.priority_of("probe"), cpu: 0, spins: self.spins };
-        let wake = Wake { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns };
+        let work = Work { ns: self.done_ns.saturating_sub(self.woke_ns), usual_ns: 0 };
+        let wake = Wake { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns, work };
         let symbol = |address: u64| self.functions.get(usize::try_from(address).ok()?.checked_sub(1)?).cloned();
         explain(&self.events, &self.names, &symbol, &waiter, wake, Some(self.complete_since_ns))
     }
@@ -84,6 +88,7 @@ impl Scenario {
         let what = match *words {
             ["deadline"] => return self.deadline_ns = at_ns,
             ["stamp"] => return self.woke_ns = at_ns,
+            ["done"] => return self.done_ns = at_ns,
             ["lost"] => return self.complete_since_ns = at_ns,
             ["switch", both] => {
                 let (from, to) = both.split_once("->").expect("from->to");
@@ -185,7 +190,7 @@ pub fn culprits(text: &str, expected: &[&str]) -> Explanation {
         explanation.culprits.iter().map(|culprit| format!("{} {}", us(culprit.ns), culprit.cause.in_full())).collect();
     assert_eq!(lines, expected, "{:#?}", explanation.timeline);
     let sum: u64 = explanation.culprits.iter().map(|culprit| culprit.ns).sum();
-    assert_eq!(sum, scenario.woke_ns - scenario.deadline_ns);
+    assert_eq!(sum, scenario.woke_ns.max(scenario.done_ns) - scenario.deadline_ns);
     explanation
 }
 

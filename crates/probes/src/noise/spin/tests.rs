@@ -9,7 +9,7 @@ use sys::{
 };
 
 use super::*;
-use crate::timer::shared::channel;
+use crate::timer::{Fraction, shared::channel};
 
 /// Time between two readings, ns.
 const STEP_NS: u64 = 10;
@@ -51,6 +51,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
         period_ns: 1_000_000,
+        fraction: Fraction::default(),
         samples: None,
         threshold_ns: THRESHOLD_NS as i64,
         spikes_kept: 1000,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sys::{clock::Wait, sched::Policy};
 
 use super::*;
-use crate::timer::shared::channel;
+use crate::timer::{Fraction, shared::channel};
 
 const PERIOD_NS: u64 = 25_000;
 
@@ -17,6 +17,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
         period_ns: PERIOD_NS,
+        fraction: Fraction::default(),
         samples: None,
         threshold_ns: 10_000,
         spikes_kept: 3,

@@ -1,0 +1,144 @@
+//! Models of the usual shapes with weights at random: they cost what a model of that shape costs, and need no file.
+
+use std::fmt::Write;
+
+use crate::file::{LoadError, ModelFile};
+
+/// The shapes that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// WaveNet with 16 and 8 channels, NAM's "standard".
+    Standard,
+    /// WaveNet with 8 and 4 channels.
+    Feather,
+    /// WaveNet with 4 and 2 channels.
+    Nano,
+    /// One recurrent layer of 16 units.
+    Lstm,
+}
+
+impl Shape {
+    /// All of them, each with its name.
+    pub const ALL: [(&str, Self); 4] =
+        [("standard", Self::Standard), ("feather", Self::Feather), ("nano", Self::Nano), ("lstm", Self::Lstm)];
+
+    /// The shape of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, shape)| shape)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, shape)| *shape == self).map_or("", |(name, _)| name)
+    }
+
+    /// A model of this shape at a sample rate, Hz, the same at each call: read from a file's text as any other, so that it
+    /// becomes the same network.
+    ///
+    /// # Errors
+    /// [`LoadError`], where the sample rate is no number above 0.
+    pub fn file(self, sample_rate: f64) -> Result<ModelFile, LoadError> {
+        let (architecture, config, weights) = match self {
+            Self::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]),
+            Self::Feather => wave_net([8, 4], [&DOUBLING[..7], &LITE]),
+            Self::Nano => wave_net([4, 2], [&DOUBLING[..7], &LITE]),
+            Self::Lstm => lstm(16),
+        };
+        let weights = random(weights);
+        let text = format!(
+            r#"{{"version":"0.5.4","architecture":"{architecture}","config":{config},"weights":[{weights}],"sample_rate":{sample_rate:?}}}"#
+        );
+        ModelFile::read(text.as_bytes())
+    }
+}
+
+/// Distances of the taps, frames: those of the standard shape.
+const DOUBLING: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+/// Those of the second array of the smaller ones.
+const LITE: [usize; 13] = [128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+/// Taps of each convolution.
+const TAPS: usize = 3;
+
+/// Two arrays of layers: architecture, description, number of weights.
+fn wave_net(channels: [usize; 2], dilations: [&[usize]; 2]) -> (&'static str, String, usize) {
+    let [first, second] = channels;
+    let array = |inputs: usize, channels: usize, outputs: usize, dilations: &[usize], bias: bool| {
+        format!(
+            r#"{{"input_size":{inputs},"condition_size":1,"head_size":{outputs},"channels":{channels},"kernel_size":{TAPS},"dilations":{dilations:?},"activation":"Tanh","gated":false,"head_bias":{bias}}}"#
+        )
+    };
+    let config = format!(
+        r#"{{"layers":[{},{}],"head":null,"head_scale":0.02}}"#,
+        array(1, first, second, dilations[0], false),
+        array(first, second, 1, dilations[1], true)
+    );
+    // Of a layer: the convolution, what the condition adds, and the way to the next, with their biases.
+    let layer = |channels: usize| channels * (channels * TAPS + 1) + channels + channels * (channels + 1);
+    let arrays = first + dilations[0].len() * layer(first) + first * second;
+    let arrays = arrays + first * second + dilations[1].len() * layer(second) + second + 1;
+    ("WaveNet", config, arrays + 1)
+}
+
+fn lstm(units: usize) -> (&'static str, String, usize) {
+    let config = format!(r#"{{"num_layers":1,"input_size":1,"hidden_size":{units}}}"#);
+    // Gates with their biases, the first state, the way out.
+    ("LSTM", config, 4 * units * (1 + units + 1) + 2 * units + units + 1)
+}
+
+/// So many weights of -0.3 to 0.3, with commas between them.
+fn random(weights: usize) -> String {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let mut text = String::new();
+    for n in 0..weights {
+        // Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8/14 (2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let weight = (state >> 40) as f64 / f64::from(1 << 24) * 0.6 - 0.3;
+        let comma = if n == 0 { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{weight:.6}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Options;
+
+    #[test]
+    fn each_shape_has_the_weights_of_its_kind() {
+        // Counted in files of these shapes.
+        let counts = [Shape::Standard, Shape::Feather, Shape::Nano, Shape::Lstm].map(|shape| match shape {
+            Shape::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]).2,
+            Shape::Feather => wave_net([8, 4], [&DOUBLING[..7], &LITE]).2,
+            Shape::Nano => wave_net([4, 2], [&DOUBLING[..7], &LITE]).2,
+            Shape::Lstm => lstm(16).2,
+        });
+        assert_eq!(counts, [13802, 3026, 842, 1201]);
+    }
+
+    #[test]
+    fn each_shape_sounds_and_is_the_same_again() {
+        let input: Vec<f32> = (0..4800).map(|n| (n as f32 * 0.05).sin() * 0.3).collect();
+        for (name, shape) in Shape::ALL {
+            let play = || {
+                let mut output = vec![0.0; input.len()];
+                let mut model = shape.file(48_000.0).unwrap().model(Options::default()).unwrap();
+                model.process(&input, &mut output);
+                assert!(!model.is_muted(), "{name}");
+                output
+            };
+            let output = play();
+            let mean = output.iter().sum::<f32>() / output.len() as f32;
+            let loud = output.iter().map(|sample| (sample - mean).abs()).fold(0.0, f32::max);
+            assert!((1e-3..10.0).contains(&loud), "{name}: {loud}");
+            assert_eq!(output, play(), "{name}");
+        }
+        assert_eq!(Shape::named("nano"), Some(Shape::Nano));
+        assert_eq!(Shape::named("huge"), None);
+    }
+}

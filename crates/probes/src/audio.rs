@@ -1,0 +1,167 @@
+//! The audio probe: a thread that plays a guitar through an amplifier, a period at each deadline, as a sound card would ask
+//! for them.
+//!
+//! It is the work of a timer's thread, whose wake-ups are counted as ever. What is counted here is when each period was done,
+//! and whether a card would have run dry by then.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`card`] | when a card runs dry: what an xrun is |
+//! | [`signal`] | the guitar |
+//! | `play` | what the thread does at each wake-up |
+//! | `shared` | what it and its reader both see |
+//! | `reader` | turns that into the series of a record |
+
+pub mod card;
+mod play;
+mod reader;
+mod shared;
+pub mod signal;
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use record::{Caveat, Reason, Series, Spike};
+use sys::clock::Clock;
+
+use crate::{
+    companion::{Companion, Member},
+    timer::{Grid, Work},
+};
+use card::Card;
+use play::Play;
+use reader::Reader;
+use shared::Shared;
+
+/// What makes a period's output of its input: an amplifier with its cabinet.
+///
+/// It runs on the audio thread, and neither allocates, locks, prints nor calls the system.
+pub trait Player: Send {
+    /// Plays a period. All three are of the same length; one channel is written to `left`.
+    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]);
+}
+
+/// What an audio thread is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AudioSettings {
+    /// Sample rate, Hz; above 0.
+    pub rate_hz: u32,
+    /// Samples of a period; above 0.
+    pub frames: u32,
+    /// Periods that the card holds; 2 or more.
+    pub periods: u32,
+    /// Clock of the deadlines.
+    pub clock: Clock,
+    /// A period done later than this is a spike, ns after its deadline.
+    pub threshold_ns: i64,
+    /// How many spikes to keep, the worst of them.
+    pub spikes_kept: usize,
+    /// What is played through.
+    pub names: Names,
+}
+
+/// What is played through, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Names {
+    /// The model.
+    pub model: String,
+    /// The cabinet; empty for none.
+    pub cab: String,
+    /// The preset; empty for none.
+    pub preset: String,
+}
+
+impl AudioSettings {
+    /// The deadlines of its periods.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        Grid::of_frames(self.frames, self.rate_hz)
+    }
+
+    /// Completion from which a period is an xrun, ns, rounded up.
+    #[must_use]
+    pub fn limit_ns(&self) -> u64 {
+        let periods = u64::from(self.periods.saturating_sub(1));
+        (u64::from(self.frames) * periods * 1_000_000_000).div_ceil(u64::from(self.rate_hz.max(1)))
+    }
+}
+
+/// An audio thread: the work that it is to do, until it is taken, and what was seen of it.
+pub struct Audio {
+    settings: AudioSettings,
+    work: Option<Box<dyn Work>>,
+    shared: Arc<Shared>,
+    reader: Reader,
+}
+
+impl Audio {
+    /// Makes everything that playing needs.
+    #[must_use]
+    pub fn prepare(settings: AudioSettings, player: impl Player + 'static) -> Self {
+        let (writer, shared, reader) = shared::channel(settings.spikes_kept);
+        let silence = vec![0.0; settings.frames as usize].into_boxed_slice();
+        let work = Play {
+            player,
+            card: Card::new(settings.grid(), settings.periods),
+            now_ns: move || settings.clock.now_ns(),
+            threshold_ns: settings.threshold_ns,
+            writer,
+            signal: signal::guitar(settings.rate_hz, settings.frames),
+            at: 0,
+            left: silence.clone(),
+            right: silence,
+        };
+        Self { settings, work: Some(Box::new(work)), shared, reader }
+    }
+}
+
+impl Companion for Audio {
+    fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
+        self.work.take()
+    }
+
+    fn members(&self) -> Vec<Member<'_>> {
+        Vec::new()
+    }
+
+    fn collect(&mut self) {
+        self.reader.collect(&self.shared);
+    }
+
+    fn fresh_spikes(&mut self, _index: usize) -> &mut [Spike] {
+        &mut self.reader.fresh
+    }
+
+    fn usual_work_ns(&self) -> u64 {
+        self.reader.usual_dsp_ns
+    }
+
+    fn tell(&self, _index: usize, series: &mut Series) {
+        self.reader.tell(&self.settings, &self.shared, series);
+    }
+
+    fn finish(&mut self) {}
+
+    fn series(&self, _phase: &str) -> Vec<Series> {
+        Vec::new()
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        let (played, silent) = (self.shared.played.load(Relaxed), self.shared.silent.load(Relaxed));
+        // Quiet ones there may be, where a gate closes between two strings.
+        if played == 0 || silent * 2 < played {
+            return Vec::new();
+        }
+        vec![Reason {
+            id: "audio.silent".to_owned(),
+            text: format!(
+                "{silent} of {played} periods came out silent, which costs less than playing: the model is muted, or the gate \
+                 is closed"
+            ),
+            remedy: "choose another model, or a lower threshold of the gate".to_owned(),
+        }]
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        Vec::new()
+    }
+}

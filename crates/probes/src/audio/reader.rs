@@ -1,0 +1,84 @@
+//! Turns what the audio thread wrote into the series of a record. Runs on an ordinary thread.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use record::{Series, Spike, Worst};
+
+use super::{
+    AudioSettings,
+    shared::{Notable, Shared},
+};
+
+/// What has been read so far.
+#[derive(Debug)]
+pub struct Reader {
+    queue: rtrb::Consumer<Notable>,
+    worst: Worst,
+    /// Periods since the last collection, in order of time, for others to explain.
+    pub fresh: Vec<Spike>,
+    /// What processing a period usually takes, ns: the median when there was something to explain last.
+    pub usual_dsp_ns: u64,
+}
+
+impl Reader {
+    pub fn new(queue: rtrb::Consumer<Notable>, spikes_kept: usize) -> Self {
+        Self { queue, worst: Worst::keeping(spikes_kept), fresh: Vec::new(), usual_dsp_ns: 0 }
+    }
+
+    /// Takes in the periods that wait. What was fresh is fresh no more.
+    pub fn collect(&mut self, shared: &Shared) {
+        self.fresh.drain(..).for_each(|spike| self.worst.take_in(spike));
+        while let Ok(Notable { at_ns, played }) = self.queue.pop() {
+            self.fresh.push(Spike {
+                lateness_ns: played.completion_ns(),
+                at_ns,
+                played: Some(played),
+                ..Spike::default()
+            });
+        }
+        if !self.fresh.is_empty() {
+            let median_ns = shared.dsp.histogram().percentile(50.0);
+            self.usual_dsp_ns = median_ns.unwrap_or_default().unsigned_abs();
+        }
+    }
+
+    /// Adds to the series of its thread what was played.
+    pub fn tell(&self, settings: &AudioSettings, shared: &Shared, series: &mut Series) {
+        series.spikes_total = shared.notable.load(Relaxed);
+        series.spikes = self.worst.with(&self.fresh);
+        series.notes.extend(notes(shared));
+        let names = settings.names.clone();
+        series.audio = Some(Box::new(record::Audio {
+            rate_hz: settings.rate_hz,
+            frames: settings.frames,
+            periods: settings.periods,
+            pacer: "clock".to_owned(),
+            model: names.model,
+            cab: names.cab,
+            preset: names.preset,
+            limit_ns: settings.limit_ns(),
+            played: shared.played.load(Relaxed),
+            xruns: shared.xruns.load(Relaxed),
+            lost: shared.lost.load(Relaxed),
+            silent: shared.silent.load(Relaxed),
+            dsp: shared.dsp.told(),
+            completion: shared.completion.told(),
+            extra: record::Extra::new(),
+        }));
+    }
+}
+
+fn notes(shared: &Shared) -> Vec<String> {
+    let mut notes = Vec::new();
+    let untold = shared.untold.load(Relaxed);
+    if untold > 0 {
+        notes.push(format!(
+            "{untold} late periods came too fast to be told one by one: they are counted, but may be missing among the spikes"
+        ));
+    }
+    let outside = shared.completion.outside();
+    if outside > 0 {
+        notes.push(format!("{outside} periods outside the histogram's range are in no bucket"));
+    }
+    notes
+}

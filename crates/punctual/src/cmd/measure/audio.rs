@@ -1,0 +1,71 @@
+//! `punctual measure audio`.
+
+use analysis::Profile;
+use anyhow::Context;
+use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, threads};
+use machine::{CpuList, Root, isolated_cpus, usable_cpus};
+use record::AUDIO;
+
+use super::Results;
+use crate::{cli::Audio, output};
+
+/// Samples of a period where neither the user nor a profile tells.
+const FRAMES: u32 = 64;
+
+pub fn run(options: &Audio) -> anyhow::Result<u8> {
+    let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let results = Results::prepare(common)?;
+    let profiles = output::find_profiles(&wake_ups.profiles)?;
+    let others = output::find_references(&wake_ups.against)?;
+    let audio = AudioPlan { rate_hz: options.rate, periods: options.periods, model: options.model.clone() };
+    // What cannot be played through is known before anything is set up.
+    audio.model.load(audio.rate_hz)?;
+    let frames = options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(FRAMES);
+    let cpu = cpu(options)?;
+    let phases = vec![phase(options, cpu, audio.period_ns(frames))];
+    let plan = Plan {
+        cpus: Some([cpu].into_iter().collect()),
+        probe: Probe::Audio(Box::new(audio)),
+        shield: options.placement.shield.clone(),
+        policy: options.policy,
+        ..wake_ups.apply(super::plan(common, &results.kept, phases)?)
+    };
+    let mut record = output::measure(&plan, common.talk)?;
+    output::judge(&mut record, &wake_ups.profiles)?;
+    output::lay_beside(&mut record, &others);
+    results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
+    wake_ups.status(&record, &results)
+}
+
+fn phase(options: &Audio, cpu: u32, period_ns: u64) -> PhasePlan {
+    let loads = super::loads(&options.common);
+    PhasePlan {
+        name: super::phase_name(&loads),
+        period_ns,
+        length: super::length(&options.common),
+        loads,
+        threads: vec![ThreadPlan { role: AUDIO.to_owned(), cpu, policy: options.policy, period_ns }],
+    }
+}
+
+/// The frames of the shortest period among the profiles that is a whole number of them at this rate.
+fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
+    let frames = |profile: &Profile| {
+        let samples = u128::from(profile.period_ns) * u128::from(rate_hz);
+        let frames = (samples + 500_000_000) / 1_000_000_000;
+        // A profile's period is rounded to whole ns.
+        let is_whole = (frames * 1_000_000_000).abs_diff(samples) <= u128::from(rate_hz);
+        u32::try_from(frames).ok().filter(|frames| is_whole && campaign::audio::FRAMES.contains(frames))
+    };
+    profiles.iter().filter_map(frames).min()
+}
+
+/// The CPU asked for, or the quietest that is known.
+fn cpu(options: &Audio) -> anyhow::Result<u32> {
+    let root = Root::system();
+    let shield = options.placement.shield.as_ref();
+    let asked = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
+    let usable = usable_cpus(&root, asked.as_ref().or(shield))?;
+    let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
+    threads::best_cpu(&usable, &quiet).context("there is no CPU to measure on")
+}

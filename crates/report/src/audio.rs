@@ -1,0 +1,133 @@
+//! Audio in the words and figures that terminal and HTML share.
+
+use analysis::{
+    Summary,
+    audio::{Usual, faults, statement},
+    format_ns,
+};
+use record::{Audio, Culprit, Part, Played, Series, Spike};
+
+use crate::{
+    blame::unsigned,
+    round_trip::{TIMES, of_times},
+};
+
+/// Headings of the figures that [`times`] gives.
+pub const FIGURES: [&str; 7] = {
+    let [min, mean, p50, p99, p999, max] = TIMES;
+    [min, mean, p50, p99, p999, max, "of the limit"]
+};
+/// How many of the worst periods are told part by part.
+const WORST: usize = 3;
+/// How many culprits are named of a period.
+const CULPRITS: usize = 3;
+/// How many lines say who was to blame.
+const FAULTS: usize = 5;
+
+/// What was played, in words.
+pub fn title(series: &Series, audio: &Audio) -> String {
+    let Audio { rate_hz, frames, periods, pacer, model, .. } = audio;
+    let latency = unsigned(audio.latency_ns());
+    format!(
+        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by the {pacer}, through {model}: {latency} from \
+         in to out, without converters",
+        series.place().trim_start_matches("audio on ")
+    )
+}
+
+/// What became of the periods: name, count, and whether more than 0 is bad news.
+pub fn fates(audio: &Audio) -> [(&'static str, u64, bool); 5] {
+    [
+        ("periods", audio.due(), false),
+        ("played", audio.played, false),
+        ("xruns", audio.xruns, true),
+        ("lost", audio.lost, true),
+        ("silent", audio.silent, false),
+    ]
+}
+
+/// When periods were done, and what their parts took, each with the figures of [`FIGURES`].
+pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])> {
+    let wake = Summary::of(series);
+    let mean_ns = series.mean_ns.map(|ns| ns.round() as i64);
+    let wake = [series.min_ns, mean_ns, wake.p50_ns, wake.p99_ns, wake.p99_9_ns, wake.max_ns];
+    let rows = [
+        ("done after the deadline", audio.completion.as_ref().map(of_times)),
+        ("  woke late", series.max_ns.map(|_| wake)),
+        ("  processing", audio.dsp.as_ref().map(of_times)),
+    ];
+    let told = |(name, figures): (&'static str, Option<[Option<i64>; 6]>)| {
+        let [min, mean, p50, p99, p999, max] = figures?;
+        let share = max.map(|ns| format!("{} %", ns.max(0) as u64 * 100 / audio.limit_ns.max(1)));
+        let [min, mean, p50, p99, p999, max] =
+            [min, mean, p50, p99, p999, max].map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns));
+        Some((name, [min, mean, p50, p99, p999, max, share.unwrap_or_default()]))
+    };
+    rows.into_iter().filter_map(told).collect()
+}
+
+/// How to read the figures, and what they allow to be said.
+pub fn remarks(series: &Series, audio: &Audio) -> [String; 2] {
+    let limit = unsigned(audio.limit_ns);
+    let meaning = format!(
+        "xrun: a period that is done {limit} after its deadline or later, when the card has played all that it holds; it is \
+         started anew then, and the periods that pass meanwhile are lost."
+    );
+    [meaning, format!("{}.", first_upper(&statement(series, audio)))]
+}
+
+/// Who was to blame for the xruns: a sentence each.
+pub fn to_blame(series: &Series) -> Vec<String> {
+    let told = faults(series).into_iter().take(FAULTS).map(|fault| {
+        let xruns = if fault.count == 1 { "1 xrun".to_owned() } else { format!("{} xruns", fault.count) };
+        let by = if fault.culprit.is_empty() { "nobody looked by whom".to_owned() } else { fault.culprit };
+        format!("{xruns}: {}: {by}", part(fault.part))
+    });
+    told.collect()
+}
+
+/// A part of a period at fault, in words.
+pub fn part(part: Part) -> &'static str {
+    match part {
+        Part::Wake => "the thread came late to the period",
+        Part::Dsp => "processing took too long",
+        Part::Both => "the thread came late and processing took long",
+    }
+}
+
+/// The worst periods, part by part, a sentence each.
+pub fn worst(series: &Series, audio: &Audio) -> Vec<String> {
+    let mut spikes: Vec<(&Spike, Played)> =
+        series.spikes.iter().filter_map(|spike| Some((spike, spike.played?))).collect();
+    spikes.sort_by_key(|(spike, _)| std::cmp::Reverse(spike.lateness_ns));
+    let usual = Usual::of(series);
+    let told = |(spike, played): &(&Spike, Played)| {
+        let (whole, at) = (format_ns(spike.lateness_ns), unsigned(spike.at_ns));
+        let xrun = if played.xrun {
+            format!(", an xrun: {}", part(usual.at_fault(*played, audio.limit_ns as i64)))
+        } else {
+            String::new()
+        };
+        format!(
+            "done {whole} after the deadline at {at}{xrun}. It waited {}, processing took {}, usually {}{}",
+            format_ns(played.wait_ns),
+            format_ns(played.dsp_ns),
+            format_ns(usual.dsp_ns),
+            culprits(&spike.culprits)
+        )
+    };
+    spikes.iter().take(WORST).map(told).collect()
+}
+
+fn culprits(all: &[Culprit]) -> String {
+    let told = all.iter().take(CULPRITS).map(|culprit| format!("{} {}", unsigned(culprit.ns), culprit.cause.in_full()));
+    match told.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => String::new(),
+        told => format!(": {told}"),
+    }
+}
+
+fn first_upper(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
