@@ -1,9 +1,14 @@
 //! The memory of a network: every signal and its past lie in one slice, allotted when it is made.
 
-use crate::simd::Rows;
+use std::ops::{Deref, DerefMut};
+
+use crate::simd::{Mirror, Pass, Rows, mirror};
 
 /// Most frames that are computed at a time. A multiple of the lanes of every vector.
 pub const BLOCK: usize = 64;
+
+/// Values in a line of the cache, and at least as many as a vector has.
+const LINE: usize = 16;
 
 /// Signals allotted so far.
 #[derive(Debug, Default)]
@@ -19,19 +24,71 @@ impl Layout {
 
     /// A signal of which the last `history` frames are needed, too.
     pub fn past(&mut self, count: usize, history: usize) -> Past {
-        let size = if history == 0 { 0 } else { (history + BLOCK).next_multiple_of(BLOCK / 4) };
-        Past { rows: self.take(count, size + BLOCK), size, position: 0 }
+        let (size, pitch) = past(history);
+        Past { rows: self.take(count, pitch), size, position: 0 }
     }
 
-    /// Number of values allotted.
-    pub fn len(&self) -> usize {
-        self.len
+    /// Memory for all of it, silent.
+    pub fn memory(&self) -> Memory {
+        let values = vec![0.0; self.len + LINE];
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        Memory { values, start, len: self.len }
     }
 
     fn take(&mut self, count: usize, pitch: usize) -> Rows {
         let rows = Rows { at: self.len, pitch: pitch as isize, count };
         self.len += count * pitch;
         rows
+    }
+}
+
+/// Frames in a ring, and from one row to the next.
+fn past(history: usize) -> (usize, usize) {
+    if history == 0 {
+        return (0, BLOCK);
+    }
+    let size = (history + BLOCK + LINE).next_multiple_of(LINE);
+    // An odd number of lines, so that rows do not compete for the same places of the cache.
+    (size, (((size + BLOCK + LINE) / LINE) | 1) * LINE)
+}
+
+/// Number of values that [`Layout::past`] takes.
+pub fn values_of_past(count: usize, history: usize) -> usize {
+    count.saturating_mul(history.saturating_add(4 * BLOCK))
+}
+
+/// Rows that are free to be used until whoever comes next.
+#[derive(Debug, Clone, Copy)]
+pub struct Scratch(pub Rows);
+
+impl Scratch {
+    /// The next rows.
+    pub fn take(&mut self, count: usize) -> Rows {
+        let taken = self.0.part(0, count);
+        self.0 = self.0.part(count, self.0.count - count);
+        taken
+    }
+}
+
+/// Values that begin where a line of the cache does.
+#[derive(Debug)]
+pub struct Memory {
+    values: Vec<f32>,
+    start: usize,
+    len: usize,
+}
+
+impl Deref for Memory {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.values[self.start..self.start + self.len]
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..self.start + self.len]
     }
 }
 
@@ -51,9 +108,23 @@ impl Past {
     }
 
     /// The frames so far ago; at most the history that was asked for.
+    #[inline]
     pub fn before(&self, delay: usize) -> Rows {
         let position = if delay <= self.position { self.position - delay } else { self.position + self.size - delay };
         Rows { at: self.rows.at + position, ..self.rows }
+    }
+
+    /// Whether its rows, and `frames` of them at any delay, lie within `len` values.
+    #[inline]
+    pub fn lies_within(&self, len: usize, frames: usize) -> bool {
+        let pitch = self.rows.pitch.unsigned_abs();
+        self.size + frames.max(BLOCK) <= pitch && self.rows.at + self.rows.count * pitch <= len
+    }
+
+    /// Whether frames so far ago are kept.
+    #[inline]
+    pub fn reaches(&self, delay: usize) -> bool {
+        delay <= self.size.saturating_sub(BLOCK)
     }
 
     /// The current frames of its first row and those up to `count - 1` frames ago, one row each, the oldest first: in two
@@ -72,27 +143,34 @@ impl Past {
         self.position = 0;
     }
 
-    /// Completes what was written: to be called before the frames are read at a delay.
-    pub fn complete(&self, memory: &mut [f32], frames: usize) {
-        if self.size == 0 {
-            return;
+    /// Completes what was written: to be done before the frames are read at a delay.
+    pub fn complete(&self, pass: Pass, memory: &mut [f32]) {
+        for what in self.copies(pass.frames) {
+            mirror(pass.level, memory, what);
         }
+    }
+
+    /// What has to be copied to complete it. What is copied beyond the frames, as vectors do, is read by nobody.
+    #[inline]
+    pub fn copies(&self, frames: usize) -> [Mirror; 2] {
         let (begin, end) = (self.position, self.position + frames);
-        for row in 0..self.rows.count {
-            let at = self.rows.start(row);
-            if end > self.size {
-                memory.copy_within(at + self.size..at + end, at);
-            }
-            if begin < BLOCK {
-                memory.copy_within(at + begin..at + end.min(BLOCK), at + self.size + begin);
-            }
+        let at = |frame: usize| Rows { at: self.rows.at + frame, ..self.rows };
+        let none = Mirror { from: self.rows, to: self.rows, frames: 0 };
+        if self.size == 0 {
+            return [none, none];
         }
+        [
+            Mirror { from: at(self.size), to: self.rows, frames: end.saturating_sub(self.size) },
+            Mirror { from: at(begin), to: at(self.size + begin), frames: end.min(BLOCK).saturating_sub(begin) },
+        ]
     }
 
     /// Makes `frames` that were completed past.
     pub fn advance(&mut self, frames: usize) {
         if self.size > 0 {
-            self.position = (self.position + frames) % self.size;
+            self.position += frames;
+            // Never longer than the ring.
+            self.position -= if self.position >= self.size { self.size } else { 0 };
         }
     }
 }
@@ -102,6 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::simd::Level;
 
     proptest! {
         /// Blocks of any size against the whole signal in one piece.
@@ -109,7 +188,8 @@ mod tests {
         fn every_delay_is_in_one_piece(history in 0..300usize, blocks in prop::collection::vec(1..=BLOCK, 1..60)) {
             let mut layout = Layout::default();
             let mut past = layout.past(2, history);
-            let mut memory = vec![0.0; layout.len()];
+            prop_assert!(layout.len <= values_of_past(2, history));
+            let mut memory = layout.memory();
             let mut count = 0;
             for frames in blocks {
                 let now = past.now();
@@ -119,7 +199,7 @@ mod tests {
                         memory[now.start(row) + frame] = if frame < frames { (count + frame + 1 + row) as f32 } else { -1.0 };
                     }
                 }
-                past.complete(&mut memory, frames);
+                past.complete(Pass { level: Level::best(), frames }, &mut memory);
                 for delay in [0, history / 2, history] {
                     for row in 0..2 {
                         for frame in 0..frames {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "vector instructions; each block with its reason")]
 #![allow(clippy::needless_range_loop, reason = "loops of known length over several arrays, which become registers")]
 
+mod activation;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -15,17 +16,22 @@ mod denormals;
 mod elements;
 mod fir;
 mod fourier;
+mod functions;
+mod layer;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
 
+pub use activation::Activation;
 pub use columns::{Columns, gru_step, lstm_step, padded};
 pub use denormals::{Flushed, flush_denormals};
-pub use elements::{Activation, Combine, combine, sigmoid, tanh};
+pub use elements::{Combine, Mirror, combine, mirror};
 pub use fir::{STEP, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum, sum_of_products};
-pub use matrix::{Matrix, Rows, multiply};
+pub use functions::{sigmoid, tanh};
+pub use layer::{Layer, Signals, Weights};
+pub use matrix::{Matrix, Rows, Sum, multiply};
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {
@@ -140,6 +146,20 @@ impl Level {
             Self::Avx512(_) => "AVX-512",
             #[cfg(target_arch = "aarch64")]
             Self::Neon(_) => "NEON",
+        }
+    }
+
+    /// Number of `f32` in a vector.
+    #[must_use]
+    pub fn lanes(self) -> usize {
+        match self {
+            Self::Portable(_) => portable::Portable::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => avx2::Avx2::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => avx512::Avx512::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => neon::Neon::LANES,
         }
     }
 

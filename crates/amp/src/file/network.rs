@@ -14,10 +14,10 @@ use crate::{
     simd::{Columns, Level},
 };
 
-/// Values of the past that a network may keep beyond a small multiple of its weights.
-const MOST_PAST: usize = 1 << 20;
-/// Values of the past a weight.
-const PAST_A_WEIGHT: usize = 32;
+/// Values that signals and their past may take, where there are few weights.
+const MOST_VALUES: usize = 1 << 20;
+/// The same for each weight, where there are many.
+const VALUES_A_WEIGHT: usize = 8;
 /// Time after which recurrent layers have settled, as Neural Amp Modeler's core has it, s.
 const SETTLES_S: f64 = 0.5;
 
@@ -92,9 +92,9 @@ impl Network {
         let condition = condition.map(|raw| Self::within(raw, warnings)).transpose()?;
         let outputs = condition.as_ref().map(Self::outputs).transpose()?;
         let plan = Plan::new(&config, outputs)?;
-        let past = plan.past();
-        if past > MOST_PAST.max(file.weights.len().saturating_mul(PAST_A_WEIGHT)) {
-            return Err(LoadError::TooLarge(format!("the network keeps {past} values of its past")));
+        let values = plan.values();
+        if values > MOST_VALUES.max(file.weights.len().saturating_mul(VALUES_A_WEIGHT)) {
+            return Err(LoadError::TooLarge(format!("the network keeps {values} values of its past")));
         }
         if plan.arrays.iter().any(|array| array.films.layer1x1_post.active) {
             let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \

@@ -1,7 +1,7 @@
 //! Convolutions: taps of a signal's past, weighted and summed.
 
 use super::dense::Dense;
-use crate::simd::{Matrix, Pass, Rows, multiply};
+use crate::simd::{Matrix, Pass, Rows, Sum, multiply};
 
 /// A causal convolution.
 #[derive(Debug)]
@@ -78,17 +78,31 @@ impl Conv {
         pass: Pass,
         memory: &mut [f32],
         from: impl Fn(usize) -> Rows,
-        more: Option<Rows>,
         plus: Option<Rows>,
         out: Rows,
     ) {
-        let Self { groups, delays, taps } = self;
-        for group in groups {
-            taps.clear();
-            taps.extend(delays.iter().map(|&delay| from(delay).part(group.first_input, group.inputs)));
-            taps.extend(more);
-            let of_group = |rows: Rows| rows.part(group.first_output, group.matrix.rows());
-            multiply(pass, memory, &group.matrix, taps, plus.map(of_group), of_group(out));
+        for group in 0..self.groups.len() {
+            multiply(pass, memory, self.sum(group, &from, None, plus, out));
         }
+    }
+
+    /// What has to be computed for one group, counted from 0; `more` are the inputs of which only the current frames are
+    /// seen.
+    #[inline]
+    pub fn sum(
+        &mut self,
+        group: usize,
+        from: impl Fn(usize) -> Rows,
+        more: Option<Rows>,
+        plus: Option<Rows>,
+        out: Rows,
+    ) -> Sum<'_> {
+        let Self { groups, delays, taps } = self;
+        let group = &groups[group];
+        taps.clear();
+        taps.extend(delays.iter().map(|&delay| from(delay).part(group.first_input, group.inputs)));
+        taps.extend(more);
+        let of_group = |rows: Rows| rows.part(group.first_output, group.matrix.rows());
+        Sum { matrix: &group.matrix, sources: taps, plus: plus.map(of_group), out: of_group(out) }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
-    memory::{BLOCK, Layout, Past},
+    memory::{BLOCK, Layout, Memory, Past},
     simd::{Activation, Level, Pass, Rows},
 };
 
@@ -27,7 +27,7 @@ pub struct ConvNet {
     last: Rows,
     head: Conv,
     output: Rows,
-    memory: Vec<f32>,
+    memory: Memory,
     settles_after: usize,
     work: u64,
 }
@@ -73,7 +73,7 @@ impl ConvNet {
             last: layout.rows(channels),
             head: Conv::new(weights.dense(head), 1),
             output: layout.rows(outputs),
-            memory: vec![0.0; layout.len()],
+            memory: layout.memory(),
             settles_after: 1 + dilations.iter().sum::<usize>() * (TAPS - 1),
             work: needed,
         })
@@ -127,11 +127,11 @@ impl ConvNet {
         for index in 0..convs.len() {
             let next = convs.get(index + 1).map_or(*last, |(input, _)| input.now());
             let (input, conv) = &mut convs[index];
-            input.complete(memory, frames);
-            conv.apply(pass, memory, |delay| input.before(delay), None, None, next);
+            input.complete(pass, memory);
+            conv.apply(pass, memory, |delay| input.before(delay), None, next);
             activation.apply(pass, memory, next);
             input.advance(frames);
         }
-        head.apply(pass, memory, |_| *last, None, None, *output);
+        head.apply(pass, memory, |_| *last, None, *output);
     }
 }

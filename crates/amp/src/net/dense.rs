@@ -3,7 +3,7 @@
 use crate::file::LoadError;
 
 /// The weights of a file, taken one after the other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Weights<'a>(&'a [f32]);
 
 /// The weights of one convolution: `[group][out][in][tap]`, the oldest tap first, as PyTorch stores them.

@@ -3,9 +3,9 @@
 use super::Net;
 use crate::{
     file::{LoadError, nam},
-    memory::{Layout, Past},
+    memory::{Layout, Memory, Past},
     net::dense::Weights,
-    simd::{Level, Matrix, Pass, Rows, multiply},
+    simd::{Level, Matrix, Pass, Rows, Sum, multiply},
 };
 
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
@@ -16,7 +16,7 @@ pub struct Linear {
     matrix: Matrix,
     input: Past,
     output: Rows,
-    memory: Vec<f32>,
+    memory: Memory,
 }
 
 impl Linear {
@@ -33,7 +33,7 @@ impl Linear {
         // The oldest frame first, so that large late sums do not swallow small early ones.
         let matrix =
             Matrix::new(1, taps, |_, tap| response[taps - 1 - tap], |_| bias.first().copied().unwrap_or_default());
-        Ok(Self { level, taps, matrix, input, output, memory: vec![0.0; layout.len()] })
+        Ok(Self { level, taps, matrix, input, output, memory: layout.memory() })
     }
 }
 
@@ -52,8 +52,9 @@ impl Net for Linear {
         let pass = Pass { level: *level, frames };
         let now = past.now();
         memory[now.at..now.at + frames].copy_from_slice(input);
-        past.complete(memory, frames);
-        multiply(pass, memory, matrix, &past.one_frame_apart(*taps), None, *made);
+        past.complete(pass, memory);
+        let sources = &past.one_frame_apart(*taps);
+        multiply(pass, memory, Sum { matrix, sources, plus: None, out: *made });
         output[..frames].copy_from_slice(&memory[made.at..made.at + frames]);
         past.advance(frames);
     }

@@ -2,6 +2,7 @@
 
 mod layer;
 mod plan;
+mod rich;
 
 use self::layer::Layer;
 pub use self::plan::Plan;
@@ -12,8 +13,8 @@ use super::{
 };
 use crate::{
     file::LoadError,
-    memory::{BLOCK, Layout, Past},
-    simd::{Activation, Combine, Level, Pass, Rows, combine},
+    memory::{BLOCK, Layout, Memory, Past, Scratch},
+    simd::{Activation, Combine, Level, Op, Pass, Rows, Simd, combine},
 };
 
 /// A WaveNet, ready to play.
@@ -29,7 +30,7 @@ pub struct WaveNet {
     /// The scaled output of the last array, then that of each convolution after it.
     ends: Vec<Past>,
     head: Vec<(Activation, Conv)>,
-    memory: Vec<f32>,
+    memory: Memory,
     settles_after: usize,
     work: u64,
 }
@@ -62,13 +63,17 @@ impl WaveNet {
         let mut layout = Layout::default();
         let input = layout.rows(1);
         let condition = if condition_net.is_some() { layout.rows(whole.condition) } else { input };
+        // Shared by all layers, since one is computed after the other: it stays in the nearest cache.
+        let of_array =
+            |array: &plan::Array| array.layers.iter().map(|layer| array.shapes(layer, whole.condition).scratch()).max();
+        let scratch = layout.rows(kept.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
         for (whole_array, array) in whole.arrays.iter().zip(&kept.arrays) {
             let rechannel = weights.dense(Shape::mix(whole_array.inputs, whole_array.channels, false));
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
                 let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));
-                layers.push(Layer::new(shapes, layer, &mut weights, &mut layout));
+                layers.push(Layer::new(shapes, layer, &mut weights, &mut layout, Scratch(scratch), level));
             }
             let head = weights.dense(whole_array.head).keep(array.head.inputs, array.head.outputs);
             arrays.push(Array {
@@ -102,7 +107,7 @@ impl WaveNet {
             scale: weights.take(1).first().copied().unwrap_or_default(),
             ends,
             head,
-            memory: vec![0.0; layout.len()],
+            memory: layout.memory(),
             settles_after: before + kept.receptive_field(),
             work: work_before + kept.weights(),
         })
@@ -162,19 +167,12 @@ impl WaveNet {
         let mut head_before: Option<Rows> = None;
         let count = arrays.len();
         for (index, array) in arrays.iter_mut().enumerate() {
-            let Array { rechannel, layers, output, sum, head, head_output } = array;
-            let starts = |layers: &[Layer], index: usize| layers.get(index).map(|layer| layer.input.now());
-            let first = starts(layers, 0).unwrap_or(*output);
-            rechannel.apply(pass, memory, |_| from, None, None, first);
-            for at in 0..layers.len() {
-                let is_last = index + 1 == count && at + 1 == layers.len();
-                let next = starts(layers, at + 1).unwrap_or(*output);
-                let started = if at == 0 { head_before } else { Some(sum.now()) };
-                layers[at].run(pass, memory, condition, started, sum.now(), (!is_last).then_some(next));
-            }
-            sum.complete(memory, frames);
-            head.apply(pass, memory, |delay| sum.before(delay), None, None, *head_output);
-            layers.iter_mut().for_each(|layer| layer.advance(frames));
+            let before = head_before;
+            let is_last = index + 1 == count;
+            level.run(ArrayPass { array, pass, memory, from, condition, before, is_last });
+            let Array { output, sum, head, head_output, .. } = array;
+            sum.complete(pass, memory);
+            head.apply(pass, memory, |delay| sum.before(delay), None, *head_output);
             sum.advance(frames);
             from = *output;
             head_before = Some(*head_output);
@@ -183,9 +181,45 @@ impl WaveNet {
         combine(pass, memory, Combine::Scale(last, *scale), ends[0].now());
         for (index, (activation, conv)) in head.iter_mut().enumerate() {
             activation.apply(pass, memory, ends[index].now());
-            ends[index].complete(memory, frames);
-            conv.apply(pass, memory, |delay| ends[index].before(delay), None, None, ends[index + 1].now());
+            ends[index].complete(pass, memory);
+            conv.apply(pass, memory, |delay| ends[index].before(delay), None, ends[index + 1].now());
             ends[index].advance(frames);
+        }
+    }
+}
+
+/// All layers of an array, entered once.
+struct ArrayPass<'a> {
+    array: &'a mut Array,
+    pass: Pass,
+    memory: &'a mut [f32],
+    from: Rows,
+    condition: Rows,
+    before: Option<Rows>,
+    is_last: bool,
+}
+
+impl Op for ArrayPass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self {
+            array: Array { rechannel, layers, output, sum, .. },
+            pass,
+            memory,
+            from,
+            condition,
+            before,
+            is_last,
+        } = self;
+        let input = |layers: &[Layer], index: usize| layers.get(index).map_or(*output, |layer| layer.input().now());
+        rechannel.apply(pass, memory, |_| from, None, input(layers, 0));
+        let count = layers.len();
+        for at in 0..count {
+            let next = (!is_last || at + 1 < count).then(|| input(layers, at + 1));
+            let before = if at == 0 { before } else { Some(sum.now()) };
+            layers[at].run(simd, pass, memory, condition, (before, sum.now()), next);
         }
     }
 }

@@ -84,23 +84,32 @@ fn strip_of(left: usize) -> usize {
     }
 }
 
-/// The frames of each row of `out` become its bias, and the row of `plus` where there is one, and the `sources` with their weights.
-/// Rows of `out` may be those of `plus`, and none of the sources. Frames beyond those of the pass up to a whole vector are written,
-/// too. Each frame is computed in the same order of operations wherever it stands.
+/// A weighted sum of rows: the frames of each row of `out` become its bias, the row of `plus` where there is one, and the
+/// `sources` with their weights. Rows of `out` may be those of `plus`, and none of the sources. Frames beyond those of the
+/// pass up to a whole vector are written, too. Each frame is computed in the same order of operations wherever it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Sum<'a> {
+    /// The weights.
+    pub matrix: &'a Matrix,
+    /// One row for each column of the matrix, in its order.
+    pub sources: &'a [Rows],
+    /// What is added.
+    pub plus: Option<Rows>,
+    /// Where it goes.
+    pub out: Rows,
+}
+
+/// Computes a sum.
 ///
 /// # Panics
 /// When rows do not lie within `memory`, or their numbers are not those of the matrix.
-pub fn multiply(pass: Pass, memory: &mut [f32], matrix: &Matrix, sources: &[Rows], plus: Option<Rows>, out: Rows) {
-    let frames = pass.frames;
-    pass.level.run(Multiply { memory, matrix, sources, plus, out, frames });
+pub fn multiply(pass: Pass, memory: &mut [f32], sum: Sum<'_>) {
+    pass.level.run(Multiply { memory, sum, frames: pass.frames });
 }
 
 struct Multiply<'a> {
     memory: &'a mut [f32],
-    matrix: &'a Matrix,
-    sources: &'a [Rows],
-    plus: Option<Rows>,
-    out: Rows,
+    sum: Sum<'a>,
     frames: usize,
 }
 
@@ -109,25 +118,25 @@ impl Op for Multiply<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { memory, matrix, sources, plus, out, frames } = self;
+        let Self { memory, sum, frames } = self;
         let frames = frames.next_multiple_of(S::LANES);
-        let fit = |rows: &Rows| rows.fit(frames, memory.len());
-        assert!(sources.iter().all(fit) && plus.iter().all(fit) && fit(&out), "rows outside a model's memory");
-        assert!(sources.iter().map(|rows| rows.count).sum::<usize>() == matrix.columns, "sources without weights");
-        let rows = matrix.rows;
-        assert!(out.count == rows && plus.is_none_or(|plus| plus.count == rows), "results without weights");
-        let memory = memory.as_mut_ptr();
+        let rows = sum.matrix.rows;
+        let columns = sum.sources.iter().map(|rows| rows.count).sum::<usize>();
+        let has_rows = |there: &Rows| there.count == rows && there.fit(frames, memory.len());
+        assert!(columns == sum.matrix.columns, "sources without weights");
+        assert!(sum.sources.iter().all(|rows| rows.fit(frames, memory.len())), "sources outside a model's memory");
+        assert!(has_rows(&sum.out) && sum.plus.as_ref().is_none_or(has_rows), "results without weights or memory");
+        let job = Job { sum, memory: memory.as_mut_ptr(), frames };
         let mut first = 0;
         while first < rows {
             let strip = strip_of(rows - first);
-            let job = Job { memory, matrix, sources, plus, out, first, frames };
             // SAFETY: all rows lie within the memory, and the matrix has weights and biases for all of them, as was
             // checked.
             unsafe {
                 match strip {
-                    4 => job.strip::<S, 4>(simd),
-                    2 => job.strip::<S, 2>(simd),
-                    _ => job.strip::<S, 1>(simd),
+                    4 => job.strip::<S, 4>(simd, first),
+                    2 => job.strip::<S, 2>(simd, first),
+                    _ => job.strip::<S, 1>(simd, first),
                 }
             }
             first += strip;
@@ -135,80 +144,75 @@ impl Op for Multiply<'_> {
     }
 }
 
-/// What [`multiply`] was asked for, and which rows are next.
+/// A sum whose rows were checked.
 struct Job<'a> {
+    sum: Sum<'a>,
     memory: *mut f32,
-    matrix: &'a Matrix,
-    sources: &'a [Rows],
-    plus: Option<Rows>,
-    out: Rows,
-    first: usize,
     frames: usize,
 }
 
 impl Job<'_> {
-    /// Computes `R` rows.
+    /// Computes `R` rows from `first` on.
     ///
     /// # Safety
     /// As for [`Job::tile`].
     #[inline(always)]
-    unsafe fn strip<S: Simd, const R: usize>(&self, simd: S) {
+    unsafe fn strip<S: Simd, const R: usize>(&self, simd: S, first: usize) {
         let mut frame = 0;
         // SAFETY: each call is within the frames that were asked for.
         unsafe {
             // As many sums as keep the processor busy while the first of them is not there yet.
             while 8 * R <= 4 * S::ABREAST && frame + 8 * S::LANES <= self.frames {
-                self.tile::<S, R, 8>(simd, frame);
+                self.tile::<S, R, 8>(simd, first, frame);
                 frame += 8 * S::LANES;
             }
             while 4 * R <= 4 * S::ABREAST && frame + 4 * S::LANES <= self.frames {
-                self.tile::<S, R, 4>(simd, frame);
+                self.tile::<S, R, 4>(simd, first, frame);
                 frame += 4 * S::LANES;
             }
             while 2 * R <= 4 * S::ABREAST && frame + 2 * S::LANES <= self.frames {
-                self.tile::<S, R, 2>(simd, frame);
+                self.tile::<S, R, 2>(simd, first, frame);
                 frame += 2 * S::LANES;
             }
             while frame < self.frames {
-                self.tile::<S, R, 1>(simd, frame);
+                self.tile::<S, R, 1>(simd, first, frame);
                 frame += S::LANES;
             }
         }
     }
 
-    /// Computes `R` rows, `F` vectors of frames from `frame` on, all in registers.
+    /// Computes `R` rows from `first` on, `V` vectors of frames from `frame` on, all in registers.
     ///
     /// # Safety
     /// The rows lie within the memory for these frames; the matrix has `R` rows from `first` on.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const R: usize, const F: usize>(&self, simd: S, frame: usize) {
-        let Self { memory, matrix, sources, plus, out, first, .. } = *self;
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
+        let Sum { matrix, sources, plus, out } = self.sum;
+        let at = |rows: Rows, r: usize| self.memory.wrapping_add(rows.start(first + r) + frame);
         // SAFETY: as the caller promises.
         unsafe {
-            let mut sums = [[simd.splat(0.0); F]; R];
+            let mut sums = [[simd.splat(0.0); V]; R];
             for r in 0..R {
                 let bias = simd.splat(*matrix.biases.get_unchecked(first + r));
-                for f in 0..F {
-                    sums[r][f] = match plus {
-                        Some(plus) => {
-                            simd.add(bias, simd.load(memory.add(plus.start(first + r) + frame + f * S::LANES)))
-                        }
+                for v in 0..V {
+                    sums[r][v] = match plus {
+                        Some(plus) => simd.add(bias, simd.load(at(plus, r).add(v * S::LANES))),
                         None => bias,
                     };
                 }
             }
             let mut weights = matrix.weights.as_ptr().add(first * matrix.columns);
             for source in sources {
-                let mut from = memory.add(source.at + frame).cast_const();
+                let mut from = self.memory.add(source.at + frame).cast_const();
                 for _ in 0..source.count {
-                    let mut x = [simd.splat(0.0); F];
-                    for f in 0..F {
-                        x[f] = simd.load(from.add(f * S::LANES));
+                    let mut x = [simd.splat(0.0); V];
+                    for v in 0..V {
+                        x[v] = simd.load(from.add(v * S::LANES));
                     }
                     for r in 0..R {
                         let weight = simd.splat(*weights.add(r));
-                        for f in 0..F {
-                            sums[r][f] = simd.mul_add(weight, x[f], sums[r][f]);
+                        for v in 0..V {
+                            sums[r][v] = simd.mul_add(weight, x[v], sums[r][v]);
                         }
                     }
                     weights = weights.add(R);
@@ -216,8 +220,8 @@ impl Job<'_> {
                 }
             }
             for r in 0..R {
-                for f in 0..F {
-                    simd.store(memory.add(out.start(first + r) + frame + f * S::LANES), sums[r][f]);
+                for v in 0..V {
+                    simd.store(at(out, r).add(v * S::LANES), sums[r][v]);
                 }
             }
         }

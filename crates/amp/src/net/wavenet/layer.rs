@@ -1,51 +1,21 @@
 //! One layer of a WaveNet.
 
-use super::plan::{self, Gate, Shapes};
+use super::{
+    plan::{self, Gate, Shapes},
+    rich::Rich,
+};
 use crate::{
-    memory::{Layout, Past},
-    net::{
-        conv::Conv,
-        dense::{Shape, Weights},
-    },
-    simd::{Activation, Combine, Pass, Rows, combine},
+    memory::{Layout, Past, Scratch},
+    net::dense::{Shape, Weights},
+    simd::{self, Level, Pass, Rows, Signals, Simd},
 };
 
 /// A layer, ready to play.
-pub struct Layer {
-    /// What comes from the layer before.
-    pub input: Past,
-    /// The same, modulated: what the convolution sees.
-    modulated: Option<(Film, Past)>,
-    /// The convolution, with what the condition adds where nothing is between the two.
-    conv: Conv,
-    conv_post: Option<Film>,
-    mixin: Option<Mixin>,
-    z: Rows,
-    activation_pre: Option<Film>,
-    activation: Activation,
-    gate: Gate,
-    /// What went into the activation; for blending.
-    before: Rows,
-    activation_post: Option<Film>,
-    head1x1: Option<(Conv, Rows, Option<Film>)>,
-    layer1x1: Option<Conv>,
-    /// Where the layer's output is modulated before it is added to its input.
-    layer1x1_post: Option<(Film, Rows)>,
-}
-
-/// What the condition adds.
-struct Mixin {
-    pre: Option<(Film, Rows)>,
-    conv: Conv,
-    post: Option<Film>,
-    output: Rows,
-}
-
-/// Modulation by the condition: channels times factors, and more.
-struct Film {
-    conv: Conv,
-    factors: Rows,
-    channels: usize,
+pub enum Layer {
+    /// Of the kind that nearly all files have, with its input.
+    Common(Past, simd::Layer),
+    /// Whatever a file may ask for.
+    Rich(Box<Rich>),
 }
 
 impl Layer {
@@ -55,197 +25,79 @@ impl Layer {
         layer: &plan::Layer,
         weights: &mut Weights<'_>,
         layout: &mut Layout,
+        scratch: Scratch,
+        level: Level,
     ) -> Self {
-        let mut take = |whole: Shape, kept: Shape| weights.dense(whole).keep(kept.inputs, kept.outputs);
-        let conv = take(whole.conv, kept.conv);
-        let mixin = take(whole.mixin, kept.mixin);
-        let mut both = |whole: Option<Shape>, kept: Option<Shape>| Some(take(whole?, kept?));
-        let layer1x1 = both(whole.layer1x1, kept.layer1x1).map(|dense| Conv::new(dense, 1));
-        let head1x1 = both(whole.head1x1, kept.head1x1).map(|dense| Conv::new(dense, 1));
-        let z = kept.conv.outputs;
-        let halves = if layer.gate == Gate::None { 1 } else { 2 };
-        let mut film = |whole: Option<Shape>, kept: Option<Shape>, channels: usize| {
-            let conv = Conv::new(both(whole, kept)?, 1);
-            Some(Film { conv, factors: layout.rows(kept?.outputs), channels })
-        };
-        let conv_pre = film(whole.conv_pre, kept.conv_pre, kept.conv.inputs);
-        let conv_post = film(whole.conv_post, kept.conv_post, z);
-        let mixin_pre = film(whole.mixin_pre, kept.mixin_pre, kept.mixin.inputs);
-        let mixin_post = film(whole.mixin_post, kept.mixin_post, z);
-        let activation_pre = film(whole.activation_pre, kept.activation_pre, z);
-        let activation_post = film(whole.activation_post, kept.activation_post, z / halves);
-        let layer1x1_post = film(whole.layer1x1_post, kept.layer1x1_post, kept.conv.inputs);
-        let head_channels = kept.head1x1.map_or(0, |shape| shape.outputs);
-        let head1x1_post = film(whole.head1x1_post, kept.head1x1_post, head_channels);
+        if let Some(common) = common((whole, kept), layer, weights.clone(), level) {
+            weights.take(whole.weights() as usize);
+            return Self::Common(layout.past(kept.conv.inputs, layer.history()), common);
+        }
+        Self::Rich(Box::new(Rich::new((whole, kept), layer, weights, layout, scratch)))
+    }
 
-        let history = layer.dilation * (layer.kernel - 1);
-        let one_group = conv.shape.groups == 1 && mixin.shape.groups == 1;
-        let together = one_group && conv_post.is_none() && mixin_pre.is_none() && mixin_post.is_none();
-        let (conv, mixin) = if together {
-            let weight = |output, input| mixin.at(output, input, 0);
-            (Conv::with(conv, layer.dilation, mixin.shape.inputs, weight), None)
-        } else {
-            let pre = mixin_pre.map(|film| (film, layout.rows(mixin.shape.inputs)));
-            let mixin = Mixin { pre, conv: Conv::new(mixin, 1), post: mixin_post, output: layout.rows(z) };
-            (Conv::new(conv, layer.dilation), Some(mixin))
-        };
-        let is_modulated = conv_pre.is_some();
-        Self {
-            input: layout.past(kept.conv.inputs, if is_modulated { 0 } else { history }),
-            modulated: conv_pre.map(|film| (film, layout.past(kept.conv.inputs, history))),
-            conv,
-            conv_post,
-            mixin,
-            z: layout.rows(z),
-            activation_pre,
-            activation: layer.activation.clone(),
-            before: layout.rows(if matches!(layer.gate, Gate::Blended(_)) { z / 2 } else { 0 }),
-            gate: layer.gate.clone(),
-            activation_post,
-            head1x1: head1x1.map(|conv| (conv, layout.rows(head_channels), head1x1_post)),
-            layer1x1,
-            // As Neural Amp Modeler's core does it: where the channels are not blended this is read, and does nothing.
-            layer1x1_post: layer1x1_post
-                .filter(|_| matches!(layer.gate, Gate::Blended(_)))
-                .map(|film| (film, layout.rows(kept.conv.inputs))),
+    /// Where it takes its input from.
+    pub fn input(&self) -> &Past {
+        match self {
+            Self::Common(input, _) => input,
+            Self::Rich(rich) => &rich.input,
         }
     }
 
-    /// Computes a block. What goes to the sum of all layers is added to `started`, or begins the sum.
-    pub fn run(
+    /// Computes a block: its activations are summed up from `before` to `after`, `next` becomes what the next layer sees.
+    #[inline(always)]
+    pub fn run<S: Simd>(
         &mut self,
+        simd: S,
         pass: Pass,
         memory: &mut [f32],
         condition: Rows,
-        started: Option<Rows>,
-        sum: Rows,
+        (before, after): (Option<Rows>, Rows),
         next: Option<Rows>,
     ) {
-        self.input.complete(memory, pass.frames);
-        let activated = self.activated(pass, memory, condition);
-        let to_sum = match &mut self.head1x1 {
-            None => activated,
-            Some((conv, output, film)) => {
-                conv.apply(pass, memory, |_| activated, None, None, *output);
-                if let Some(film) = film {
-                    film.apply(pass, memory, condition, *output, *output);
-                }
-                *output
+        match self {
+            Self::Common(input, layer) => {
+                layer.run(simd, memory, pass.frames, Signals { input, condition, before, after, next });
+                input.advance(pass.frames);
             }
-        };
-        match started {
-            None => combine(pass, memory, Combine::Copy(to_sum), sum),
-            Some(started) => combine(pass, memory, Combine::Add(started, to_sum), sum),
-        }
-        let Some(next) = next else { return };
-        let input = self.input.now();
-        match (&mut self.layer1x1, &mut self.layer1x1_post) {
-            (None, _) => combine(pass, memory, Combine::Copy(input), next),
-            (Some(conv), None) => conv.apply(pass, memory, |_| activated, None, Some(input), next),
-            (Some(conv), Some((film, output))) => {
-                conv.apply(pass, memory, |_| activated, None, None, *output);
-                film.apply(pass, memory, condition, *output, *output);
-                combine(pass, memory, Combine::Add(input, *output), next);
+            Self::Rich(rich) => {
+                rich.run(pass, memory, condition, (before, after), next);
+                rich.advance(pass.frames);
             }
-        }
-    }
-
-    /// What the layer makes of its input and the condition.
-    fn activated(&mut self, pass: Pass, memory: &mut [f32], condition: Rows) -> Rows {
-        let z = self.z;
-        let more = self.mixin.is_none().then_some(condition);
-        match &mut self.modulated {
-            None => self.conv.apply(pass, memory, |delay| self.input.before(delay), more, None, z),
-            Some((film, modulated)) => {
-                film.apply(pass, memory, condition, self.input.now(), modulated.now());
-                modulated.complete(memory, pass.frames);
-                self.conv.apply(pass, memory, |delay| modulated.before(delay), more, None, z);
-            }
-        }
-        if let Some(film) = &mut self.conv_post {
-            film.apply(pass, memory, condition, z, z);
-        }
-        if let Some(mixin) = &mut self.mixin {
-            let added = mixin.run(pass, memory, condition);
-            combine(pass, memory, Combine::Add(z, added), z);
-        }
-        if let Some(film) = &mut self.activation_pre {
-            film.apply(pass, memory, condition, z, z);
-        }
-        let activated = self.gated(pass, memory);
-        if let Some(film) = &mut self.activation_post {
-            film.apply(pass, memory, condition, activated, activated);
-        }
-        activated
-    }
-
-    fn gated(&self, pass: Pass, memory: &mut [f32]) -> Rows {
-        let half = self.z.count / 2;
-        let (first, second) = (self.z.part(0, half), self.z.part(half, half));
-        match &self.gate {
-            Gate::None => {
-                self.activation.apply(pass, memory, self.z);
-                return self.z;
-            }
-            Gate::Gated(gate) => {
-                self.activation.apply(pass, memory, first);
-                gate.apply(pass, memory, second);
-                combine(pass, memory, Combine::Multiply(first, second), first);
-            }
-            Gate::Blended(gate) => {
-                let before = self.before;
-                combine(pass, memory, Combine::Copy(first), before);
-                self.activation.apply(pass, memory, first);
-                gate.apply(pass, memory, second);
-                combine(pass, memory, Combine::Blend { part: second, of: first, rest: before }, first);
-            }
-        }
-        first
-    }
-
-    /// Makes `frames` past.
-    pub fn advance(&mut self, frames: usize) {
-        self.input.advance(frames);
-        if let Some((_, modulated)) = &mut self.modulated {
-            modulated.advance(frames);
         }
     }
 
     /// Back to the beginning.
     pub fn rewind(&mut self) {
-        self.input.rewind();
-        if let Some((_, modulated)) = &mut self.modulated {
-            modulated.rewind();
+        match self {
+            Self::Common(input, _) => input.rewind(),
+            Self::Rich(rich) => rich.rewind(),
         }
     }
 }
 
-impl Mixin {
-    fn run(&mut self, pass: Pass, memory: &mut [f32], condition: Rows) -> Rows {
-        let seen = match &mut self.pre {
-            None => condition,
-            Some((film, output)) => {
-                film.apply(pass, memory, condition, condition, *output);
-                *output
-            }
-        };
-        self.conv.apply(pass, memory, |_| seen, None, None, self.output);
-        if let Some(film) = &mut self.post {
-            film.apply(pass, memory, condition, self.output, self.output);
-        }
-        self.output
+/// The layer, where it is of the common kind: nothing but one convolution, what one signal adds to it, and the way to the
+/// next layer.
+fn common(
+    (whole, kept): (Shapes, Shapes),
+    layer: &plan::Layer,
+    mut weights: Weights<'_>,
+    level: Level,
+) -> Option<simd::Layer> {
+    let is_square = kept.conv.inputs == kept.conv.outputs && kept.mixin.inputs == 1;
+    if layer.gate != Gate::None || !whole.is_plain() || !is_square {
+        return None;
     }
-}
-
-impl Film {
-    fn apply(&mut self, pass: Pass, memory: &mut [f32], condition: Rows, from: Rows, to: Rows) {
-        self.conv.apply(pass, memory, |_| condition, None, None, self.factors);
-        let factors = self.factors.part(0, self.channels);
-        if self.factors.count == self.channels {
-            combine(pass, memory, Combine::Multiply(from, factors), to);
-        } else {
-            let more = self.factors.part(self.channels, self.channels);
-            combine(pass, memory, Combine::MultiplyAdd(from, factors, more), to);
-        }
-    }
+    let mut take = |whole: Shape, kept: Shape| weights.dense(whole).keep(kept.inputs, kept.outputs);
+    let conv = take(whole.conv, kept.conv);
+    let mixin = take(whole.mixin, kept.mixin);
+    let mix = take(whole.layer1x1?, kept.layer1x1?);
+    let weights = simd::Weights {
+        conv: &|row, channel, tap| conv.at(row, channel, tap),
+        conv_bias: &|row| conv.bias(row),
+        condition: &|row| mixin.at(row, 0, 0),
+        mix: &|row, channel| mix.at(row, channel, 0),
+        mix_bias: &|row| mix.bias(row),
+    };
+    let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
+    simd::Layer::new(level, kept.conv.inputs, delays, &layer.activation, &weights)
 }

@@ -1,0 +1,114 @@
+//! All convolutions of one layer, as their weights follow each other in a file.
+
+use super::{
+    array::{Array, Gate, Layer},
+    unfit,
+};
+use crate::{
+    file::{LoadError, nam},
+    net::dense::Shape,
+};
+
+/// All convolutions of one layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Shapes {
+    pub conv: Shape,
+    pub mixin: Shape,
+    pub layer1x1: Option<Shape>,
+    pub head1x1: Option<Shape>,
+    pub conv_pre: Option<Shape>,
+    pub conv_post: Option<Shape>,
+    pub mixin_pre: Option<Shape>,
+    pub mixin_post: Option<Shape>,
+    pub activation_pre: Option<Shape>,
+    pub activation_post: Option<Shape>,
+    pub layer1x1_post: Option<Shape>,
+    pub head1x1_post: Option<Shape>,
+}
+
+impl Shapes {
+    /// Rows of scratch that a layer may take, at most: whatever comes out of its convolutions, what the condition becomes
+    /// before it is added, and what is kept for blending.
+    pub fn scratch(&self) -> usize {
+        let outputs: usize = self.all().into_iter().flatten().map(|shape| shape.outputs).sum();
+        outputs + self.mixin.inputs + self.conv.outputs + self.conv.inputs
+    }
+
+    /// Number of weights and biases.
+    pub fn weights(&self) -> u64 {
+        self.all().into_iter().flatten().map(|shape| shape.weights()).fold(0, u64::saturating_add)
+    }
+
+    /// Whether there is nothing but one convolution, what the condition adds, and a way to the next layer.
+    pub fn is_plain(&self) -> bool {
+        let others = self.all().into_iter().skip(3).flatten().next();
+        let in_one = |shape: &Shape| shape.groups == 1;
+        others.is_none() && in_one(&self.conv) && in_one(&self.mixin) && self.layer1x1.as_ref().is_none_or(in_one)
+    }
+
+    fn all(&self) -> [Option<Shape>; 12] {
+        [
+            Some(self.conv),
+            Some(self.mixin),
+            self.layer1x1,
+            self.head1x1,
+            self.conv_pre,
+            self.conv_post,
+            self.mixin_pre,
+            self.mixin_post,
+            self.activation_pre,
+            self.activation_post,
+            self.layer1x1_post,
+            self.head1x1_post,
+        ]
+    }
+}
+
+impl Array {
+    /// All convolutions of one layer in the order of their weights, each with its name.
+    pub fn shapes(&self, layer: &Layer, condition: usize) -> Shapes {
+        let twice = if layer.gate == Gate::None { 1 } else { 2 };
+        let z = twice * self.bottleneck;
+        let film = |film: nam::Film, channels: usize| {
+            let outputs = channels * if film.shift { 2 } else { 1 };
+            let groups = usize::try_from(film.groups).unwrap_or_default();
+            film.active.then_some(Shape { groups, ..Shape::mix(condition, outputs, true) })
+        };
+        let films = self.films;
+        Shapes {
+            conv: Shape { kernel: layer.kernel, groups: self.groups_input, ..Shape::mix(self.channels, z, true) },
+            mixin: Shape { groups: self.groups_mixin, ..Shape::mix(condition, z, false) },
+            layer1x1: self.layer1x1.map(|groups| Shape { groups, ..Shape::mix(self.bottleneck, self.channels, true) }),
+            head1x1: self
+                .head1x1
+                .map(|(outputs, groups)| Shape { groups, ..Shape::mix(self.bottleneck, outputs, true) }),
+            conv_pre: film(films.conv_pre, self.channels),
+            conv_post: film(films.conv_post, z),
+            mixin_pre: film(films.mixin_pre, condition),
+            mixin_post: film(films.mixin_post, z),
+            activation_pre: film(films.activation_pre, z),
+            activation_post: film(films.activation_post, self.bottleneck),
+            layer1x1_post: film(films.layer1x1_post, self.channels),
+            head1x1_post: self.head1x1.and_then(|(outputs, _)| film(films.head1x1_post, outputs)),
+        }
+    }
+
+    /// # Errors
+    /// [`LoadError::InconsistentShapes`].
+    pub fn check(&self, condition: usize) -> Result<(), LoadError> {
+        if self.films.layer1x1_post.active && self.layer1x1.is_none() {
+            return Err(unfit("layer1x1_post_film and a layer1x1 that is not there"));
+        }
+        for layer in &self.layers {
+            self.shapes(layer, condition).all().into_iter().flatten().try_for_each(|shape| shape.check("a layer"))?;
+        }
+        Ok(())
+    }
+
+    /// Number of weights and biases.
+    pub fn weights(&self, condition: usize) -> u64 {
+        let of_layer = |layer: &Layer| self.shapes(layer, condition).weights();
+        let ends = Shape::mix(self.inputs, self.channels, false).weights() + self.head.weights();
+        self.layers.iter().map(of_layer).fold(ends, u64::saturating_add)
+    }
+}

@@ -1,0 +1,155 @@
+//! Activation functions by their names, applied to signals.
+
+use super::{
+    Op, Pass, Rows, Simd,
+    elements::each,
+    functions::{Function, Leaky, clamp, fast_tanh, sigmoid, tanh},
+};
+
+/// An activation function.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Activation {
+    /// The value itself.
+    Identity,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// The approximation of it that Neural Amp Modeler's core has under this name.
+    FastTanh,
+    /// Cut off at -1 and 1.
+    HardTanh,
+    /// Slopes outside, the value itself between.
+    LeakyHardTanh {
+        /// Where the lower slope begins.
+        min: f32,
+        /// Where the upper slope begins.
+        max: f32,
+        /// The lower slope.
+        min_slope: f32,
+        /// The upper slope.
+        max_slope: f32,
+    },
+    /// Negative values are 0.
+    Relu,
+    /// Negative values are scaled, by one factor a row or by the same for all.
+    LeakyRelu(Vec<f32>),
+    /// Logistic function.
+    Sigmoid,
+    /// x times its logistic function.
+    Silu,
+    /// x times (x + 3) / 6, that cut off at 0 and 1.
+    HardSwish,
+    /// x / (1 + |x|).
+    SoftSign,
+}
+
+impl Activation {
+    /// Replaces the frames of each row by their activation.
+    ///
+    /// # Panics
+    /// When the rows do not lie within `memory`.
+    pub fn apply(&self, pass: Pass, memory: &mut [f32], rows: Rows) {
+        pass.level.run(Activate { activation: self, memory, rows, frames: pass.frames });
+    }
+
+    /// The same where vectors are at work already.
+    #[inline(always)]
+    pub fn apply_with<S: Simd>(&self, simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
+        macro_rules! map {
+            ($x:ident, $made:expr) => {
+                each!(simd, memory, _, [$x in rows] => rows, frames, $made)
+            };
+        }
+        match self {
+            Self::Identity => {}
+            Self::Tanh => map!(x, tanh(simd, x)),
+            Self::FastTanh => map!(x, fast_tanh(simd, x)),
+            Self::HardTanh => map!(x, clamp(simd, x, -1.0, 1.0)),
+            &Self::LeakyHardTanh { min, max, min_slope, max_slope } => map!(x, {
+                let within = clamp(simd, x, min, max);
+                let below = simd.min(simd.sub(x, simd.splat(min)), simd.splat(0.0));
+                let above = simd.max(simd.sub(x, simd.splat(max)), simd.splat(0.0));
+                let lower = simd.mul_add(below, simd.splat(min_slope), within);
+                simd.mul_add(above, simd.splat(max_slope), lower)
+            }),
+            Self::Relu => map!(x, simd.max(x, simd.splat(0.0))),
+            Self::LeakyRelu(slopes) => {
+                let slope = |row: usize| *slopes.get(row).or(slopes.first()).unwrap_or(&0.0);
+                each!(simd, memory, row, [x in rows] => rows, frames, Leaky(slope(row)).of(simd, x));
+            }
+            Self::Sigmoid => map!(x, sigmoid(simd, x)),
+            Self::Silu => map!(x, simd.mul(x, sigmoid(simd, x))),
+            Self::HardSwish => map!(x, {
+                let factor = clamp(simd, simd.add(x, simd.splat(3.0)), 0.0, 6.0);
+                simd.mul(simd.mul(x, factor), simd.splat(1.0 / 6.0))
+            }),
+            Self::SoftSign => map!(x, simd.div(x, simd.add(simd.splat(1.0), simd.abs(x)))),
+        }
+    }
+}
+
+struct Activate<'a> {
+    activation: &'a Activation,
+    memory: &'a mut [f32],
+    rows: Rows,
+    frames: usize,
+}
+
+impl Op for Activate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.activation.apply_with(simd, self.memory, self.rows, self.frames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::Level;
+
+    /// The largest difference from `exact` between -12 and 12, absolute.
+    fn largest_error(level: Level, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
+        let inputs: Vec<f32> = (0..96_000).map(|i| (i as f32 - 48_000.0) / 4000.0).collect();
+        let mut outputs = inputs.clone();
+        let rows = Rows { at: 0, pitch: 0, count: 1 };
+        activation.apply(Pass { level, frames: inputs.len() }, &mut outputs, rows);
+        let error = |(x, y): (&f32, &f32)| (f64::from(*y) - exact(f64::from(*x))).abs();
+        inputs.iter().zip(&outputs).map(error).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn each_function_is_what_it_is_called() {
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let leaky = |x: f64| if x < -1.0 { -1.0 + 0.1 * (x + 1.0) } else { x.min(2.0) + 0.2 * (x - 2.0).max(0.0) };
+        let leaky_hard_tanh = Activation::LeakyHardTanh { min: -1.0, max: 2.0, min_slope: 0.1, max_slope: 0.2 };
+        type Exact<'a> = &'a dyn Fn(f64) -> f64;
+        let all: [(Activation, Exact<'_>, f64); 11] = [
+            (Activation::Identity, &|x| x, 0.0),
+            (Activation::Tanh, &f64::tanh, 4e-7),
+            (Activation::FastTanh, &f64::tanh, 9e-4),
+            (Activation::HardTanh, &|x| x.clamp(-1.0, 1.0), 0.0),
+            (leaky_hard_tanh, &leaky, 2e-6),
+            (Activation::Relu, &|x| x.max(0.0), 0.0),
+            (Activation::LeakyRelu(vec![0.25]), &|x| if x < 0.0 { 0.25 * x } else { x }, 0.0),
+            (Activation::Sigmoid, &sigmoid, 2e-7),
+            (Activation::Silu, &|x| x * sigmoid(x), 3e-6),
+            (Activation::HardSwish, &|x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0, 3e-6),
+            (Activation::SoftSign, &|x| x / (1.0 + x.abs()), 1e-7),
+        ];
+        for level in Level::all() {
+            for (activation, exact, most) in &all {
+                let error = largest_error(level, activation, exact);
+                assert!(error <= *most, "{} {activation:?}: {error:e}", level.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_may_have_a_slope_of_its_own() {
+        let mut memory = vec![-1.0; 32];
+        let rows = Rows { at: 0, pitch: 16, count: 2 };
+        Activation::LeakyRelu(vec![0.5, 0.25]).apply(Pass { level: Level::best(), frames: 16 }, &mut memory, rows);
+        assert_eq!((memory[0], memory[16]), (-0.5, -0.25));
+    }
+}
