@@ -10,8 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, campaign, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers, process,
-        shield, threads, timer, timerlat,
+        agreement, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers,
+        process, shield, threads, timer, timerlat,
     },
 };
 
@@ -150,6 +150,19 @@ pub const ALL: &[Boot] = &[
             launch::frames_leave_at_their_times,
             launch::too_late_for_the_discipline_is_invalid,
             launch::what_waits_too_long_is_missed,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "cards",
+        devices: &["-device", "intel-hda", "-audiodev", "none,id=air", "-device", "hda-duplex,audiodev=air"],
+        modules: &["snd_aloop", "snd_dummy", "snd_hda_codec_generic", "snd_hda_intel"],
+        tests: tests![
+            cards::what_is_played_comes_back_to_the_bit,
+            cards::xruns_are_those_that_were_made,
+            cards::a_card_paces,
+            cards::hd_audio_plays,
+            cards::what_cannot_be_is_refused,
         ],
         ..PLAIN
     },

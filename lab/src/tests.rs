@@ -4,6 +4,7 @@
 pub mod agreement;
 mod blocker;
 pub mod campaign;
+pub mod cards;
 pub mod command;
 pub mod culprits;
 pub mod exact;
