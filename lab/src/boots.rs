@@ -163,6 +163,8 @@ pub const ALL: &[Boot] = &[
             cards::a_card_paces,
             cards::hd_audio_plays,
             cards::what_cannot_be_is_refused,
+            cards::are_listed,
+            cards::the_round_trip_is_that_of_the_cable,
         ],
         ..PLAIN
     },

@@ -10,7 +10,7 @@
 //! | [`companion`] | what measures together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
 //! | `times` | times of one kind, counted by one thread and read by another |
-//! | `setup` | how a thread becomes one that measures |
+//! | [`setup`] | how a thread becomes one that measures |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
 pub mod audio;
@@ -18,7 +18,7 @@ pub mod companion;
 pub mod counts;
 pub mod guard;
 pub mod noise;
-mod setup;
+pub mod setup;
 pub mod stream;
 pub mod timer;
 mod times;

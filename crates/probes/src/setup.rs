@@ -7,13 +7,16 @@ use sys::{clock::Clock, memory, sched, sched::Policy, signal};
 use crate::timer::Grant;
 
 /// Stack of a measuring thread, bytes. Small, because locked memory is there whether used or not.
-pub(crate) const STACK_BYTES: usize = 256 * 1024;
+pub const STACK_BYTES: usize = 256 * 1024;
 /// Stack that its loop may need, bytes; touched before it begins.
 const STACK_TOUCHED: usize = 64 * 1024;
 
 /// Pins the calling thread, sets its policy, touches its stack, and keeps signals away. `floor_ns` measures what a stamp
 /// costs, as the thread will run.
-pub(crate) fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) -> io::Result<Grant> {
+///
+/// # Errors
+/// When what was granted cannot be read back. What was refused is no error, and stands in the answer.
+pub fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) -> io::Result<Grant> {
     // Signals are for the main thread, which can act on them.
     signal::block_termination_here()?;
     let mut pin_refused = cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
@@ -38,8 +41,9 @@ pub(crate) fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -
     })
 }
 
-/// What a stamp costs: the median of reading the clock twice in a row.
-pub(crate) fn floor_ns(clock: Clock) -> u64 {
+/// What a stamp costs, ns: the median of reading the clock twice in a row.
+#[must_use]
+pub fn floor_ns(clock: Clock) -> u64 {
     let mut gaps: [i64; 1001] = std::array::from_fn(|_| {
         let before = clock.now_ns();
         clock.now_ns() - before

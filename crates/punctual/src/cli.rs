@@ -13,6 +13,7 @@ mod placement;
 mod process;
 mod run;
 mod show;
+mod sound;
 mod stream;
 mod threads;
 mod udp;
@@ -25,7 +26,7 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
-    amp::{Amp, Info as AmpInfo, ModelChoice, Render as AmpRender},
+    amp::{Amp, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Render as AmpRender},
     audio::Audio,
     capture::Capture,
     check::{Check, Nic as CheckNic},
@@ -38,6 +39,7 @@ pub use self::{
     process::Process,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
+    sound::{Latency, LatencyLoop, Sound},
     stream::{Mode as StreamMode, Side as StreamSide, Stream, Streaming},
     threads::Threads,
     udp::{Asking, Echo, Udp},
@@ -124,6 +126,9 @@ pub enum Command {
     /// Play models of guitar amplifiers: NAM, GuitarML, AIDA-X.
     #[command(subcommand)]
     Amp(Amp),
+    /// Measure how long sound is on its way through a card.
+    #[command(subcommand)]
+    Latency(Latency),
     /// Check one part of this machine closely.
     #[command(subcommand)]
     Check(Check),

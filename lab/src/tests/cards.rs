@@ -12,7 +12,10 @@ use machine::{
     Root,
     sound::{self, Holder},
 };
+use serde_json::Value;
 use sys::pcm::{Asked, Direction, Duplex, Format, Node, PcmError, Turn, Wake};
+
+use crate::inside::{expect, punctual};
 
 const RATE_HZ: u32 = 48_000;
 const BOTH: u32 = 2;
@@ -159,5 +162,44 @@ pub fn what_cannot_be_is_refused() -> Result<()> {
     ensure!(matches!(second, Err(PcmError::Busy(_))), "{second:?}");
     let holder = sound::holder(&Root::system(), card, device, true);
     ensure!(holder == Some(Holder { process: std::process::id(), program: "guest".to_owned() }), "{holder:?}");
+    Ok(())
+}
+
+fn as_json(status: i32, arguments: &str) -> Result<Value> {
+    let output = punctual(arguments)?;
+    let text = expect(status, &output)?;
+    serde_json::from_str(&text).with_context(|| text)
+}
+
+/// The cards are listed with what they can do.
+pub fn are_listed() -> Result<()> {
+    let ways = as_json(0, "amp devices --json")?;
+    let ways = ways.as_array().context("no list")?;
+    let found = |device: &str, direction: &str| {
+        ways.iter().find(|way| way["device"] == device && way["direction"] == direction).context("not listed")
+    };
+    // Two devices of the loopback, one of the dummy, and the HD audio's: each in both directions.
+    ensure!(ways.len() == 8, "{ways:?}");
+    let dummy = found("hw:Dummy,0", "playback")?;
+    ensure!(dummy["can_map"] == true && dummy["error"].is_null(), "{dummy}");
+    ensure!(dummy["rates_hz"].as_array().is_some_and(|rates| rates.contains(&RATE_HZ.into())), "{dummy}");
+    found("hw:Loopback,1", "capture").map(drop)
+}
+
+/// A cable in software: the round trip is that of the buffers and what the loopback adds, the same in every round; without
+/// a cable no figure is claimed.
+pub fn the_round_trip_is_that_of_the_cable() -> Result<()> {
+    let cable = "latency loop --json --rounds 3 --frames 1024 --capture hw:Loopback,1 --playback hw:Loopback,0";
+    for periods in [2, 4] {
+        let told = as_json(0, &format!("{cable} --periods {periods}"))?;
+        let number = |name: &str| told[name].as_u64().with_context(|| format!("no {name} in {told}"));
+        let (buffer, samples) = (number("computed_samples")?, number("round_trip_samples")?);
+        ensure!(buffer == periods * 1024 && number("xruns")? == 0, "{told}");
+        ensure!(number("least_samples")? == number("most_samples")?, "{told}");
+        // Two ticks of the kernel's timer, by which the loopback counts, at 4 ms each.
+        ensure!((buffer..=buffer + 2 * 192).contains(&samples), "{told}");
+    }
+    let none = as_json(3, "latency loop --json --rounds 1 --frames 256 --device hw:Dummy")?;
+    ensure!(none["round_trip_samples"].is_null() && none["clear"] == false, "{none}");
     Ok(())
 }

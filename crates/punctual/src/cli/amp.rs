@@ -22,6 +22,16 @@ pub enum Amp {
     ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
+    /// List the sound cards: what each can do, and who holds it.
+    Devices(Devices),
+}
+
+/// Options of `amp devices`.
+#[derive(Debug, Args)]
+pub struct Devices {
+    /// Print it as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `amp info`.

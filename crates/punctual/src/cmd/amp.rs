@@ -1,5 +1,6 @@
 //! `punctual amp`: models of amplifiers.
 
+mod devices;
 mod info;
 mod render;
 
@@ -12,6 +13,7 @@ use crate::{cli, exit::Usage};
 
 pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
     match what {
+        cli::Amp::Devices(options) => devices::run(options),
         cli::Amp::Info(options) => info::run(options),
         cli::Amp::Render(options) => render::run(options),
     }

@@ -8,6 +8,7 @@ mod check;
 mod echo;
 mod generate;
 mod lab;
+mod latency;
 mod loads;
 mod machine;
 mod measure;
@@ -18,6 +19,7 @@ mod references;
 mod restore;
 mod run;
 mod show;
+mod sound;
 mod validate;
 
 use crate::cli::{Cli, Command};
@@ -38,6 +40,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Blame(options)) => blame::run(&options),
         Some(Command::Machine(options)) => machine::run(&options),
         Some(Command::Amp(what)) => amp::run(&what),
+        Some(Command::Latency(what)) => latency::run(&what),
         Some(Command::Check(what)) => check::run(&what),
         Some(Command::Profiles(options)) => profiles::run(&options),
         Some(Command::References(options)) => references::run(&options),

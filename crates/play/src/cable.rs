@@ -1,0 +1,186 @@
+//! A signal that is sent out and looked for in what comes in: the true round trip, through converters and cable.
+//!
+//! The signal is a maximum length sequence, which resembles itself at no other shift: the shift at which what came back
+//! resembles it most is the delay, even under much noise, and whatever the level.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::engine::Player;
+
+/// Bits of the shift register; the sequence has 2^BITS - 1 samples.
+const BITS: u32 = 11;
+/// Its feedback: x^11 + x^9 + 1 is primitive (Xilinx application note 052, table 3).
+const TAPS: [u32; 2] = [11, 9];
+/// Samples of the sequence.
+pub const LENGTH: usize = (1 << BITS) - 1;
+/// Level that it is played at, of full scale: -12 dB.
+pub const LEVEL: f32 = 0.25;
+/// How many times larger than the rest the likeness must be. Of 50 000 values of noise the largest is some 4.4 times the root
+/// of their mean square.
+const CLEAR: f64 = 8.0;
+/// Samples around the largest likeness that belong to it, since converters smear.
+const SMEARED: usize = 64;
+
+/// The sequence, of samples 1 and -1.
+#[must_use]
+pub fn sequence() -> Vec<f32> {
+    let mut register = 1_u32;
+    let mut next = || {
+        let bit = TAPS.iter().fold(0, |sum, tap| sum ^ register >> (tap - 1)) & 1;
+        register = (register << 1 | bit) & ((1 << BITS) - 1);
+        if bit == 1 { 1.0 } else { -1.0 }
+    };
+    (0..LENGTH).map(|_| next()).collect()
+}
+
+/// What came back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Samples that it was on its way.
+    pub delay: usize,
+    /// What of it came back: 1 for the level that was played, negative where a wire is crossed.
+    pub gain: f32,
+    /// How many times larger its likeness is than all else.
+    pub clarity: f64,
+}
+
+/// Looks for the sequence in what was heard since it began to be played; `None` where nothing resembles it clearly.
+#[must_use]
+pub fn find(sequence: &[f32], heard: &[f32]) -> Option<Found> {
+    let likeness: Vec<f32> = heard.windows(sequence.len()).map(|heard| dot(sequence, heard)).collect();
+    let delay = (0..likeness.len()).max_by(|&a, &b| likeness[a].abs().total_cmp(&likeness[b].abs()))?;
+    let others = likeness.iter().enumerate().filter(|(lag, _)| lag.abs_diff(delay) > SMEARED);
+    let (sum, count) =
+        others.fold((0.0, 0_u32), |(sum, count), (_, value)| (sum + f64::from(*value).powi(2), count + 1));
+    let rest = (sum / f64::from(count.max(1))).sqrt();
+    let peak = f64::from(likeness[delay]);
+    let clarity = peak.abs() / rest.max(f64::MIN_POSITIVE);
+    let gain = likeness[delay] / (sequence.len() as f32 * LEVEL);
+    (peak != 0.0 && clarity >= CLEAR).then_some(Found { delay, gain, clarity })
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let (a, a_rest) = a.as_chunks::<16>();
+    let (b, b_rest) = b.as_chunks::<16>();
+    let mut sums = [0.0; 16];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..16 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
+}
+
+/// Plays the sequence once a round, and hands on all that comes in.
+#[derive(Debug)]
+pub struct Sender {
+    sequence: Vec<f32>,
+    round: usize,
+    /// Frames of this round that were played.
+    at: usize,
+    heard: Producer<f32>,
+}
+
+/// What comes in, to be taken by another thread.
+#[derive(Debug)]
+pub struct Heard(Consumer<f32>);
+
+impl Heard {
+    /// Takes the next round; `None` while it is not whole.
+    pub fn round(&mut self, frames: usize) -> Option<Vec<f32>> {
+        let chunk = self.0.read_chunk(frames).ok()?;
+        let round = chunk.into_iter().collect();
+        Some(round)
+    }
+}
+
+/// A sender whose rounds have so many frames, with room for so many rounds.
+#[must_use]
+pub fn cable(round_frames: usize, rounds: usize) -> (Sender, Heard) {
+    let (heard, theirs) = RingBuffer::new(round_frames * rounds);
+    (Sender { sequence: sequence(), round: round_frames, at: 0, heard }, Heard(theirs))
+}
+
+impl Player for Sender {
+    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+        for ((sample, left), right) in input.iter().zip(left).zip(right) {
+            // Once all rounds are full there is nobody who wants more.
+            let _ = self.heard.push(*sample);
+            *left = self.sequence.get(self.at).map_or(0.0, |sample| sample * LEVEL);
+            *right = *left;
+            self.at = (self.at + 1) % self.round;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Noise of full scale 1.
+    fn noise(frames: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..frames).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn the_sequence_resembles_itself_at_no_other_shift() {
+        let sequence = sequence();
+        for shift in 0..LENGTH {
+            let sum: f32 = (0..LENGTH).map(|at| sequence[at] * sequence[(at + shift) % LENGTH]).sum();
+            assert_eq!(sum, if shift == 0 { LENGTH as f32 } else { -1.0 }, "shift {shift}");
+        }
+    }
+
+    #[test]
+    fn noise_and_silence_are_no_signal() {
+        let sequence = sequence();
+        assert_eq!(find(&sequence, &vec![0.0; 10_000]), None);
+        for seed in 1..4 {
+            assert_eq!(find(&sequence, &noise(6_000, seed)), None);
+        }
+        assert_eq!(find(&sequence, &[0.5; 100]), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6))]
+        #[test]
+        fn the_delay_is_found_under_noise_that_is_louder(delay in 0_usize..1000, gain in prop_oneof![-1.0_f32..-0.2, 0.2_f32..1.0], seed: u32) {
+            let mut heard = noise(LENGTH + 1000, seed);
+            // Six decibels above the signal.
+            heard.iter_mut().for_each(|sample| *sample *= 2.0 * LEVEL * gain.abs() * 3.0_f32.sqrt());
+            for (at, sample) in sequence().iter().enumerate() {
+                heard[delay + at] += sample * LEVEL * gain;
+            }
+            let found = find(&sequence(), &heard).unwrap();
+            prop_assert_eq!(found.delay, delay);
+            prop_assert!((found.gain / gain - 1.0).abs() < 0.3, "{:?} of {}", found, gain);
+        }
+    }
+
+    #[test]
+    fn a_sender_with_a_cable_to_itself_finds_the_cable() {
+        const PERIOD: usize = 64;
+        const DELAY: usize = 777;
+        let round = LENGTH + 2000;
+        let (mut sender, mut heard) = cable(round, 2);
+        let mut line = std::collections::VecDeque::from(vec![0.0; DELAY]);
+        let (mut input, mut left, mut right) = ([0.0; PERIOD], [0.0; PERIOD], [0.0; PERIOD]);
+        for _ in 0..(2 * round).div_ceil(PERIOD) {
+            // As if it were played at once: what is left is the cable.
+            input.iter_mut().for_each(|sample| *sample = line.pop_front().unwrap());
+            sender.play(&input, &mut left, &mut right);
+            line.extend(left);
+            assert_eq!(left, right);
+        }
+        let delays: Vec<_> = (0..2).map(|_| find(&sequence(), &heard.round(round).unwrap()).unwrap().delay).collect();
+        assert_eq!(delays, [DELAY; 2]);
+        assert!(heard.round(round).is_none());
+    }
+}

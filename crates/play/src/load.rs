@@ -1,0 +1,148 @@
+//! What the audio thread tells of its work, and others read at any time.
+
+use std::{
+    io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// What the thread writes, it alone, and others read.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    periods: AtomicU64,
+    xruns: AtomicU64,
+    rests: AtomicU64,
+    late: AtomicU64,
+    work_ns: AtomicU64,
+    most_ns: AtomicU64,
+    recent_ns: AtomicU64,
+    stop: AtomicBool,
+    end: OnceLock<End>,
+}
+
+/// How the audio thread came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was told to.
+    Stopped,
+    /// The card is gone, or refused something.
+    Card(io::ErrorKind),
+    /// The card moved in neither direction.
+    Silent,
+    /// Ordinary threads did not get to run for five seconds.
+    Starved,
+    /// It panicked; its own words stand on standard error.
+    Broken,
+}
+
+/// The work of the audio thread so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Periods played.
+    pub periods: u64,
+    /// Times that the card ran over us.
+    pub xruns: u64,
+    /// Rests of 50 ms, because the thread never slept.
+    pub rests: u64,
+    /// Periods whose work took longer than a period.
+    pub late: u64,
+    /// Time of all work, ns.
+    pub work_ns: u64,
+    /// Longest work of a period, ns.
+    pub most_ns: u64,
+    /// Longest work of a period since this was last read, ns.
+    pub recent_ns: u64,
+}
+
+/// A plain addition: there is one writer.
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Relaxed) + more, Relaxed);
+}
+
+impl Shared {
+    #[inline]
+    pub fn note(&self, work_ns: u64, period_ns: u64) {
+        add(&self.periods, 1);
+        add(&self.work_ns, work_ns);
+        add(&self.late, u64::from(work_ns > period_ns));
+        if work_ns > self.most_ns.load(Relaxed) {
+            self.most_ns.store(work_ns, Relaxed);
+        }
+        self.recent_ns.fetch_max(work_ns, Relaxed);
+    }
+
+    #[cold]
+    pub fn note_xrun(&self) {
+        add(&self.xruns, 1);
+    }
+
+    #[cold]
+    pub fn note_rest(&self) {
+        add(&self.rests, 1);
+    }
+
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+
+    pub fn set_end(&self, end: End) {
+        // The thread ends once.
+        let _ = self.end.set(end);
+    }
+
+    pub fn end(&self) -> Option<End> {
+        self.end.get().copied()
+    }
+
+    /// The recent maximum begins anew.
+    pub fn read(&self) -> Load {
+        let get = |count: &AtomicU64| count.load(Relaxed);
+        Load {
+            periods: get(&self.periods),
+            xruns: get(&self.xruns),
+            rests: get(&self.rests),
+            late: get(&self.late),
+            work_ns: get(&self.work_ns),
+            most_ns: get(&self.most_ns),
+            recent_ns: self.recent_ns.swap(0, Relaxed),
+        }
+    }
+}
+
+impl Load {
+    /// Mean share of a period that the work took since an earlier look, 0 to 1 and beyond; 0 where nothing was played.
+    #[must_use]
+    pub fn share_since(&self, earlier: &Self, period_ns: u64) -> f64 {
+        let periods = self.periods.saturating_sub(earlier.periods);
+        if periods == 0 {
+            return 0.0;
+        }
+        self.work_ns.saturating_sub(earlier.work_ns) as f64 / (periods as f64 * period_ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_added_up_and_the_recent_maximum_begins_anew() {
+        let shared = Shared::default();
+        shared.note(300, 1000);
+        let before = shared.read();
+        shared.note(1_100, 1000);
+        shared.note(500, 1000);
+        shared.note_xrun();
+        let load = shared.read();
+        assert_eq!((load.periods, load.xruns, load.late, load.most_ns, load.recent_ns), (3, 1, 1, 1100, 1100));
+        assert!((load.share_since(&before, 1000) - 0.8).abs() < 1e-12);
+        assert_eq!((shared.read().recent_ns, load.share_since(&load, 1000)), (0, 0.0));
+    }
+}

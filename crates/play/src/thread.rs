@@ -1,0 +1,125 @@
+//! The audio thread. Its loop neither allocates, locks, prints nor calls anything but the card and what is played.
+
+use std::{io, sync::mpsc, thread::sleep, time::Duration};
+
+use probes::{
+    guard::{Advice, Guard, Heartbeat, REST_NS},
+    setup::{floor_ns, set_up},
+    timer::Grant,
+};
+use sys::{
+    alloc_guard::without_allocation,
+    clock::Clock,
+    pcm::{Duplex, Turn},
+    usage::ThreadUsage,
+};
+
+use crate::{
+    engine::{Player, Settings},
+    load::{End, Shared},
+};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// The life of the thread: set up, say what was granted, wait for the start, play.
+pub fn run(
+    duplex: Duplex,
+    player: Box<dyn Player>,
+    settings: &Settings,
+    shared: &Shared,
+    heartbeat: &Heartbeat,
+    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    wait_for_start: &mpsc::Receiver<()>,
+) {
+    let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
+    // The other side waits for this message, so it is there to take it.
+    let _ = tell_grant.send(granted);
+    let mut playing = Playing::new(duplex, player, settings, shared);
+    if wait_for_start.recv().is_err() {
+        return shared.set_end(End::Stopped);
+    }
+    let end = without_allocation(|| playing.run(heartbeat));
+    shared.set_end(match end {
+        Ok(end) => end,
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => End::Silent,
+        Err(error) => End::Card(error.kind()),
+    });
+}
+
+/// The state of the loop.
+struct Playing<'a> {
+    duplex: Duplex,
+    player: Box<dyn Player>,
+    shared: &'a Shared,
+    input: u32,
+    is_mono: bool,
+    period_ns: u64,
+    captured: Vec<f32>,
+    left: Vec<f32>,
+    right: Vec<f32>,
+}
+
+impl<'a> Playing<'a> {
+    fn new(mut duplex: Duplex, player: Box<dyn Player>, settings: &Settings, shared: &'a Shared) -> Self {
+        let silence = || vec![0.0; settings.card.period_frames as usize];
+        Self {
+            is_mono: duplex.playback().channels() == 1,
+            duplex,
+            player,
+            shared,
+            input: settings.input,
+            period_ns: settings.period_ns(),
+            captured: silence(),
+            left: silence(),
+            right: silence(),
+        }
+    }
+
+    fn run(&mut self, heartbeat: &Heartbeat) -> io::Result<End> {
+        let mut guard = Guard::default();
+        let mut second_began_ns = Clock::Monotonic.now_ns();
+        self.duplex.start()?;
+        while !self.shared.is_stopped() {
+            let now_ns = match self.duplex.wait()? {
+                Turn::Period(wake) => self.period(wake.woke_ns)?,
+                Turn::Xrun => {
+                    self.shared.note_xrun();
+                    self.duplex.start()?;
+                    Clock::Monotonic.now_ns()
+                }
+            };
+            let since_ns = now_ns - second_began_ns;
+            if since_ns >= SECOND_NS {
+                second_began_ns = now_ns;
+                match guard.judge(since_ns as u64, ThreadUsage::so_far(), heartbeat) {
+                    Advice::Continue => {}
+                    Advice::Stop => return Ok(End::Starved),
+                    // The card runs over us meanwhile, which is counted.
+                    Advice::Rest => {
+                        self.shared.note_rest();
+                        sleep(Duration::from_nanos(REST_NS as u64));
+                    }
+                }
+            }
+        }
+        Ok(End::Stopped)
+    }
+
+    /// Plays one; answers when that was done, ns of the monotonic clock.
+    #[inline]
+    fn period(&mut self, woke_ns: i64) -> io::Result<i64> {
+        self.duplex.capture().read(self.input, &mut self.captured);
+        self.player.play(&self.captured, &mut self.left, &mut self.right);
+        if self.is_mono {
+            for (left, right) in self.left.iter_mut().zip(&self.right) {
+                *left = 0.5 * (*left + right);
+            }
+        }
+        self.duplex.playback().write(0, &self.left);
+        self.duplex.playback().write(1, &self.right);
+        self.duplex.turn()?;
+        let now_ns = Clock::Monotonic.now_ns();
+        self.shared.note((now_ns - woke_ns).max(0) as u64, self.period_ns);
+        Ok(now_ns)
+    }
+}

@@ -1,0 +1,101 @@
+//! `punctual amp devices`.
+
+use machine::{
+    Root,
+    sound::{self, Card, Holder},
+};
+use serde_json::json;
+use sys::pcm::{self, Direction, Node, Offer, PcmError};
+
+use crate::{cli::AmpDevices, output};
+
+pub fn run(options: &AmpDevices) -> anyhow::Result<u8> {
+    let root = Root::system();
+    let cards = sound::cards(&root);
+    if cards.is_empty() {
+        return Err(sound::SoundError::NoCard.into());
+    }
+    let ways: Vec<Way> = cards.iter().flat_map(|card| ways(&root, card)).collect();
+    output::stdout(|out| match options.json {
+        true => writeln!(out, "{:#}", serde_json::Value::from_iter(ways.iter().map(Way::as_json))),
+        false => ways.iter().flat_map(Way::in_words).try_for_each(|line| writeln!(out, "{line}")),
+    })?;
+    Ok(0)
+}
+
+/// A direction of a card's device.
+struct Way<'a> {
+    card: &'a Card,
+    node: Node,
+    name: &'a str,
+    offer: Result<Offer, PcmError>,
+    holder: Option<Holder>,
+}
+
+fn ways<'a>(root: &Root, card: &'a Card) -> Vec<Way<'a>> {
+    let way = |device: &'a sound::Device, direction| {
+        let node = Node { card: card.number, device: device.number, direction };
+        let holder = sound::holder(root, card.number, device.number, direction == Direction::Playback);
+        Way { card, node, name: &device.name, offer: pcm::offer(node), holder }
+    };
+    let both = |device: &'a sound::Device| {
+        let plays = device.plays.then(|| way(device, Direction::Playback));
+        plays.into_iter().chain(device.captures.then(|| way(device, Direction::Capture)))
+    };
+    card.devices.iter().flat_map(both).collect()
+}
+
+impl Way<'_> {
+    fn hw(&self) -> String {
+        format!("hw:{},{}", self.card.id, self.node.device)
+    }
+
+    fn in_words(&self) -> Vec<String> {
+        let mut lines = vec![format!("{:<8} {}: {}, {}", self.node.direction, self.hw(), self.card.name, self.name)];
+        match &self.offer {
+            Err(PcmError::Busy(_)) if let Some(Holder { process, program }) = &self.holder => {
+                lines.push(format!("         held by {program} (process {process})"));
+            }
+            Err(error) => lines.push(format!("         {error}")),
+            Ok(offer) => {
+                let joined = |words: Vec<String>| words.join(", ");
+                let (channels, periods, buffers) = (&offer.channels, &offer.period_frames, &offer.buffer_frames);
+                lines.push(format!(
+                    "         {} to {} channels; {}; {} Hz",
+                    channels.start(),
+                    channels.end(),
+                    joined(offer.formats.iter().map(ToString::to_string).collect()),
+                    joined(offer.rates.iter().map(ToString::to_string).collect()),
+                ));
+                lines.push(format!(
+                    "         periods of {} to {} frames, buffers of {} to {}{}",
+                    periods.start(),
+                    periods.end(),
+                    buffers.start(),
+                    buffers.end(),
+                    if offer.can_map { "" } else { "; its buffer cannot be mapped, so it cannot be played on" },
+                ));
+            }
+        }
+        lines
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let offer = self.offer.as_ref().ok();
+        let range = |range: &std::ops::RangeInclusive<u32>| [*range.start(), *range.end()];
+        json!({
+            "device": self.hw(),
+            "direction": self.node.direction.to_string(),
+            "card": self.card.name,
+            "name": self.name,
+            "formats": offer.map(|offer| offer.formats.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "rates_hz": offer.map(|offer| &offer.rates),
+            "channels": offer.map(|offer| range(&offer.channels)),
+            "period_frames": offer.map(|offer| range(&offer.period_frames)),
+            "buffer_frames": offer.map(|offer| range(&offer.buffer_frames)),
+            "can_map": offer.map(|offer| offer.can_map),
+            "error": self.offer.as_ref().err().map(ToString::to_string),
+            "held_by": self.holder.as_ref().map(|holder| &holder.program),
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! What all commands share that play on a sound card: finding it, setting it, starting the audio thread.
+
+use anyhow::Context;
+use machine::{
+    Root,
+    sound::{self, Holder},
+};
+use play::{End, Engine, Player, Settings};
+use sys::{
+    memory,
+    pcm::{Asked, Direction, Duplex, Node, PcmError},
+};
+
+use crate::cli::Sound;
+
+/// The card, open and set, and how the audio thread is to run.
+pub fn open(options: &Sound) -> anyhow::Result<(Duplex, Settings)> {
+    let (capture, playback) = options.names();
+    let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
+    let card = Asked {
+        rate_hz: options.rate,
+        period_frames: options.frames,
+        periods: options.periods,
+        channels: options.input.max(2),
+        format: options.format,
+    };
+    let duplex = Duplex::open(capture, playback, &card).map_err(with_holder)?;
+    let channels = duplex.capture().channels();
+    if options.input > channels {
+        anyhow::bail!("{capture} has {channels} inputs: choose one of them, as --input 1");
+    }
+    let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };
+    Ok((duplex, settings))
+}
+
+fn node(name: &str, direction: Direction) -> anyhow::Result<Node> {
+    let (card, device) = sound::find(&Root::system(), name)?;
+    Ok(Node { card, device, direction })
+}
+
+/// Names the program that holds a card.
+fn with_holder(error: PcmError) -> anyhow::Error {
+    let PcmError::Busy(node) = error else { return error.into() };
+    match sound::holder(&Root::system(), node.card, node.device, node.direction == Direction::Playback) {
+        Some(Holder { process, program }) => {
+            anyhow::anyhow!("{node} is held by {program} (process {process}): end it, as `kill {process}`")
+        }
+        None => error.into(),
+    }
+}
+
+/// Starts the audio thread; says what it was refused, at once, with the remedy.
+pub fn start(duplex: Duplex, player: Box<dyn Player>, settings: &Settings) -> anyhow::Result<Engine> {
+    let is_linked = duplex.is_linked();
+    let mut engine = Engine::prepare(duplex, player, settings)?;
+    let grant = engine.grant();
+    let note = |text: String| eprintln!("note: {text}");
+    if grant.policy_refused.is_some() {
+        let (asked, granted) = (settings.policy, grant.policy);
+        note(format!(
+            "{asked} was refused, the audio thread is {granted}, and other work will delay it: {}",
+            machine::SETCAP
+        ));
+    }
+    if let Some(cpu) = settings.cpu.filter(|_| grant.pin_refused.is_some()) {
+        note(format!(
+            "CPU {cpu} was refused, the audio thread runs anywhere: choose one of `cat /sys/devices/system/cpu/online`"
+        ));
+    }
+    if memory::lock_what_is_there().is_err() {
+        note(format!("memory cannot be locked, and missing pages will delay the audio thread: {}", machine::SETCAP));
+    }
+    if !is_linked {
+        note("the card cannot start both directions together: the latency differs from start to start".to_owned());
+    }
+    engine.begin();
+    Ok(engine)
+}
+
+/// Whether the audio thread ended as it should.
+pub fn check(end: End) -> anyhow::Result<()> {
+    match end {
+        End::Stopped => Ok(()),
+        End::Card(kind) => {
+            Err(std::io::Error::from(kind)).context("the card stopped: is it still plugged in? See `dmesg`")
+        }
+        End::Silent => anyhow::bail!("the card moved nothing for a second: choose another --rate, or see `dmesg`"),
+        End::Starved => {
+            anyhow::bail!("nothing else got to run for five seconds: choose more --frames or a smaller model")
+        }
+        End::Broken => anyhow::bail!("the audio thread panicked; see above"),
+    }
+}
