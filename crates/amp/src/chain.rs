@@ -18,6 +18,7 @@ mod smooth;
 mod swap;
 mod tone;
 
+pub(crate) use self::parameter::nearest;
 pub use self::{
     amplifier::{Amplifier, AmplifierError, LOUDNESS_DB, Levels},
     controls::{ControlError, Controls},

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
 //! | [`cabinet`] | impulse responses and their convolution |
+//! | [`preset`] | models, cabinets and settings in one file |
 //! | [`resample`] | from one sample rate to another |
 //! | [`tuner`] | which note is played |
 //! | [`wav`] | WAV files as bytes |
@@ -21,6 +22,7 @@ pub mod file;
 mod memory;
 pub mod model;
 mod net;
+pub mod preset;
 pub mod resample;
 pub mod simd;
 pub mod synthetic;
@@ -31,5 +33,6 @@ pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use file::{LoadError, ModelFile};
 pub use model::Model;
+pub use preset::Preset;
 pub use simd::Level;
 pub use synthetic::Shape;

@@ -79,11 +79,11 @@ parameters! {
     /// How long the gate takes to close, to -60 dB.
     GateRelease: "gate.release_ms", Kind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
     /// The models; off, the input goes on as it is.
-    ModelsOn: "models.on", Kind::Switch, 1.0;
+    ModelsOn: "amp.on", Kind::Switch, 1.0;
     /// One model after the other, or side by side.
-    Routing: "models.routing", Kind::Choice(&["series", "parallel"]), 0.0;
+    Routing: "amp.routing", Kind::Choice(&["series", "parallel"]), 0.0;
     /// Share of the second model, side by side.
-    Mix: "models.mix", Kind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
+    Mix: "amp.mix", Kind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
     /// The three bands of tone.
     ToneOn: "tone.on", Kind::Switch, 1.0;
     /// Low shelf at 120 Hz.
@@ -174,6 +174,12 @@ impl Parameter {
         value.or_else(bool).ok_or_else(|| self.refuse(text)).and_then(|value| self.check(value))
     }
 
+    /// Whether its values are numbers in a range.
+    #[must_use]
+    pub fn is_knob(self) -> bool {
+        matches!(self.info().kind, Kind::Knob { .. })
+    }
+
     pub(crate) fn refuse(self, value: &str) -> ParameterError {
         let info = self.info();
         let allowed = match info.kind {
@@ -202,7 +208,7 @@ impl fmt::Display for Parameter {
 }
 
 /// The word most like `name`.
-fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> String {
     words
         .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
         .unwrap_or_default()
@@ -293,9 +299,9 @@ mod tests {
     fn what_cannot_be_set_is_told_with_what_can() {
         let told = |parameter: Parameter, text: &str| parameter.parse(text).unwrap_err().to_string();
         assert_eq!(told(Parameter::Bass, "20"), "tone.bass_db is 20, and must be -15 to 15 dB");
-        assert_eq!(told(Parameter::Mix, "NaN"), "models.mix is NaN, and must be 0 to 1");
+        assert_eq!(told(Parameter::Mix, "NaN"), "amp.mix is NaN, and must be 0 to 1");
         assert_eq!(told(Parameter::GateOn, "yes"), "gate.on is yes, and must be on or off");
-        assert_eq!(told(Parameter::Routing, "both"), r#"models.routing is both, and must be "series" or "parallel""#);
+        assert_eq!(told(Parameter::Routing, "both"), r#"amp.routing is both, and must be "series" or "parallel""#);
         let unknown = Parameter::named("tone.base_db").unwrap_err().to_string();
         assert_eq!(unknown, r#"there is no "tone.base_db": did you mean "tone.bass_db"?"#);
     }

@@ -1,0 +1,398 @@
+//! Presets: models, cabinets and every setting in one TOML file.
+//!
+//! ```toml
+//! [[model]]
+//! file = "deluxe.nam"
+//!
+//! [[ir]]
+//! file = "4x12.wav"
+//!
+//! [gate]
+//! on = true
+//! threshold_db = -60
+//! ```
+
+use std::fmt::Write;
+
+use thiserror::Error;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::chain::{Parameter, ParameterError, Settings, nearest};
+
+/// A preset.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Preset {
+    /// At most two models, the first one first.
+    pub models: Vec<ModelPart>,
+    /// At most two impulse responses, mixed.
+    pub irs: Vec<IrPart>,
+    /// Every parameter.
+    pub settings: Settings,
+}
+
+/// A model of a preset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelPart {
+    /// Its file, from the preset's folder.
+    pub file: String,
+    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
+    pub slim: f64,
+    /// Its knobs, 0 to 1.
+    pub knobs: Vec<f32>,
+}
+
+/// An impulse response of a preset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IrPart {
+    /// Its file, from the preset's folder.
+    pub file: String,
+    /// Gain, dB.
+    pub gain_db: f32,
+    /// Whether it is brought to the level at which white noise keeps its own.
+    pub normalised: bool,
+    /// Whether the silence before it is cut off.
+    pub without_delay: bool,
+}
+
+impl ModelPart {
+    /// The whole model of a file, its knobs as they are.
+    #[must_use]
+    pub fn new(file: String) -> Self {
+        Self { file, slim: 1.0, knobs: Vec::new() }
+    }
+}
+
+impl IrPart {
+    /// The response of a file as it is.
+    #[must_use]
+    pub fn new(file: String) -> Self {
+        Self { file, gain_db: 0.0, normalised: false, without_delay: false }
+    }
+}
+
+/// What is wrong with a preset.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PresetError {
+    /// It is no TOML.
+    #[error("line {line}: {text}")]
+    Toml {
+        /// Line, from 1.
+        line: usize,
+        /// What the parser says.
+        text: String,
+    },
+    /// A word that means nothing here.
+    #[error("line {line}: {what} has no {name:?}: did you mean {nearest:?}?")]
+    Unknown {
+        /// Line, from 1.
+        line: usize,
+        /// Where it stands.
+        what: String,
+        /// The word.
+        name: String,
+        /// The nearest word that is right.
+        nearest: String,
+    },
+    /// A value that a parameter cannot have.
+    #[error("line {line}: {error}")]
+    Parameter {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        error: ParameterError,
+    },
+    /// A value that something else cannot have.
+    #[error("line {line}: {name} must be {allowed}")]
+    Value {
+        /// Line, from 1.
+        line: usize,
+        /// Of what.
+        name: &'static str,
+        /// What it can be.
+        allowed: &'static str,
+    },
+}
+
+/// Least and most gain of an impulse response, dB.
+const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
+const MODEL_KEYS: [&str; 3] = ["file", "slim", "knobs"];
+const IR_KEYS: [&str; 4] = ["file", "gain_db", "normalised", "without_delay"];
+
+impl Preset {
+    /// Reads a preset. Paths are as they stand in it.
+    ///
+    /// # Errors
+    /// [`PresetError`]: the first mistake, with its line.
+    pub fn parse(text: &str) -> Result<Self, PresetError> {
+        let reader = Reader { text };
+        let table = DeTable::parse(text).map_err(|error| PresetError::Toml {
+            line: reader.line(error.span().map_or(0, |span| span.start)),
+            text: error.message().replace('\n', ", "),
+        })?;
+        let mut preset = Self::default();
+        for (key, value) in table.get_ref() {
+            match key.get_ref().as_ref() {
+                "model" => preset.models = reader.list("model", "one or two of [[model]]", value, Reader::model)?,
+                "ir" => preset.irs = reader.list("ir", "one or two of [[ir]]", value, Reader::ir)?,
+                section => reader.section(section, key.span().start, value, &mut preset.settings)?,
+            }
+        }
+        Ok(preset)
+    }
+
+    /// As a file: what differs from the defaults.
+    #[must_use]
+    pub fn written(&self) -> String {
+        let mut text = String::new();
+        for ModelPart { file, slim, knobs } in &self.models {
+            let _ = writeln!(text, "[[model]]\nfile = {}\nslim = {slim:?}\nknobs = {knobs:?}\n", quoted(file));
+        }
+        for IrPart { file, gain_db, normalised, without_delay } in &self.irs {
+            let _ = writeln!(text, "[[ir]]\nfile = {}\ngain_db = {gain_db:?}", quoted(file));
+            let _ = writeln!(text, "normalised = {normalised}\nwithout_delay = {without_delay}\n");
+        }
+        let mut open = "";
+        for &parameter in Parameter::ALL {
+            let (info, value) = (parameter.info(), self.settings.get(parameter));
+            let Some((section, key)) = info.name.split_once('.').filter(|_| value != info.default) else { continue };
+            if section != open {
+                let _ = writeln!(text, "[{section}]");
+                open = section;
+            }
+            let _ = writeln!(text, "{key} = {}", parameter.written(value));
+        }
+        text
+    }
+}
+
+/// A string of TOML.
+fn quoted(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+impl Reader<'_> {
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+    }
+
+    fn unknown<'w>(&self, at: usize, what: &str, name: &str, words: impl Iterator<Item = &'w str>) -> PresetError {
+        PresetError::Unknown {
+            line: self.line(at),
+            what: what.to_owned(),
+            name: name.to_owned(),
+            nearest: nearest(name, words),
+        }
+    }
+
+    fn value_error<T>(&self, value: &Value<'_>, name: &'static str, allowed: &'static str) -> Result<T, PresetError> {
+        Err(PresetError::Value { line: self.line(value.span().start), name, allowed })
+    }
+
+    fn section(&self, section: &str, at: usize, value: &Value<'_>, settings: &mut Settings) -> Result<(), PresetError> {
+        let names = || Parameter::ALL.iter().map(|parameter| parameter.info().name);
+        let sections = || names().filter_map(|name| name.split('.').next()).chain(["model", "ir"]);
+        if !sections().any(|known| known == section) {
+            return Err(self.unknown(at, "a preset", section, sections()));
+        }
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.unknown(at, "a preset", section, names()));
+        };
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            let Ok(parameter) = Parameter::named(&name) else {
+                let keys = names().filter_map(|name| name.strip_prefix(section)?.strip_prefix('.'));
+                return Err(self.unknown(key.span().start, &format!("[{section}]"), key.get_ref(), keys));
+            };
+            let read = match value.get_ref() {
+                DeValue::String(text) if parameter.is_knob() => Err(parameter.refuse(text)),
+                DeValue::String(text) => parameter.parse(text),
+                DeValue::Integer(number) => parameter.parse(number.as_str()),
+                DeValue::Float(number) => parameter.parse(number.as_str()),
+                DeValue::Boolean(is_on) => parameter.parse(if *is_on { "true" } else { "false" }),
+                _ => Err(parameter.refuse("a list or a section")),
+            };
+            let line = self.line(value.span().start);
+            read.and_then(|value| settings.set(parameter, value))
+                .map_err(|error| PresetError::Parameter { line, error })?;
+        }
+        Ok(())
+    }
+
+    fn list<T>(
+        &self,
+        name: &'static str,
+        allowed: &'static str,
+        value: &Value<'_>,
+        read: impl Fn(&Self, &Value<'_>, &DeTable<'_>) -> Result<T, PresetError>,
+    ) -> Result<Vec<T>, PresetError> {
+        let DeValue::Array(list) = value.get_ref() else { return self.value_error(value, name, allowed) };
+        if list.len() > 2 {
+            return self.value_error(value, name, allowed);
+        }
+        let each = list.iter().map(|value| match value.get_ref() {
+            DeValue::Table(table) => read(self, value, table),
+            _ => self.value_error(value, name, allowed),
+        });
+        each.collect()
+    }
+
+    fn model(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<ModelPart, PresetError> {
+        let mut part = ModelPart::new(String::new());
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "file" => part.file = self.string(value)?,
+                "slim" => match number(value).filter(|slim| (0.0..=1.0).contains(slim)) {
+                    Some(slim) => part.slim = slim,
+                    None => return self.value_error(value, "slim", "0 to 1"),
+                },
+                "knobs" => {
+                    let allowed = "a list of numbers of 0 to 1";
+                    let DeValue::Array(list) = value.get_ref() else {
+                        return self.value_error(value, "knobs", allowed);
+                    };
+                    let knob = |value| number(value).filter(|knob| (0.0..=1.0).contains(knob)).map(|knob| knob as f32);
+                    match list.iter().map(knob).collect() {
+                        Some(knobs) => part.knobs = knobs,
+                        None => return self.value_error(value, "knobs", allowed),
+                    }
+                }
+                name => return Err(self.unknown(key.span().start, "[[model]]", name, MODEL_KEYS.into_iter())),
+            }
+        }
+        if part.file.is_empty() { self.value_error(whole, "file", "the name of a model's file") } else { Ok(part) }
+    }
+
+    fn ir(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<IrPart, PresetError> {
+        let mut part = IrPart::new(String::new());
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "file" => part.file = self.string(value)?,
+                "gain_db" => match number(value).map(|gain| gain as f32).filter(|gain| GAINS_DB.contains(gain)) {
+                    Some(gain_db) => part.gain_db = gain_db,
+                    None => return self.value_error(value, "gain_db", "-60 to 40 dB"),
+                },
+                "normalised" => part.normalised = self.switch(value, "normalised")?,
+                "without_delay" => part.without_delay = self.switch(value, "without_delay")?,
+                name => return Err(self.unknown(key.span().start, "[[ir]]", name, IR_KEYS.into_iter())),
+            }
+        }
+        if part.file.is_empty() { self.value_error(whole, "file", "the name of a WAV file") } else { Ok(part) }
+    }
+
+    fn string(&self, value: &Value<'_>) -> Result<String, PresetError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => self.value_error(value, "file", "the name of a file, in quotes"),
+        }
+    }
+
+    fn switch(&self, value: &Value<'_>, name: &'static str) -> Result<bool, PresetError> {
+        match value.get_ref() {
+            DeValue::Boolean(is_on) => Ok(*is_on),
+            _ => self.value_error(value, name, "true or false"),
+        }
+    }
+}
+
+fn number(value: &Value<'_>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::chain::Kind;
+
+    #[test]
+    fn a_preset_is_read() {
+        let text = "[[model]]\nfile = 'a.nam'\nknobs = [0.5, 1]\n[[model]]\nfile = 'b.nam'\nslim = 0.25\n\
+                    [[ir]]\nfile = 'c.wav'\ngain_db = -3\nnormalised = true\n\
+                    [amp]\nrouting = 'parallel'\n[gate]\non = true\nthreshold_db = -50.5\n";
+        let preset = Preset::parse(text).unwrap();
+        assert_eq!(preset.models[0], ModelPart { file: "a.nam".to_owned(), slim: 1.0, knobs: vec![0.5, 1.0] });
+        assert_eq!(preset.models[1].slim, 0.25);
+        assert_eq!((preset.irs.len(), preset.irs[0].gain_db, preset.irs[0].normalised), (1, -3.0, true));
+        let get = |parameter| preset.settings.get(parameter);
+        assert_eq!([get(Parameter::Routing), get(Parameter::GateOn), get(Parameter::GateThreshold)], [1.0, 1.0, -50.5]);
+        assert_eq!(Preset::parse(""), Ok(Preset::default()));
+    }
+
+    #[test]
+    fn each_mistake_has_its_line_and_its_remedy() {
+        let cases = [
+            ("[gate]\n\nthreshhold_db = -50", r#"line 3: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),
+            ("[gates]\non = true", r#"line 1: a preset has no "gates": did you mean "gate"?"#),
+            ("volume = 3", r#"line 1: a preset has no "volume": did you mean "#),
+            ("[tone]\nbass_db = 40", "line 2: tone.bass_db is 40, and must be -15 to 15 dB"),
+            ("[tone]\nbass_db = nan", "line 2: tone.bass_db is NaN, and must be -15 to 15 dB"),
+            ("[tone]\nbass_db = '4'", "line 2: tone.bass_db is 4, and must be"),
+            ("[tone]\non = 3", "line 2: tone.on is 3, and must be on or off"),
+            ("[amp]\nrouting = 'both'", r#"line 2: amp.routing is both, and must be "series" or "parallel""#),
+            ("[[model]]\nslim = 0.5", "file must be the name of a model's file"),
+            ("[[model]]\nfile = 3", "line 2: file must be the name of a file, in quotes"),
+            ("[[model]]\nfile = 'a'\nslim = 3", "line 3: slim must be 0 to 1"),
+            ("[[ir]]\nfile = 'a'\ngain = 3", r#"line 3: [[ir]] has no "gain": did you mean "gain_db"?"#),
+            ("[model]\nfile = 'a'", "model must be one or two of [[model]]"),
+            ("[gate\n", "line 1: "),
+        ];
+        for (text, told) in cases {
+            let error = Preset::parse(text).expect_err(text).to_string();
+            assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    prop_compose! {
+        fn any_settings()(shares in prop::collection::vec(0.0_f32..=1.0, Parameter::ALL.len())) -> Settings {
+            let mut settings = Settings::default();
+            for (&parameter, share) in Parameter::ALL.iter().zip(shares) {
+                let value = match parameter.info().kind {
+                    Kind::Switch => share.round(),
+                    Kind::Choice(words) => (share * (words.len() - 1) as f32).round(),
+                    Kind::Knob { least, most, .. } => (least + share * (most - least)).clamp(least, most),
+                };
+                settings.set(parameter, value).unwrap();
+            }
+            settings
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            settings in any_settings(), file in "\\PC{1,20}", slim in 0.0..=1.0, knobs in prop::collection::vec(0.0_f32..=1.0, 0..4),
+            gain_db in -60.0_f32..=40.0, normalised: bool,
+        ) {
+            let models = vec![ModelPart { file: file.clone(), slim, knobs }; 2];
+            let irs = vec![IrPart { file, gain_db, normalised, without_delay: !normalised }];
+            let preset = Preset { models, irs, settings };
+            prop_assert_eq!(Preset::parse(&preset.written()), Ok(preset));
+        }
+
+        #[test]
+        fn no_text_is_too_bad(text in "(\\[\\[?(model|ir|gate|tone|x)\\]?\\]|file|slim|on|bass_db|knobs|=|'a'|[0-9.-]|\\[|\\]|\n| |\\PC){0,40}") {
+            if let Err(error) = Preset::parse(&text) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}
