@@ -11,6 +11,7 @@ mod noise;
 mod pair;
 mod placement;
 mod process;
+mod rig;
 mod run;
 mod show;
 mod sound;
@@ -37,6 +38,7 @@ pub use self::{
     pair::{Pair, PairStream, PairUdp, PairWhat},
     placement::{Placement, Restore},
     process::Process,
+    rig::Rig,
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},

@@ -47,6 +47,9 @@ pub struct Amplifier {
     model: Model,
     /// Where its rate is another than the chain's.
     bridge: Option<Bridge>,
+    /// What waits for another to keep step, in a ring.
+    wait: Vec<f32>,
+    waiting: usize,
     levels: Levels,
     before: Smooth,
     after: Smooth,
@@ -79,13 +82,25 @@ impl Amplifier {
             output_dbu: narrow(file.about.output_level_dbu),
         };
         let gain = || Smooth::new(1.0, rate_hz as f32);
-        Ok(Self { model, bridge, levels, before: gain(), after: gain() })
+        Ok(Self { model, bridge, wait: Vec::new(), waiting: 0, levels, before: gain(), after: gain() })
     }
 
-    /// Samples by which it is late: 0 at its own rate.
+    /// Samples by which it is late: 0 at its own rate, unless it waits for another.
     #[must_use]
     pub fn delay(&self) -> usize {
-        self.bridge.as_ref().map_or(0, Bridge::delay)
+        self.bridge.as_ref().map_or(0, Bridge::delay) + self.wait.len()
+    }
+
+    /// Makes it as late as that in all, so that it keeps step with one that is later by itself.
+    pub fn delay_to(&mut self, frames: usize) {
+        self.wait = vec![0.0; frames.saturating_sub(self.delay() - self.wait.len())];
+        self.waiting = 0;
+    }
+
+    /// Number of knobs that the model was trained with.
+    #[must_use]
+    pub fn knobs(&self) -> usize {
+        self.model.knobs()
     }
 
     /// What its file tells of levels.
@@ -109,6 +124,12 @@ impl Amplifier {
         match &mut self.bridge {
             None => self.model.process(scaled, output),
             Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
+        }
+        if !self.wait.is_empty() {
+            for sample in output.iter_mut() {
+                std::mem::swap(sample, &mut self.wait[self.waiting]);
+                self.waiting = (self.waiting + 1) % self.wait.len();
+            }
         }
         self.after.apply(output);
     }

@@ -4,21 +4,28 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::rig::Rig;
+
 /// What to do with a model.
 #[derive(Debug, Subcommand)]
 pub enum Amp {
-    /// Say what a model's file is, and what it costs to play on this machine.
-    ///
-    /// Example:
-    ///   punctual amp info deluxe.nam
-    #[command(verbatim_doc_comment)]
-    Info(Info),
-    /// Play a WAV file through a model into another, without a sound card.
-    ///
-    /// The output begins where the input begins, sample for sample, as 32-bit floating point.
+    /// Say what a model, a cabinet or a preset is, and what it costs to play on this machine.
     ///
     /// Examples:
-    ///   punctual amp render dry.wav wet.wav --bare --model deluxe.nam
+    ///   punctual amp info deluxe.nam
+    ///   punctual amp info 4x12.wav
+    ///   punctual amp info lead.toml
+    #[command(verbatim_doc_comment)]
+    Info(Info),
+    /// Play a WAV file through models and cabinet into another, without a sound card.
+    ///
+    /// The output begins where the input begins, sample for sample, and has its rate and length; 32-bit
+    /// floating point. Models and cabinets of other rates are resampled.
+    ///
+    /// Examples:
+    ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
+    ///   punctual amp render dry.wav wet.wav --preset lead.toml --set tone.treble_db=2
+    ///   punctual amp render dry.wav wet.wav --neutral --model deluxe.nam --cab 4x12.wav
     ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
@@ -37,7 +44,7 @@ pub struct Devices {
 /// Options of `amp info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The model's file: .nam, .json or .aidax.
+    /// The file: .nam, .json or .aidax, .wav, or .toml.
     pub file: PathBuf,
     /// Which of it.
     #[command(flatten)]
@@ -50,22 +57,25 @@ pub struct Info {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// What to play: a WAV file of one channel, at the model's sample rate.
+    /// What to play: a WAV file of one channel, of any rate and depth.
     pub input: PathBuf,
     /// Where to write it.
     pub output: PathBuf,
-    /// The model's file: .nam, .json or .aidax.
-    #[arg(long, value_name = "FILE")]
-    pub model: PathBuf,
-    /// The model alone: no gain, gate, cabinet or normalisation. So far nothing else is to be had.
+    /// What is played.
+    #[command(flatten)]
+    pub rig: Rig,
+    /// The model alone: no gain, gate, cabinet or normalisation.
     #[arg(long)]
     pub bare: bool,
-    /// Which of it.
-    #[command(flatten)]
-    pub choice: ModelChoice,
-    /// Begin as the network was made, not as after silence.
+    /// With --bare: begin as the network was made, not as after silence.
     #[arg(long)]
     pub no_prewarm: bool,
+    /// One channel, the mean of both, where a cabinet has two.
+    #[arg(long)]
+    pub mono: bool,
+    /// Sample rate of the output, Hz; the input's otherwise.
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000))]
+    pub rate: Option<u32>,
 }
 
 /// Which of what a file holds.

@@ -3,6 +3,7 @@
 mod devices;
 mod info;
 mod render;
+mod rig;
 
 use std::{fs, path::Path};
 

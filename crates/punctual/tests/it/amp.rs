@@ -1,6 +1,9 @@
 //! `amp`: files through models, through the binary.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 
@@ -62,13 +65,148 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
         assert!(said.lines().count() == 1 && said.contains(told), "{said}");
         assert!(!scratch.path().join("wet.wav").exists(), "{arguments} wrote something");
     };
-    refused(&format!("--bare --model {model}"), 1, "-r 48000");
-    refused(&format!("--model {model}"), 64, "add --bare");
+    refused("", 64, "add --model, --cab or --preset");
+    refused("--bare --cab dry.wav", 64, "leave out --preset, --model2, --cab");
+    refused(&format!("--model {model} --no-prewarm"), 64, "add --bare");
+    refused(&format!("--model {model} --cab dry.wav"), 1, "the impulse response is silent");
+    refused(&format!("--model {model} --cab no-such.wav"), 1, "cannot read no-such.wav");
+    refused(&format!("--model {model} --set gate.threshhold_db=3"), 64, "did you mean \"gate.threshold_db\"");
+    refused(&format!("--model {model} --set gate.on"), 64, "--set takes NAME=VALUE");
+    refused(&format!("--model {model} --set tone.bass_db=99"), 64, "must be -15 to 15 dB");
+    refused(&format!("--model {model} --param 0.5"), 64, "the model has 0");
+    refused("--slim 0.5 --cab dry.wav", 64, "add --model");
     refused(&format!("--bare --model {model} --slim 0.5"), 64, "leave out --slim");
     refused(&format!("--bare --model {model} --param 0.5"), 64, "the model has 0");
     let bad = vectors().join("truncated_weights.bad.nam");
     refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, and 197 are there");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
+}
+
+fn write(path: &Path, sample_rate: u32, channels: &[Vec<f32>]) {
+    let count = channels.len() as u16;
+    let spec = WavSpec { channels: count, sample_rate, bits_per_sample: 32, sample_format: SampleFormat::Float };
+    let mut writer = WavWriter::create(path, spec).unwrap();
+    for at in 0..channels[0].len() {
+        channels.iter().for_each(|channel| writer.write_sample(channel[at]).unwrap());
+    }
+    writer.finalize().unwrap();
+}
+
+/// Left and right of `wet.wav`.
+fn stereo_output(scratch: &Scratch) -> [Vec<f32>; 2] {
+    assert_eq!(WavReader::open(scratch.path().join("wet.wav")).unwrap().spec().channels, 2);
+    let both = output(scratch);
+    [0, 1].map(|side| both.iter().skip(side).step_by(2).copied().collect())
+}
+
+fn noise(frames: usize) -> Vec<f32> {
+    let mut state = 7_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..frames).map(|_| next()).collect()
+}
+
+fn sine(hz: f32, sample_rate: u32, frames: usize) -> Vec<f32> {
+    let turn = hz / sample_rate as f32 * std::f32::consts::TAU;
+    (0..frames).map(|n| 0.3 * (n as f32 * turn).sin()).collect()
+}
+
+fn convolved(input: &[f32], response: &[f32]) -> Vec<f64> {
+    let terms = |n: usize| (0..response.len().min(n + 1)).map(move |k| (k, n - k));
+    (0..input.len()).map(|n| terms(n).map(|(k, at)| f64::from(response[k]) * f64::from(input[at])).sum()).collect()
+}
+
+fn largest_difference(a: &[f32], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_cabinet_is_a_convolution_of_the_model_alone() {
+    let scratch = with_input(48_000, &noise(6000).iter().map(|x| 0.3 * x).collect::<Vec<_>>());
+    let decay = |n: usize| 0.2 * (-(n as f32) / 400.0).exp();
+    let sides: Vec<Vec<f32>> =
+        (0..2).map(|side| noise(3000 + side)[side..].iter().enumerate().map(|(n, x)| x * decay(n)).collect()).collect();
+    write(&scratch.path().join("cab.wav"), 48_000, &sides);
+    let model = vectors().join("wn_a1_nano.nam");
+    let model = model.display();
+    scratch.run(&format!("amp render dry.wav wet.wav --bare --model {model}")).expect_status(0);
+    let alone = output(&scratch);
+    scratch.run(&format!("amp render dry.wav wet.wav --neutral --model {model} --cab cab.wav")).expect_status(0);
+    let played = stereo_output(&scratch);
+    for (played, response) in played.iter().zip(&sides) {
+        let worst = largest_difference(played, &convolved(&alone, response));
+        assert!(worst < 1e-5, "{worst:e}");
+    }
+    let mean: Vec<f64> = played[0].iter().zip(&played[1]).map(|(a, b)| 0.5 * (f64::from(*a) + f64::from(*b))).collect();
+    scratch.run(&format!("amp render dry.wav wet.wav --mono --neutral --model {model} --cab cab.wav")).expect_status(0);
+    assert!(largest_difference(&output(&scratch), &mean) < 1e-6);
+
+    // The same through a preset in another folder, which names its files from there.
+    let folder = scratch.path().join("presets");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(vectors().join("wn_a1_nano.nam"), folder.join("nano.nam")).unwrap();
+    let preset = "[[model]]\nfile = 'nano.nam'\n[[ir]]\nfile = '../cab.wav'\ngain_db = -6\n[output]\nlevel = 'raw'\n\
+                  dc_block = false\n[tone]\non = false\n[limiter]\non = false\n";
+    fs::write(folder.join("lead.toml"), preset).unwrap();
+    let run = scratch.run("amp render dry.wav wet.wav --preset presets/lead.toml --set cabinet.gain_db=6");
+    run.expect_status(0);
+    let again = stereo_output(&scratch);
+    let expected: Vec<f64> = played[0].iter().map(|&sample| f64::from(sample)).collect();
+    assert!(largest_difference(&again[0], &expected) < 1e-5);
+}
+
+#[test]
+fn files_of_other_rates_come_out_at_their_own_and_in_their_place() {
+    // A model that does nothing, and a cabinet that waits: what comes out is what went in, later.
+    let linear = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+        "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
+    for (rate, more) in
+        [(44_100, "--neutral"), (96_000, "--neutral"), (44_100, "--rate 48000 --neutral"), (44_100, "--bare")]
+    {
+        let scratch = with_input(rate, &sine(500.0, rate, 8820));
+        fs::write(scratch.path().join("wire.nam"), linear).unwrap();
+        scratch.run(&format!("amp render dry.wav wet.wav --model wire.nam {more}")).expect_status(0);
+        let to = if more.starts_with("--rate") { 48_000 } else { rate };
+        let frames = 8820 * to as usize / rate as usize;
+        let played = output(&scratch);
+        assert_eq!(played.len(), frames, "{rate} {more}");
+        let expected: Vec<f64> = sine(500.0, to, frames).iter().map(|&x| f64::from(x)).collect();
+        let inner = 3000..frames - 300;
+        let worst = largest_difference(&played[inner.clone()], &expected[inner]);
+        assert!(worst < 1e-4, "{rate} {more}: {worst}");
+    }
+    let scratch = with_input(48_000, &sine(500.0, 48_000, 4800));
+    fs::write(scratch.path().join("wire.nam"), linear).unwrap();
+    fs::write(scratch.path().join("other.nam"), linear.replace("48000", "44100")).unwrap();
+    let run = scratch.run("amp render dry.wav wet.wav --neutral --model wire.nam --model2 other.nam --parallel");
+    assert!(run.expect_status(0).stderr().contains("made for 44100 Hz: resampled, 54 samples late"));
+    let expected: Vec<f64> = sine(500.0, 48_000, 4800).iter().map(|&x| f64::from(x)).collect();
+    let worst = largest_difference(&output(&scratch)[200..4700], &expected[200..4700]);
+    assert!(worst < 1e-3, "both in step: {worst}");
+}
+
+#[test]
+fn a_cabinet_and_a_preset_tell_what_they_are() {
+    let scratch = with_input(44_100, &[&[0.0; 50][..], &[0.5, -0.25, 0.125, 0.0, 0.0]].concat());
+    let told: serde_json::Value =
+        serde_json::from_str(&scratch.run("amp info dry.wav --json").expect_status(0).stdout()).unwrap();
+    let numbers =
+        ["channels", "frames", "played_frames", "silence_frames", "bits"].map(|key| told[key].as_u64().unwrap());
+    assert_eq!(numbers, [1, 55, 53, 50, 32]);
+    assert_eq!(told["sample_rate_hz"], 44_100.0);
+    let page = scratch.run("amp info dry.wav").expect_status(0).stdout();
+    assert!(page.contains("impulse response, mono") && page.contains("-6.0 dB"), "{page}");
+
+    fs::write(scratch.path().join("a.toml"), "[[ir]]\nfile = 'dry.wav'\n[[model]]\nfile = 'no.nam'\n[gate]\non = true")
+        .unwrap();
+    let page = scratch.run("amp info a.toml").expect_status(0).stdout();
+    assert!(page.contains("no.nam, which is not there") && page.contains("gate.on = true"), "{page}");
+    fs::write(scratch.path().join("a.toml"), "[gate]\nopen = true").unwrap();
+    let said = scratch.run("amp info a.toml").expect_status(1).stderr();
+    assert!(said.contains("a.toml: line 2: [gate] has no \"open\": did you mean \"on\"?"), "{said}");
 }
 
 #[test]

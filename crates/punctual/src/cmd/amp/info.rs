@@ -1,6 +1,12 @@
 //! `punctual amp info`.
 
-use std::time::{Duration, Instant};
+mod cabinet;
+mod preset;
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use amp::{Level, Model, ModelFile, file::Format};
 
@@ -11,32 +17,45 @@ const BLOCK: usize = 64;
 /// How long is measured.
 const MEASURED: Duration = Duration::from_millis(300);
 
+/// What is told of a file: as lines, and as JSON.
+struct Told {
+    lines: Vec<(&'static str, String)>,
+    json: serde_json::Value,
+}
+
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
-    let file = super::read(&options.file)?;
-    let mut model = super::model(&file, &options.choice)?;
-    let cost = cost(&mut model);
-    let budget_us = BLOCK as f64 / file.sample_rate * 1e6;
+    let is = |extension: &str| options.file.extension().is_some_and(|it| it.eq_ignore_ascii_case(extension));
+    let told = if is("wav") {
+        cabinet::told(&options.file)?
+    } else if is("toml") {
+        preset::told(&options.file)?
+    } else {
+        of_model(options)?
+    };
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", as_json(&file, &model, cost, budget_us)),
-        false => {
-            for (name, value) in in_words(&file, &model, cost, budget_us) {
-                writeln!(out, "{name:<16} {value}")?;
-            }
-            Ok(())
-        }
+        true => writeln!(out, "{:#}", told.json),
+        false => told.lines.iter().try_for_each(|(name, value)| writeln!(out, "{name:<16} {value}")),
     })?;
     Ok(0)
 }
 
+fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
+    let file = super::read(&options.file)?;
+    let mut model = super::model(&file, &options.choice)?;
+    let cost_us = cost_us(|input, output| model.process(input, output));
+    let budget_us = BLOCK as f64 / file.sample_rate * 1e6;
+    Ok(Told { lines: in_words(&file, &model, cost_us, budget_us), json: as_json(&file, &model, cost_us, budget_us) })
+}
+
 /// Median time of a block, us: the shortest would be what a quiet moment gives, and the longest another's work.
-fn cost(model: &mut Model) -> f64 {
+fn cost_us(mut play: impl FnMut(&[f32; BLOCK], &mut [f32; BLOCK])) -> f64 {
     let input: [f32; BLOCK] = std::array::from_fn(|frame| (frame as f32 * 0.3).sin() * 0.2);
     let mut output = [0.0; BLOCK];
     let mut times = Vec::new();
     let began = Instant::now();
     while began.elapsed() < MEASURED {
         let before = Instant::now();
-        model.process(&input, &mut output);
+        play(&input, &mut output);
         times.push(before.elapsed().as_nanos());
     }
     times.sort_unstable();
@@ -63,12 +82,18 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));
     lines.extend(level("output level", about.output_level_dbu, "dBu at full scale"));
     lines.push(("work", format!("{} multiplications a sample, with {}", model.work(), Level::best().name())));
-    let (share, times) = (cost_us / budget_us * 100.0, budget_us / cost_us);
-    lines.push((
-        "cost here",
-        format!("{cost_us:.1} us for {BLOCK} samples: {share:.1} % of their time, {times:.0}x real time"),
-    ));
+    lines.push(("cost here", cost_in_words(cost_us, budget_us)));
     lines
+}
+
+fn cost_in_words(cost_us: f64, budget_us: f64) -> String {
+    let (share, times) = (cost_us / budget_us * 100.0, budget_us / cost_us);
+    format!("{cost_us:.1} us for {BLOCK} samples: {share:.1} % of their time, {times:.0}x real time")
+}
+
+/// A file's name without its folders.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> serde_json::Value {

@@ -1,82 +1,196 @@
 //! `punctual amp render`.
 
-use std::path::Path;
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    path::Path,
+    time::{Duration, Instant},
+};
 
+use amp::{Chain, resample, wav};
 use anyhow::{Context, bail};
-use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
+use hound::{SampleFormat, WavSpec, WavWriter};
 
+use super::rig::Rig;
 use crate::{cli::AmpRender, exit::Usage};
 
 /// Frames that are played at a time.
 const PIECE: usize = 4096;
+/// Work that takes longer says how far it is.
+const SILENT: Duration = Duration::from_secs(2);
+
+/// What was played, one list a channel.
+struct Played {
+    rate_hz: u32,
+    channels: Vec<Vec<f32>>,
+}
 
 pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
-    if !options.bare {
-        return Err(Usage(
-            "models are played alone so far, without cabinet and knobs of an amplifier: add --bare".to_owned(),
-        )
-        .into());
-    }
-    let file = super::read(&options.model)?;
-    let mut model = super::model(&file, &options.choice)?;
-    if options.no_prewarm {
-        model.reset(false);
-    }
-    let (rate, mut samples) = input(&options.input)?;
-    if f64::from(rate) != file.sample_rate {
-        bail!(
-            "{} has {rate} Hz, and the model plays {} Hz: resample it first, as sox in.wav -r {} out.wav",
-            options.input.display(),
-            file.sample_rate,
-            file.sample_rate
-        );
-    }
-    let mut played = vec![0.0; samples.len()];
-    for (input, output) in samples.chunks_mut(PIECE).zip(played.chunks_mut(PIECE)) {
-        model.process(input, output);
-    }
-    if model.is_muted() {
-        bail!(
-            "{} makes what is no number of {}: choose another model",
-            options.model.display(),
-            options.input.display()
-        );
-    }
-    write(&options.output, rate, &played)?;
-    eprintln!("{} samples at {rate} Hz written to {}", played.len(), options.output.display());
+    refuse_contradictions(options)?;
+    let input = input(&options.input)?;
+    let rig = Rig::read(&options.rig)?;
+    let seconds = input.channels[0].len() as f64 / f64::from(input.rate_hz);
+    let begin = Instant::now();
+    let played = if options.bare { bare(options, &rig, &input)? } else { whole(options, &rig, &input)? };
+    let took = begin.elapsed().as_secs_f64();
+    write(&options.output, &played)?;
+    let Played { rate_hz, channels } = &played;
+    let sides = if channels.len() == 2 { "stereo" } else { "mono" };
+    eprintln!(
+        "{} samples at {rate_hz} Hz, {sides}, written to {}: {:.0}x real time",
+        channels[0].len(),
+        options.output.display(),
+        seconds / took.max(1e-6)
+    );
     Ok(0)
 }
 
-/// Sample rate, Hz, and samples of full scale 1.
-fn input(path: &Path) -> anyhow::Result<(u32, Vec<f32>)> {
-    let what = || format!("cannot read {} as WAV", path.display());
-    let reader = WavReader::open(path).with_context(what)?;
-    let spec = reader.spec();
-    if spec.channels != 1 {
-        bail!(
-            "{} has {} channels, and a model plays one: mix it first, as sox in.wav out.wav remix 1",
-            path.display(),
-            spec.channels
-        );
-    }
-    let samples: Result<Vec<f32>, _> = match spec.sample_format {
-        SampleFormat::Float => reader.into_samples::<f32>().collect(),
-        SampleFormat::Int => {
-            let full_scale = 2.0_f64.powi(i32::from(spec.bits_per_sample) - 1);
-            reader.into_samples::<i32>().map(|sample| sample.map(|x| (f64::from(x) / full_scale) as f32)).collect()
-        }
+fn refuse_contradictions(options: &AmpRender) -> Result<(), Usage> {
+    let rig = &options.rig;
+    let more = rig.preset.is_some() || rig.model2.is_some() || rig.cab.is_some() || !rig.set.is_empty();
+    let text = match options.bare {
+        true if more => "--bare is the model alone: leave out --preset, --model2, --cab and --set",
+        true if rig.model.is_none() => "--bare is the model alone: add --model FILE",
+        false if options.no_prewarm => "--no-prewarm begins a model as it was made: add --bare",
+        _ => return Ok(()),
     };
-    let samples = samples.with_context(what)?;
-    if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
-        bail!("sample {at} of {} is no finite number: export it again", path.display());
-    }
-    Ok((spec.sample_rate, samples))
+    Err(Usage(text.to_owned()))
 }
 
-fn write(path: &Path, sample_rate: u32, samples: &[f32]) -> anyhow::Result<()> {
+/// The model alone, at its own rate.
+fn bare(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Played> {
+    let Some((path, file)) = rig.model(0) else {
+        return Err(Usage("--bare is the model alone: add --model FILE".to_owned()).into());
+    };
+    let mut model = super::model(file, &options.rig.choice)?;
+    if options.no_prewarm {
+        model.reset(false);
+    }
+    let Some(own_hz) = rig.rate_hz() else {
+        bail!("{} is made for {} Hz, to which no file can be resampled", path.display(), file.sample_rate);
+    };
+    let samples = resampled(&input.channels[0], input.rate_hz, own_hz)?;
+    let mut made = vec![0.0; samples.len()];
+    let mut progress = Progress::new(samples.len());
+    for (input, output) in samples.chunks(PIECE).zip(made.chunks_mut(PIECE)) {
+        model.process(input, output);
+        progress.add(input.len());
+    }
+    if model.is_muted() {
+        bail!("{} makes what is no number of {}: choose another model", path.display(), options.input.display());
+    }
+    finish(options, input, own_hz, &[made])
+}
+
+/// The whole chain, at the first model's rate: a file can be resampled better than a signal that is being played.
+fn whole(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Played> {
+    let rate_hz = rig.rate_hz().unwrap_or(input.rate_hz);
+    let samples = resampled(&input.channels[0], input.rate_hz, rate_hz)?;
+    let (mut chain, controls) = Chain::new(rate_hz, &rig.settings, rig.parts(rate_hz)?);
+    let channels = play(&mut chain, samples);
+    let meters = controls.meters();
+    if let Some(place) = meters.muted.iter().position(|&is_muted| is_muted) {
+        let model = rig.model(place).map_or(Path::new("the model"), |(path, _)| path).display();
+        bail!("{model} makes what is no number of {}: choose another model", options.input.display());
+    }
+    if meters.output_clips > 0 {
+        eprintln!(
+            "note: {} samples are above full scale: lower output.gain_db, or leave the limiter on",
+            meters.output_clips
+        );
+    }
+    let stereo = rig.is_stereo() && !options.mono;
+    let channels = match channels {
+        [left, right] if stereo => vec![left, right],
+        [left, right] => vec![left.iter().zip(&right).map(|(left, right)| 0.5 * (left + right)).collect()],
+    };
+    finish(options, input, rate_hz, &channels)
+}
+
+/// Both sides, as many samples as came in, in their place: what makes the chain late is played on, and its beginning left out.
+fn play(chain: &mut Chain, mut samples: Vec<f32>) -> [Vec<f32>; 2] {
+    let late = chain.delay();
+    samples.resize(samples.len() + late, 0.0);
+    let (mut left, mut right) = (vec![0.0; samples.len()], vec![0.0; samples.len()]);
+    let mut progress = Progress::new(samples.len());
+    let outputs = left.chunks_mut(PIECE).zip(right.chunks_mut(PIECE));
+    for (input, (left, right)) in samples.chunks(PIECE).zip(outputs) {
+        chain.process(input, left, right);
+        progress.add(input.len());
+    }
+    [left.split_off(late), right.split_off(late)]
+}
+
+/// At the rate that was asked for, or the input's; as long as the input.
+fn finish(options: &AmpRender, input: &Played, rate_hz: u32, channels: &[Vec<f32>]) -> anyhow::Result<Played> {
+    let to_hz = options.rate.unwrap_or(input.rate_hz);
+    let frames = (input.channels[0].len() as u64 * u64::from(to_hz)).div_ceil(u64::from(input.rate_hz)) as usize;
+    let finished = channels.iter().map(|channel| {
+        let mut made = resampled(channel, rate_hz, to_hz)?;
+        made.resize(frames, 0.0);
+        Ok(made)
+    });
+    Ok(Played { rate_hz: to_hz, channels: finished.collect::<anyhow::Result<_>>()? })
+}
+
+fn resampled(samples: &[f32], from_hz: u32, to_hz: u32) -> anyhow::Result<Vec<f32>> {
+    Ok(resample::offline(samples, from_hz, to_hz)?)
+}
+
+fn input(path: &Path) -> anyhow::Result<Played> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let wav::Wav { rate_hz, channels, .. } = wav::read(&bytes).with_context(|| path.display().to_string())?;
+    if channels.len() != 1 {
+        bail!(
+            "{} has {} channels, and an amplifier plays one: mix it first, as sox in.wav out.wav remix 1",
+            path.display(),
+            channels.len()
+        );
+    }
+    Ok(Played { rate_hz, channels })
+}
+
+fn write(path: &Path, Played { rate_hz, channels }: &Played) -> anyhow::Result<()> {
     let what = || format!("cannot write {}", path.display());
-    let spec = WavSpec { channels: 1, sample_rate, bits_per_sample: 32, sample_format: SampleFormat::Float };
+    let (count, sample_format) = (channels.len() as u16, SampleFormat::Float);
+    let spec = WavSpec { channels: count, sample_rate: *rate_hz, bits_per_sample: 32, sample_format };
     let mut writer = WavWriter::create(path, spec).with_context(what)?;
-    samples.iter().try_for_each(|&sample| writer.write_sample(sample)).with_context(what)?;
+    for at in 0..channels[0].len() {
+        channels.iter().try_for_each(|channel| writer.write_sample(channel[at])).with_context(what)?;
+    }
     writer.finalize().with_context(what)
+}
+
+/// Says on a terminal how far it is, once that takes long.
+struct Progress {
+    total: usize,
+    done: usize,
+    begin: Instant,
+    said: Option<Instant>,
+}
+
+impl Progress {
+    fn new(total: usize) -> Self {
+        Self { total, done: 0, begin: Instant::now(), said: None }
+    }
+
+    fn add(&mut self, frames: usize) {
+        self.done += frames;
+        let is_due = self.said.is_none_or(|said| said.elapsed() > SILENT / 10);
+        if self.begin.elapsed() < SILENT || !is_due || !io::stderr().is_terminal() {
+            return;
+        }
+        let share = self.done as f64 / self.total as f64;
+        let left = self.begin.elapsed().as_secs_f64() * (1.0 / share - 1.0);
+        eprint!("\r\x1b[Kplaying: {:.0} %, {left:.0} s left", share * 100.0);
+        self.said = Some(Instant::now());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.said.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
 }

@@ -1,0 +1,12 @@
+//! WAV files from anywhere, as impulse responses: read, trimmed, and played a little.
+#![no_main]
+
+use amp::{Cabinet, Ir};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(ir) = Ir::from_wav(bytes) else { return };
+    let input: [f32; 100] = std::array::from_fn(|frame| if frame % 7 == 0 { 1.0 } else { -0.5 });
+    let (mut left, mut right) = ([0.0; 100], [0.0; 100]);
+    Cabinet::new(&ir.trimmed()).process(&input, &mut left, &mut right);
+});
