@@ -2,12 +2,14 @@
 
 pub mod management;
 mod ptp4l;
+mod watch;
 
 use std::io;
 
 use record::{Ahead, Clocks, HardwareClock, KernelClock};
 use sys::timekeeping;
 
+pub use self::watch::ClockWatch;
 use crate::{Root, tasks};
 
 /// Programs that set clocks, as the kernel shortens their names: linuxptp, chrony, and those that speak NTP alone.

@@ -5,13 +5,14 @@ use std::{
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use record::Ptp;
 use tempfile::TempDir;
 
 use super::{
-    look,
+    ClockWatch, look,
     management::{Address, Answer, DataSet, Told},
 };
 use crate::Root;
@@ -37,7 +38,7 @@ struct Fake {
 
 impl Fake {
     /// `answers` makes the answers to a question.
-    fn start(answers: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
+    fn start(mut answers: impl FnMut(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("var/run")).unwrap();
         let socket = UnixDatagram::bind(folder.path().join(SOCKET)).unwrap();
@@ -251,4 +252,37 @@ fn a_distance_is_rounded_away_from_zero_and_an_error_is_a_refusal() {
     bytes.extend([0, 2, 0, 8, 0, 2, 0x20, 0x01, 0, 0, 0, 0]);
     bytes[3] = 60;
     assert_eq!(Answer::read(&bytes).unwrap().told, Told::Refused);
+}
+
+/// Once it was 9 us away in between, and before and after 254 ns.
+#[test]
+fn the_worst_of_all_looks_of_a_run_is_kept() {
+    let answers = recorded("slave.txt");
+    let mut looks = 0;
+    let fake = Fake::start(move |question| {
+        let mut answer = answer(&answers, question);
+        if question[ABOUT..ABOUT + 2] == [0x20, 0x01] {
+            looks += 1;
+            if let (3, Some(answer)) = (looks, &mut answer) {
+                // IEEE 1588 15.5.3.4.1: steps of 2 bytes, and then the offset, ns times 65536.
+                answer[ABOUT + 4..ABOUT + 12].copy_from_slice(&(9000_i64 << 16).to_be_bytes());
+            }
+        }
+        answer.into_iter().collect()
+    });
+    let first = look(&fake.root()).unwrap();
+    assert_eq!(first.ptp.as_ref().unwrap().offset_ns, 254);
+    let watch = ClockWatch::start(&fake.root(), first, Duration::from_millis(10)).unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let seen = watch.finish().unwrap();
+    assert!(seen.looks > 3, "{seen:?}");
+    assert_eq!((seen.ptp.as_ref().unwrap().offset_ns, seen.to_grandmaster().unwrap().error_ns), (9000, 9000));
+}
+
+#[test]
+fn a_ptp4l_that_ends_during_a_run_is_told() {
+    let fake = Fake::recorded("slave.txt");
+    let watch = ClockWatch::start(&fake.root(), look(&fake.root()).unwrap(), Duration::from_secs(60)).unwrap();
+    fs::remove_file(fake.folder.path().join(SOCKET)).unwrap();
+    assert_eq!(watch.finish().unwrap().to_grandmaster().unwrap_err(), "ptp4l no longer answers");
 }
