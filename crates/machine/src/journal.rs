@@ -42,6 +42,8 @@ pub enum Purpose {
     Awake,
     /// Values of a network interface.
     Nic,
+    /// Priorities of the threads that serve one.
+    IrqPriority,
 }
 
 /// What a dead run had left, and what became of it.
@@ -142,6 +144,7 @@ impl Purpose {
             Self::Shield => "shield",
             Self::Awake => "awake",
             Self::Nic => "nic",
+            Self::IrqPriority => "irq-priority",
         }
     }
 }

@@ -36,6 +36,7 @@ mod findings;
 mod hands;
 mod interrupts;
 mod kernel;
+mod netns;
 mod root;
 mod tasks;
 mod virt;

@@ -15,6 +15,7 @@
 //! | `settings` | what is to be set for a run, in words |
 //! | `stamping` | whether it can stamp the frames of a measurement |
 //! | `hold` | values set for a run and put back |
+//! | `priority` | the same for the priority of the threads that serve it |
 
 mod answers;
 mod counts;
@@ -26,6 +27,7 @@ mod knob;
 mod launch;
 mod netdev;
 mod power;
+mod priority;
 mod qdisc;
 mod settings;
 mod stamping;
@@ -47,6 +49,7 @@ pub use self::{
     launch::{LaunchError, Launching},
     netdev::{Napi, Xdp},
     power::Power,
+    priority::{IrqPriorityError, IrqPriorityHold, WayError, way_to},
     qdisc::{Qdisc, Shaper},
     settings::NicSettings,
     stamping::{NoStamps, can_stamp},

@@ -136,6 +136,16 @@ impl Links {
         self.change(&Request::change(RTM_NEWLINK, 0).header(&info(0, true)).text(IFLA_IFNAME, name))
     }
 
+    /// Moves an interface to another namespace, where it is down and has no address.
+    ///
+    /// # Errors
+    /// What the kernel answered: EPERM without CAP_NET_ADMIN, EINVAL where the interface belongs to its namespace.
+    pub fn move_to(&mut self, name: &str, namespace: &Namespace) -> io::Result<()> {
+        let fd = namespace.as_fd().as_raw_fd().cast_unsigned();
+        let header = info(0, false);
+        self.change(&Request::change(RTM_NEWLINK, 0).header(&header).text(IFLA_IFNAME, name).u32(IFLA_NET_NS_FD, fd))
+    }
+
     /// Makes a pair of interfaces, each the other's cable: `near` here, `far` in another namespace. Both are down.
     ///
     /// # Errors

@@ -120,11 +120,29 @@ fn time_ns(text: &str) -> Option<u64> {
 /// What the kernel answered: EPERM without the right, or where a deadline thread is pinned; EBUSY when the deadline
 /// bandwidth is spent.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
+    set_policy_by_number(0, policy, 0)
+}
+
+/// Sets the policy of a thread of this number, which keeps its niceness.
+///
+/// # Errors
+/// As [`set_policy`]; ESRCH when there is no such thread.
+pub fn set_policy_of(thread_id: u32, policy: Policy) -> io::Result<()> {
+    let thread = i32::try_from(thread_id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    let niceness = rustix::process::getpriority_process(Some(thread))?;
+    set_policy_by_number(thread.as_raw_nonzero().get(), policy, niceness)
+}
+
+/// 0 names the calling thread.
+fn set_policy_by_number(thread: i32, policy: Policy, niceness: i32) -> io::Result<()> {
     // SAFETY: sched_attr is plain old data, for which all zeroes is a valid value.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
     attr.size = size_of::<libc::sched_attr>() as u32;
     match policy {
-        Policy::Other => attr.sched_policy = libc::SCHED_OTHER as u32,
+        Policy::Other => {
+            attr.sched_policy = libc::SCHED_OTHER as u32;
+            attr.sched_nice = niceness;
+        }
         Policy::Fifo(priority) => {
             attr.sched_policy = libc::SCHED_FIFO as u32;
             attr.sched_priority = priority.into();
@@ -141,8 +159,8 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
         }
         Policy::Unknown(_) => return Err(io::ErrorKind::InvalidInput.into()),
     }
-    // SAFETY: the kernel reads `attr.size` bytes from a live, initialised sched_attr; 0 names the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    // SAFETY: the kernel reads `attr.size` bytes from a live, initialised sched_attr.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attr, 0) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -268,6 +286,25 @@ mod tests {
             let error = text.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn the_policy_of_another_thread_is_set_and_its_niceness_kept() {
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let (end, until) = std::sync::mpsc::channel::<()>();
+            let other = scope.spawn(move || {
+                set_niceness(5).unwrap();
+                tell.send(thread_id()).unwrap();
+                // It ends with the sender.
+                let _ = until.recv();
+                (policy().unwrap(), set_niceness(5).unwrap())
+            });
+            set_policy_of(told.recv().unwrap(), Policy::Other).unwrap();
+            drop(end);
+            assert_eq!(other.join().unwrap(), (Policy::Other, 5));
+        });
+        assert!(set_policy_of(0, Policy::Other).is_err());
     }
 
     #[test]

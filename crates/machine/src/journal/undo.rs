@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CpuList, Root, Unreadable,
     hands::Hands,
-    nic::{Knob, Value},
+    netns::{self, Way},
+    nic::{Knob, Thread, Value},
     tasks::{self, Task},
 };
 
@@ -37,8 +38,17 @@ pub(crate) enum Undo {
     Group { folder: String, members: String },
     /// The affinity of tasks was changed.
     Masks(Masks),
-    /// A value of a network interface was `before`, and was made `during`.
-    Nic { interface: String, knob: Knob, before: Value, during: Value },
+    /// A value of a network interface was `before`, and was made `during`, in a network namespace of this name.
+    Nic {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        interface: String,
+        knob: Knob,
+        before: Value,
+        during: Value,
+    },
+    /// A thread, by its number and time of start, had the policy `before`, and was given `during`.
+    Policy { thread: u32, start_ticks: u64, name: String, before: String, during: String },
 }
 
 /// The affinity that all tasks had, and the rule by which they got another.
@@ -92,8 +102,15 @@ pub(crate) fn put_back(hands: &dyn Hands, undo: &[Undo], owner: Option<u32>) -> 
             Undo::Controller { folder, name } => controller(hands, folder, name, &mut told),
             Undo::Group { folder, members } => group(hands, folder, members, &mut told),
             Undo::Masks(masks) => affinities(hands, masks, owner, &mut told),
-            Undo::Nic { interface, knob, before, during } => {
-                nic(hands, interface, *knob, (*before, *during), &mut told);
+            Undo::Nic { namespace, interface, knob, before, during } => {
+                if is_reached(hands.root(), namespace.as_deref(), interface, *knob, &mut told) {
+                    nic(hands, interface, *knob, (*before, *during), &mut told);
+                }
+            }
+            Undo::Policy { thread, start_ticks, name, before, during } => {
+                if tasks::start_ticks(hands.root(), &thread.to_string()) == Some(*start_ticks) {
+                    policy(hands, (*thread, name), before, during, &mut told);
+                }
             }
         }
     }
@@ -137,6 +154,23 @@ fn file(hands: &dyn Hands, path: &str, before: &str, during: &str, told: &mut Pu
     }
 }
 
+/// Whether an interface is one of ours: another namespace may have one of the same name, and we cannot see those inside.
+fn is_reached(root: &Root, namespace: Option<&str>, interface: &str, knob: Knob, told: &mut PutBack) -> bool {
+    let Some(namespace) = namespace else { return true };
+    let name = format!("{interface} {}", knob.name());
+    match netns::way_into(root, namespace) {
+        Way::Here => return true,
+        Way::Gone => told.changed_since.push(format!("{name}: its network namespace is gone")),
+        Way::Through(file) => told.failed.push(format!(
+            "{name}, which is in another network namespace: run `sudo nsenter --net={file} punctual restore`"
+        )),
+        Way::Unseen => told.failed.push(format!(
+            "{name}, which is in another network namespace: `sudo punctual restore` tells the way there"
+        )),
+    }
+    false
+}
+
 fn nic(hands: &dyn Hands, interface: &str, knob: Knob, (before, during): (Value, Value), told: &mut PutBack) {
     let name = format!("{interface} {}", knob.name());
     let put_back = hands.nic_value(interface, knob).and_then(|now| match now {
@@ -151,6 +185,22 @@ fn nic(hands: &dyn Hands, interface: &str, knob: Knob, (before, during): (Value,
         Ok(done) => told.settings += u32::from(done.is_some()),
         // An interface that has gone has taken its values along.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => told.failed.push(format!("{name}: {error}")),
+    }
+}
+
+fn policy(hands: &dyn Hands, (id, name): (u32, &str), before: &str, during: &str, told: &mut PutBack) {
+    let Some(now) = Thread::of(hands.root(), id).map(|thread| thread.scheduled()) else { return };
+    if now == before {
+        return;
+    }
+    if now != during {
+        return told.changed_since.push(format!("{name}: {now}"));
+    }
+    let put_back = before.parse().map_err(io::Error::other).and_then(|policy| hands.set_policy(id, policy));
+    match put_back {
+        Ok(()) => told.settings += 1,
+        Err(error) if has_ended(&error) => {}
         Err(error) => told.failed.push(format!("{name}: {error}")),
     }
 }

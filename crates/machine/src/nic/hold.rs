@@ -14,6 +14,7 @@ use crate::{
     Root,
     hands::Hands,
     journal::{Journal, Purpose, Undo},
+    netns,
 };
 
 /// Many NICs let the line go when they are set anew; agreeing on a speed takes seconds.
@@ -99,7 +100,9 @@ impl NicHold {
         let first = settings.0.first().copied().unwrap_or((Knob::RxUsecs, Value::Number(0)));
         let no_journal = |error| refused(first.0, first.1, io::Error::other(error));
         let mut journal = Journal::begin(hands.root(), Purpose::Nic).map_err(no_journal)?;
+        let namespace = netns::here(hands.root());
         let undo = |held: &Held| Undo::Nic {
+            namespace: namespace.clone(),
             interface: interface.to_owned(),
             knob: held.knob,
             before: held.before,
@@ -162,7 +165,7 @@ mod tests {
     use std::{cell::RefCell, rc::Rc};
 
     use super::*;
-    use crate::{CpuList, journal};
+    use crate::journal;
 
     /// A machine with one NIC, whose driver has three values and makes 3 of any delay below that.
     #[derive(Debug)]
@@ -194,22 +197,6 @@ mod tests {
     impl Hands for Rc<Fake> {
         fn root(&self) -> &Root {
             &self.root
-        }
-
-        fn write(&self, _: &str, _: &str) -> io::Result<()> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        fn make_group(&self, _: &str) -> io::Result<()> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        fn remove_group(&self, _: &str) -> io::Result<()> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-
-        fn set_affinity(&self, _: u32, _: &CpuList) -> io::Result<()> {
-            Err(io::ErrorKind::Unsupported.into())
         }
 
         fn nic_value(&self, interface: &str, knob: Knob) -> io::Result<Value> {
@@ -262,6 +249,37 @@ mod tests {
         assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Nic, 1));
         assert_eq!(restored[0].put_back.changed_since, ["eth0 rx-usecs: 7"], "someone else's since");
         assert_eq!(fake.told(), ["rx-usecs 7", "adaptive-rx on", "eee on"]);
+        assert!(journal::restore_with(&fake).is_empty());
+    }
+
+    #[test]
+    fn what_was_set_in_another_network_namespace_is_put_back_there_alone() {
+        let fake = Fake::new();
+        let be_in = |file: &str, name: &str| {
+            let path = fake.root.path(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let _ = std::fs::remove_file(&path);
+            std::os::unix::fs::symlink(name, path).unwrap();
+        };
+        be_in("proc/thread-self/ns/net", "net:[7]");
+        std::mem::forget(take(&fake, "eee=off").unwrap());
+        be_in("proc/thread-self/ns/net", "net:[1]");
+        be_in("proc/1/ns/net", "net:[1]");
+        be_in("proc/30/ns/net", "net:[7]");
+        let told = journal::restore_with(&fake).remove(0).put_back;
+        assert_eq!(told.settings, 0);
+        assert!(told.failed[0].contains("sudo nsenter --net=/proc/30/ns/net punctual restore"), "{:?}", told.failed);
+        assert_eq!(fake.told()[2], "eee off", "an interface of the same name");
+
+        be_in("proc/thread-self/ns/net", "net:[7]");
+        assert_eq!(journal::restore_with(&fake)[0].put_back.settings, 1);
+        assert_eq!(fake.told(), AS_FOUND);
+
+        std::mem::forget(take(&fake, "eee=off").unwrap());
+        be_in("proc/thread-self/ns/net", "net:[1]");
+        std::fs::remove_file(fake.root.path("proc/30/ns/net")).unwrap();
+        let told = journal::restore_with(&fake).remove(0).put_back;
+        assert_eq!(told.changed_since, ["eth0 eee: its network namespace is gone"]);
         assert!(journal::restore_with(&fake).is_empty());
     }
 

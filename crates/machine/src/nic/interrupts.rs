@@ -40,8 +40,17 @@ impl Thread {
         self.priority > 0 || self.policy == "deadline"
     }
 
+    /// How it is scheduled, in the words of `--policy`: `fifo:50`.
+    #[must_use]
+    pub fn scheduled(&self) -> String {
+        match self.priority {
+            0 => self.policy.clone(),
+            priority => format!("{}:{priority}", self.policy),
+        }
+    }
+
     /// The thread of this number.
-    pub(super) fn of(root: &Root, id: u32) -> Option<Self> {
+    pub(crate) fn of(root: &Root, id: u32) -> Option<Self> {
         let stat = root.read(&format!("proc/{id}/stat"))?;
         // A name may hold blanks and brackets; the fields behind it are counted in proc(5) from 3 on.
         let (head, tail) = stat.rsplit_once(')')?;
@@ -62,23 +71,12 @@ impl Thread {
 
 /// Those that have occurred; `None` when it is not known which are the interface's.
 ///
-/// Drivers name them as they like (`virtio2-input.0`), so the name is asked last.
+/// Drivers name them as they like (`virtio2-input.0`), so the name alone does not do.
 pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interrupt>> {
     let root = folder.root;
     let table = root.read("proc/interrupts")?;
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
-    let numbers = |files: Vec<String>| -> Vec<u32> { files.iter().filter_map(|name| name.parse().ok()).collect() };
-    let of_napis = || napis.known().into_iter().flatten().filter_map(|napi| napi.interrupt).collect();
-    let of_name = || {
-        let name = folder.path.as_deref().and_then(|path| path.rsplit('/').next());
-        lines.iter().filter(|line| name.is_some_and(|name| is_named(line.name, name))).map(|line| line.number).collect()
-    };
-    let ways: [&dyn Fn() -> Vec<u32>; 4] = [
-        &of_napis,
-        &|| numbers(folder.list("device/msi_irqs")),
-        &|| numbers(folder.list("device/../msi_irqs")),
-        &of_name,
-    ];
+    let ways: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
     let mine = ways.iter().map(|way| way()).find(|numbers| !numbers.is_empty())?;
     let threads = tasks::processes(root);
     let interrupt = |line: &Line| {
@@ -94,6 +92,51 @@ pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interr
         }
     };
     Some(lines.iter().filter(|line| mine.contains(&line.number) && line.count > 0).map(interrupt).collect())
+}
+
+/// The interrupts that start what polls the interface.
+fn of_polling(napis: &Told<Vec<Napi>>) -> Vec<u32> {
+    napis.known().into_iter().flatten().filter_map(|napi| napi.interrupt).collect()
+}
+
+/// The interrupts of its device, or of the device that this one is a part of, as with virtio.
+fn of_device(folder: &Folder, lines: &[Line]) -> Vec<u32> {
+    let of_files = |files: Vec<String>| -> Vec<u32> { files.iter().filter_map(|name| name.parse().ok()).collect() };
+    let of_name = || {
+        let name = folder.path.as_deref().and_then(|path| path.rsplit('/').next());
+        lines.iter().filter(|line| name.is_some_and(|name| is_named(line.name, name))).map(|line| line.number).collect()
+    };
+    let ways: [&dyn Fn() -> Vec<u32>; 3] =
+        [&|| of_files(folder.list("device/msi_irqs")), &of_name, &|| of_files(folder.list("device/../msi_irqs"))];
+    ways.iter().map(|way| way()).find(|numbers| !numbers.is_empty()).unwrap_or_default()
+}
+
+/// The threads that serve an interface: those of all interrupts of its device, whether they have occurred or not, and
+/// those that poll it. `None` when neither is any interrupt known nor polls it a thread.
+///
+/// An interrupt that several devices share is not let through again before the threads of all have served it, so all are
+/// among them.
+pub(super) fn serving(folder: &Folder, napis: &Told<Vec<Napi>>, interface: &str) -> Option<Vec<Thread>> {
+    let root = folder.root;
+    let table = root.read("proc/interrupts").unwrap_or_default();
+    let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
+    let mine = [of_polling(napis), of_device(folder, &lines)].concat();
+    let serves = |name: &str| {
+        let number = name.strip_prefix("irq/").and_then(|rest| rest.split_once('-')?.0.parse().ok());
+        number.is_some_and(|number| mine.contains(&number))
+    };
+    let polls = |id: u32, name: &str| {
+        let queue = name.strip_prefix("napi/").and_then(|rest| rest.strip_prefix(interface)?.strip_prefix('-'));
+        match napis.known() {
+            // What polls for transmission alone, as with virtio, has no number, and the kernel does not tell of it.
+            Some(napis) => napis.iter().any(|napi| napi.thread == Some(id)) || queue == Some("0"),
+            // Kernels before 6.7 do not tell at all.
+            None => queue.is_some(),
+        }
+    };
+    let all = tasks::processes(root).into_iter().filter(|(id, name)| serves(name) || polls(*id, name));
+    let found: Vec<Thread> = all.filter_map(|(id, _)| Thread::of(root, id)).collect();
+    (!mine.is_empty() || !found.is_empty()).then_some(found)
 }
 
 /// The threads that poll an interface.

@@ -2,12 +2,13 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
 use sys::hwstamp;
 
 use super::{Knob, knob::Value};
 
 /// What a run is to set: `coalesce=0,eee=off`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NicSettings(pub(super) Vec<(Knob, Value)>);
 
 /// The words of `--nic` and what each sets.
@@ -29,6 +30,11 @@ impl NicSettings {
     pub fn stamps() -> Self {
         let value = |number| Value::Number(number);
         Self(vec![(Knob::RxFilter, value(hwstamp::RX_ALL)), (Knob::TxType, value(hwstamp::TX_ON))])
+    }
+
+    /// Adds what others want to be set.
+    pub fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     /// Whether there is nothing to be set.

@@ -91,15 +91,11 @@ pub(super) fn napi_threads(check: &Check) -> Finding {
 
 /// Judges the threads that bring frames in.
 fn judge(id: &str, what: &str, threads: &[&Thread]) -> Finding {
-    let scheduled = |thread: &Thread| match thread.priority {
-        0 => thread.policy.clone(),
-        priority => format!("{}:{priority}", thread.policy),
-    };
     let read: Vec<String> = threads
         .iter()
-        .map(|thread| format!("/proc/{}/stat = {} {}", thread.id, thread.name, scheduled(thread)))
+        .map(|thread| format!("/proc/{}/stat = {} {}", thread.id, thread.name, thread.scheduled()))
         .collect();
-    let mut kinds: Vec<String> = threads.iter().map(|thread| scheduled(thread)).collect();
+    let mut kinds: Vec<String> = threads.iter().map(|thread| thread.scheduled()).collect();
     kinds.sort();
     kinds.dedup();
     let (title, read) = (format!("{what} threads run as {}", kinds.join(" and ")), read.join(", "));
