@@ -10,6 +10,7 @@
 //! | [`companion`] | what measures together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
 //! | `times` | times of one kind, counted by one thread and read by another |
+//! | [`wait`] | how a thread waits for what comes over the network |
 //! | [`setup`] | how a thread becomes one that measures |
 //! | [`guard`] | keeps a measuring thread from starving the machine |
 
@@ -23,3 +24,6 @@ pub mod stream;
 pub mod timer;
 mod times;
 pub mod udp;
+pub mod wait;
+
+pub use wait::ReceiveWait;

@@ -50,7 +50,7 @@ use crate::{
 };
 pub use echo::{Echo, EchoCounts, EchoSettings};
 use reader::Reader;
-pub use settings::{Receive, Settings, UnknownReceive};
+pub use settings::Settings;
 use shared::Shared;
 
 /// How long the receiving thread waits before it looks whether it is to end.

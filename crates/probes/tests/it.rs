@@ -8,6 +8,7 @@ use std::{
 };
 
 use probes::{
+    ReceiveWait,
     guard::Heartbeat,
     noise::Spin,
     stream::{
@@ -239,10 +240,9 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
             whole: true,
         },
         interface: "wire".to_owned(),
-        mode: "spin".to_owned(),
+        wait: ReceiveWait::Spin,
         from: "wire".to_owned(),
         notes: Vec::new(),
-        spin: true,
         cpu: None,
         policy: Policy::Other,
         clock: Clock::Monotonic,

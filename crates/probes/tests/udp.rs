@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use probes::{
+    ReceiveWait,
     companion::Companion,
     guard::Heartbeat,
     timer::{self, Fraction, Timer},
-    udp::{Client, Echo, EchoCounts, EchoSettings, Receive, Settings},
+    udp::{Client, Echo, EchoCounts, EchoSettings, Settings},
 };
 use record::Series;
 use sys::{
@@ -33,7 +34,7 @@ fn settings(peer: std::net::SocketAddr) -> Settings {
         clock: Clock::Monotonic,
         cpu: None,
         policy: Policy::Other,
-        receive: Receive::Block,
+        wait: ReceiveWait::Block,
         stamps: Stamps::All,
         allow_fragments: false,
         // Every round trip is a spike, so that those are told as well.
@@ -106,7 +107,7 @@ fn no_loop_allocates_and_every_slot_is_accounted_for() {
 #[test]
 fn who_receives_spinning_or_with_long_datagrams_loses_none() {
     let (_, series, _) = run(|settings| {
-        settings.receive = Receive::Spin;
+        settings.wait = ReceiveWait::Spin;
         settings.payload_bytes = 1472;
     });
     let round_trip = series.round_trip.unwrap();

@@ -52,8 +52,9 @@ pub struct RoundTrip {
     /// Whether its memory was locked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_memory_locked: Option<bool>,
-    /// How the receiving thread waits: `block`, `busy-poll` or `spin`.
-    pub receive: String,
+    /// How the receiving thread waits: `block`, `spin` or `busy-poll:50us`.
+    #[serde(alias = "receive")]
+    pub wait: String,
     /// The largest error of the kernel's stamps on our clock, ns: half the time in which both clocks were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp_error_ns: Option<u64>,

@@ -128,8 +128,9 @@ pub struct Calibration {
 pub struct Listener {
     /// Which stream.
     pub identity: StreamIdentity,
-    /// How it waited: `blocking`, `spin` or `busy-poll`.
-    pub mode: String,
+    /// How it waited: `block`, `spin` or `busy-poll:50us`.
+    #[serde(alias = "mode")]
+    pub wait: String,
     /// What it took frames from: `socket`; with AF_XDP `xdp`, whether frames were copied (`copy`, `zero-copy`) and where its
     /// program ran (`native` in the driver, `generic` after it). Empty in old records, for a socket.
     #[serde(default, skip_serializing_if = "String::is_empty")]

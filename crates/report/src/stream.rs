@@ -201,9 +201,9 @@ fn has_stamps(listener: &Listener) -> bool {
 fn how_to_read(listener: &Listener) -> String {
     let from = if has_stamps(listener) { String::new() } else { format!(", by {}", listener.from) };
     let mut text = format!(
-        "waited {}{from}; max delta: the longest time between two frames as read; too close: less than half a period after the one \
+        "waiting: {}{from}; max delta: the longest time between two frames as read; too close: less than half a period after the one \
          before",
-        listener.mode
+        listener.wait
     );
     if listener.lost > 0 {
         text += &where_lost(listener);

@@ -26,6 +26,7 @@ use super::{
     tracker::{Arrival, Expected, Tracker},
 };
 use crate::{
+    ReceiveWait,
     companion::Member,
     setup::{STACK_BYTES, floor_ns, set_up},
     timer::{Grant, TimerError, shared::add},
@@ -51,14 +52,12 @@ pub struct ListenerSettings {
     pub expected: Expected,
     /// Interface that it comes in on.
     pub interface: String,
-    /// How it waits, for the record: `blocking`, `spin`, `busy-poll`.
-    pub mode: String,
+    /// How it waits. The receiver has been told already where the kernel is to ask the driver.
+    pub wait: ReceiveWait,
     /// What it takes frames from, for the record: `socket`, `xdp copy native`.
     pub from: String,
     /// What there is to remark before anything has come.
     pub notes: Vec<String>,
-    /// Whether it asks again and again instead of sleeping until a frame comes.
-    pub spin: bool,
     /// CPU to be pinned to.
     pub cpu: Option<u32>,
     /// Scheduling policy.
@@ -107,7 +106,7 @@ impl Listener {
             shared: shared.clone(),
             arrivals,
             clock: settings.clock,
-            spin: settings.spin,
+            spin: settings.wait == ReceiveWait::Spin,
             rest_ns: if settings.policy.is_realtime() { settings.expected.period_ns as i64 / REST_PART } else { 0 },
             last_ns: 0,
         };
@@ -194,7 +193,7 @@ impl Listener {
         let raw = &self.tracker.raw;
         let told = record::Listener {
             not_told: self.shared.not_told.load(Relaxed),
-            mode: self.settings.mode.clone(),
+            wait: self.settings.wait.to_string(),
             from: self.settings.from.clone(),
             ..self.tracker.told(&self.settings.interface, self.dropped)
         };

@@ -45,6 +45,12 @@ impl TransmitMode {
     pub fn keeps_slots(self) -> bool {
         self == Self::Txtime
     }
+
+    /// Whether frames go out by AF_XDP.
+    #[must_use]
+    pub fn is_xdp(self) -> bool {
+        matches!(self, Self::Xdp | Self::XdpZerocopy)
+    }
 }
 
 /// What frames are handed to.

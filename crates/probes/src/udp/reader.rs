@@ -159,7 +159,7 @@ impl Reader {
             peer_restarts: receiving.restarts.load(Relaxed),
             peer_realtime: answered.then_some(has & REALTIME != 0),
             peer_memory_locked: answered.then_some(has & LOCKED != 0),
-            receive: settings.receive.to_string(),
+            wait: settings.wait.to_string(),
             stamp_error_ns: (settings.stamps != Stamps::None && answered)
                 .then(|| receiving.stamp_error_ns.load(Relaxed).unsigned_abs()),
             clock_steps: receiving.clock_steps.load(Relaxed),

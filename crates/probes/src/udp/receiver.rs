@@ -19,7 +19,7 @@ use sys::{
 };
 
 use super::{
-    Receive, Settings,
+    Settings,
     packet::{GREETING, Packet},
     realtime::Realtime,
     shared::{Event, Shared},
@@ -28,6 +28,7 @@ use super::{
     window::{Answer, Slot},
 };
 use crate::{
+    ReceiveWait,
     guard::Heartbeat,
     setup::{floor_ns, set_up},
     timer::{Grant, shared::add},
@@ -65,10 +66,10 @@ pub fn run(
         shared,
         events,
     };
-    let mut watch = (settings.receive != Receive::Spin).then(|| Watch::new(settings.clock));
+    let mut watch = (settings.wait != ReceiveWait::Spin).then(|| Watch::new(settings.clock));
     without_allocation(|| {
         while !receiver.shared.is_stopped() {
-            receiver.receive(socket, settings.receive != Receive::Spin);
+            receiver.receive(socket, settings.wait != ReceiveWait::Spin);
             if let Some(watch) = &mut watch {
                 let rested = watch.look(heartbeat);
                 add(&receiver.shared.receiving.rests, u64::from(rested));

@@ -1,6 +1,6 @@
 //! What is asked for, and what of it can be known before the first datagram.
 
-use std::{fmt, io, net::SocketAddr, str::FromStr, thread, time::Duration};
+use std::{io, net::SocketAddr, thread, time::Duration};
 
 use sys::{
     clock::Clock,
@@ -12,6 +12,7 @@ use super::{
     UdpError,
     packet::{GREETING, Packet},
 };
+use crate::ReceiveWait;
 
 /// Greetings before the run, so that the way is known by then, and how long each waits for its answer.
 const GREETINGS: u32 = 5;
@@ -39,7 +40,7 @@ pub struct Settings {
     /// Policy of the receiving thread.
     pub policy: Policy,
     /// How it waits.
-    pub receive: Receive,
+    pub wait: ReceiveWait,
     /// Which of the kernel's stamps to ask for.
     pub stamps: Stamps,
     /// Whether datagrams may be cut into fragments.
@@ -50,18 +51,6 @@ pub struct Settings {
     pub spikes_kept: usize,
 }
 
-/// How the receiving thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Receive {
-    /// It sleeps until the kernel wakes it.
-    #[default]
-    Block,
-    /// It looks at the device's queue itself for so many us before it sleeps.
-    BusyPoll(u32),
-    /// It never sleeps.
-    Spin,
-}
-
 impl Settings {
     /// Datagrams that the window must know at once.
     pub(super) fn window(&self) -> usize {
@@ -70,7 +59,7 @@ impl Settings {
     }
 
     pub(super) fn busy_polls(&self) -> bool {
-        matches!(self.receive, Receive::BusyPoll(_))
+        matches!(self.wait, ReceiveWait::BusyPoll(_))
     }
 
     /// Sets the socket up.
@@ -80,7 +69,8 @@ impl Settings {
         if !self.allow_fragments {
             socket.forbid_fragments().map_err(refused("to send without fragments; use --allow-fragments"))?;
         }
-        if let Receive::BusyPoll(us) = self.receive {
+        if let ReceiveWait::BusyPoll(ns) = self.wait {
+            let us = u32::try_from(ns.div_ceil(1000)).unwrap_or(u32::MAX);
             socket.set_busy_poll(us).map_err(refused("busy polling; run as root, or leave out --busy-poll"))?;
         }
         Ok(())
@@ -115,33 +105,6 @@ impl Settings {
                 Err(UdpError::TooLarge { peer, asked: self.payload_bytes, most })
             }
             _ => Err(UdpError::Connect { peer, source }),
-        }
-    }
-}
-
-impl fmt::Display for Receive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Block => f.write_str("block"),
-            Self::BusyPoll(us) => write!(f, "busy-poll:{us}us"),
-            Self::Spin => f.write_str("spin"),
-        }
-    }
-}
-
-/// A way to wait that there is not.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown way to receive `{0}`: use block or spin")]
-pub struct UnknownReceive(String);
-
-impl FromStr for Receive {
-    type Err = UnknownReceive;
-
-    fn from_str(text: &str) -> Result<Self, UnknownReceive> {
-        match text {
-            "block" => Ok(Self::Block),
-            "spin" => Ok(Self::Spin),
-            _ => Err(UnknownReceive(text.to_owned())),
         }
     }
 }

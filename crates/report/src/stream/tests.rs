@@ -99,15 +99,15 @@ fn another_machines_clock_tells_nothing_of_the_way() {
 fn without_stamps_there_are_no_rows_of_them() {
     let from = |from: &str| Listener {
         from: from.to_owned(),
-        mode: "spin".to_owned(),
+        wait: "spin".to_owned(),
         one_way: Some(OneWay::default()),
         ..Listener::default()
     };
     let names = |listener| heard(listener).times.into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
     assert_eq!(names(from("xdp copy native")), ["between two frames as read", "from sending to the read"]);
     assert_eq!(names(from("socket")).len(), 5);
-    assert!(heard(from("xdp copy native")).remarks.starts_with("waited spin, by xdp copy native; max delta"));
-    assert!(heard(from("socket")).remarks.starts_with("waited spin; max delta"));
+    assert!(heard(from("xdp copy native")).remarks.starts_with("waiting: spin, by xdp copy native; max delta"));
+    assert!(heard(from("socket")).remarks.starts_with("waiting: spin; max delta"));
 }
 
 #[test]
