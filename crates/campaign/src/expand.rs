@@ -140,6 +140,7 @@ fn scenario(
         threshold_ns: probe.threshold_ns,
         shield: spot.scene.shield.clone(),
         hold_cpu_awake: settings.hold_cpu_awake,
+        nic: settings.nic.clone(),
         blame: probe.blame,
         // Scenarios are many and may be short; a single run tells what it costs.
         blame_cost: false,

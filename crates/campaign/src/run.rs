@@ -9,9 +9,11 @@ use std::{
 
 use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
 use machine::{
-    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError, conditions,
+    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError,
+    clocks::ClockWatch,
+    conditions,
     ends::EndsError,
-    nic::{NicHold, NoStamps},
+    nic::{NoStamps, WayError},
     usable_cpus,
 };
 use probes::{
@@ -33,6 +35,9 @@ use crate::{
     udp::AddressError,
     validity,
 };
+
+/// How often clocks are looked at.
+const CLOCKS_EVERY: Duration = Duration::from_secs(5);
 
 /// How far a run has got.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +73,9 @@ pub enum RunError {
     /// Round trips cannot be measured.
     #[error(transparent)]
     Udp(#[from] UdpError),
+    /// No interface leads to the peer.
+    #[error(transparent)]
+    Way(#[from] WayError),
     /// The peer cannot be found.
     #[error(transparent)]
     Peer(#[from] AddressError),
@@ -150,6 +158,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     let nic = nic::hold(&mut record, nic_wanted, root);
     let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
     let before = Conditions::read(root, &cpus);
+    let clocks = watch_clocks(&record, plan, root);
     let mut state = State::Complete;
     let run_began = Instant::now();
     let mut planned_before_ns = 0;
@@ -228,7 +237,10 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     if let Some(hold) = awake {
         record.settings = hold.release();
     }
-    record.settings.extend(nic.into_iter().flat_map(NicHold::release));
+    record.settings.extend(nic.release());
+    if let Some(seen) = clocks.and_then(ClockWatch::finish) {
+        record.machine.clocks = Some(seen);
+    }
     if let Some(shield) = shield {
         shielded::release(&mut record, shield);
     }
@@ -281,6 +293,14 @@ fn progress(plan: &Plan, phase_index: usize, planned_ns: u64, elapsed_ns: u64) -
     let around_ns = each_ns * phase_count as u64;
     let total_ns = plan.total_ns().map(|total_ns| total_ns.saturating_add(around_ns));
     Progress { phase_index, phase_count, elapsed_ns, total_ns }
+}
+
+/// Whoever sends over a network may be at the end of one that PTP ties to others: it is looked at all the time.
+fn watch_clocks(record: &Record, plan: &Plan, root: &Root) -> Option<ClockWatch> {
+    let is_sent = matches!(plan.probe, Probe::Udp(_) | Probe::Stream(_));
+    let first = record.machine.clocks.clone().filter(|clocks| is_sent && clocks.ptp.is_some())?;
+    // Without a thread there is the first look.
+    ClockWatch::start(root, first, CLOCKS_EVERY).ok()
 }
 
 /// What the measuring threads need to stop on a spike.

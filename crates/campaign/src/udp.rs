@@ -4,10 +4,12 @@ mod address;
 
 use std::net::SocketAddr;
 
-use machine::{CpuList, Shield, ends::Ends};
-use probes::udp::{Client, Echo, EchoSettings, Receive, Settings, UdpError};
+use machine::{CpuList, Shield, ends::Ends, nic::way_to};
+use probes::{
+    ReceiveWait,
+    udp::{Client, Echo, EchoSettings, Settings, UdpError},
+};
 use sys::{
-    link::Links,
     sched::Policy,
     udp::{DatagramSocket, Stamps},
 };
@@ -35,7 +37,7 @@ pub struct UdpPlan {
     /// Policy of the receiving thread.
     pub policy: Policy,
     /// How it waits.
-    pub receive: Receive,
+    pub wait: ReceiveWait,
     /// Which of the kernel's stamps to ask for.
     pub stamps: Stamps,
     /// Whether datagrams may be cut into fragments.
@@ -60,7 +62,7 @@ impl UdpPlan {
         if self.stamps == Stamps::Card && matches!(self.peer, Peer::Own(_)) {
             return Err(PlanError::CardOfOwnPeer);
         }
-        if self.receive == Receive::Spin && self.policy.is_realtime() {
+        if self.wait == ReceiveWait::Spin && self.policy.is_realtime() {
             return Err(PlanError::SpinningReceiver);
         }
         Ok(())
@@ -68,10 +70,8 @@ impl UdpPlan {
 
     /// The interface over which the way to the peer leads.
     pub(crate) fn interface(&self) -> Result<String, RunError> {
-        let Peer::At(address) = &self.peer else { return Err(PlanError::CardOfOwnPeer.into()) };
-        let peer = address.resolve()?;
-        let link = Links::open().and_then(|mut links| links.towards(peer.ip()));
-        Ok(link.map_err(|source| UdpError::Connect { peer, source })?.name)
+        let Peer::At(address) = &self.peer else { return Err(PlanError::NoInterface.into()) };
+        Ok(way_to(address.resolve()?.ip())?)
     }
 
     /// How long an answer may take at this period, ns.
@@ -115,7 +115,7 @@ pub fn prepare(plan: &Plan, phase: &PhasePlan, udp: &UdpPlan, shield: Option<&Sh
         clock: plan.clock,
         cpu: Some(udp.cpu),
         policy: udp.policy,
-        receive: udp.receive,
+        wait: udp.wait,
         stamps: udp.stamps,
         allow_fragments: udp.allow_fragments,
         threshold_ns: plan.threshold_at(phase.period_ns),

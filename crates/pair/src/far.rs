@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use campaign::{Answering, Length, ListenPlan, ListenWait, PhasePlan, Plan, Probe, StreamPlan, threads};
+use campaign::{Answering, Length, ListenPlan, NicPlan, PhasePlan, Plan, Probe, ReceiveWait, StreamPlan, threads};
 use frames::{Class, Format};
-use machine::{CpuList, Root, isolated_cpus, nic::NicSettings, usable_cpus};
+use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use probes::{stream::elsewhere::Elsewhere, udp::EchoSettings};
 use sys::{
     clock::{Clock, Wait},
@@ -131,11 +131,7 @@ fn plan(ask: &AskListen, root: &Root, talker: Elsewhere) -> Result<Plan, Failure
     let asked: Option<CpuList> = ask.cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(root, asked.as_ref())?;
     let cpu = threads::best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
-    let wait = match ask.busy_poll_ns {
-        Some(ns) => ListenWait::BusyPoll(ns),
-        None if ask.spin => ListenWait::Spin,
-        None => ListenWait::Blocking,
-    };
+    let wait = ReceiveWait::of(ask.spin, ask.busy_poll_ns);
     let stream = StreamPlan {
         interface: Some(ask.interface.clone()),
         class: if ask.class_b { Class::B } else { Class::A },
@@ -144,7 +140,6 @@ fn plan(ask: &AskListen, root: &Root, talker: Elsewhere) -> Result<Plan, Failure
         talk: None,
         listen: Some(ListenPlan { cpu, stream_id: Some(ask.stream_id), wait, xdp: None, talker: Some(talker) }),
         queue: 0,
-        nic: NicSettings::default(),
     };
     let phase = PhasePlan {
         name: "listen".to_owned(),
@@ -165,6 +160,7 @@ fn plan(ask: &AskListen, root: &Root, talker: Elsewhere) -> Result<Plan, Failure
         threshold_ns: None,
         shield: None,
         hold_cpu_awake: false,
+        nic: NicPlan::default(),
         // A listener has no deadlines that it could be late for.
         blame: blame::Asked::Only(record::BlameMode::Off),
         blame_cost: false,

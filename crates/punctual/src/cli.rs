@@ -7,6 +7,7 @@ mod check;
 mod common;
 mod lab;
 mod measure;
+mod nic;
 mod noise;
 mod pair;
 mod placement;
@@ -34,6 +35,7 @@ pub use self::{
     common::{Common, WakeUps},
     lab::Lab,
     measure::{Measure, Timer},
+    nic::Nic,
     noise::Noise,
     pair::{Pair, PairStream, PairUdp, PairWhat},
     placement::{Placement, Restore},

@@ -30,7 +30,7 @@ fn round_trips(udp: &UdpProbe, spot: &Spot) -> UdpPlan {
         timeout_ns: udp.timeout_ns,
         cpu: cpu(1).unwrap_or_default(),
         policy: udp.receive_policy,
-        receive: udp.receive,
+        wait: udp.wait,
         stamps: udp.stamps,
         allow_fragments: false,
     }
@@ -41,8 +41,9 @@ fn frames(stream: &StreamProbe, spot: &Spot, offset: WakeupOffset) -> StreamPlan
         let thread = stream.roles().iter().position(|known| *known == role)?;
         spot.in_turn.get(thread).copied()
     };
-    let talk = |cpu| TalkPlan { cpu, offset, mode: stream.mode, unique_id: 0 };
-    let listen = |cpu| ListenPlan { cpu, stream_id: None, wait: stream.wait, xdp: None, talker: None };
+    let talk = |cpu| TalkPlan { cpu, offset, mode: stream.mode, unique_id: stream.unique_id };
+    let listen =
+        |cpu| ListenPlan { cpu, stream_id: stream.stream_id, wait: stream.wait, xdp: stream.xdp, talker: None };
     StreamPlan {
         interface: match &stream.ends {
             StreamEnds::Both => None,
@@ -52,8 +53,7 @@ fn frames(stream: &StreamProbe, spot: &Spot, offset: WakeupOffset) -> StreamPlan
         format: stream.format,
         talk: cpu("talker").map(talk),
         listen: cpu("listener").map(listen),
-        queue: 0,
-        nic: Default::default(),
+        queue: stream.queue,
     }
 }
 

@@ -47,6 +47,7 @@ pub(super) fn scenarios(
         }
     }
     check_fit(campaign, probes, placements, &chosen);
+    check_nic(campaign, probes, settings, &chosen);
     check_twice(campaign, &chosen);
     chosen
 }
@@ -104,6 +105,23 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
             );
             campaign.mistakes.add_at(placement.place, text);
         }
+    }
+}
+
+/// Settings of an interface need a probe that goes over one.
+fn check_nic(campaign: &Fields<'_>, probes: &[Probe], settings: &[Settings], chosen: &[Chosen]) {
+    let mut seen = HashSet::new();
+    for &Chosen { probe, settings: setting, .. } in chosen {
+        let (probe, settings) = (&probes[probe], &settings[setting]);
+        if settings.nic.is_empty() || probe.kind.has_interface() || !seen.insert((&probe.name, &settings.name)) {
+            continue;
+        }
+        let text = format!(
+            "settings `{}` set an interface, and probe `{}` goes over none: give it `talk`, `listen` or a `peer` elsewhere, or \
+             list the scenarios",
+            settings.name, probe.name
+        );
+        campaign.mistakes.add_at(settings.place, text);
     }
 }
 

@@ -6,8 +6,8 @@ use sys::{
     sched::Policy,
 };
 
-use super::{CpuWords, Place, StreamProbe, UdpProbe};
-use crate::{Length, order::Order};
+use super::{CpuWords, Place, StreamEnds, StreamProbe, UdpProbe};
+use crate::{Length, NicPlan, order::Order};
 
 /// A campaign as its file says it, free of mistakes that can be seen without a machine.
 #[derive(Debug, Clone)]
@@ -88,6 +88,18 @@ pub enum ProbeKind {
     Stream(Box<StreamProbe>),
 }
 
+impl ProbeKind {
+    /// Whether it goes over an interface of this machine, rather than a virtual cable or nothing.
+    #[must_use]
+    pub fn has_interface(&self) -> bool {
+        match self {
+            Self::Udp(udp) => udp.peer.is_some(),
+            Self::Stream(stream) => stream.ends != StreamEnds::Both,
+            Self::Timer { .. } | Self::Threads(_) | Self::Noise { .. } => false,
+        }
+    }
+}
+
 /// One of several threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
@@ -156,6 +168,8 @@ pub struct Settings {
     pub name: String,
     /// Whether to hold the measured CPUs out of their idle states.
     pub hold_cpu_awake: bool,
+    /// How the interface is set that frames go over.
+    pub nic: NicPlan,
     /// Where they stand.
     pub place: Place,
 }

@@ -2,10 +2,14 @@
 
 use std::collections::HashSet;
 
+use machine::nic::NicSettings;
 use sys::sched::Policy;
 use toml::de::DeValue;
 
 use super::{CpuWords, Fields, Place, PlacedOn, Placement, Settings, words::Use};
+use crate::NicPlan;
+
+const AS_FOUND: &str = "as found";
 
 pub(super) fn placements(campaign: &mut Fields<'_>) -> Vec<Placement> {
     let everywhere = |place| Placement {
@@ -59,9 +63,10 @@ fn placed_on(text: &str, place: Place) -> Result<PlacedOn, String> {
 }
 
 pub(super) fn settings(campaign: &mut Fields<'_>) -> Vec<Settings> {
-    let as_found = Settings { name: "as found".to_owned(), hold_cpu_awake: false, place: campaign.place() };
+    let as_found =
+        |place| Settings { name: AS_FOUND.to_owned(), hold_cpu_awake: false, nic: NicPlan::default(), place };
     let settings: Vec<Settings> = match campaign.tables("settings", "settings") {
-        tables if tables.is_empty() => vec![as_found],
+        tables if tables.is_empty() => vec![as_found(campaign.place())],
         tables => tables.into_iter().map(one_settings).collect(),
     };
     check_names("settings", settings.iter().map(|settings| (&*settings.name, settings.place)), campaign);
@@ -71,10 +76,22 @@ pub(super) fn settings(campaign: &mut Fields<'_>) -> Vec<Settings> {
 fn one_settings(mut fields: Fields<'_>) -> Settings {
     let name = fields.parsed("name", part_name);
     let hold_cpu_awake = fields.flag("hold_cpu_awake");
+    let values = fields.parsed("nic", |text| text.parse::<NicSettings>().map(|values| (text.to_owned(), values)));
+    let irq_priority = fields.integer("irq_priority", 1..=99).map(|priority| priority as u8);
     let place = fields.place();
+    let parts = [
+        hold_cpu_awake.then(|| "awake".to_owned()),
+        values.as_ref().map(|(text, _)| text.clone()),
+        irq_priority.map(|priority| format!("irq {priority}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let own_name = if parts.is_empty() { AS_FOUND.to_owned() } else { parts.join(" ") };
+    if name.is_none() && !fields.has("name") && part_name(&own_name).is_err() {
+        fields.wrong("nic", format!("these settings would be called `{own_name}`: give them a shorter name"));
+    }
     fields.finish();
-    let default_name = if hold_cpu_awake { "awake" } else { "as found" };
-    Settings { name: name.unwrap_or_else(|| default_name.to_owned()), hold_cpu_awake, place }
+    let nic = NicPlan { values: values.map(|(_, values)| values).unwrap_or_default(), irq_priority };
+    Settings { name: name.unwrap_or(own_name), hold_cpu_awake, nic, place }
 }
 
 /// CPUs in words.

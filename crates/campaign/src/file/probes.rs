@@ -54,7 +54,7 @@ fn default_probe(place: Place) -> Probe {
 }
 
 /// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: [(&str, &[&str]); 22] = [
+const KINDS_OF: [(&str, &[&str]); 26] = [
     ("period", &["timer", "noise", "udp", "stream"]),
     ("samples", &["timer", "udp"]),
     ("clock", &["timer", "threads", "stream"]),
@@ -62,7 +62,7 @@ const KINDS_OF: [(&str, &[&str]); 22] = [
     ("offset", &["timer", "threads"]),
     ("threads", &["threads"]),
     ("runtime", &["noise"]),
-    ("receive", &["udp", "stream"]),
+    ("spin", &["udp", "stream"]),
     ("busy_poll", &["udp", "stream"]),
     ("peer", &["udp"]),
     ("size", &["udp"]),
@@ -77,6 +77,10 @@ const KINDS_OF: [(&str, &[&str]); 22] = [
     ("format", &["stream"]),
     ("wakeup_offset", &["stream"]),
     ("mode", &["stream"]),
+    ("unique_id", &["stream"]),
+    ("stream_id", &["stream"]),
+    ("receive", &["stream"]),
+    ("queue", &["stream"]),
 ];
 const KINDS: [(&str, &str); 5] =
     [("timer", "timer"), ("threads", "threads"), ("noise", "noise"), ("udp", "udp"), ("stream", "stream")];
@@ -94,9 +98,9 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 50us"));
     let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, as 100us"));
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
-    let waits = udp::waits(&mut fields);
-    let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), waits);
-    let stream = stream::stream(&mut fields, period_ns, waits);
+    let receive_wait = udp::wait(&mut fields);
+    let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), receive_wait);
+    let stream = stream::stream(&mut fields, period_ns, receive_wait);
     let has_launch_times = stream.mode == TransmitMode::Txtime;
     let kind = match word {
         Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),

@@ -3,10 +3,15 @@
 use std::collections::HashSet;
 
 use frames::{Class, Format};
+use probes::ReceiveWait;
 use toml::de::DeValue;
 
-use super::{Fields, duration_in, mistake::nearest, one_of, udp::Waits};
-use crate::{ListenWait, TransmitMode, WakeupOffset, plan::PERIOD_MAX_NS};
+use super::{Fields, duration_in, mistake::nearest, one_of};
+use crate::{
+    ListenXdp, TransmitMode, WakeupOffset,
+    plan::PERIOD_MAX_NS,
+    stream::{QUEUE_MAX, parse_stream_id},
+};
 
 const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
 const CLASSES: [(&str, Class); 2] = [("A", Class::A), ("B", Class::B)];
@@ -17,6 +22,12 @@ const MODES: [(&str, TransmitMode); 6] = [
     ("txtime", TransmitMode::Txtime),
     ("xdp", TransmitMode::Xdp),
     ("xdp-zerocopy", TransmitMode::XdpZerocopy),
+];
+const RECEIVE: [(&str, Option<ListenXdp>); 4] = [
+    ("socket", None),
+    ("xdp", Some(ListenXdp::AsOffered)),
+    ("xdp-zerocopy", Some(ListenXdp::ZeroCopy)),
+    ("xdp-generic", Some(ListenXdp::Generic)),
 ];
 /// The kernel's limit on an interface's name, without its NUL.
 const LONGEST_NAME: usize = 15;
@@ -36,8 +47,16 @@ pub struct StreamProbe {
     pub offsets: Vec<WakeupOffset>,
     /// How frames go out.
     pub mode: TransmitMode,
+    /// Tells the talker's stream from others of the same address.
+    pub unique_id: u16,
+    /// Which stream to follow; `None` for the first that is found.
+    pub stream_id: Option<u64>,
+    /// How the listener has AF_XDP; `None` for a socket.
+    pub xdp: Option<ListenXdp>,
     /// How the listener waits.
-    pub wait: ListenWait,
+    pub wait: ReceiveWait,
+    /// The queue that AF_XDP sends and receives on.
+    pub queue: u32,
 }
 
 /// Which ends of a stream are ours, and on which interface.
@@ -52,12 +71,16 @@ pub enum StreamEnds {
 }
 
 /// Reads what this kind alone has; `period_ns` where it is not that of the class.
-pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, waits: Waits) -> StreamProbe {
+pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> StreamProbe {
     let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
     let class = fields.parsed("class", |text| one_of(text, &CLASSES)).unwrap_or_default();
     let format = fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or_default();
     let offsets = offsets(fields);
     let mode = fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or_default();
+    let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).unwrap_or_default() as u16;
+    let stream_id = fields.parsed("stream_id", parse_stream_id);
+    let xdp = fields.parsed("receive", receive).flatten();
+    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).unwrap_or_default() as u32;
     StreamProbe {
         ends: match (talk, listen) {
             (Some(interface), _) => StreamEnds::Talk(interface),
@@ -69,11 +92,19 @@ pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, waits: Wai
         format,
         offsets,
         mode,
-        wait: match waits {
-            Waits::Blocking => ListenWait::Blocking,
-            Waits::Spinning => ListenWait::Spin,
-            Waits::Polling(ns) => ListenWait::BusyPoll(ns),
-        },
+        unique_id,
+        stream_id,
+        xdp,
+        wait,
+        queue,
+    }
+}
+
+/// What a listener takes frames from.
+fn receive(text: &str) -> Result<Option<ListenXdp>, String> {
+    match text {
+        "block" | "spin" => Err(format!("{text:?} is a way to wait: write spin = true, or nothing to sleep")),
+        text => one_of(text, &RECEIVE),
     }
 }
 
@@ -109,11 +140,17 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     }
     let (useless, other): (&[&str], &str) = match stream.ends {
         StreamEnds::Both => (&[], ""),
-        StreamEnds::Talk(_) => (&["receive", "busy_poll"], "listener"),
-        StreamEnds::Listen(_) => (&["wakeup_offset", "mode"], "talker"),
+        StreamEnds::Talk(_) => (&["receive", "spin", "busy_poll", "stream_id"], "listener"),
+        StreamEnds::Listen(_) => (&["wakeup_offset", "mode", "unique_id"], "talker"),
     };
     for key in useless.iter().filter(|key| fields.has(key)) {
         fields.wrong(key, format!("{key} is for the {other} of a stream, which is not here: leave it out"));
+    }
+    if fields.has("busy_poll") && stream.xdp.is_some() {
+        fields.wrong("busy_poll", "busy_poll is for a socket: with xdp write spin = true, which looks at the ring");
+    }
+    if fields.has("queue") && stream.xdp.is_none() && !stream.mode.is_xdp() {
+        fields.wrong("queue", "queue is for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
     }
 }
 

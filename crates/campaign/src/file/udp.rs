@@ -1,6 +1,6 @@
 //! Round trips in a campaign file.
 
-use probes::udp::{Receive, packet::HEADER};
+use probes::{ReceiveWait, udp::packet::HEADER};
 use sys::{
     sched::Policy,
     udp::{ONE_FRAME, Stamps},
@@ -36,13 +36,13 @@ pub struct UdpProbe {
     /// Policy of the answering thread, where it is ours.
     pub echo_policy: Policy,
     /// How the receiving thread waits.
-    pub receive: Receive,
+    pub wait: ReceiveWait,
     /// Which of the kernel's stamps to ask for.
     pub stamps: Stamps,
 }
 
 /// Reads what this kind alone has.
-pub(super) fn udp(fields: &mut Fields<'_>, period_ns: u64, waits: Waits) -> UdpProbe {
+pub(super) fn udp(fields: &mut Fields<'_>, period_ns: u64, wait: ReceiveWait) -> UdpProbe {
     let peer = fields.parsed("peer", |text| match text {
         "self" => Ok(None),
         text => text.parse::<Address>().map(Some),
@@ -69,11 +69,7 @@ pub(super) fn udp(fields: &mut Fields<'_>, period_ns: u64, waits: Waits) -> UdpP
         send_policy,
         receive_policy,
         echo_policy: echo_policy.unwrap_or(DEFAULT_POLICY),
-        receive: match waits {
-            Waits::Blocking => Receive::Block,
-            Waits::Spinning => Receive::Spin,
-            Waits::Polling(ns) => Receive::BusyPoll(ns.div_ceil(1000) as u32),
-        },
+        wait,
         stamps: stamps.unwrap_or_default(),
     }
 }
@@ -83,29 +79,19 @@ pub(super) fn check(fields: &Fields<'_>, udp: &UdpProbe) {
     if udp.period_ns < PERIOD_MIN_NS {
         fields.wrong("period", "period: this is more than 100000 datagrams a second: write 10us or more");
     }
-    if udp.receive == Receive::Spin && udp.receive_policy.is_realtime() {
+    if udp.wait == ReceiveWait::Spin && udp.receive_policy.is_realtime() {
         let text = "a real-time thread that never sleeps hangs its CPU: write receive_policy = \"other\" beside it";
-        fields.wrong("receive", text);
+        fields.wrong("spin", text);
     }
 }
 
-/// How a thread waits for what comes over the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
-    Blocking,
-    Spinning,
-    /// It sleeps after the kernel has asked the driver for so long, ns.
-    Polling(u64),
-}
-
-/// The two keys that say how.
-pub(super) fn waits(fields: &mut Fields<'_>) -> Waits {
-    let receive =
-        fields.parsed("receive", |text| one_of(text, &[("block", Waits::Blocking), ("spin", Waits::Spinning)]));
+/// How a thread waits for what comes over the network: one of two keys.
+pub(super) fn wait(fields: &mut Fields<'_>) -> ReceiveWait {
+    let spin = fields.flag("spin");
     let busy_poll_ns = fields
         .parsed("busy_poll", |text| duration_in(text, 1, BUSY_POLL_MAX_NS, "longer than 0 and at most 1s, as 50us"));
-    if fields.has("receive") && fields.has("busy_poll") {
-        fields.wrong("busy_poll", "receive and busy_poll both say how the thread waits: leave one of them out");
+    if spin && fields.has("busy_poll") {
+        fields.wrong("busy_poll", "spin and busy_poll both say how the thread waits: leave one of them out");
     }
-    busy_poll_ns.map(Waits::Polling).or(receive).unwrap_or(Waits::Blocking)
+    ReceiveWait::of(spin, busy_poll_ns)
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use frames::ethernet;
 use machine::{Root, nic::receive_queues};
-use probes::stream::receive::Receive;
+use probes::{ReceiveWait, stream::receive::Receive};
 use sys::{
     packet::FrameReceiver,
     xdp::{Copying, Hook, XdpReceiver},
 };
 
-use super::{ListenPlan, ListenWait, ListenXdp, StreamError, socket, xdp::refusal};
+use super::{ListenPlan, ListenXdp, StreamError, error::socket, xdp::refusal};
 
 /// What a listener takes its frames from.
 pub struct Opened {
@@ -27,8 +27,8 @@ pub fn open(listen: &ListenPlan, queue: u32, interface: &str) -> Result<Opened, 
         return open_xdp(how, queue, interface);
     }
     let busy_poll = match listen.wait {
-        ListenWait::BusyPoll(ns) => Some(Duration::from_nanos(ns)),
-        ListenWait::Blocking | ListenWait::Spin => None,
+        ReceiveWait::BusyPoll(ns) => Some(Duration::from_nanos(ns)),
+        ReceiveWait::Block | ReceiveWait::Spin => None,
     };
     let receiver =
         FrameReceiver::open(interface, ethernet::AVTP, busy_poll).map_err(|error| socket(interface, error))?;

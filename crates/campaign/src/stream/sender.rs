@@ -13,7 +13,7 @@ use sys::{
     xdp::{Copying, XdpSender},
 };
 
-use super::{StreamError, socket, xdp::refusal};
+use super::{StreamError, error::socket, xdp::refusal};
 
 /// What frames are handed to, and who tells afterwards what became of them.
 pub type Sender = (Box<dyn Transmit>, Option<Box<dyn Aftermath>>);

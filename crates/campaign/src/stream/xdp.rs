@@ -68,7 +68,7 @@ pub(super) fn refusal(interface: &str, queue: u32, error: XdpError) -> StreamErr
     let name = || interface.to_owned();
     let XdpError { step, source } = error;
     let refusal = match (step, Errno::from_io_error(&source)) {
-        (Step::Interface, _) => return super::socket(interface, source),
+        (Step::Interface, _) => return super::error::socket(interface, source),
         (_, Some(Errno::PERM | Errno::ACCESS)) => XdpRefusal::NoRight,
         (Step::Socket, Some(Errno::AFNOSUPPORT)) => XdpRefusal::NoSuchSockets,
         (Step::Memory, Some(Errno::NOBUFS)) => XdpRefusal::NoRight,

@@ -1,11 +1,13 @@
 //! Options of `measure stream`, and those that it shares with `pair`.
 
-use campaign::{ListenWait, ListenXdp, TransmitMode, WakeupOffset};
+use campaign::{
+    ListenXdp, ReceiveWait, TransmitMode, WakeupOffset,
+    stream::{QUEUE_MAX, parse_stream_id},
+};
 use clap::{Args, ValueEnum};
-use machine::nic::NicSettings;
 use sys::sched::Policy;
 
-use super::{Common, Placement, WakeUps, duration, period};
+use super::{Common, Nic, Placement, WakeUps, duration, period};
 
 /// Options of `measure stream`.
 #[derive(Debug, Args)]
@@ -17,19 +19,19 @@ pub struct Stream {
     #[arg(value_name = "IF")]
     pub interface: Option<String>,
     /// Be both ends: in two network namespaces on this machine, joined by a virtual cable. Takes root.
-    #[arg(long = "self", conflicts_with_all = ["side", "interface", "nic"])]
+    #[arg(long = "self", conflicts_with_all = ["side", "interface", "nic", "irq_priority"])]
     pub own: bool,
     /// With --self, the CPU of the listener [default: another one than the talker's].
     #[arg(long, value_name = "CPU", requires = "own")]
     pub listen_cpu: Option<u32>,
     /// Listener: the stream to follow, 16 hexadecimal digits [default: the first that comes].
-    #[arg(long, value_name = "ID", value_parser = stream_id)]
+    #[arg(long, value_name = "ID", value_parser = parse_stream_id)]
     pub stream_id: Option<u64>,
     /// Listener: what it takes frames from [default: socket].
     #[arg(long, value_name = "FROM")]
     pub receive: Option<Receive>,
     /// With xdp: the queue of the interface that it has [default: 0].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub queue: Option<u32>,
     /// What the stream is, and how its ends work.
     #[command(flatten)]
@@ -70,10 +72,9 @@ pub struct Streaming {
     /// Listener: have the kernel ask the driver for so long before it sleeps.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub busy_poll: Option<u64>,
-    /// Set values of the interface for the run, and put them back afterwards: coalesce (us), adaptive, eee, pause, rx-ring
-    /// (frames), gro, lro, tso; the others on or off, as coalesce=0,eee=off. `punctual check nic` tells what is worth it.
-    #[arg(long, value_name = "WHAT=VALUE,...")]
-    pub nic: Option<NicSettings>,
+    /// How the interface is set for the run.
+    #[command(flatten)]
+    pub nic: Nic,
     /// Where things run.
     #[command(flatten)]
     pub placement: Placement,
@@ -200,7 +201,7 @@ impl Stream {
 
     /// Whether an end has AF_XDP.
     pub fn has_xdp(&self) -> bool {
-        self.xdp().is_some() || matches!(self.how.mode, Some(Mode::Xdp | Mode::XdpZerocopy))
+        self.xdp().is_some() || self.how.mode.is_some_and(|mode| TransmitMode::from(mode).is_xdp())
     }
 
     /// How the listener has AF_XDP.
@@ -216,36 +217,14 @@ impl Stream {
 
 impl Streaming {
     /// How the listener waits.
-    pub fn wait(&self) -> ListenWait {
-        match self.busy_poll {
-            Some(busy_poll_ns) => ListenWait::BusyPoll(busy_poll_ns),
-            None if self.spin => ListenWait::Spin,
-            None => ListenWait::Blocking,
-        }
+    pub fn wait(&self) -> ReceiveWait {
+        ReceiveWait::of(self.spin, self.busy_poll)
     }
-}
-
-/// `3064 3e54 ee01 0001`, `30:64:3e:54:ee:01:00:01`, `0x30643e54ee010001`: 16 hexadecimal digits with or without marks.
-fn stream_id(text: &str) -> Result<u64, String> {
-    let digits: String = text.trim_start_matches("0x").chars().filter(|c| !": .-".contains(*c)).collect();
-    let is_whole = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
-    let id = u64::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
-    id.ok_or_else(|| "must have 16 hexadecimal digits, as 30643e54ee010001".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_have_16_digits() {
-        for text in ["30643e54ee010001", "0x30643E54EE010001", "30:64:3e:54:ee:01:00:01"] {
-            assert_eq!(stream_id(text), Ok(0x3064_3e54_ee01_0001));
-        }
-        for wrong in ["", "1", "30643e54ee0100010", "30643e54ee01000g", "+0643e54ee010001"] {
-            assert!(stream_id(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn modes_are_named_as_in_the_record() {

@@ -5,15 +5,15 @@ use std::{
     path::PathBuf,
 };
 
-use campaign::udp::UDP_PORT;
+use campaign::{ReceiveWait, udp::UDP_PORT};
 use clap::{Args, ValueEnum};
-use probes::udp::{Receive, packet::HEADER};
+use probes::udp::packet::HEADER;
 use sys::{
     sched::Policy,
     udp::{MOST, Stamps},
 };
 
-use super::{Common, Placement, duration, period};
+use super::{Common, Nic, Placement, duration, period};
 
 /// Options of `measure udp`.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub struct Udp {
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "own_peer", conflicts_with = "own_peer")]
     pub peer: Option<String>,
     /// Answer ourselves: both ends in network namespaces of their own, joined by a virtual cable. Needs root.
-    #[arg(long = "self")]
+    #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
     /// Policy of our own answering thread.
     #[arg(long, value_name = "POLICY", default_value = "fifo:97", requires = "own_peer")]
@@ -68,12 +68,15 @@ pub struct Asking {
     /// CPU of the receiving thread [default: that of the sending one].
     #[arg(long, value_name = "CPU")]
     pub receive_cpu: Option<u32>,
-    /// How the receiving thread waits: block, or spin (with --receive-policy other).
-    #[arg(long, value_name = "HOW", default_value = "block")]
-    pub receive: Receive,
+    /// Let the receiving thread ask for answers again and again instead of sleeping, which takes --receive-policy other.
+    #[arg(long, conflicts_with = "busy_poll")]
+    pub spin: bool,
     /// Let it look at the device's queue itself for so long before it sleeps.
-    #[arg(long, value_name = "TIME", value_parser = us, conflicts_with = "receive")]
+    #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
+    /// How the interface that leads to HOST is set for the run.
+    #[command(flatten)]
+    pub nic: Nic,
     /// Which of the kernel's own stamps to ask for, to tell where the time went; `all` wakes the receiving thread once more
     /// for each datagram that goes out.
     #[arg(long, value_name = "WHICH", default_value = "receive")]
@@ -97,6 +100,13 @@ pub struct Asking {
     pub common: Common,
 }
 
+impl Asking {
+    /// How the receiving thread waits.
+    pub fn wait(&self) -> ReceiveWait {
+        ReceiveWait::of(self.spin, self.busy_poll.map(|us| u64::from(us) * 1000))
+    }
+}
+
 /// Options of `echo`.
 #[derive(Debug, Args)]
 pub struct Echo {
@@ -112,6 +122,13 @@ pub struct Echo {
     /// Look at the device's queue itself for so long before the thread sleeps.
     #[arg(long, value_name = "TIME", value_parser = us)]
     pub busy_poll: Option<u32>,
+    /// Meanwhile serve the interrupts of --interface at this real-time priority, 1 to 99: the threads of its interrupts, and
+    /// those that poll it.
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99), requires = "interface")]
+    pub irq_priority: Option<u8>,
+    /// The interface that questions come in on.
+    #[arg(long, value_name = "IF", requires = "irq_priority")]
+    pub interface: Option<String>,
     /// Print what was done as JSON on standard output.
     #[arg(long)]
     pub json: bool,

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::Context;
-use machine::{CpuList, Root, usable_cpus};
+use machine::{CpuList, Root, nic::IrqPriorityHold, usable_cpus};
 use probes::udp::{Echo, EchoCounts, EchoSettings};
 use record::Outcome;
 use sys::{memory, signal, udp::DatagramSocket};
@@ -29,6 +29,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     let locked = memory::lock_what_is_there().is_ok();
     echo.set_memory_locked(locked);
     let as_asked = say_what_was_granted(&echo, options, locked);
+    let served = serve_interrupts(options);
     eprintln!("answering on {address}; Ctrl-C ends it");
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
@@ -41,6 +42,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
         true => writeln!(out, "{:#}", as_json(&counts)),
         false => writeln!(out, "{}", in_words(&counts)),
     })?;
+    let as_asked = as_asked && served.is_some() == options.irq_priority.is_some();
     Ok(if as_asked { Outcome::Pass } else { Outcome::Invalid }.exit_status())
 }
 
@@ -65,6 +67,21 @@ fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool 
         eprintln!("        {}", machine::SETCAP);
     }
     refused.is_empty()
+}
+
+/// Gives the interrupt threads of the interface their priority for as long as the answer is kept.
+fn serve_interrupts(options: &cli::Echo) -> Option<IrqPriorityHold> {
+    let (interface, priority) = options.interface.as_deref().zip(options.irq_priority)?;
+    match IrqPriorityHold::take(&Root::system(), interface, priority) {
+        Ok(hold) => {
+            eprintln!("granted fifo:{priority} for the interrupts of {interface}");
+            Some(hold)
+        }
+        Err(error) => {
+            eprintln!("INVALID interrupts are not served at the priority asked for: {error}");
+            None
+        }
+    }
 }
 
 fn in_words(counts: &EchoCounts) -> String {

@@ -11,7 +11,7 @@ pub mod udp;
 use std::{path::Path, process::Command};
 
 use anyhow::Context;
-use campaign::{Length, PhasePlan, Plan, Probe, StopOn};
+use campaign::{Length, NicPlan, PhasePlan, Plan, Probe, StopOn};
 use loads::{Load, LoadSpec};
 use record::{Outcome, Record};
 use report::Style;
@@ -71,6 +71,7 @@ fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<
         threshold_ns: None,
         shield: None,
         hold_cpu_awake: common.hold_cpu_awake,
+        nic: NicPlan::default(),
         blame: common.blame.into(),
         blame_cost: true,
         timerlat: false,

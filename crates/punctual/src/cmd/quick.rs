@@ -1,6 +1,6 @@
 //! Bare `punctual`: the half-minute look at a machine.
 
-use campaign::{Length, PhasePlan, Plan, Probe};
+use campaign::{Length, NicPlan, PhasePlan, Plan, Probe};
 use loads::LoadSpec;
 use sys::{
     clock::{Clock, Wait},
@@ -35,6 +35,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
         threshold_ns: None,
         shield: None,
         hold_cpu_awake: false,
+        nic: NicPlan::default(),
         blame: options.blame.into(),
         blame_cost: true,
         timerlat: false,

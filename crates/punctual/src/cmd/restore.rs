@@ -23,7 +23,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 
 /// Restores before a command that measures.
 pub fn before(command: Option<&Command>) {
-    if matches!(command, None | Some(Command::Measure(_) | Command::Pair(_) | Command::Run(_))) {
+    if matches!(command, None | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_))) {
         for restored in journal::restore(&Root::system()) {
             eprintln!("punctual: {}", in_words(&restored));
         }

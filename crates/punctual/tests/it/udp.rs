@@ -306,9 +306,16 @@ fn what_cannot_be_followed_is_refused_before_anything_is_sent() {
     refused("127.0.0.1 --size 1473", 64, "use --size 1472 or less, or --allow-fragments");
     refused("127.0.0.1 --size 55", 64, "must be 56 to 65507 bytes");
     refused("127.0.0.1 --period 9us", 64, "--max-rate 111112");
-    refused("127.0.0.1 --receive spin", 64, "--receive-policy other");
+    refused("127.0.0.1 --spin", 64, "--receive-policy other");
     refused("127.0.0.1 --timeout 2m", 64, "at most 1m");
     refused("127.0.0.1 --self", 64, "cannot be used with");
+    refused("--self --irq-priority 85", 64, "cannot be used with");
+    refused(
+        "127.0.0.1 --irq-priority 85",
+        1,
+        "127.0.0.1 is this machine, and what stays here goes over no network card",
+    );
+    refused("192.0.2.1 --irq-priority 100", 64, "1..=99");
     refused("", 64, "HOST");
     refused("no-such-host.invalid", 1, "no machine is known as `no-such-host.invalid`");
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -327,7 +334,7 @@ fn stamps_of_a_network_card_are_refused_where_there_is_none() {
         run.expect_status(status).stderr()
     };
     let elsewhere = refused("127.0.0.1", 1);
-    assert!(elsewhere.contains("lo takes no stamps of its own") && elsewhere.contains("--stamps all"), "{elsewhere}");
+    assert!(elsewhere.contains("127.0.0.1 is this machine") && elsewhere.contains("no network card"), "{elsewhere}");
     let own = refused("--self", 64);
     assert!(own.contains("the virtual cable of --self has no network card"), "{own}");
 }
@@ -336,11 +343,11 @@ fn stamps_of_a_network_card_are_refused_where_there_is_none() {
 fn a_thread_that_spins_receives_as_well() {
     let scratch = Scratch::new();
     let peer = Peer::start(&scratch, "127.0.0.1:0");
-    let record = measure(&scratch, 0, peer.address, "--samples 200 --receive spin --stamps none");
+    let record = measure(&scratch, 0, peer.address, "--samples 200 --spin --stamps none");
     peer.end();
     let (series, round_trip) = round_trips(&record);
     assert_accounted((series, round_trip));
-    assert_eq!((round_trip.receive.as_str(), round_trip.lost), ("spin", 0));
+    assert_eq!((round_trip.wait.as_str(), round_trip.lost), ("spin", 0));
     assert_eq!((&round_trip.parts.stack_in, round_trip.stamp_error_ns), (&None, None));
     assert_ne!(series.raw, Histogram::default());
 }

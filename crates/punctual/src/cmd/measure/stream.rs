@@ -98,6 +98,7 @@ fn plan(how: &Streaming, stream: StreamPlan, results: &Results) -> anyhow::Resul
         probe: Probe::Stream(Box::new(stream)),
         shield: how.placement.shield.clone(),
         policy: how.policy,
+        nic: how.nic.plan(),
         ..how.wake_ups.apply(Plan { clock: clock(how), ..super::plan(common, &results.kept, vec![phase])? })
     })
 }
@@ -143,7 +144,6 @@ pub fn talk(how: &Streaming, interface: Option<String>) -> anyhow::Result<Stream
         talk: Some(talk),
         listen: None,
         queue: 0,
-        nic: how.nic.clone().unwrap_or_default(),
     })
 }
 

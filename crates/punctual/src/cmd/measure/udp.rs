@@ -5,7 +5,7 @@ use campaign::{
     udp::{Address, AddressError, echo_cpu},
 };
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::udp::{EchoSettings, Receive};
+use probes::udp::EchoSettings;
 use record::Record;
 use sys::udp::ONE_FRAME;
 
@@ -72,7 +72,7 @@ impl<'a> Ready<'a> {
             timeout_ns: how.timeout,
             cpu: receive,
             policy: how.receive_policy,
-            receive: how.busy_poll.map_or(how.receive, Receive::BusyPoll),
+            wait: how.wait(),
             stamps: how.stamps.into(),
             allow_fragments: how.allow_fragments,
         };
@@ -83,6 +83,7 @@ impl<'a> Ready<'a> {
             policy: how.policy,
             threshold_ns: how.threshold,
             profiles: how.profiles.clone(),
+            nic: how.nic.plan(),
             ..super::plan(&how.common, &self.results.kept, vec![phase])?
         })
     }

@@ -104,6 +104,12 @@ fn what_a_measurement_sets_is_put_back_also_after_a_crash() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(!cuts_segments(&ends.near), "nobody is left to put it back");
+    // From elsewhere it is not reached, and stays promised; whoever measures meanwhile tries the same.
+    let elsewhere = scratch.run("restore");
+    let told = elsewhere.stdout();
+    assert!(told.contains("near tso, which is in another network namespace: run `sudo nsenter --net=/proc/"), "{told}");
+    elsewhere.expect_status(1);
+    assert!(!cuts_segments(&ends.near));
     let restored = inside(&ends.near, &["restore"]);
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     assert!(cuts_segments(&ends.near));

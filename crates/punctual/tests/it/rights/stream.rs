@@ -8,9 +8,12 @@ use std::{
 
 use frames::{Class, Format, Payload, ethernet};
 use machine::ends::{End, Ends};
-use probes::stream::{
-    listener::{Listener, ListenerSettings},
-    tracker::Expected,
+use probes::{
+    ReceiveWait,
+    stream::{
+        listener::{Listener, ListenerSettings},
+        tracker::Expected,
+    },
 };
 use record::{ClockTie, Record, Series, Stream};
 use sys::{
@@ -247,10 +250,9 @@ fn what_was_done_to_frames_on_the_way_is_counted_exactly() {
             whole: true,
         },
         interface: "far".to_owned(),
-        mode: "blocking".to_owned(),
+        wait: ReceiveWait::Block,
         from: "socket".to_owned(),
         notes: Vec::new(),
-        spin: false,
         cpu: None,
         policy: sched::Policy::Other,
         clock: Clock::Monotonic,

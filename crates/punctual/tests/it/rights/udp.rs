@@ -63,7 +63,7 @@ fn a_long_payload_fits_and_one_that_needs_two_frames_is_refused() {
 fn a_queue_that_cannot_be_polled_is_told() {
     let (_scratch, record) = measure("--busy-poll 50us");
     let series = &record.series[1];
-    assert_eq!(series.round_trip.as_ref().unwrap().receive, "busy-poll:50us");
+    assert_eq!(series.round_trip.as_ref().unwrap().wait, "busy-poll:50us");
     assert!(series.notes.iter().any(|note| note.contains("cannot be polled")), "{:?}", series.notes);
 }
 

@@ -1,0 +1,81 @@
+//! Where frames go out and come in: an interface, or both ends of a virtual cable.
+
+use frames::Mac;
+use machine::{
+    Root,
+    ends::{End, Ends},
+};
+use probes::stream::transmit::TransmitMode;
+use sys::qdisc;
+
+use super::{
+    ListenPlan, StreamError,
+    error::socket,
+    interface::Interface,
+    receiver::{self, Opened},
+    sender::{self, Sender},
+};
+
+/// How long before its slot the discipline of an own cable lets a frame go, ns.
+const OWN_DELTA_NS: u32 = 50_000;
+
+/// Where frames go out and come in.
+pub enum Places {
+    Interface(Interface),
+    Ends(Box<Ends>),
+}
+
+impl Places {
+    pub fn of(interface: Option<&str>, root: &Root) -> Result<Self, StreamError> {
+        Ok(match interface {
+            Some(interface) => Self::Interface(Interface::read(root, interface)?),
+            None => Self::Ends(Box::new(Ends::make()?)),
+        })
+    }
+
+    pub fn near_interface(&self) -> &str {
+        match self {
+            Self::Interface(interface) => &interface.name,
+            Self::Ends(ends) => &ends.near.interface,
+        }
+    }
+
+    pub fn far_interface(&self) -> &str {
+        match self {
+            Self::Interface(interface) => &interface.name,
+            Self::Ends(ends) => &ends.far.interface,
+        }
+    }
+
+    pub fn mac(&self) -> Mac {
+        match self {
+            Self::Interface(interface) => interface.mac,
+            Self::Ends(ends) => ends.near.mac,
+        }
+    }
+
+    pub fn sender(&self, mode: TransmitMode, root: &Root, priority: u8, queue: u32) -> Result<Sender, StreamError> {
+        match self {
+            Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
+            Self::Ends(ends) => inside(&ends.near, |interface| {
+                if mode == TransmitMode::Txtime {
+                    qdisc::keep_launch_times(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
+                }
+                sender::open(mode, root, interface, priority, queue)
+            }),
+        }
+    }
+
+    pub fn receiver(&self, listen: &ListenPlan, queue: u32) -> Result<Opened, StreamError> {
+        let open = |interface: &str| receiver::open(listen, queue, interface);
+        match self {
+            Self::Interface(interface) => open(&interface.name),
+            Self::Ends(ends) => inside(&ends.far, open),
+        }
+    }
+}
+
+/// Opens a socket inside a namespace; it stays there.
+fn inside<S: Send>(end: &End, open: impl FnOnce(&str) -> Result<S, StreamError> + Send) -> Result<S, StreamError> {
+    end.namespace.run(|| open(&end.interface)).map_err(|error| socket(&end.interface, error))?
+}
