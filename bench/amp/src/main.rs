@@ -2,12 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `cabinet` | cabinets, beside fft-convolver |
 //! | `models` | models of every kind, beside nam-rs |
 //! | `rounds` | engines in turn, each block timed |
 //! | `row` | figures, ratios, targets, and how they are printed |
 
 #![forbid(unsafe_code)]
 
+mod cabinet;
 mod models;
 mod rounds;
 mod row;
@@ -72,6 +74,7 @@ fn compare(asked: &Asked) -> Result<bool> {
     let mut rows = Vec::new();
     // One file a subject.
     rows.extend(models::rows(asked)?);
+    rows.extend(cabinet::rows(asked)?);
     print!("{}", row::table(&rows));
     let missed: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
     if asked.check && !missed.is_empty() {

@@ -138,7 +138,8 @@ pub fn hd_audio_plays() -> Result<()> {
         duplex.playback().write(0, &[0.5; 1024]);
         duplex.turn()?;
     }
-    let (took_s, due_s) = (begin.elapsed().as_secs_f64(), f64::from(PERIODS * asked.period_frames) / f64::from(RATE_HZ));
+    let (took_s, due_s) =
+        (begin.elapsed().as_secs_f64(), f64::from(PERIODS * asked.period_frames) / f64::from(RATE_HZ));
     ensure!((took_s - due_s).abs() < 0.05, "{took_s} s where {due_s} s were due");
     Ok(())
 }

@@ -1,0 +1,77 @@
+//! Cabinets beside fft-convolver's two-stage one: the median, and the worst of a hundred blocks, which decides how small a
+//! buffer can be.
+
+use std::hint::black_box;
+
+use amp::{Cabinet, Ir};
+use anyhow::{Result, anyhow};
+use fft_convolver::TwoStageFFTConvolver;
+
+use crate::{
+    Asked,
+    rounds::{Engine, Times, alternate},
+    row::Row,
+};
+
+/// Samples of the response, frames of a block, and the most that the ratios of median and 99th percentile may be.
+const CASES: [(usize, usize, Option<(f64, f64)>); 4] =
+    [(2048, 64, None), (8192, 64, Some((1.0, 0.5))), (8192, 16, None), (48_000, 64, None)];
+
+/// All cabinets that were asked for.
+pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (taps, frames, targets) in CASES {
+        let name = format!("cabinet of {taps}, {frames} frames");
+        if !asked.has(&name) {
+            continue;
+        }
+        eprintln!("{name}");
+        let response = noise(taps);
+        let mut engines = vec![ours(&response, frames)?];
+        if !asked.ours {
+            engines.push(peer(&response, frames)?);
+        }
+        let mut times = alternate(&mut engines, asked.effort).into_iter();
+        let ours = times.next().unwrap_or_default();
+        let peer = times.next();
+        let (median, late) = targets.filter(|_| peer.is_some()).unzip();
+        rows.push(Row::new(name.clone(), ours.clone(), peer.clone(), 1.0, median));
+        rows.push(Row::new(format!("{name}, 99th percentile"), at_99(&ours), peer.as_ref().map(at_99), 1.0, late));
+    }
+    Ok(rows)
+}
+
+/// The time that 99 of 100 blocks took at most, in place of all others.
+fn at_99(times: &Times) -> Times {
+    let time = times.quantile(0.99);
+    Times { medians: vec![time], all: vec![time] }
+}
+
+fn ours(response: &[f32], frames: usize) -> Result<Engine<'static>> {
+    let mut cabinet = Cabinet::new(&Ir::new(48_000, vec![response.to_vec()])?);
+    let (input, mut left, mut right) = (noise(frames), vec![0.0; frames], vec![0.0; frames]);
+    Ok(Box::new(move || {
+        cabinet.process(&input, &mut left, &mut right);
+        black_box(&left);
+    }))
+}
+
+fn peer(response: &[f32], frames: usize) -> Result<Engine<'static>> {
+    let mut convolver = TwoStageFFTConvolver::<f32>::default();
+    convolver.init_default(frames, response).map_err(|error| anyhow!("fft-convolver: {error:?}"))?;
+    let (input, mut output) = (noise(frames), vec![0.0; frames]);
+    Ok(Box::new(move || {
+        let played = convolver.process(&input, &mut output);
+        black_box((played.is_ok(), &output));
+    }))
+}
+
+/// Noise, the same each time.
+fn noise(len: usize) -> Vec<f32> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32 - 0.5
+    };
+    (0..len).map(|_| next()).collect()
+}
