@@ -10,11 +10,14 @@
 mod amplifier;
 mod controls;
 mod dc;
+mod gains;
 mod gate;
 mod limiter;
 mod meters;
 mod parameter;
+mod settings;
 mod smooth;
+mod stages;
 mod swap;
 mod tone;
 
@@ -23,31 +26,22 @@ pub use self::{
     amplifier::{Amplifier, AmplifierError, LOUDNESS_DB, Levels},
     controls::{ControlError, Controls},
     meters::{Level, Meters},
-    parameter::{Info, Kind, Parameter, ParameterError, Settings},
+    parameter::{Info, Kind, Parameter, ParameterError},
+    settings::Settings,
 };
 use self::{
     amplifier::{Place, gains_db},
     controls::{Change, Ends, Gone},
     dc::DcBlock,
+    gains::Gains,
     gate::Gate,
     limiter::Limiter,
     meters::Metering,
-    smooth::{Smooth, factor},
+    stages::PIECE,
     swap::Swap,
     tone::Tone,
 };
-use crate::{cabinet::Cabinet, resample::Bridge, simd::flush_denormals};
-
-/// Most frames that are computed at a time.
-const PIECE: usize = Bridge::MOST;
-/// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
-const MOST: f32 = 1000.0;
-
-/// Counts of [`Metering`], by what they count.
-const INPUT_CLIPS: usize = 0;
-const OUTPUT_CLIPS: usize = 1;
-const BAD_INPUT: usize = 2;
-const OVERLOADS: usize = 3;
+use crate::{cabinet::Cabinet, simd::flush_denormals};
 
 /// What a chain plays, at its rate.
 #[derive(Debug, Default)]
@@ -73,35 +67,6 @@ pub struct Chain {
     gains: Gains,
 }
 
-/// All that moves smoothly.
-#[derive(Debug)]
-struct Gains {
-    input: Smooth,
-    /// How far the second model gets the input rather than what the first makes of it.
-    side_by_side: Smooth,
-    /// Shares of what both models make.
-    shares: [Smooth; 2],
-    models_on: Smooth,
-    gate_on: Smooth,
-    tone_on: Smooth,
-    cabinet: Smooth,
-    cabinet_on: Smooth,
-    dc_on: [Smooth; 2],
-    output: [Smooth; 2],
-    limiter_on: [Smooth; 2],
-    ceiling: Smooth,
-}
-
-impl Gains {
-    fn each(&mut self) -> impl Iterator<Item = &mut Smooth> {
-        let Self { input, side_by_side, shares, models_on, gate_on, tone_on, .. } = self;
-        let Self { cabinet, cabinet_on, dc_on, output, limiter_on, ceiling, .. } = self;
-        [input, side_by_side, models_on, gate_on, tone_on, cabinet, cabinet_on, ceiling]
-            .into_iter()
-            .chain(shares.iter_mut().chain(dc_on).chain(output).chain(limiter_on))
-    }
-}
-
 impl Chain {
     /// A chain that plays at this rate, and its controls.
     #[must_use]
@@ -109,8 +74,6 @@ impl Chain {
         let rate = rate_hz as f32;
         let (metering, reading) = meters::meters(rate);
         let (controls, ends) = Controls::new(rate_hz, settings.clone(), reading);
-        let gain = || Smooth::new(0.0, rate);
-        let pair = || [gain(), gain()];
         let mut chain = Self {
             settings: settings.clone(),
             ends,
@@ -121,20 +84,7 @@ impl Chain {
             tone: Tone::new(rate, Self::tone_of(settings)),
             dc: [DcBlock::new(rate), DcBlock::new(rate)],
             limiter: Limiter::new(rate),
-            gains: Gains {
-                input: gain(),
-                side_by_side: gain(),
-                shares: pair(),
-                models_on: gain(),
-                gate_on: gain(),
-                tone_on: gain(),
-                cabinet: gain(),
-                cabinet_on: gain(),
-                dc_on: pair(),
-                output: pair(),
-                limiter_on: pair(),
-                ceiling: gain(),
-            },
+            gains: Gains::new(rate),
         };
         chain.follow(true);
         (chain, controls)
@@ -210,41 +160,14 @@ impl Chain {
 
     /// Brings all to what is set: at once, or smoothly.
     fn follow(&mut self, at_once: bool) {
-        let parallel = self.is_parallel();
-        let share = match (parallel, self.models.each_ref().map(|model| model.latest().is_some())) {
+        let second = match (self.is_parallel(), self.models.each_ref().map(|model| model.latest().is_some())) {
             (true, [true, true]) => self.settings.get(Parameter::Mix),
-            // What is not there lets all through: behind one another, the second place is the end.
             (true, [true, false]) => 0.0,
+            // What is not there lets all through, and behind one another the second place is the end.
             _ => 1.0,
         };
         let settings = &self.settings;
-        let switch = |parameter| settings.get(parameter);
-        let gain = |parameter| factor(settings.get(parameter));
-        let output = gain(Parameter::OutputGain);
-        let targets = [
-            gain(Parameter::InputGain),
-            f32::from(parallel),
-            switch(Parameter::ModelsOn),
-            switch(Parameter::GateOn),
-            switch(Parameter::ToneOn),
-            gain(Parameter::CabinetGain),
-            switch(Parameter::CabinetOn),
-            gain(Parameter::Ceiling),
-            1.0 - share,
-            share,
-            switch(Parameter::DcBlockOn),
-            switch(Parameter::DcBlockOn),
-            output,
-            output,
-            switch(Parameter::LimiterOn),
-            switch(Parameter::LimiterOn),
-        ];
-        for (value, target) in self.gains.each().zip(targets) {
-            match at_once {
-                true => value.jump(target),
-                false => value.set(target),
-            }
-        }
+        self.gains.follow(settings, second, at_once);
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
         self.level_models(at_once);
@@ -264,164 +187,6 @@ impl Chain {
             for model in self.models[place].each() {
                 model.level(gains_db(model.levels(), &self.settings, standing), at_once);
             }
-        }
-    }
-
-    fn piece(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-        let frames = input.len();
-        let (mut signal, mut gate) = ([0.0; PIECE], [0.0; PIECE]);
-        let (signal, gate) = (&mut signal[..frames], &mut gate[..frames]);
-        signal.copy_from_slice(input);
-        self.look_at(signal);
-        self.gate.listen(signal, gate);
-        self.gains.input.apply(signal);
-        self.amplify(signal);
-        for (sample, gate) in signal.iter_mut().zip(&*gate) {
-            *sample *= 1.0 + self.gains.gate_on.next() * (gate - 1.0);
-        }
-        self.process_tone(signal);
-        self.bound(signal);
-        self.process_cabinet(signal, left, right);
-        self.finish(left, right);
-    }
-
-    /// Takes out what is no signal, measures it, and lets the tuner hear it.
-    fn look_at(&mut self, signal: &mut [f32]) {
-        for sample in signal.iter_mut() {
-            if sample.is_nan() || sample.abs() > MOST {
-                *sample = 0.0;
-                self.metering.counts[BAD_INPUT] += 1;
-            }
-            self.metering.counts[INPUT_CLIPS] += u64::from(sample.abs() >= 1.0);
-        }
-        self.metering.level(0, signal);
-        // Where the tuner does not keep up, or nobody asks, it misses something.
-        let room = self.ends.tap.slots().min(signal.len());
-        if let Ok(chunk) = self.ends.tap.write_chunk_uninit(room) {
-            chunk.fill_from_iter(signal.iter().copied());
-        }
-    }
-
-    fn amplify(&mut self, signal: &mut [f32]) {
-        let (mut first, mut second) = ([0.0; PIECE], [0.0; PIECE]);
-        let (first, second) = (&mut first[..signal.len()], &mut second[..signal.len()]);
-        self.play_model(0, signal, first);
-        let mut between = [0.0; PIECE];
-        let between = &mut between[..signal.len()];
-        between.copy_from_slice(signal);
-        self.gains.side_by_side.blend(first, between);
-        self.play_model(1, between, second);
-        let [one, other] = &mut self.gains.shares;
-        one.apply(first);
-        other.apply(second);
-        first.iter_mut().zip(&*second).for_each(|(sum, second)| *sum += second);
-        self.gains.models_on.blend(signal, first);
-        signal.copy_from_slice(first);
-        self.bound(signal);
-    }
-
-    fn play_model(&mut self, place: usize, input: &[f32], output: &mut [f32]) {
-        let models = &mut self.models[place];
-        play(models.current(), input, output);
-        if models.is_under_way() {
-            let (mut eased, mut made) = ([0.0; PIECE], [0.0; PIECE]);
-            let (eased, made) = (&mut eased[..input.len()], &mut made[..input.len()]);
-            eased.copy_from_slice(input);
-            models.ease(eased);
-            play(models.coming(), eased, made);
-            models.mix(output, made);
-            let gone = models.advance(input.len()).map(Gone::Amplifier);
-            self.give_back(gone);
-        }
-    }
-
-    fn process_tone(&mut self, signal: &mut [f32]) {
-        let mut made = [0.0; PIECE];
-        let made = &mut made[..signal.len()];
-        made.copy_from_slice(signal);
-        self.tone.process(made);
-        self.gains.tone_on.blend(signal, made);
-        signal.copy_from_slice(made);
-    }
-
-    fn process_cabinet(&mut self, signal: &[f32], left: &mut [f32], right: &mut [f32]) {
-        let cabinets = &mut self.cabinet;
-        convolve(cabinets.current(), signal, left, right);
-        if cabinets.is_under_way() {
-            let (mut eased, mut made) = ([0.0; PIECE], [[0.0; PIECE]; 2]);
-            let (eased, [made_left, made_right]) = (&mut eased[..signal.len()], &mut made);
-            let (made_left, made_right) = (&mut made_left[..signal.len()], &mut made_right[..signal.len()]);
-            eased.copy_from_slice(signal);
-            cabinets.ease(eased);
-            convolve(cabinets.coming(), eased, made_left, made_right);
-            cabinets.mix(left, made_left);
-            cabinets.mix(right, made_right);
-            let gone = cabinets.advance(signal.len()).map(Gone::Cabinet);
-            self.give_back(gone);
-        }
-        let Gains { cabinet, cabinet_on, .. } = &mut self.gains;
-        let (mut gain, mut on) = (cabinet.clone(), cabinet_on.clone());
-        gain.apply(left);
-        on.blend(signal, left);
-        cabinet.apply(right);
-        cabinet_on.blend(signal, right);
-    }
-
-    fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
-        let Gains { dc_on, output, .. } = &mut self.gains;
-        let mut made = [[0.0; PIECE]; 2];
-        for (side, signal) in [&mut *left, &mut *right].into_iter().enumerate() {
-            let made = &mut made[side][..signal.len()];
-            made.copy_from_slice(signal);
-            self.dc[side].process(made);
-            dc_on[side].blend(signal, made);
-            output[side].apply(made);
-            signal.copy_from_slice(made);
-        }
-        self.bound(left);
-        self.bound(right);
-        let [made_left, made_right] = &mut made;
-        let (made_left, made_right) = (&mut made_left[..left.len()], &mut made_right[..right.len()]);
-        made_left.copy_from_slice(left);
-        made_right.copy_from_slice(right);
-        let Gains { limiter_on: [on_left, on_right], ceiling, .. } = &mut self.gains;
-        self.limiter.process(ceiling, made_left, made_right);
-        on_left.blend(left, made_left);
-        on_right.blend(right, made_right);
-        left.copy_from_slice(made_left);
-        right.copy_from_slice(made_right);
-        for (left, right) in made_left.iter_mut().zip(&*made_right) {
-            self.metering.counts[OUTPUT_CLIPS] += u64::from(left.abs() > 1.0) + u64::from(right.abs() > 1.0);
-            *left = left.abs().max(right.abs());
-        }
-        self.metering.level(1, made_left);
-    }
-
-    /// Cuts off what would make filters overflow.
-    fn bound(&mut self, signal: &mut [f32]) {
-        for sample in signal {
-            if sample.is_nan() || sample.abs() > MOST {
-                *sample = if sample.is_nan() { 0.0 } else { sample.clamp(-MOST, MOST) };
-                self.metering.counts[OVERLOADS] += 1;
-            }
-        }
-    }
-}
-
-/// What is not there lets all through.
-fn play(model: Option<&mut Amplifier>, input: &[f32], output: &mut [f32]) {
-    match model {
-        Some(model) => model.process(input, output),
-        None => output.copy_from_slice(input),
-    }
-}
-
-fn convolve(cabinet: Option<&mut Cabinet>, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-    match cabinet {
-        Some(cabinet) => cabinet.process(input, left, right),
-        None => {
-            left.copy_from_slice(input);
-            right.copy_from_slice(input);
         }
     }
 }

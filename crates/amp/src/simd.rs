@@ -22,16 +22,18 @@ mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod spectra;
 
 pub use activation::Activation;
 pub use columns::{Columns, gru_step, lstm_step, padded};
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror};
 pub use fir::{STEP, fir};
-pub use fourier::{BINS, Fourier, ROW, Spectrum, sum_of_products};
+pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use layer::{Layer, Signals, Weights};
 pub use matrix::{Matrix, Rows, Sum, multiply};
+pub use spectra::sum_of_products;
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {

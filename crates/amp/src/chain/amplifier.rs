@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use super::{
-    parameter::{Parameter, Settings},
+    parameter::Parameter,
+    settings::Settings,
     smooth::{Smooth, factor},
 };
 use crate::{

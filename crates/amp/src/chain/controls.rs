@@ -6,7 +6,8 @@ use thiserror::Error;
 use super::{
     amplifier::Amplifier,
     meters::{Meters, Reading},
-    parameter::{Parameter, ParameterError, Settings},
+    parameter::{Parameter, ParameterError},
+    settings::Settings,
     swap::Part,
 };
 use crate::{

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// What the values of a parameter are.
@@ -180,14 +179,19 @@ impl Parameter {
         matches!(self.info().kind, Kind::Knob { .. })
     }
 
-    pub(crate) fn refuse(self, value: &str) -> ParameterError {
-        let info = self.info();
-        let allowed = match info.kind {
+    /// Which values it can have, in words.
+    #[must_use]
+    pub fn allowed(self) -> String {
+        match self.info().kind {
             Kind::Switch => "on or off".to_owned(),
             Kind::Choice(words) => words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "),
             Kind::Knob { least, most, unit } => format!("{least} to {most} {unit}").trim_end().to_owned(),
-        };
-        ParameterError::Value { name: info.name, value: value.to_owned(), allowed }
+        }
+    }
+
+    pub(crate) fn refuse(self, value: &str) -> ParameterError {
+        let info = self.info();
+        ParameterError::Value { name: info.name, value: value.to_owned(), allowed: self.allowed() }
     }
 
     /// A value as it is written in a preset.
@@ -215,70 +219,6 @@ pub(crate) fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> S
         .to_owned()
 }
 
-/// The value of every parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "std::collections::BTreeMap<String, f32>", try_from = "std::collections::BTreeMap<String, f32>")]
-pub struct Settings {
-    values: Vec<f32>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { values: Parameter::ALL.iter().map(|parameter| parameter.info().default).collect() }
-    }
-}
-
-impl Settings {
-    /// Nothing but models and cabinet: no level, tone, gate, filter or limiter changes anything.
-    #[must_use]
-    pub fn neutral() -> Self {
-        let mut settings = Self::default();
-        for off in [Parameter::ToneOn, Parameter::DcBlockOn, Parameter::OutputLevel, Parameter::LimiterOn] {
-            settings.values[off as usize] = 0.0;
-        }
-        settings
-    }
-
-    /// The value of one.
-    #[must_use]
-    pub fn get(&self, parameter: Parameter) -> f32 {
-        self.values[parameter as usize]
-    }
-
-    /// Whether one is on.
-    #[must_use]
-    pub fn is_on(&self, parameter: Parameter) -> bool {
-        self.get(parameter) != 0.0
-    }
-
-    /// Sets one.
-    ///
-    /// # Errors
-    /// [`ParameterError::Value`], where it cannot have this value.
-    pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ParameterError> {
-        self.values[parameter as usize] = parameter.check(value)?;
-        Ok(())
-    }
-}
-
-impl From<Settings> for std::collections::BTreeMap<String, f32> {
-    fn from(settings: Settings) -> Self {
-        Parameter::ALL.iter().map(|&parameter| (parameter.to_string(), settings.get(parameter))).collect()
-    }
-}
-
-impl TryFrom<std::collections::BTreeMap<String, f32>> for Settings {
-    type Error = ParameterError;
-
-    fn try_from(values: std::collections::BTreeMap<String, f32>) -> Result<Self, ParameterError> {
-        let mut settings = Self::default();
-        for (name, value) in values {
-            settings.set(Parameter::named(&name)?, value)?;
-        }
-        Ok(settings)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,14 +244,5 @@ mod tests {
         assert_eq!(told(Parameter::Routing, "both"), r#"amp.routing is both, and must be "series" or "parallel""#);
         let unknown = Parameter::named("tone.base_db").unwrap_err().to_string();
         assert_eq!(unknown, r#"there is no "tone.base_db": did you mean "tone.bass_db"?"#);
-    }
-
-    #[test]
-    fn settings_read_back_by_name() {
-        let mut settings = Settings::default();
-        settings.set(Parameter::Bass, 3.5).unwrap();
-        let text = serde_json::to_string(&settings).unwrap();
-        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
-        assert!(serde_json::from_str::<Settings>(r#"{"tone.bass_db": 99}"#).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Convolution of long signals: a Fourier transform made for it alone, and sums of products of spectra.
+//! Convolution of long signals: a Fourier transform made for it alone.
 //!
 //! Two real signals of `2 * BINS` samples are convolved so that what runs over the end comes back at the beginning with its
 //! sign changed (negacyclic, "right-angle"). That is a product of polynomials modulo z^N + 1; real ones are told by
@@ -14,7 +14,7 @@ use super::{Level, Op, Simd};
 
 /// Values of a spectrum, of a signal twice as long.
 pub const BINS: usize = ROW * ROW;
-/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what [`sum_of_products`] takes.
+/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what [`sum_of_products`](super::sum_of_products) takes.
 pub const ROW: usize = 16;
 
 /// Real and imaginary parts.
@@ -196,59 +196,10 @@ fn times<S: Simd>(simd: S, x: Complex<S>, y: Complex<S>) -> Complex<S> {
     (simd.mul_add(x.0, y.0, cross), simd.mul_add(x.0, y.1, simd.mul(x.1, y.0)))
 }
 
-/// The sum of products of rows of spectra, those of one list after those of the other: real parts, and imaginary ones.
-/// Each row is [`ROW`] real parts and as many imaginary ones.
-///
-/// # Panics
-/// When two slices that are multiplied are of different lengths, or hold no whole rows.
-pub fn sum_of_products(level: Level, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
-    level.run(Sum { lists })
-}
-
-struct Sum<'a> {
-    lists: [(&'a [f32], &'a [f32]); 2],
-}
-
-impl Op for Sum<'_> {
-    type Output = ([f32; ROW], [f32; ROW]);
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Self::Output {
-        for (a, b) in self.lists {
-            assert!(a.len() == b.len() && a.len().is_multiple_of(2 * ROW), "spectra of different lengths");
-        }
-        let mut sum = ([0.0; ROW], [0.0; ROW]);
-        for column in (0..ROW).step_by(S::LANES) {
-            let zero = simd.splat(0.0);
-            // Four sums, so that none need wait for another.
-            let (mut real, mut both, mut left, mut right) = (zero, zero, zero, zero);
-            for (a, b) in self.lists {
-                for at in (column..a.len()).step_by(2 * ROW) {
-                    // SAFETY: both hold whole rows.
-                    unsafe {
-                        let (x, y) = (a.as_ptr().add(at), b.as_ptr().add(at));
-                        let (x, x_im) = (simd.load(x), simd.load(x.add(ROW)));
-                        let (y, y_im) = (simd.load(y), simd.load(y.add(ROW)));
-                        real = simd.mul_add(x, y, real);
-                        both = simd.mul_add(x_im, y_im, both);
-                        left = simd.mul_add(x, y_im, left);
-                        right = simd.mul_add(x_im, y, right);
-                    }
-                }
-            }
-            // SAFETY: a row is a multiple of the lanes of any vector.
-            unsafe {
-                simd.store(sum.0[column..].as_mut_ptr(), simd.sub(real, both));
-                simd.store(sum.1[column..].as_mut_ptr(), simd.add(left, right));
-            }
-        }
-        sum
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::sum_of_products;
 
     fn noise(seed: u32) -> Vec<f32> {
         let mut state = seed;

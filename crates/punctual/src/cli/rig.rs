@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use amp::Parameter;
 use clap::Args;
 
 use super::amp::ModelChoice;
@@ -44,6 +45,16 @@ pub struct Rig {
     #[arg(long)]
     pub neutral: bool,
     /// Set a parameter, as gate.on=on or tone.bass_db=3; again for more.
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", long_help = parameters())]
     pub set: Vec<String>,
+}
+
+/// All parameters, from the one list that there is.
+fn parameters() -> String {
+    let line = |&parameter: &Parameter| {
+        let default = parameter.written(parameter.info().default);
+        format!("  {parameter}: {}; {default} unless set.\n    {}\n", parameter.allowed(), parameter.info().about)
+    };
+    let lines: String = Parameter::ALL.iter().map(line).collect();
+    format!("Set a parameter, as gate.on=on or tone.bass_db=3; again for more:\n{lines}")
 }

@@ -1,0 +1,76 @@
+//! All of a chain's values that move smoothly.
+
+use super::{
+    parameter::Parameter,
+    settings::Settings,
+    smooth::{Smooth, factor},
+};
+
+/// All that moves smoothly. Switches are 0 to 1: how far what they switch is heard.
+#[derive(Debug)]
+pub struct Gains {
+    pub input: Smooth,
+    /// How far the second model gets the input rather than what the first makes of it.
+    pub side_by_side: Smooth,
+    /// Shares of what both models make.
+    pub shares: [Smooth; 2],
+    pub models_on: Smooth,
+    pub gate_on: Smooth,
+    pub tone_on: Smooth,
+    pub cabinet: Smooth,
+    pub cabinet_on: Smooth,
+    pub dc_on: [Smooth; 2],
+    pub output: [Smooth; 2],
+    pub limiter_on: [Smooth; 2],
+    pub ceiling: Smooth,
+}
+
+impl Gains {
+    pub fn new(rate_hz: f32) -> Self {
+        let gain = || Smooth::new(0.0, rate_hz);
+        let pair = || [gain(), gain()];
+        Self {
+            input: gain(),
+            side_by_side: gain(),
+            shares: pair(),
+            models_on: gain(),
+            gate_on: gain(),
+            tone_on: gain(),
+            cabinet: gain(),
+            cabinet_on: gain(),
+            dc_on: pair(),
+            output: pair(),
+            limiter_on: pair(),
+            ceiling: gain(),
+        }
+    }
+
+    /// Brings all to what is set, at once or smoothly; `second` is the share of the second model.
+    pub fn follow(&mut self, settings: &Settings, second: f32, at_once: bool) {
+        let on = |parameter| settings.get(parameter);
+        let gain = |parameter| factor(settings.get(parameter));
+        let one = [
+            (&mut self.input, gain(Parameter::InputGain)),
+            (&mut self.side_by_side, on(Parameter::Routing)),
+            (&mut self.models_on, on(Parameter::ModelsOn)),
+            (&mut self.gate_on, on(Parameter::GateOn)),
+            (&mut self.tone_on, on(Parameter::ToneOn)),
+            (&mut self.cabinet, gain(Parameter::CabinetGain)),
+            (&mut self.cabinet_on, on(Parameter::CabinetOn)),
+            (&mut self.ceiling, gain(Parameter::Ceiling)),
+        ];
+        let two = [
+            (&mut self.shares, [1.0 - second, second]),
+            (&mut self.dc_on, [on(Parameter::DcBlockOn); 2]),
+            (&mut self.output, [gain(Parameter::OutputGain); 2]),
+            (&mut self.limiter_on, [on(Parameter::LimiterOn); 2]),
+        ];
+        let two = two.into_iter().flat_map(|(values, targets)| values.iter_mut().zip(targets));
+        for (value, target) in one.into_iter().chain(two) {
+            match at_once {
+                true => value.jump(target),
+                false => value.set(target),
+            }
+        }
+    }
+}

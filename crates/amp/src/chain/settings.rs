@@ -1,0 +1,85 @@
+//! The values of all parameters.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::parameter::{Parameter, ParameterError};
+
+/// The value of every parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<String, f32>", try_from = "BTreeMap<String, f32>")]
+pub struct Settings {
+    values: Vec<f32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { values: Parameter::ALL.iter().map(|parameter| parameter.info().default).collect() }
+    }
+}
+
+impl Settings {
+    /// Nothing but models and cabinet: no level, tone, gate, filter or limiter changes anything.
+    #[must_use]
+    pub fn neutral() -> Self {
+        let mut settings = Self::default();
+        for off in [Parameter::ToneOn, Parameter::DcBlockOn, Parameter::OutputLevel, Parameter::LimiterOn] {
+            settings.values[off as usize] = 0.0;
+        }
+        settings
+    }
+
+    /// The value of one.
+    #[must_use]
+    pub fn get(&self, parameter: Parameter) -> f32 {
+        self.values[parameter as usize]
+    }
+
+    /// Whether one is on.
+    #[must_use]
+    pub fn is_on(&self, parameter: Parameter) -> bool {
+        self.get(parameter) != 0.0
+    }
+
+    /// Sets one.
+    ///
+    /// # Errors
+    /// [`ParameterError::Value`], where it cannot have this value.
+    pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ParameterError> {
+        self.values[parameter as usize] = parameter.check(value)?;
+        Ok(())
+    }
+}
+
+impl From<Settings> for BTreeMap<String, f32> {
+    fn from(settings: Settings) -> Self {
+        Parameter::ALL.iter().map(|&parameter| (parameter.to_string(), settings.get(parameter))).collect()
+    }
+}
+
+impl TryFrom<BTreeMap<String, f32>> for Settings {
+    type Error = ParameterError;
+
+    fn try_from(values: BTreeMap<String, f32>) -> Result<Self, ParameterError> {
+        let mut settings = Self::default();
+        for (name, value) in values {
+            settings.set(Parameter::named(&name)?, value)?;
+        }
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_read_back_by_name() {
+        let mut settings = Settings::default();
+        settings.set(Parameter::Bass, 3.5).unwrap();
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+        assert!(serde_json::from_str::<Settings>(r#"{"tone.bass_db": 99}"#).is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! Presets key by key, with the line of each mistake.
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{IrPart, ModelPart, PresetError};
+use crate::chain::{Parameter, Settings, nearest};
+
+/// Least and most gain of an impulse response, dB.
+const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
+const MODEL_KEYS: [&str; 3] = ["file", "slim", "knobs"];
+const IR_KEYS: [&str; 4] = ["file", "gain_db", "normalised", "without_delay"];
+
+/// Reads one text.
+pub struct Reader<'a> {
+    text: &'a str,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+impl<'a> Reader<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text }
+    }
+
+    /// Line of a byte, from 1.
+    pub fn line(&self, offset: usize) -> usize {
+        1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+    }
+
+    fn unknown<'w>(&self, at: usize, what: &str, name: &str, words: impl Iterator<Item = &'w str>) -> PresetError {
+        PresetError::Unknown {
+            line: self.line(at),
+            what: what.to_owned(),
+            name: name.to_owned(),
+            nearest: nearest(name, words),
+        }
+    }
+
+    fn value_error<T>(&self, value: &Value<'_>, name: &'static str, allowed: &'static str) -> Result<T, PresetError> {
+        Err(PresetError::Value { line: self.line(value.span().start), name, allowed })
+    }
+
+    pub fn section(
+        &self,
+        section: &str,
+        at: usize,
+        value: &Value<'_>,
+        settings: &mut Settings,
+    ) -> Result<(), PresetError> {
+        let names = || Parameter::ALL.iter().map(|parameter| parameter.info().name);
+        let sections = || names().filter_map(|name| name.split('.').next()).chain(["model", "ir"]);
+        if !sections().any(|known| known == section) {
+            return Err(self.unknown(at, "a preset", section, sections()));
+        }
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.unknown(at, "a preset", section, names()));
+        };
+        for (key, value) in table {
+            let name = format!("{section}.{}", key.get_ref());
+            let Ok(parameter) = Parameter::named(&name) else {
+                let keys = names().filter_map(|name| name.strip_prefix(section)?.strip_prefix('.'));
+                return Err(self.unknown(key.span().start, &format!("[{section}]"), key.get_ref(), keys));
+            };
+            let read = match value.get_ref() {
+                DeValue::String(text) if parameter.is_knob() => Err(parameter.refuse(text)),
+                DeValue::String(text) => parameter.parse(text),
+                DeValue::Integer(number) => parameter.parse(number.as_str()),
+                DeValue::Float(number) => parameter.parse(number.as_str()),
+                DeValue::Boolean(is_on) => parameter.parse(if *is_on { "true" } else { "false" }),
+                _ => Err(parameter.refuse("a list or a section")),
+            };
+            let line = self.line(value.span().start);
+            read.and_then(|value| settings.set(parameter, value))
+                .map_err(|error| PresetError::Parameter { line, error })?;
+        }
+        Ok(())
+    }
+
+    pub fn list<T>(
+        &self,
+        name: &'static str,
+        allowed: &'static str,
+        value: &Value<'_>,
+        read: impl Fn(&Self, &Value<'_>, &DeTable<'_>) -> Result<T, PresetError>,
+    ) -> Result<Vec<T>, PresetError> {
+        let DeValue::Array(list) = value.get_ref() else { return self.value_error(value, name, allowed) };
+        if list.len() > 2 {
+            return self.value_error(value, name, allowed);
+        }
+        let each = list.iter().map(|value| match value.get_ref() {
+            DeValue::Table(table) => read(self, value, table),
+            _ => self.value_error(value, name, allowed),
+        });
+        each.collect()
+    }
+
+    pub fn model(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<ModelPart, PresetError> {
+        let mut part = ModelPart::new(String::new());
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "file" => part.file = self.string(value)?,
+                "slim" => match number(value).filter(|slim| (0.0..=1.0).contains(slim)) {
+                    Some(slim) => part.slim = slim,
+                    None => return self.value_error(value, "slim", "0 to 1"),
+                },
+                "knobs" => {
+                    let allowed = "a list of numbers of 0 to 1";
+                    let DeValue::Array(list) = value.get_ref() else {
+                        return self.value_error(value, "knobs", allowed);
+                    };
+                    let knob = |value| number(value).filter(|knob| (0.0..=1.0).contains(knob)).map(|knob| knob as f32);
+                    match list.iter().map(knob).collect() {
+                        Some(knobs) => part.knobs = knobs,
+                        None => return self.value_error(value, "knobs", allowed),
+                    }
+                }
+                name => return Err(self.unknown(key.span().start, "[[model]]", name, MODEL_KEYS.into_iter())),
+            }
+        }
+        if part.file.is_empty() { self.value_error(whole, "file", "the name of a model's file") } else { Ok(part) }
+    }
+
+    pub fn ir(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<IrPart, PresetError> {
+        let mut part = IrPart::new(String::new());
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "file" => part.file = self.string(value)?,
+                "gain_db" => match number(value).map(|gain| gain as f32).filter(|gain| GAINS_DB.contains(gain)) {
+                    Some(gain_db) => part.gain_db = gain_db,
+                    None => return self.value_error(value, "gain_db", "-60 to 40 dB"),
+                },
+                "normalised" => part.normalised = self.switch(value, "normalised")?,
+                "without_delay" => part.without_delay = self.switch(value, "without_delay")?,
+                name => return Err(self.unknown(key.span().start, "[[ir]]", name, IR_KEYS.into_iter())),
+            }
+        }
+        if part.file.is_empty() { self.value_error(whole, "file", "the name of a WAV file") } else { Ok(part) }
+    }
+
+    fn string(&self, value: &Value<'_>) -> Result<String, PresetError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => self.value_error(value, "file", "the name of a file, in quotes"),
+        }
+    }
+
+    fn switch(&self, value: &Value<'_>, name: &'static str) -> Result<bool, PresetError> {
+        match value.get_ref() {
+            DeValue::Boolean(is_on) => Ok(*is_on),
+            _ => self.value_error(value, name, "true or false"),
+        }
+    }
+}
+
+fn number(value: &Value<'_>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Integer(number) => number.as_str().parse().ok(),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,53 @@
+//! Sums of products of spectra.
+
+use super::{Level, Op, ROW, Simd};
+
+/// The sum of products of rows of spectra, those of one list after those of the other: real parts, and imaginary ones.
+/// Each row is [`ROW`] real parts and as many imaginary ones.
+///
+/// # Panics
+/// When two slices that are multiplied are of different lengths, or hold no whole rows.
+pub fn sum_of_products(level: Level, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
+    level.run(Sum { lists })
+}
+
+struct Sum<'a> {
+    lists: [(&'a [f32], &'a [f32]); 2],
+}
+
+impl Op for Sum<'_> {
+    type Output = ([f32; ROW], [f32; ROW]);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        for (a, b) in self.lists {
+            assert!(a.len() == b.len() && a.len().is_multiple_of(2 * ROW), "spectra of different lengths");
+        }
+        let mut sum = ([0.0; ROW], [0.0; ROW]);
+        for column in (0..ROW).step_by(S::LANES) {
+            let zero = simd.splat(0.0);
+            // Four sums, so that none need wait for another.
+            let (mut real, mut both, mut left, mut right) = (zero, zero, zero, zero);
+            for (a, b) in self.lists {
+                for at in (column..a.len()).step_by(2 * ROW) {
+                    // SAFETY: both hold whole rows.
+                    unsafe {
+                        let (x, y) = (a.as_ptr().add(at), b.as_ptr().add(at));
+                        let (x, x_im) = (simd.load(x), simd.load(x.add(ROW)));
+                        let (y, y_im) = (simd.load(y), simd.load(y.add(ROW)));
+                        real = simd.mul_add(x, y, real);
+                        both = simd.mul_add(x_im, y_im, both);
+                        left = simd.mul_add(x, y_im, left);
+                        right = simd.mul_add(x_im, y, right);
+                    }
+                }
+            }
+            // SAFETY: a row is a multiple of the lanes of any vector.
+            unsafe {
+                simd.store(sum.0[column..].as_mut_ptr(), simd.sub(real, both));
+                simd.store(sum.1[column..].as_mut_ptr(), simd.add(left, right));
+            }
+        }
+        sum
+    }
+}
