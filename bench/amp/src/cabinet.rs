@@ -14,8 +14,9 @@ use crate::{
 };
 
 /// Samples of the response, frames of a block, and the most that the ratios of median and 99th percentile may be.
-const CASES: [(usize, usize, Option<(f64, f64)>); 4] =
-    [(2048, 64, None), (8192, 64, Some((1.0, 0.5))), (8192, 16, None), (48_000, 64, None)];
+type Case = (usize, usize, Option<(f64, f64)>);
+
+const CASES: [Case; 4] = [(2048, 64, None), (8192, 64, Some((1.0, 0.5))), (8192, 16, None), (48_000, 64, None)];
 
 /// All cabinets that were asked for.
 pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
