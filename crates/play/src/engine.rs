@@ -7,13 +7,11 @@ use std::{
 };
 
 use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
-use sys::{
-    pcm::{Asked, Duplex},
-    sched::Policy,
-};
+use sys::{pcm::Asked, sched::Policy};
 use thiserror::Error;
 
 use crate::{
+    device::Device,
     load::{End, Load, Shared},
     thread,
 };
@@ -22,6 +20,12 @@ use crate::{
 pub trait Player: Send {
     /// Makes the next frames of both sides from those of the input, all three of equal length.
     fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]);
+}
+
+impl Player for amp::Chain {
+    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+        self.process(input, left, right);
+    }
 }
 
 /// How the audio thread is to run.
@@ -71,7 +75,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`]. What the kernel refuses the thread is no error: see [`grant`](Self::grant).
-    pub fn prepare(duplex: Duplex, player: Box<dyn Player>, settings: &Settings) -> Result<Self, EngineError> {
+    pub fn prepare(device: Device, player: Box<dyn Player>, settings: &Settings) -> Result<Self, EngineError> {
         let shared = Arc::new(Shared::default());
         let heartbeat = Heartbeat::start().map_err(EngineError::Spawn)?;
         let (go, wait_for_start) = mpsc::channel();
@@ -80,7 +84,7 @@ impl Engine {
         let thread = std::thread::Builder::new()
             .name("audio".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || thread::run(duplex, player, &settings, &theirs, &heartbeat, &tell_grant, &wait_for_start))
+            .spawn(move || thread::run(device, player, &settings, &theirs, &heartbeat, &tell_grant, &wait_for_start))
             .map_err(EngineError::Spawn)?;
         let grant = granted.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(EngineError::Grant)?;
         Ok(Self { shared, grant, go: Some(go), thread: Some(thread) })

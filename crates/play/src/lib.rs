@@ -1,18 +1,23 @@
-//! Playing through a sound card.
+//! Playing through a sound card, or by the clock.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`engine`] | the audio thread, from outside: made, started, looked at, ended |
 //! | `thread` | the audio thread itself: it neither allocates, locks nor prints |
+//! | [`device`] | what it plays on |
 //! | [`load`] | what it tells of its work |
 //! | [`cable`] | a signal that finds its way through a cable, and how long that takes |
 //! | [`midi`] | what comes from a MIDI keyboard or foot switch |
+//! | [`page`] | a web page to choose and turn by |
 
 pub mod cable;
+pub mod device;
 pub mod engine;
 pub mod load;
 pub mod midi;
+pub mod page;
 mod thread;
 
+pub use device::Device;
 pub use engine::{Engine, EngineError, Player, Settings};
 pub use load::{End, Load};

@@ -7,14 +7,10 @@ use probes::{
     setup::{floor_ns, set_up},
     timer::Grant,
 };
-use sys::{
-    alloc_guard::without_allocation,
-    clock::Clock,
-    pcm::{Duplex, Turn},
-    usage::ThreadUsage,
-};
+use sys::{alloc_guard::without_allocation, clock::Clock, pcm::Turn, usage::ThreadUsage};
 
 use crate::{
+    device::Device,
     engine::{Player, Settings},
     load::{End, Shared},
 };
@@ -23,7 +19,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// The life of the thread: set up, say what was granted, wait for the start, play.
 pub fn run(
-    duplex: Duplex,
+    device: Device,
     player: Box<dyn Player>,
     settings: &Settings,
     shared: &Shared,
@@ -34,7 +30,7 @@ pub fn run(
     let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
     // The other side waits for this message, so it is there to take it.
     let _ = tell_grant.send(granted);
-    let mut playing = Playing::new(duplex, player, settings, shared);
+    let mut playing = Playing::new(device, player, settings, shared);
     if wait_for_start.recv().is_err() {
         return shared.set_end(End::Stopped);
     }
@@ -48,7 +44,7 @@ pub fn run(
 
 /// The state of the loop.
 struct Playing<'a> {
-    duplex: Duplex,
+    device: Device,
     player: Box<dyn Player>,
     shared: &'a Shared,
     input: u32,
@@ -60,11 +56,11 @@ struct Playing<'a> {
 }
 
 impl<'a> Playing<'a> {
-    fn new(mut duplex: Duplex, player: Box<dyn Player>, settings: &Settings, shared: &'a Shared) -> Self {
+    fn new(mut device: Device, player: Box<dyn Player>, settings: &Settings, shared: &'a Shared) -> Self {
         let silence = || vec![0.0; settings.card.period_frames as usize];
         Self {
-            is_mono: duplex.playback().channels() == 1,
-            duplex,
+            is_mono: device.is_mono(),
+            device,
             player,
             shared,
             input: settings.input,
@@ -78,13 +74,13 @@ impl<'a> Playing<'a> {
     fn run(&mut self, heartbeat: &Heartbeat) -> io::Result<End> {
         let mut guard = Guard::default();
         let mut second_began_ns = Clock::Monotonic.now_ns();
-        self.duplex.start()?;
+        self.device.start()?;
         while !self.shared.is_stopped() {
-            let now_ns = match self.duplex.wait()? {
+            let now_ns = match self.device.wait()? {
                 Turn::Period(wake) => self.period(wake.woke_ns)?,
                 Turn::Xrun => {
                     self.shared.note_xrun();
-                    self.duplex.start()?;
+                    self.device.start()?;
                     Clock::Monotonic.now_ns()
                 }
             };
@@ -108,16 +104,15 @@ impl<'a> Playing<'a> {
     /// Plays one; answers when that was done, ns of the monotonic clock.
     #[inline]
     fn period(&mut self, woke_ns: i64) -> io::Result<i64> {
-        self.duplex.capture().read(self.input, &mut self.captured);
+        self.device.read(self.input, &mut self.captured);
         self.player.play(&self.captured, &mut self.left, &mut self.right);
         if self.is_mono {
             for (left, right) in self.left.iter_mut().zip(&self.right) {
                 *left = 0.5 * (*left + right);
             }
         }
-        self.duplex.playback().write(0, &self.left);
-        self.duplex.playback().write(1, &self.right);
-        self.duplex.turn()?;
+        self.device.write(&self.left, &self.right);
+        self.device.turn()?;
         let now_ns = Clock::Monotonic.now_ns();
         self.shared.note((now_ns - woke_ns).max(0) as u64, self.period_ns);
         Ok(now_ns)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::rig::Rig;
+use super::{rig::Rig, sound::Sound};
 
 /// What to do with a model.
 #[derive(Debug, Subcommand)]
@@ -29,8 +29,34 @@ pub enum Amp {
     ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
+    /// Play through a sound card, and choose and turn on a web page that this machine alone can open.
+    ///
+    /// The folder is the library: models, cabinets (WAV) and presets (TOML), also in folders within. Ctrl-C ends it.
+    ///
+    /// Examples:
+    ///   punctual amp serve ~/tones --device hw:USB
+    ///   punctual amp serve ~/tones --device clock      without a card: a guitar of our own, heard by nobody
+    #[command(verbatim_doc_comment)]
+    Serve(Serve),
     /// List the sound cards: what each can do, and who holds it.
     Devices(Devices),
+}
+
+/// Options of `amp serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The folder of models, cabinets and presets.
+    #[arg(default_value = ".")]
+    pub folder: PathBuf,
+    /// The preset of the folder to begin with; its first one where none is told.
+    #[arg(long, value_name = "FILE")]
+    pub preset: Option<String>,
+    /// Port of 127.0.0.1; 0 for any that is free.
+    #[arg(long, default_value = "8077")]
+    pub port: u16,
+    /// The card.
+    #[command(flatten)]
+    pub sound: Sound,
 }
 
 /// Options of `amp devices`.

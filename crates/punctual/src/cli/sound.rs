@@ -6,7 +6,8 @@ use sys::{pcm::Format, sched::Policy};
 /// The sound card, and the thread that plays on it.
 #[derive(Debug, Args)]
 pub struct Sound {
-    /// The card, for both directions: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp devices` lists them.
+    /// The card, for both directions: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp devices` lists them; `clock` for none,
+    /// where a guitar of our own is played and nobody hears it.
     #[arg(long, value_name = "HW", default_value = "hw:0", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// The device to capture from, where it is another than the one to play on.

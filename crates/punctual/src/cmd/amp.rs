@@ -4,6 +4,7 @@ mod devices;
 mod info;
 mod render;
 mod rig;
+mod serve;
 
 use std::{fs, path::Path};
 
@@ -17,6 +18,7 @@ pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
         cli::Amp::Devices(options) => devices::run(options),
         cli::Amp::Info(options) => info::run(options),
         cli::Amp::Render(options) => render::run(options),
+        cli::Amp::Serve(options) => serve::run(options),
     }
 }
 

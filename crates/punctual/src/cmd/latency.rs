@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::{
     cli::{Latency, LatencyLoop},
     cmd::sound,
+    exit::Usage,
     output,
 };
 
@@ -26,12 +27,15 @@ pub fn run(what: &Latency) -> anyhow::Result<u8> {
 /// Exit status 3 where nothing clear came back, or the card ran over us meanwhile.
 fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
-    let (duplex, settings) = sound::open(&options.sound)?;
+    if options.sound.names().0 == sound::CLOCK {
+        return Err(Usage("the clock has no cable: choose a card, as --device hw:0".to_owned()).into());
+    }
+    let (device, settings) = sound::open(&options.sound)?;
     let card = settings.card.clone();
     let buffer = card.buffer_frames() as usize;
     let round_frames = cable::LENGTH + buffer + (LONGEST_S * f64::from(card.rate_hz)) as usize;
     let (sender, mut heard) = cable::cable(round_frames, options.rounds as usize);
-    let engine = sound::start(duplex, Box::new(sender), &settings)?;
+    let engine = sound::start(device, Box::new(sender), &settings)?;
     let sequence = cable::sequence();
     let mut rounds = Vec::new();
     while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {

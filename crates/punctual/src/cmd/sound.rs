@@ -5,7 +5,7 @@ use machine::{
     Root,
     sound::{self, Holder},
 };
-use play::{End, Engine, Player, Settings};
+use play::{Device, End, Engine, Player, Settings, device::Paced};
 use sys::{
     memory,
     pcm::{Asked, Direction, Duplex, Node, PcmError},
@@ -13,10 +13,12 @@ use sys::{
 
 use crate::cli::Sound;
 
-/// The card, open and set, and how the audio thread is to run.
-pub fn open(options: &Sound) -> anyhow::Result<(Duplex, Settings)> {
-    let (capture, playback) = options.names();
-    let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
+/// The name of what stands in for a card.
+pub const CLOCK: &str = "clock";
+
+/// The card, open and set, or the clock in its place; and how the audio thread is to run.
+pub fn open(options: &Sound) -> anyhow::Result<(Device, Settings)> {
+    let names = options.names();
     let card = Asked {
         rate_hz: options.rate,
         period_frames: options.frames,
@@ -24,13 +26,19 @@ pub fn open(options: &Sound) -> anyhow::Result<(Duplex, Settings)> {
         channels: options.input.max(2),
         format: options.format,
     };
-    let duplex = Duplex::open(capture, playback, &card).map_err(with_holder)?;
+    let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };
+    if names == (CLOCK, CLOCK) {
+        let paced = Paced::new(options.rate, options.frames, options.periods).context("the clock cannot be set")?;
+        return Ok((Device::Clock(paced), settings));
+    }
+    let (capture, playback) = names;
+    let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
+    let duplex = Duplex::open(capture, playback, &settings.card).map_err(with_holder)?;
     let channels = duplex.capture().channels();
     if options.input > channels {
         anyhow::bail!("{capture} has {channels} inputs: choose one of them, as --input 1");
     }
-    let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };
-    Ok((duplex, settings))
+    Ok((Device::Card(Box::new(duplex)), settings))
 }
 
 fn node(name: &str, direction: Direction) -> anyhow::Result<Node> {
@@ -50,9 +58,9 @@ fn with_holder(error: PcmError) -> anyhow::Error {
 }
 
 /// Starts the audio thread; says what it was refused, at once, with the remedy.
-pub fn start(duplex: Duplex, player: Box<dyn Player>, settings: &Settings) -> anyhow::Result<Engine> {
-    let is_linked = duplex.is_linked();
-    let mut engine = Engine::prepare(duplex, player, settings)?;
+pub fn start(device: Device, player: Box<dyn Player>, settings: &Settings) -> anyhow::Result<Engine> {
+    let is_linked = device.is_linked();
+    let mut engine = Engine::prepare(device, player, settings)?;
     let grant = engine.grant();
     let note = |text: String| eprintln!("note: {text}");
     if grant.policy_refused.is_some() {

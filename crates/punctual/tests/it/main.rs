@@ -7,6 +7,7 @@
 mod amp;
 mod audio;
 mod blame;
+mod browser;
 mod campaign;
 mod campaign_files;
 mod capture;
@@ -19,6 +20,7 @@ mod noise;
 mod pair;
 mod references;
 mod rights;
+mod serve;
 mod stream;
 mod threads;
 mod timer;

@@ -57,10 +57,25 @@ impl Rig {
             part.normalised |= options.cab_normalised;
             part.without_delay |= options.cab_without_delay;
         }
+        Self::load(settings(preset.settings, options)?, models, irs)
+    }
+
+    /// A preset with all its files, which start at this folder.
+    pub fn of(preset: &Preset, folder: &Path) -> anyhow::Result<Self> {
+        let models = preset.models.iter().map(|part| (folder.join(&part.file), part.clone())).collect();
+        let irs = preset.irs.iter().map(|part| (folder.join(&part.file), part.clone())).collect();
+        Self::load(preset.settings.clone(), models, irs)
+    }
+
+    fn load(
+        settings: Settings,
+        models: Vec<(PathBuf, ModelPart)>,
+        irs: Vec<(PathBuf, IrPart)>,
+    ) -> anyhow::Result<Self> {
         let model = |(path, part): (PathBuf, ModelPart)| Ok((path.clone(), super::read(&path)?, part));
         let ir = |(path, part): (PathBuf, IrPart)| Ok((path.clone(), read_ir(&path)?, part));
         Ok(Self {
-            settings: settings(preset.settings, options)?,
+            settings,
             models: models.into_iter().map(model).collect::<anyhow::Result<_>>()?,
             irs: irs.into_iter().map(ir).collect::<anyhow::Result<_>>()?,
         })

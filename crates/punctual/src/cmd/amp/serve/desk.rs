@@ -1,0 +1,261 @@
+//! What the page shows and turns: a chain that plays, and a library to choose from.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use amp::{
+    Controls, Parameter, Parts, Preset,
+    chain::Kind,
+    preset::{IrPart, ModelPart},
+};
+use play::{
+    End, Engine, Load,
+    page::{self, Place},
+};
+use serde_json::{Value, json};
+
+use super::library::Library;
+use crate::cmd::amp::rig::{self, Rig};
+
+/// Looks at the meters that are nearer to one another share what was seen: each look begins the peaks anew.
+const SEEN_FOR: Duration = Duration::from_millis(50);
+/// Longest name of a preset.
+const LONGEST_NAME: usize = 60;
+
+/// The desk.
+pub struct Desk {
+    library: Library,
+    rate_hz: u32,
+    period_ns: u64,
+    /// How the audio thread runs, in words.
+    stream: String,
+    playing: Mutex<Playing>,
+    /// Files are loaded one after the other, in the order in which they were chosen.
+    loading: Mutex<()>,
+}
+
+/// What a desk begins with.
+pub struct Start {
+    /// What plays.
+    pub preset: Preset,
+    /// Its file in the library, if it has one.
+    pub name: Option<String>,
+    /// Samples by which each model is late.
+    pub delays: [usize; 2],
+    /// Sample rate.
+    pub rate_hz: u32,
+    /// Time of a period, ns.
+    pub period_ns: u64,
+}
+
+/// What plays.
+struct Playing {
+    controls: Controls,
+    engine: Engine,
+    preset: Preset,
+    /// The preset's file, while what plays is what it holds.
+    name: Option<String>,
+    /// Samples by which each model is late.
+    delays: [usize; 2],
+    /// Goes up with every change.
+    version: u64,
+    seen: Option<(Instant, Value)>,
+    before: Load,
+}
+
+impl Desk {
+    /// A desk for a chain that plays, and the audio thread that plays it.
+    pub fn new(library: Library, rig: Start, (controls, engine): (Controls, Engine), stream: String) -> Self {
+        let Start { preset, name, delays, rate_hz, period_ns } = rig;
+        let playing =
+            Playing { controls, engine, preset, name, delays, version: 0, seen: None, before: Load::default() };
+        Self { library, rate_hz, period_ns, stream, playing: Mutex::new(playing), loading: Mutex::new(()) }
+    }
+
+    /// Whether the audio thread has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.playing().engine.end().is_some()
+    }
+
+    /// Ends the audio thread; answers how it ended.
+    pub fn stop(self) -> End {
+        self.playing.into_inner().unwrap_or_else(PoisonError::into_inner).engine.stop().1
+    }
+
+    fn playing(&self) -> MutexGuard<'_, Playing> {
+        self.playing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plays another preset: what is the same in both goes on as it is.
+    fn play(&self, preset: Preset, name: Option<String>) -> anyhow::Result<()> {
+        let rig = Rig::of(&preset, self.library.folder())?;
+        let Parts { models, cabinet } = rig.parts(self.rate_hz)?;
+        // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
+        let _ = sys::memory::lock_what_is_there();
+        let mut playing = self.playing();
+        for (place, model) in models.into_iter().enumerate() {
+            let delay = model.as_ref().map_or(0, amp::Amplifier::delay);
+            if playing.preset.models.get(place) != preset.models.get(place) || playing.delays[place] != delay {
+                playing.controls.swap_model(place, model)?;
+                playing.delays[place] = delay;
+            }
+        }
+        if playing.preset.irs != preset.irs {
+            playing.controls.swap_cabinet(cabinet)?;
+        }
+        for &parameter in Parameter::ALL {
+            let value = preset.settings.get(parameter);
+            if value != playing.controls.settings().get(parameter) {
+                playing.controls.set(parameter, value)?;
+            }
+        }
+        playing.preset = preset;
+        playing.name = name;
+        playing.version += 1;
+        Ok(())
+    }
+
+    fn try_choose(&self, place: Place, file: Option<&str>) -> anyhow::Result<()> {
+        let _order = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.library.files();
+        let known = match place {
+            Place::Preset => &files.presets,
+            Place::Cabinet => &files.cabinets,
+            Place::Model1 | Place::Model2 => &files.models,
+        };
+        if let Some(file) = file {
+            anyhow::ensure!(
+                known.iter().any(|name| name == file),
+                "there is no {file} in the library: load the page anew"
+            );
+        }
+        let mut preset = self.playing().preset.clone();
+        let own = file.map(str::to_owned);
+        match place {
+            Place::Preset => {
+                let Some(file) = file else { return Ok(()) };
+                preset = rig::read_preset(&self.library.folder().join(file))?;
+                return self.play(preset, own);
+            }
+            Place::Model1 | Place::Model2 => {
+                let at = usize::from(place == Place::Model2);
+                preset
+                    .models
+                    .splice(at.min(preset.models.len())..preset.models.len().min(at + 1), own.map(ModelPart::new));
+            }
+            Place::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
+        }
+        self.play(preset, None)
+    }
+}
+
+impl page::Desk for Desk {
+    fn state(&self) -> Value {
+        let files = self.library.files();
+        let playing = self.playing();
+        let model = |place: usize| playing.preset.models.get(place).map(|part| &part.file);
+        let parameters: Vec<Value> = Parameter::ALL
+            .iter()
+            .map(|&parameter| told(parameter, playing.controls.settings().get(parameter)))
+            .collect();
+        json!({
+            "version": playing.version,
+            "stream": self.stream,
+            "models": files.models,
+            "cabinets": files.cabinets,
+            "presets": files.presets,
+            "playing": {
+                "models": [model(0), model(1)],
+                "cabinet": playing.preset.irs.first().map(|part| &part.file),
+                "preset": playing.name,
+            },
+            "parameters": parameters,
+        })
+    }
+
+    fn live(&self) -> Value {
+        let mut playing = self.playing();
+        if let Some((at, seen)) = &playing.seen
+            && at.elapsed() < SEEN_FOR
+        {
+            return seen.clone();
+        }
+        playing.controls.collect();
+        let load = playing.engine.load();
+        let mean = load.share_since(&playing.before, self.period_ns);
+        playing.before = load;
+        let meters = playing.controls.meters();
+        let level = |level: amp::chain::Level| json!({ "peak": level.peak, "rms": level.rms });
+        let note = playing.controls.tune();
+        let live = json!({
+            "version": playing.version,
+            "input": level(meters.input),
+            "output": level(meters.output),
+            "gate_is_open": meters.gate_is_open,
+            "limiter_gain": meters.limiter_gain,
+            "clips": meters.input_clips + meters.output_clips,
+            "muted": meters.muted,
+            "note": note.map(|pitch| json!({ "name": format!("{}{}", pitch.note, pitch.octave), "cents": pitch.cents })),
+            "load_mean": mean,
+            "load_most": load.recent_ns as f64 / self.period_ns as f64,
+            "periods": load.periods,
+            "xruns": load.xruns,
+            "ended": playing.engine.end().map(|_| "The audio thread has ended: the terminal says why."),
+        });
+        playing.seen = Some((Instant::now(), live.clone()));
+        live
+    }
+
+    fn set(&self, name: &str, value: f32) -> Result<u64, String> {
+        let parameter = Parameter::named(name).map_err(|error| error.to_string())?;
+        let mut playing = self.playing();
+        playing.controls.set(parameter, value).map_err(|error| error.to_string())?;
+        playing.preset.settings.set(parameter, value).map_err(|error| error.to_string())?;
+        playing.version += 1;
+        Ok(playing.version)
+    }
+
+    fn choose(&self, place: Place, file: Option<&str>) -> Result<(), String> {
+        self.try_choose(place, file).map_err(|error| format!("{error:#}"))
+    }
+
+    fn save(&self, name: &str) -> Result<String, String> {
+        let is_right = |c: char| c.is_alphanumeric() || " -_".contains(c);
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > LONGEST_NAME || !name.chars().all(is_right) {
+            return Err(format!("a preset's name has 1 to {LONGEST_NAME} letters, digits, spaces, - and _"));
+        }
+        let file = format!("{name}.toml");
+        let mut playing = self.playing();
+        let path = self.library.folder().join(&file);
+        if path.exists() && playing.name.as_deref() != Some(&file) {
+            return Err(format!("there is a {file} already: choose it first to change it, or another name"));
+        }
+        record::file::write_atomic(&path, playing.preset.written().as_bytes())
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        playing.name = Some(file.clone());
+        playing.version += 1;
+        Ok(file)
+    }
+}
+
+fn told(parameter: Parameter, value: f32) -> Value {
+    let info = parameter.info();
+    let mut told = json!({ "name": info.name, "about": info.about, "default": info.default, "value": value });
+    match info.kind {
+        Kind::Switch => told["kind"] = "switch".into(),
+        Kind::Choice(words) => {
+            told["kind"] = "choice".into();
+            told["words"] = json!(words);
+        }
+        Kind::Knob { least, most, unit } => {
+            told["kind"] = "knob".into();
+            told["least"] = json!(least);
+            told["most"] = json!(most);
+            told["unit"] = unit.into();
+        }
+    }
+    told
+}

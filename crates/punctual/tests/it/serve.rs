@@ -1,0 +1,177 @@
+//! `amp serve`: the page in a real browser, and what it is asked behind it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Stdio},
+};
+
+use hound::{SampleFormat, WavSpec, WavWriter};
+use serde_json::Value;
+
+use super::{
+    browser::{Browser, http},
+    harness::{Scratch, signal, wait_until},
+};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// A library that is served, without a sound card.
+struct Served {
+    folder: Scratch,
+    child: Child,
+    port: u16,
+}
+
+impl Served {
+    /// Two models, one of which is none, and a cabinet in a folder.
+    fn start() -> Self {
+        let folder = Scratch::new();
+        let vectors = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../amp/tests/vectors");
+        fs::copy(vectors.join("wn_a1_nano.nam"), folder.path().join("nano.nam")).unwrap();
+        fs::write(folder.path().join("broken.nam"), "{").unwrap();
+        fs::create_dir(folder.path().join("cabs")).unwrap();
+        let spec = WavSpec { channels: 1, sample_rate: 48_000, bits_per_sample: 16, sample_format: SampleFormat::Int };
+        let mut cab = WavWriter::create(folder.path().join("cabs/4x12.wav"), spec).unwrap();
+        (0..400).for_each(|n| cab.write_sample((20_000.0 * (-f64::from(n) / 40.0).exp()) as i16).unwrap());
+        cab.finalize().unwrap();
+        let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
+        let mut child = folder.punctual(serve).stdout(Stdio::piped()).spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let port = url.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
+        Self { port: port.parse().unwrap(), folder, child }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = http(self.port, "GET", path, &[], "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn post(&self, path: &str, body: &str) -> (u16, String) {
+        http(self.port, "POST", path, &[JSON], body)
+    }
+
+    /// The value of a parameter.
+    fn value(&self, name: &str) -> f64 {
+        let state = self.get("/state");
+        let known = state["parameters"].as_array().unwrap().iter().find(|known| known["name"] == name);
+        known.unwrap()["value"].as_f64().unwrap()
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn end(mut self) {
+        signal(&self.child, "INT");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn in_a_browser_models_are_chosen_and_knobs_turned() {
+    let served = Served::start();
+    let browser = Browser::open(&format!("http://127.0.0.1:{}/", served.port));
+    let text = |id: &str| browser.script(&format!("return document.getElementById('{id}').textContent"));
+    wait_until("the page is ready", || browser.script("return document.body.dataset.ready") == "true");
+    let before = served.get("/live")["periods"].as_u64().unwrap();
+
+    browser.choose("#model1", "nano.nam");
+    wait_until("the model plays", || text("said") == "nano.nam plays");
+    browser.choose("#cabinet", "cabs/4x12.wav");
+    wait_until("the cabinet plays", || text("said") == "cabs/4x12.wav plays");
+    let playing = served.get("/state")["playing"].clone();
+    assert_eq!((&playing["models"][0], &playing["cabinet"]), (&"nano.nam".into(), &"cabs/4x12.wav".into()));
+
+    // What cannot be played is told, and what plays goes on.
+    browser.choose("#model2", "broken.nam");
+    wait_until("what is broken is told", || text("said").as_str().unwrap().contains("broken.nam"));
+    wait_until("the list shows what plays", || browser.script("return document.getElementById('model2').value") == "");
+    assert_eq!(served.get("/state")["playing"]["models"][1], Value::Null);
+
+    // By the pointer, by keys, and back by a double click.
+    browser.drag_up("label.knob:has([id='tone.bass_db']) svg", 60);
+    wait_until("the knob is dragged up", || served.value("tone.bass_db") > 5.0);
+    let dragged = served.value("tone.bass_db");
+    browser.keys("[id='tone.bass_db']", "\u{e013}\u{e013}");
+    wait_until("two keys turn it by two steps", || (served.value("tone.bass_db") - dragged - 0.2).abs() < 1e-3);
+    browser.click("[id='gate.on']");
+    wait_until("the gate is on", || served.value("gate.on") == 1.0);
+    browser.choose("#amp.routing", "parallel");
+    wait_until("the routing is another", || served.value("amp.routing") == 1.0);
+
+    browser.keys("#save input", "my tone");
+    browser.click("#save button");
+    wait_until("it is saved", || text("said") == "saved as my tone.toml");
+    let preset = fs::read_to_string(served.folder.path().join("my tone.toml")).unwrap();
+    assert!(
+        preset.contains("nano.nam") && preset.contains("4x12.wav") && preset.contains("[gate]\non = true"),
+        "{preset}"
+    );
+
+    // Another's hand on the same knob is seen here.
+    assert_eq!(served.post("/set", r#"{"name":"tone.treble_db","value":-7.5}"#).0, 200);
+    let shown = "return document.getElementById('tone.treble_db').closest('.knob').querySelector('output').value";
+    wait_until("it is seen", || browser.script(shown) == "-7.5 dB");
+
+    assert!(served.get("/live")["periods"].as_u64().unwrap() > before, "it has played on");
+    let complaints: Vec<_> =
+        browser.complaints().into_iter().filter(|told| !told.contains("400 (Bad Request)")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    drop(browser);
+    served.end();
+}
+
+#[test]
+fn only_this_page_is_answered_and_only_the_library_is_read() {
+    let served = Served::start();
+    let set = r#"{"name":"gate.on","value":1}"#;
+    let refused = [
+        (403, http(served.port, "GET", "/state", &[("Host", "elsewhere.example")], "")),
+        (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "http://elsewhere.example")], set)),
+        (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "null")], set)),
+        (415, http(served.port, "POST", "/set", &[("Content-Type", "text/plain")], set)),
+        (404, http(served.port, "GET", "/../etc/passwd", &[], "")),
+        (404, http(served.port, "DELETE", "/state", &[], "")),
+        (400, served.post("/set", "{")),
+        (400, served.post("/set", r#"{"name":"gate.on","value":7}"#)),
+        (400, served.post("/set", r#"{"name":"gate.in","value":1}"#)),
+        (400, served.post("/choose", r#"{"what":"model1","file":"../nano.nam"}"#)),
+        (400, served.post("/choose", r#"{"what":"cabinet","file":"nano.nam"}"#)),
+        (400, served.post("/save", r#"{"name":"../x"}"#)),
+        (400, served.post("/set", &"x".repeat(100_000))),
+    ];
+    for (expected, (status, body)) in refused {
+        assert_eq!(status, expected, "{body}");
+        assert!(serde_json::from_str::<Value>(&body).unwrap()["error"].is_string(), "{body}");
+    }
+    assert_eq!(served.value("gate.on"), 0.0);
+    // A preset of that name that somebody else wrote is not lost.
+    fs::write(served.folder.path().join("theirs.toml"), "[gate]\non = true\n").unwrap();
+    assert!(served.post("/save", r#"{"name":"theirs"}"#).1.contains("already"));
+    assert_eq!(served.post("/choose", r#"{"what":"preset","file":"theirs.toml"}"#).0, 200);
+    assert_eq!(served.value("gate.on"), 1.0);
+    served.end();
+}
+
+#[test]
+fn what_stands_in_the_way_is_told() {
+    let served = Served::start();
+    let run = served.folder.run(&format!("amp serve . --device clock --port {}", served.port));
+    run.expect_status(1);
+    assert!(run.stderr().contains(&format!("cannot serve at port {}", served.port)) && run.stderr().contains("--port"));
+    let run = served.folder.run("amp serve nowhere --device clock --port 0");
+    run.expect_status(1);
+    assert!(run.stderr().contains("cannot look into nowhere"), "{}", run.stderr());
+    let run = served.folder.run("amp serve . --device clock --port 0 --preset lead");
+    run.expect_status(64);
+    assert!(run.stderr().contains("there is no preset lead"), "{}", run.stderr());
+    served.end();
+}
