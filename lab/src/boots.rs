@@ -10,7 +10,7 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers,
+        agreement, audio, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers,
         process, shield, threads, timer, timerlat,
     },
 };
@@ -134,6 +134,8 @@ pub const ALL: &[Boot] = &[
             timer::is_granted,
             timer::holds_the_cpu_awake,
             exact::delays_are_found,
+            audio::known_processing_is_found,
+            audio::a_small_model_never_misses,
             peers::cyclictest_agrees,
             peers::timerlat_agrees,
             process::known_times_are_told,

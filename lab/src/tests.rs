@@ -2,6 +2,7 @@
 //! `command`, which boots guests itself.
 
 pub mod agreement;
+pub mod audio;
 mod blocker;
 pub mod campaign;
 pub mod cards;

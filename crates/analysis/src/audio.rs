@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{Audio, Part, Played, Series, Spike};
+use record::{Audio, BufferSearch, Part, Played, Record, Series, Spike};
 
 use crate::{duration::format_ns, statistics::Exposure};
 
@@ -27,12 +27,17 @@ impl Usual {
     }
 
     /// Which part of a period made it last until `limit_ns` or longer: the one that, had it been as usual, would have left
-    /// the period in time. Both, where either would have, or only both. Processing, where a period is too long as usual.
+    /// the period in time. Both, where either would have, or only both. Where a period is too long as usual, it is the part
+    /// that alone is.
     #[must_use]
     pub fn at_fault(&self, played: Played, limit_ns: i64) -> Part {
         let in_time = |wait_ns: i64, dsp_ns: i64| wait_ns + dsp_ns < limit_ns;
-        if !in_time(self.wait_ns, self.dsp_ns) {
-            return Part::Dsp;
+        let (wait_fits, dsp_fits) = (in_time(self.wait_ns, 0), in_time(0, self.dsp_ns));
+        match (wait_fits, dsp_fits) {
+            (true, false) => return Part::Dsp,
+            (false, true) => return Part::Wake,
+            _ if !in_time(self.wait_ns, self.dsp_ns) => return Part::Both,
+            _ => {}
         }
         match (in_time(self.wait_ns, played.dsp_ns), in_time(played.wait_ns, self.dsp_ns)) {
             (true, false) => Part::Wake,
@@ -79,6 +84,47 @@ fn culprit(spike: &Spike) -> String {
     spike.culprits.first().map_or_else(String::new, |main| main.cause.title())
 }
 
+/// What plays as `series` did, but for its duration; `None` where it is of another probe.
+pub(crate) fn command(series: &Series) -> Option<String> {
+    let Audio { rate_hz, frames, periods, model, cab, .. } = &**series.audio.as_ref()?;
+    let cab = if cab.is_empty() { "none" } else { cab };
+    let files = record::shell::command(&["--model", model, "--cab", cab]);
+    Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {files}"))
+}
+
+/// Whether a phase that was measured to its end had no xrun.
+#[must_use]
+pub fn held(record: &Record, phase: &str) -> bool {
+    let series = record.series.iter().filter(|series| series.phase == phase);
+    let mut played = series.filter_map(|series| series.audio.as_ref()).peekable();
+    let ended = record.phase(phase).is_some_and(|phase| Some(phase.duration_ns) >= phase.planned_ns);
+    ended && played.peek().is_some() && played.all(|audio| audio.xruns == 0 && audio.played > 0)
+}
+
+/// The smallest buffer that a run found to hold, and what was the limit of the next smaller one that it tried.
+#[must_use]
+pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
+    let tried = || record.series.iter().filter_map(|series| Some((series, series.audio.as_ref()?)));
+    let holds = tried().filter(|(series, _)| held(record, &series.phase)).map(|(_, audio)| audio.frames).min();
+    let below = |frames: u32| holds.is_none_or(|holds| frames < holds);
+    let failed = tried().filter(|(_, audio)| audio.xruns > 0 && below(audio.frames));
+    let failed = failed.max_by_key(|(_, audio)| audio.frames);
+    let faults = failed.map(|(series, _)| faults(series)).unwrap_or_default();
+    let limit = [Part::Wake, Part::Dsp, Part::Both].into_iter().max_by_key(|part| {
+        let of_part = faults.iter().filter(|fault| fault.part == *part);
+        of_part.map(|fault| fault.count).sum::<u64>()
+    });
+    let limit = limit.filter(|_| !faults.is_empty());
+    let culprit = faults.iter().find(|fault| Some(fault.part) == limit).map(|fault| fault.culprit.clone());
+    BufferSearch {
+        candidates,
+        held: holds,
+        failed: failed.map(|(_, audio)| audio.frames),
+        limit,
+        culprit: culprit.unwrap_or_default(),
+    }
+}
+
 /// What so many periods allow to be said of the rate of xruns. A period that is lost had one before it, and counts as none.
 #[must_use]
 pub fn statement(series: &Series, audio: &Audio) -> String {
@@ -121,6 +167,8 @@ mod tests {
         assert_eq!(at_fault(1_500, 1_500), Part::Both, "each of them was enough");
         let slow = Usual { wait_ns: 10_000, dsp_ns: 1_400_000 };
         assert_eq!(slow.at_fault(played(900, 1_400), 1_333_333), Part::Dsp, "the model is too slow for this buffer");
+        let late = Usual { wait_ns: 2_000_000, dsp_ns: 300_000 };
+        assert_eq!(late.at_fault(played(2_000, 310), 1_333_333), Part::Wake, "an ordinary thread on a busy CPU");
     }
 
     #[test]
@@ -148,6 +196,33 @@ mod tests {
         let told: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
         let expected = [(Part::Wake, "interrupt eth0".to_owned(), 2), (Part::Dsp, "thread hog".to_owned(), 1)].to_vec();
         assert_eq!(told, expected, "what was in time is no xrun");
+    }
+
+    #[test]
+    fn the_smallest_buffer_without_xruns_and_the_limit_of_the_next_smaller() {
+        let tried = |frames: u32, xruns: u64, spikes: Vec<Spike>| {
+            let audio = Audio { frames, xruns, played: 1000, limit_ns: 1_333_334, ..Audio::default() };
+            Series { phase: frames.to_string(), audio: Some(Box::new(audio)), spikes, ..Series::default() }
+        };
+        let spike = |dsp_us| Spike {
+            culprits: vec![Culprit { cause: Cause::new(CauseKind::Softirq, "NET_RX"), ns: 1 }],
+            played: Some(played(1_500 - dsp_us, dsp_us)),
+            ..Spike::default()
+        };
+        let series = vec![
+            tried(128, 0, vec![]),
+            tried(32, 9, vec![spike(1_400)]),
+            tried(64, 3, vec![spike(0), spike(0), spike(1_450)]),
+        ];
+        let phase = |series: &Series| record::Phase { name: series.phase.clone(), ..record::Phase::default() };
+        let mut record = Record { phases: series.iter().map(phase).collect(), series, ..Record::default() };
+        let found = search(&record, vec![32, 64, 128]);
+        assert_eq!((found.held, found.failed, found.limit), (Some(128), Some(64), Some(Part::Wake)));
+        assert_eq!(found.culprit, "softirq NET_RX");
+        // A size that was cut short has not held.
+        record.phases[0].planned_ns = Some(1);
+        assert_eq!(search(&record, vec![]).held, None);
+        assert_eq!(search(&Record::default(), vec![]), BufferSearch::default());
     }
 
     #[test]

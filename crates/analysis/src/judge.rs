@@ -3,6 +3,7 @@
 use record::{Outcome, Published, Record, Series, UseVerdict, layout};
 
 use crate::{
+    audio,
     consider::{Group, groups},
     duration::{format_exact, format_ns},
     profile::{Judges, Profile},
@@ -23,9 +24,10 @@ pub(crate) const FAR: u64 = 8;
 /// 2. INVALID when the record is; the figures are filled in all the same.
 /// 3. INCONCLUSIVE when nothing was measured.
 /// 4. FAIL when the largest lateness of any considered series is above the limit.
-/// 5. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
+/// 5. FAIL when periods of audio as long as the use's were xruns.
+/// 6. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
 ///    has fewer wake-ups than the profile needs.
-/// 6. PASS.
+/// 7. PASS.
 ///
 /// A talker of a stream is judged by how late it sent, not by how late it woke. Profiles of round trips and captured streams
 /// have rules of their own.
@@ -89,6 +91,9 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
     if worst_ns > profile.limit_ns {
         return (Outcome::Fail, fail(profile, groups, worst, worst_ns));
     }
+    if let Some(reason) = groups.iter().flat_map(Group::considered).find_map(|series| xruns(profile, series)) {
+        return (Outcome::Fail, reason);
+    }
     if let Some(reason) = groups.iter().find_map(|group| not_enough(profile, group)) {
         return (Outcome::Inconclusive, reason);
     }
@@ -133,6 +138,22 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
     format!("{worst}, above the limit of {limit}{held}")
 }
 
+/// What xruns say against a use whose periods were played.
+fn xruns(profile: &Profile, series: &Series) -> Option<String> {
+    let audio = series.audio.as_ref().filter(|audio| audio.xruns > 0)?;
+    // Both are rounded to whole ns.
+    let is_its_period = series.period_ns.abs_diff(profile.period_ns) <= 1;
+    (profile.group == "audio" && is_its_period).then(|| {
+        let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
+        let (worst, limit) = (format_ns(worst_ns), format_ns(audio.limit_ns as i64));
+        let (xruns, played) = (audio.xruns, audio.played);
+        format!(
+            "{xruns} of {played} periods were xruns: done up to {worst} late on {}, and the card has {limit}",
+            place(series)
+        )
+    })
+}
+
 /// What keeps a group that held the limit from supporting PASS.
 fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
     let command = measure(profile, Some(group));
@@ -172,10 +193,20 @@ fn measure(profile: &Profile, group: Option<&Group>) -> String {
     let Profile { name, period_ns, samples_needed, .. } = profile;
     // A tenth more than needed, in whole seconds, so that a few missed deadlines do not spoil it.
     let seconds = (u128::from(*period_ns) * u128::from(*samples_needed) * 11).div_ceil(10_000_000_000);
-    let probe = group.and_then(|group| stream::command(group.series.first()?));
+    let first = group.and_then(|group| group.series.first());
+    if let Some(command) = first.and_then(|series| audio::command(series)) {
+        let seconds = seconds.max(1);
+        return with_loads(format!("{command} --duration {seconds}s --profile {name}"), group);
+    }
+    let probe = first.and_then(|series| stream::command(series));
     let probe = probe.unwrap_or_else(|| "punctual measure timer".to_owned());
-    let mut command =
+    let command =
         format!("{probe} --period {} --duration {}s --profile {name}", format_exact(*period_ns), seconds.max(1));
+    with_loads(command, group)
+}
+
+/// The command with the loads of a group.
+fn with_loads(mut command: String, group: Option<&Group>) -> String {
     for load in group.map_or(&[][..], |group| &group.loads) {
         command.push_str(&format!(" --load {}", record::shell::command(&[load])));
     }

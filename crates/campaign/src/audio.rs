@@ -1,13 +1,19 @@
 //! Audio: a timer that plays a period at each deadline, through a model.
 
+mod cab;
+pub(crate) mod search;
 mod source;
 
+use amp::{Chain, Controls, Parts, Settings};
 use probes::{
     audio::{Audio, AudioSettings, Names, Player},
     timer::Grid,
 };
 
-use crate::{PhasePlan, Plan, PlanError, RunError, thrift::Thrift};
+use record::{BufferSearch, Record};
+
+use crate::{PhasePlan, Plan, PlanError, Probe, RunError, thrift::Thrift};
+pub use cab::CabSource;
 pub use source::{AudioError, ModelSource};
 
 /// Samples of a period, at least and at most.
@@ -26,6 +32,11 @@ pub struct AudioPlan {
     pub periods: u32,
     /// The model that it plays through.
     pub model: ModelSource,
+    /// The cabinet behind it.
+    pub cab: CabSource,
+    /// Whether to look for the smallest buffer that holds: phases are candidates then, the smallest first, and only those run
+    /// that decide.
+    pub find: bool,
 }
 
 impl AudioPlan {
@@ -52,10 +63,28 @@ impl AudioPlan {
         period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2
     }
 
+    /// Reads model and cabinet, and makes the chain of them.
+    ///
+    /// # Errors
+    /// [`AudioError`].
+    pub fn load(&self) -> Result<Amplifier, AudioError> {
+        let models = [Some(self.model.load(self.rate_hz)?), None];
+        let parts = Parts { models, cabinet: self.cab.load(self.rate_hz)? };
+        let (chain, controls) = Chain::new(self.rate_hz, &Settings::default(), parts);
+        Ok(Amplifier(chain, controls))
+    }
+
     pub(crate) fn check(&self, period_ns: u64) -> Result<(), PlanError> {
         let fits = RATES_HZ.contains(&self.rate_hz) && PERIODS.contains(&self.periods);
         (fits && FRAMES.contains(&self.frames_of(period_ns))).then_some(()).ok_or(PlanError::Audio)
     }
+}
+
+/// What a search has found so far; `None` for a run that does not search.
+pub(crate) fn found(plan: &Plan, record: &Record) -> Option<BufferSearch> {
+    let Probe::Audio(audio) = &plan.probe else { return None };
+    let candidates = plan.phases.iter().map(|phase| audio.frames_of(phase.period_ns)).collect();
+    audio.find.then(|| analysis::audio::search(record, candidates))
 }
 
 /// Reads the model, and makes everything that playing needs.
@@ -67,18 +96,20 @@ pub fn prepare(plan: &Plan, phase: &PhasePlan, audio: &AudioPlan) -> Result<Audi
         clock: plan.clock,
         threshold_ns: plan.threshold_at(phase.period_ns),
         spikes_kept: Thrift::of(plan).spikes_kept,
-        names: Names { model: audio.model.to_string(), ..Names::default() },
+        names: Names { model: audio.model.to_string(), cab: audio.cab.named(), ..Names::default() },
     };
-    let model = audio.model.load(audio.rate_hz)?;
-    Ok(Audio::prepare(settings, Amp(model)))
+    Ok(Audio::prepare(settings, audio.load()?))
 }
 
-/// A model alone.
-struct Amp(amp::Model);
+/// The whole chain, as `punctual amp` plays it, and the controls that nobody turns.
+pub struct Amplifier(
+    Chain,
+    #[expect(dead_code, reason = "the chain listens to them for as long as they are there")] Controls,
+);
 
-impl Player for Amp {
-    fn play(&mut self, input: &[f32], left: &mut [f32], _right: &mut [f32]) {
-        self.0.process(input, left);
+impl Player for Amplifier {
+    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+        self.0.process(input, left, right);
     }
 }
 
@@ -89,7 +120,8 @@ mod tests {
     use super::*;
 
     fn audio(rate_hz: u32) -> AudioPlan {
-        AudioPlan { rate_hz, periods: 2, model: ModelSource::BuiltIn(amp::Shape::Nano) }
+        let model = ModelSource::BuiltIn(amp::Shape::Nano);
+        AudioPlan { rate_hz, periods: 2, model, cab: CabSource::None, find: false }
     }
 
     proptest! {

@@ -9,10 +9,11 @@ macro_rules! files {
 }
 
 /// Name and text of each file.
-pub const FILES: [(&str, &str); 7] = files!(
+pub const FILES: [(&str, &str); 8] = files!(
     "avb-cyclic"
     "avb-endpoint"
     "cnc-matrix"
+    "guitar-amp-buffer"
     "isolated-or-ordinary"
     "shielded-core"
     "udp-priorities"

@@ -10,9 +10,10 @@
 //! | `fields` | the keys of one table, each taken once |
 //! | `words` | CPUs in words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
-//! | `udp`, `stream` | what these two kinds of probe have alone |
+//! | `udp`, `stream`, `audio` | what these kinds of probe have alone |
 //! | `chosen` | the scenarios that are listed, and what fits together |
 
+mod audio;
 mod chosen;
 mod fields;
 mod loads;
@@ -31,16 +32,17 @@ use std::{
 
 use toml::de::DeTable;
 
-use self::{
-    fields::Fields,
-    mistake::{Collector, one_of},
-};
 pub use self::{
+    audio::AudioProbe,
     mistake::{FileMistakes, Mistake, Place},
     model::{CampaignFile, Chosen, Load, LoadPiece, PlacedOn, Placement, Probe, ProbeKind, Settings, Thread},
     stream::{StreamEnds, StreamProbe},
     udp::UdpProbe,
     words::{CpuWord, CpuWords},
+};
+use self::{
+    fields::Fields,
+    mistake::{Collector, one_of},
 };
 use crate::{builtin, order::Order};
 

@@ -51,7 +51,7 @@ pub mod udp;
 mod validity;
 
 pub use answer::Answering;
-pub use audio::{AudioError, AudioPlan, ModelSource};
+pub use audio::{AudioError, AudioPlan, CabSource, ModelSource};
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;

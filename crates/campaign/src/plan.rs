@@ -14,7 +14,9 @@ use sys::{
 };
 
 pub use self::check::PlanError;
-use crate::{AudioPlan, NicPlan, StreamPlan, UdpPlan, WakeupOffset, stream::offset::CALIBRATION_NS};
+use crate::{
+    AudioPlan, NicPlan, StreamPlan, UdpPlan, WakeupOffset, audio::search, stream::offset::CALIBRATION_NS,
+};
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
@@ -158,8 +160,21 @@ impl Plan {
     /// How long all phases take together, ns, with the time to find a wake-up offset; `None` when no duration ends them.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
+        if matches!(&self.probe, Probe::Audio(audio) if audio.find) {
+            let longest_ns = self.phases.iter().map(PhasePlan::duration_ns).max()??;
+            return Some(longest_ns.saturating_mul(self.steps() as u64));
+        }
         let phases_ns: u64 = self.phases.iter().map(PhasePlan::duration_ns).sum::<Option<u64>>()?;
         Some(phases_ns.saturating_add(if self.calibrates() { CALIBRATION_NS } else { 0 }))
+    }
+
+    /// How many phases are measured, at most.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        match &self.probe {
+            Probe::Audio(audio) if audio.find => search::steps(self.phases.len()),
+            _ => self.phases.len(),
+        }
     }
 
     /// Whether a talker's wake-up offset is to be found first.

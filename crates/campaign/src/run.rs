@@ -24,7 +24,9 @@ use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::Fil
 use sys::{counter::Counter, memory, sched, signal};
 
 use crate::{
-    AudioError, PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan, cost,
+    AudioError, PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan,
+    audio::{self, search::Course},
+    cost,
     keeper::Keeper,
     nic,
     phase::{self, Ended, PhaseRun, Within},
@@ -164,7 +166,9 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     let mut planned_before_ns = 0;
     let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
     let within = Within { cpus: &cpus, root, counter, stop_on: stop_on.as_ref(), shield: shield.as_ref() };
-    for (index, phase) in plan.phases.iter().enumerate() {
+    let mut course = Course::of(plan);
+    while let Some(next) = course.next(plan, &record) {
+        let (index, phase) = (record.phases.len(), &plan.phases[next]);
         let mut phase_run = PhaseRun::prepare(plan, phase, &within, timerlat.as_mut())?;
         blame.begin(&phase_run.thread_ids());
         // The threads have all they will need by now, since they do not allocate.
@@ -207,6 +211,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
             }
         });
         refresh(&mut record, &phase_run);
+        record.buffer = audio::found(plan, &record);
         record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
         thrift.apply(&mut record.series[grown..]);
         record.blame = Some(blame.told(&RemedyFacts::of(&record)));
@@ -288,7 +293,7 @@ pub(crate) fn begin(command: &[String], executable: &Path, scenario: record::Sce
 /// How far a run has got that has done `planned_ns` of what was planned in `elapsed_ns`. Making threads and starting loads
 /// takes time as well, in each phase; the phases to come will take it, too.
 fn progress(plan: &Plan, phase_index: usize, planned_ns: u64, elapsed_ns: u64) -> Progress {
-    let phase_count = plan.phases.len();
+    let phase_count = plan.steps();
     let each_ns = elapsed_ns.saturating_sub(planned_ns) / (phase_index as u64 + 1);
     let around_ns = each_ns * phase_count as u64;
     let total_ns = plan.total_ns().map(|total_ns| total_ns.saturating_add(around_ns));

@@ -58,6 +58,25 @@ pub struct Audio {
     pub extra: Extra,
 }
 
+/// The search for the smallest buffer that holds: each phase of the run is a size that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BufferSearch {
+    /// The sizes that it was to choose among, frames, rising.
+    pub candidates: Vec<u32>,
+    /// The smallest that was tried and had no xrun, frames; absent where none had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<u32>,
+    /// The largest below it that was tried and had some, or of all; absent where none had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u32>,
+    /// The part of its periods that was mostly at fault then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Part>,
+    /// The main culprit of most of these; empty where nobody looked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub culprit: String,
+}
+
 /// One period. What it waited and what processing took add up to its completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Played {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine, Program, Published,
-    Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, BufferSearch, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine, Program,
+    Published, Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -60,6 +60,9 @@ pub struct Record {
     /// Which pair of CPUs a matrix recommends; absent when it cannot, and for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<Recommendation>,
+    /// The smallest buffer that holds, of a run that looked for it; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferSearch>,
     /// The program that was watched; absent when the probe was our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Correction, Histogram, Listener, Record, Series, Stream, Talker};
+use crate::{Against, Audio, Correction, Histogram, Listener, Record, Series, Stream, Talker};
 
 /// What the threads of one role saw, all CPUs taken together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -21,10 +21,10 @@ pub struct RoleResult {
     pub samples: u64,
     /// Deadlines that passed before a thread looked at the clock again; slots in which no datagram or frame was sent.
     pub missed: u64,
-    /// Datagrams without an answer in time, or frames that never came; absent for others, as the next.
+    /// Datagrams without an answer in time, frames that never came, or periods of audio that were not played; absent for others, as the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Late packets of a talker.
+    /// Late packets of a talker; xruns of audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
     /// Median, ns, from the corrected histogram where there is one, as the next; absent without samples.
@@ -53,6 +53,8 @@ pub enum Measured {
     SendLateness,
     /// Time between two frames as a listener read them: the largest is its max delta.
     FrameGap,
+    /// How long after its deadline a period of audio was done.
+    Completion,
     /// How late a thread woke.
     #[default]
     Lateness,
@@ -70,6 +72,7 @@ impl Measured {
             Some(Stream::Talker(_)) => Self::SendLateness,
             Some(Stream::Listener(_)) => Self::FrameGap,
             None if series.round_trip.is_some() => Self::RoundTrip,
+            None if series.audio.is_some() => Self::Completion,
             None if series.noise.is_some() => Self::Gap,
             None => Self::Lateness,
         }
@@ -134,7 +137,10 @@ impl RoleResult {
         match &series.stream {
             Some(Stream::Talker(talker)) => self.take_in_talker(talker, times),
             Some(Stream::Listener(listener)) => self.take_in_listener(listener, times),
-            None => self.take_in_wake_ups(series, times),
+            None => match &series.audio {
+                Some(audio) => self.take_in_audio(audio, times),
+                None => self.take_in_wake_ups(series, times),
+            },
         }
     }
 
@@ -145,6 +151,16 @@ impl RoleResult {
         self.max_ns = self.max_ns.max(series.max_ns);
         if let Some(round_trip) = &series.round_trip {
             *self.lost.get_or_insert_default() += round_trip.lost;
+        }
+    }
+
+    fn take_in_audio(&mut self, audio: &Audio, times: &mut Histogram) {
+        self.samples += audio.played;
+        *self.lost.get_or_insert_default() += audio.lost;
+        *self.late.get_or_insert_default() += audio.xruns;
+        if let Some(completion) = &audio.completion {
+            times.merge(&completion.histogram);
+            self.max_ns = self.max_ns.max(Some(completion.max_ns));
         }
     }
 
@@ -230,6 +246,16 @@ mod tests {
         assert_eq!((sender.measured, sender.lost), (Measured::Lateness, None));
         assert_eq!((trip.measured, trip.lost, trip.missed, trip.max_ns), (Measured::RoundTrip, Some(2), 1, Some(900)));
         assert_eq!((trip.p50_ns, trip.p99_9_ns), (Some(5), Some(900)));
+    }
+
+    #[test]
+    fn audio_is_told_by_when_its_periods_were_done() {
+        let completion = crate::Times { max_ns: 1_500, histogram: of(&[300, 1_500]), ..crate::Times::default() };
+        let audio = Audio { played: 2, xruns: 1, lost: 3, completion: Some(completion), ..Audio::default() };
+        let plays = Series { audio: Some(Box::new(audio)), ..series(crate::AUDIO, 1, &[5, 6]) };
+        let [plays] = &roles(vec![plays])[..] else { panic!("one role") };
+        assert_eq!((plays.measured, plays.samples, plays.max_ns), (Measured::Completion, 2, Some(1_500)));
+        assert_eq!((plays.late, plays.lost, plays.p50_ns), (Some(1), Some(3), Some(300)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use analysis::{
     audio::{Usual, faults, statement},
     format_ns,
 };
-use record::{Audio, Culprit, Part, Played, Series, Spike};
+use record::{Audio, BufferSearch, Culprit, Part, Played, Record, Series, Spike};
 
 use crate::{
     blame::unsigned,
@@ -26,10 +26,11 @@ const FAULTS: usize = 5;
 
 /// What was played, in words.
 pub fn title(series: &Series, audio: &Audio) -> String {
-    let Audio { rate_hz, frames, periods, pacer, model, .. } = audio;
+    let Audio { rate_hz, frames, periods, pacer, model, cab, .. } = audio;
+    let cab = if cab.is_empty() { "no cabinet".to_owned() } else { format!("cabinet {cab}") };
     let latency = unsigned(audio.latency_ns());
     format!(
-        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by the {pacer}, through {model}: {latency} from \
+        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by the {pacer}, through {model} and {cab}: {latency} from \
          in to out, without converters",
         series.place().trim_start_matches("audio on ")
     )
@@ -64,6 +65,51 @@ pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])>
         Some((name, [min, mean, p50, p99, p999, max, share.unwrap_or_default()]))
     };
     rows.into_iter().filter_map(told).collect()
+}
+
+/// Headings of [`tried`].
+pub const TRIED: [&str; 6] = ["frames", "latency", "periods", "xruns", "worst", "of the limit"];
+
+/// The sizes that a search tried, the smallest first, each with whether it held.
+pub fn tried(record: &Record) -> Vec<([String; 6], bool)> {
+    let mut all: Vec<&Audio> = record.series.iter().filter_map(|series| series.audio.as_deref()).collect();
+    all.sort_by_key(|audio| audio.frames);
+    let row = |audio: &Audio| {
+        let worst_ns = audio.completion.as_ref().map(|times| times.max_ns);
+        let share = worst_ns.map(|ns| format!("{} %", ns.max(0) as u64 * 100 / audio.limit_ns.max(1)));
+        let cells = [
+            audio.frames.to_string(),
+            unsigned(audio.latency_ns()),
+            audio.played.to_string(),
+            audio.xruns.to_string(),
+            worst_ns.map_or_else(|| "-".to_owned(), format_ns),
+            share.unwrap_or_default(),
+        ];
+        (cells, audio.xruns == 0)
+    };
+    all.into_iter().map(row).collect()
+}
+
+/// What a search found, in sentences.
+pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
+    let of = |frames: u32| {
+        let played = |series: &Series| series.audio.as_ref().is_some_and(|audio| audio.frames == frames);
+        record.series.iter().find(|series| played(series))
+    };
+    let said = |series: &Series| series.audio.as_ref().map(|audio| statement(series, audio)).unwrap_or_default();
+    let mut all = Vec::new();
+    let held = search.held.and_then(|frames| Some((frames, of(frames)?)));
+    all.push(held.map_or_else(
+        || "No size held.".to_owned(),
+        |(frames, series)| format!("The smallest buffer that held: {frames} frames. {}.", first_upper(&said(series))),
+    ));
+    if let Some((frames, series)) = search.failed.and_then(|frames| Some((frames, of(frames)?))) {
+        let limit = search.limit.map(|limit| format!(" The limit was that {}", part(limit)));
+        let limit = limit
+            .map(|limit| if search.culprit.is_empty() { limit + "." } else { format!("{limit}: {}.", search.culprit) });
+        all.push(format!("{frames} frames did not hold: {}.{}", said(series), limit.unwrap_or_default()));
+    }
+    all
 }
 
 /// How to read the figures, and what they allow to be said.

@@ -9,6 +9,7 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::RoundTrip => "Longest round trip, from when it was to be sent".to_owned(),
         Measured::SendLateness => "Max delta of the talker: largest send lateness".to_owned(),
         Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
+        Measured::Completion => "When the latest period of audio was done, after its deadline".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
         Measured::Lateness if role == "timer" => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
@@ -26,7 +27,8 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
         Measured::RoundTrip => "not sent",
         _ => "missed",
     };
-    let all = [(lost, "lost"), (missed, missed_word), (late, "late")];
+    let late_word = if measured == Measured::Completion { "xruns" } else { "late" };
+    let all = [(lost, "lost"), (missed, missed_word), (late, late_word)];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
@@ -52,7 +54,7 @@ pub(crate) struct NetTable {
 
 /// Those of round trips, of talkers and of listeners, as far as the campaign has run.
 pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
-    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap]
+    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap, Measured::Completion]
         .into_iter()
         .map(|measured| net_table(campaign, measured))
         .filter(|table| !table.rows.is_empty())
@@ -64,6 +66,10 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
         Measured::SendLateness => {
             ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"])
         }
+        Measured::Completion => (
+            "Periods of audio, done after their deadlines",
+            &["scenario", "played", "xruns", "lost", "median", "99.9 %", "latest"],
+        ),
         Measured::FrameGap => ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"]),
         _ => (
             "Round trips, from when each was to be sent",
@@ -76,6 +82,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
         let counts = match measured {
             Measured::SendLateness => vec![count(role.late.unwrap_or(0)), count(role.missed)],
             Measured::FrameGap => vec![count(role.lost.unwrap_or(0))],
+            Measured::Completion => vec![count(role.late.unwrap_or(0)), count(role.lost.unwrap_or(0))],
             _ => vec![count(role.lost.unwrap_or(0)), count(role.missed)],
         };
         let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);

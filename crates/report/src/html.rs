@@ -16,12 +16,14 @@
 //! | [`far`] | the far end of a measurement between two machines |
 //! | [`facts`] | the other tables: series, loads, machine, settings |
 //! | [`noise`] | what stands in for figures of wake-ups where a record is of gaps |
+//! | [`audio`] | when periods of audio were done, and who was to blame for xruns |
 //! | [`round_trip`] | what became of datagrams that were to come back |
 //! | [`stream`] | the ends of a stream |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
 mod against;
+mod audio;
 mod blame;
 mod campaign;
 mod facts;
@@ -49,6 +51,7 @@ pub use campaign::render_campaign;
 
 use crate::words::Words;
 use against::{Beside, PublishedView};
+use audio::AudioView;
 use blame::Blamed;
 use facts::{Fact, FindingView, PhaseView};
 use far::FarView;
@@ -81,6 +84,7 @@ struct Page<'a> {
     ladder: Vec<Rung<'a>>,
     more_uses: Vec<Rung<'a>>,
     program: Option<ProgramView>,
+    audio: Vec<AudioView>,
     round_trips: Vec<RoundTripView>,
     streams: Vec<StreamView>,
     blamed: Option<Blamed>,
@@ -133,6 +137,7 @@ pub fn render(record: &Record) -> String {
             timeline::maxima(&shown, &lines),
         ],
         program: process::section(record),
+        audio: audio::sections(record),
         round_trips: round_trip::sections(record),
         streams: stream::sections(record),
         blamed: blame::section(record, &lines::lines(record)),

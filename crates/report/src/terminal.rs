@@ -91,6 +91,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
+    audio::search(&mut page, record);
     against::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);

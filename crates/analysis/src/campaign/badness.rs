@@ -9,7 +9,7 @@ use record::{Measured, RoleResult, ScenarioResult};
 pub struct Badness {
     /// Datagrams or frames that never came, and slots in which none was sent; a share of all, 0 to 1. 0 for threads alone.
     pub lost: f64,
-    /// Late packets, a share of all, 0 to 1.
+    /// Late packets or xruns, a share of all, 0 to 1.
     pub late: f64,
     /// The largest time as a multiple of the period, or in ns where there is none; of a listener what a gap was longer than
     /// the period.
@@ -37,6 +37,10 @@ impl Badness {
                 let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
                 Self { lost: share(absent, role.samples + absent), late, periods }
+            }
+            // What is lost follows from xruns.
+            Measured::Completion => {
+                Self { late: share(role.late.unwrap_or(0), role.samples), periods, ..Self::default() }
             }
             Measured::FrameGap => {
                 Self { lost: share(lost, role.samples + lost), periods: (periods - 1.0).max(0.0), late: 0.0 }

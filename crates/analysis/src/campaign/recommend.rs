@@ -88,6 +88,10 @@ fn at_worst(role: &RoleCell) -> String {
         Measured::Lateness | Measured::Gap => return format!("{max} at worst"),
         Measured::RoundTrip => [lost, some(role.missed, "not sent"), Some(format!("{max} at worst"))],
         Measured::SendLateness => [some(role.missed, "missed slots"), late, Some(format!("max delta {max}"))],
+        Measured::Completion => {
+            let xruns = some(role.late.unwrap_or(0), "xruns");
+            [xruns, None, Some(format!("done {max} after the deadline at worst"))]
+        }
         Measured::FrameGap => [lost, None, Some(format!("up to {max} between two frames"))],
     };
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -2,10 +2,12 @@
 
 use std::{fmt, fs, io, path::PathBuf, str::FromStr};
 
-use amp::{LoadError, Model, Shape, file::Options};
+use amp::{
+    Amplifier, LoadError, ModelFile, Shape, cabinet::IrError, chain::AmplifierError, file::Options, resample::RateError,
+};
 
 /// What stands before the name of a model that needs no file.
-const BUILT_IN: &str = "builtin:";
+pub(super) const BUILT_IN: &str = "builtin:";
 
 /// A model's file, or one that needs none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,7 @@ impl Default for ModelSource {
 #[derive(Debug, thiserror::Error)]
 pub enum AudioError {
     /// The file cannot be read.
-    #[error("cannot read the model {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -40,6 +42,30 @@ pub enum AudioError {
         model: String,
         /// What is wrong with it.
         source: LoadError,
+    },
+    /// It cannot be played in a chain.
+    #[error("{model}: {source}")]
+    Play {
+        /// The model.
+        model: String,
+        /// Why.
+        source: AmplifierError,
+    },
+    /// It is no cabinet's response.
+    #[error("{cab}: {source}")]
+    Cab {
+        /// The cabinet.
+        cab: String,
+        /// What is wrong with it.
+        source: IrError,
+    },
+    /// Its rate cannot be changed to the one asked for.
+    #[error("{cab}: {source}")]
+    CabRate {
+        /// The cabinet.
+        cab: String,
+        /// Why.
+        source: RateError,
     },
     /// It was made for another sample rate.
     #[error("{model} plays {has} Hz, and {asked} Hz was asked for: use --rate {has}, or another model")]
@@ -59,25 +85,26 @@ pub enum AudioError {
 pub struct UnknownModel(String);
 
 impl ModelSource {
-    /// The model, settled, for a sample rate, Hz.
+    /// The model, settled, for a sample rate, Hz. One that was made for another is refused: resampling it costs more than it
+    /// does, and would be measured with it.
     ///
     /// # Errors
     /// [`AudioError`].
-    pub fn load(&self, rate_hz: u32) -> Result<Model, AudioError> {
+    pub fn load(&self, rate_hz: u32) -> Result<Amplifier, AudioError> {
         let model = self.to_string();
         let broken = |source| AudioError::Load { model: model.clone(), source };
         let file = match self {
             Self::BuiltIn(shape) => shape.file(f64::from(rate_hz)),
             Self::File(path) => {
                 let bytes = fs::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
-                amp::ModelFile::read(&bytes)
+                ModelFile::read(&bytes)
             }
         };
         let file = file.map_err(broken)?;
         if file.sample_rate != f64::from(rate_hz) {
             return Err(AudioError::Rate { model, has: file.sample_rate, asked: rate_hz });
         }
-        file.model(Options::default()).map_err(broken)
+        Amplifier::new(&file, Options::default(), &[], rate_hz).map_err(|source| AudioError::Play { model, source })
     }
 }
 
@@ -114,7 +141,7 @@ mod tests {
         assert!(error.starts_with("no built-in model is called `huge`"), "{error}");
         assert!(ModelSource::BuiltIn(Shape::Nano).load(44_100).is_ok(), "made for any rate");
         let error = ModelSource::File("/nonexistent.nam".into()).load(48_000).unwrap_err().to_string();
-        assert!(error.starts_with("cannot read the model /nonexistent.nam"), "{error}");
+        assert!(error.starts_with("cannot read /nonexistent.nam"), "{error}");
     }
 
     #[test]

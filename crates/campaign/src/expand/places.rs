@@ -78,6 +78,7 @@ fn roles(probe: &ProbeKind) -> Vec<&str> {
         ProbeKind::Threads(threads) => threads.iter().map(|thread| thread.role.as_str()).collect(),
         ProbeKind::Udp(_) => vec!["sender", "receiver", "echo"],
         ProbeKind::Stream(stream) => stream.roles().to_vec(),
+        ProbeKind::Audio(_) => vec![record::AUDIO],
     }
 }
 
@@ -119,10 +120,10 @@ impl<'a> Places<'a> {
             let found = places.resolve(words, &nothing, &placement.name);
             found.unwrap_or_else(|| places.anywhere().collect())
         };
-        let over_net = matches!(probe, ProbeKind::Udp(_) | ProbeKind::Stream(_));
+        let has_one_place = matches!(probe, ProbeKind::Udp(_) | ProbeKind::Stream(_) | ProbeKind::Audio(_));
         let spots: Vec<Vec<u32>> = match &placement.on {
             // These have one place, on the quietest of the CPUs.
-            PlacedOn::Set(words) if over_net => {
+            PlacedOn::Set(words) if has_one_place => {
                 vec![best_cpu(&set(self, words), &self.cpus.isolated).into_iter().collect()]
             }
             PlacedOn::Set(words) => vec![set(self, words).iter().collect()],

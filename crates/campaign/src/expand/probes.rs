@@ -17,6 +17,7 @@ pub(super) fn probe(kind: &ProbeKind, spot: &Spot, offset: WakeupOffset) -> plan
         ProbeKind::Timer { .. } | ProbeKind::Threads(_) => plan::Probe::Timer,
         ProbeKind::Noise { runtime_ns, .. } => plan::Probe::Noise { runtime_ns: *runtime_ns },
         ProbeKind::Udp(udp) => plan::Probe::Udp(Box::new(round_trips(udp, spot))),
+        ProbeKind::Audio(audio) => plan::Probe::Audio(Box::new(audio.plan.clone())),
         ProbeKind::Stream(stream) => plan::Probe::Stream(Box::new(frames(stream, spot, offset))),
     }
 }
@@ -60,7 +61,9 @@ fn frames(stream: &StreamProbe, spot: &Spot, offset: WakeupOffset) -> StreamPlan
 /// The policy of the measuring threads: what `punctual measure` takes unless asked otherwise.
 pub(super) fn policy(kind: &ProbeKind, placement: &Placement) -> Policy {
     let (own, default) = match kind {
-        ProbeKind::Timer { .. } | ProbeKind::Threads(_) | ProbeKind::Stream(_) => (None, Policy::Fifo(90)),
+        ProbeKind::Timer { .. } | ProbeKind::Threads(_) | ProbeKind::Stream(_) | ProbeKind::Audio(_) => {
+            (None, Policy::Fifo(90))
+        }
         ProbeKind::Noise { .. } => (None, Policy::Other),
         ProbeKind::Udp(udp) => (udp.send_policy, Policy::Fifo(98)),
     };
@@ -74,6 +77,7 @@ pub(super) fn period_ns(kind: &ProbeKind) -> u64 {
         ProbeKind::Threads(list) => list.iter().map(|thread| thread.period_ns).min().unwrap_or(1),
         ProbeKind::Udp(udp) => udp.period_ns,
         ProbeKind::Stream(stream) => stream.period_ns,
+        ProbeKind::Audio(audio) => audio.period_ns(),
     }
 }
 
@@ -89,6 +93,7 @@ pub(super) fn threads(kind: &ProbeKind, placement: &Placement, spot: &Spot) -> V
         ProbeKind::Udp(_) => vec![first("sender")],
         ProbeKind::Stream(stream) if matches!(stream.ends, StreamEnds::Listen(_)) => Vec::new(),
         ProbeKind::Stream(_) => vec![first("talker")],
+        ProbeKind::Audio(_) => vec![first(record::AUDIO)],
     }
 }
 

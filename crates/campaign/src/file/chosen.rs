@@ -82,6 +82,7 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
         let (fits, has) = match &probe.kind {
             ProbeKind::Threads(threads) => (threads.len() == wanted, in_words(threads.len())),
             ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => (false, "one on each CPU".to_owned()),
+            ProbeKind::Audio(_) => (wanted == 1, "1 thread".to_owned()),
             // The answering thread of our own may be left where it is put.
             ProbeKind::Udp(udp) => match udp.peer {
                 None => ((2..=3).contains(&wanted), "a sender, a receiver and an echo".to_owned()),
@@ -94,6 +95,7 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
         };
         if !fits {
             let remedy = match &probe.kind {
+                ProbeKind::Audio(_) => "write cpus = \"last\", or cpus = \"each\"",
                 ProbeKind::Udp(_) | ProbeKind::Stream(_) => "write one CPU for each, or cpus = \"last\"",
                 _ => "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
             };

@@ -6,7 +6,7 @@ use sys::{
     sched::Policy,
 };
 
-use super::{CpuWords, Place, StreamEnds, StreamProbe, UdpProbe};
+use super::{AudioProbe, CpuWords, Place, StreamEnds, StreamProbe, UdpProbe};
 use crate::{Length, NicPlan, order::Order};
 
 /// A campaign as its file says it, free of mistakes that can be seen without a machine.
@@ -86,6 +86,8 @@ pub enum ProbeKind {
     Udp(Box<UdpProbe>),
     /// A frame of a stream in every slot.
     Stream(Box<StreamProbe>),
+    /// Periods of audio.
+    Audio(Box<AudioProbe>),
 }
 
 impl ProbeKind {
@@ -95,7 +97,7 @@ impl ProbeKind {
         match self {
             Self::Udp(udp) => udp.peer.is_some(),
             Self::Stream(stream) => stream.ends != StreamEnds::Both,
-            Self::Timer { .. } | Self::Threads(_) | Self::Noise { .. } => false,
+            Self::Timer { .. } | Self::Threads(_) | Self::Noise { .. } | Self::Audio(_) => false,
         }
     }
 }

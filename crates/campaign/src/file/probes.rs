@@ -8,7 +8,7 @@ use record::BlameMode;
 use sys::clock::{Clock, Wait};
 
 use super::{
-    Fields, Place, Probe, ProbeKind, Thread, duration_in, one_of,
+    Fields, Place, Probe, ProbeKind, Thread, audio, duration_in, one_of,
     parts::{check_names, part_name},
     stream, udp,
 };
@@ -54,11 +54,11 @@ fn default_probe(place: Place) -> Probe {
 }
 
 /// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: [(&str, &[&str]); 26] = [
+const KINDS_OF: [(&str, &[&str]); 31] = [
     ("period", &["timer", "noise", "udp", "stream"]),
     ("samples", &["timer", "udp"]),
-    ("clock", &["timer", "threads", "stream"]),
-    ("wait", &["timer", "threads", "stream"]),
+    ("clock", &["timer", "threads", "stream", "audio"]),
+    ("wait", &["timer", "threads", "stream", "audio"]),
     ("offset", &["timer", "threads"]),
     ("threads", &["threads"]),
     ("runtime", &["noise"]),
@@ -81,9 +81,20 @@ const KINDS_OF: [(&str, &[&str]); 26] = [
     ("stream_id", &["stream"]),
     ("receive", &["stream"]),
     ("queue", &["stream"]),
+    ("rate", &["audio"]),
+    ("frames", &["audio"]),
+    ("periods", &["audio"]),
+    ("model", &["audio"]),
+    ("cab", &["audio"]),
 ];
-const KINDS: [(&str, &str); 5] =
-    [("timer", "timer"), ("threads", "threads"), ("noise", "noise"), ("udp", "udp"), ("stream", "stream")];
+const KINDS: [(&str, &str); 6] = [
+    ("timer", "timer"),
+    ("threads", "threads"),
+    ("noise", "noise"),
+    ("udp", "udp"),
+    ("stream", "stream"),
+    ("audio", "audio"),
+];
 
 fn probe(mut fields: Fields<'_>) -> Probe {
     let default = default_probe(fields.place());
@@ -101,6 +112,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let receive_wait = udp::wait(&mut fields);
     let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), receive_wait);
     let stream = stream::stream(&mut fields, period_ns, receive_wait);
+    let audio = audio::audio(&mut fields);
     let has_launch_times = stream.mode == TransmitMode::Txtime;
     let kind = match word {
         Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
@@ -108,13 +120,14 @@ fn probe(mut fields: Fields<'_>) -> Probe {
         Some("noise") => ProbeKind::Noise { period_ns: period_ns.unwrap_or(NOISE_PERIOD_NS), runtime_ns },
         Some("udp") => ProbeKind::Udp(Box::new(udp)),
         Some("stream") => ProbeKind::Stream(Box::new(stream)),
+        Some("audio") => ProbeKind::Audio(Box::new(audio)),
         _ => ProbeKind::Timer { period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS) },
     };
     check(&mut fields, &kind);
     if let Some(word) = word {
         let useless = |(key, kinds): &(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
         for (key, kinds) in KINDS_OF.into_iter().filter(useless) {
-            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds)));
+            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds, word)));
         }
     }
     fields.finish();
@@ -146,17 +159,18 @@ fn check(fields: &mut Fields<'_>, kind: &ProbeKind) {
         }
         ProbeKind::Udp(udp) => udp::check(fields, udp),
         ProbeKind::Stream(stream) => stream::check(fields, stream),
-        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => {}
+        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } | ProbeKind::Audio(_) => {}
     }
 }
 
 /// What to do about a key that a kind of probe has no use for.
-fn instead(key: &str, kinds: &[&str]) -> String {
+fn instead(key: &str, kinds: &[&str], word: &str) -> String {
     match (key, kinds) {
         ("threads", _) => "write kind = \"threads\"".to_owned(),
+        ("period", _) if word == "audio" => "write frames = 64 and rate = 48000 instead".to_owned(),
         ("period", _) => "leave it out; each of the `threads` has its own".to_owned(),
         ("samples", _) => "write how long it runs, as duration = \"60s\"".to_owned(),
-        (_, [only @ ("udp" | "stream")]) => format!("leave it out, or write kind = {only:?}"),
+        (_, [only @ ("udp" | "stream" | "audio")]) => format!("leave it out, or write kind = {only:?}"),
         _ => "leave it out".to_owned(),
     }
 }

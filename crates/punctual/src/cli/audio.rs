@@ -1,7 +1,7 @@
 //! Options of `measure audio`.
 
 use campaign::{
-    ModelSource,
+    CabSource, ModelSource,
     audio::{FRAMES, PERIODS, RATES_HZ},
 };
 use clap::Args;
@@ -25,6 +25,22 @@ pub struct Audio {
     /// files of these shapes cost.
     #[arg(long, value_name = "FILE|NAME", default_value = "builtin:standard")]
     pub model: ModelSource,
+    /// The cabinet behind it: a WAV file, builtin:SAMPLES, which costs what a response of that length costs, or none.
+    #[arg(long, value_name = "FILE|NAME", default_value = "builtin:2048")]
+    pub cab: CabSource,
+    /// Find the smallest buffer that holds for --duration under the loads: of the powers of two from 16 to 1024, or of a
+    /// range, as --find-buffer=32..256, or its multiples of a number, as --find-buffer=16..256:16. Each size that is tried
+    /// takes --duration; sizes are halved, so 3 of 7 are.
+    #[arg(
+        long,
+        value_name = "FROM..TO[:STEP]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "16..1024",
+        value_parser = sizes,
+        conflicts_with_all = ["frames", "endless"]
+    )]
+    pub find_buffer: Option<Sizes>,
     /// CPU of the audio thread [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
@@ -40,6 +56,26 @@ pub struct Audio {
     /// What every measurement has.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// Sizes of buffers to choose among, frames, rising; at least one.
+#[derive(Debug, Clone)]
+pub struct Sizes(pub Vec<u32>);
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let form =
+        || format!("must be FROM..TO of {} to {} frames, as 16..1024 or 16..256:16", FRAMES.start(), FRAMES.end());
+    let (range, step) = text.split_once(':').map_or((text, None), |(range, step)| (range, Some(step)));
+    let (from, to) = range.split_once("..").ok_or_else(form)?;
+    let (from, to) = (frames(from).map_err(|_| form())?, frames(to).map_err(|_| form())?);
+    let sizes: Vec<u32> = match step {
+        None => (from..=to).filter(|size| size.is_power_of_two()).collect(),
+        Some(step) => {
+            let step = step.parse().ok().filter(|step| *step > 0).ok_or_else(form)?;
+            (from..=to).filter(|size: &u32| size.is_multiple_of(step)).collect()
+        }
+    };
+    if sizes.is_empty() { Err(form()) } else { Ok(Sizes(sizes)) }
 }
 
 fn rate(text: &str) -> Result<u32, String> {

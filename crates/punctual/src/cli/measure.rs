@@ -69,6 +69,7 @@ pub enum Measure {
     ///   punctual measure audio --frames 64 --duration 1m
     ///   punctual measure audio --frames 32 --periods 3 --model deluxe.nam --load switch --load memory
     ///   punctual measure audio --profile audio-48k-64 --shield 3
+    ///   punctual measure audio --find-buffer --duration 30s --load cpu --load memory
     #[command(verbatim_doc_comment)]
     Audio(Box<Audio>),
     /// How late the threads of your own program wake, who preempts them, and which deadlines they miss.

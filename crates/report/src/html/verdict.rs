@@ -5,7 +5,7 @@ use std::{fmt::Write, path::Path};
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, State, UseVerdict};
 
-use super::{noise, round_trip, svg, text};
+use super::{audio, noise, round_trip, svg, text};
 use crate::words::is_noise;
 
 /// The answer at the head of the report.
@@ -137,6 +137,10 @@ pub fn ending(state: State) -> &'static str {
 pub fn keys(record: &Record) -> Vec<Key> {
     if is_noise(record) {
         return noise::keys(record);
+    }
+    let audio = audio::keys(record);
+    if !audio.is_empty() {
+        return audio;
     }
     let round_trips = round_trip::keys(record);
     if !round_trips.is_empty() {

@@ -1,11 +1,11 @@
 //! Audio: what became of the periods, when they were done, and who was to blame for xruns.
 
-use record::{Audio, Series};
+use record::{Audio, Record, Series};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell};
-use crate::audio::{FIGURES, fates, remarks, times, title, to_blame, worst};
+use crate::audio::{FIGURES, TRIED, fates, found, remarks, times, title, to_blame, tried, worst};
 use crate::style::Ink;
 
 /// A series of audio with all its figures.
@@ -29,6 +29,20 @@ pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     page.text(Ink::Plain, &statement);
     to_blame(series).iter().for_each(|sentence| page.text(Ink::Bad, sentence));
     worst(series, audio).iter().for_each(|sentence| page.text(Ink::Plain, sentence));
+}
+
+/// What a search for the smallest buffer found.
+pub(super) fn search(page: &mut Page, record: &Record) {
+    let Some(search) = &record.buffer else { return };
+    page.heading("The smallest buffer");
+    let mut table = Table::new(&TRIED).figures();
+    for (cells, held) in tried(record) {
+        let ink = if held { Ink::Good } else { Ink::Bad };
+        table.row(cells.into_iter().map(|text| (ink, text)).collect());
+    }
+    page.table(&table);
+    let ink = if search.held.is_some() { Ink::Title } else { Ink::Bad };
+    found(record, search).iter().for_each(|sentence| page.text(ink, sentence));
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! `punctual measure audio`.
 
-use analysis::Profile;
+use analysis::{Profile, format_duration};
 use anyhow::Context;
 use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, threads};
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use record::AUDIO;
+use record::{AUDIO, Outcome};
 
 use super::Results;
-use crate::{cli::Audio, output};
+use crate::{
+    cli::{Audio, Talk},
+    output,
+};
 
 /// Samples of a period where neither the user nor a profile tells.
 const FRAMES: u32 = 64;
@@ -17,12 +20,23 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
-    let audio = AudioPlan { rate_hz: options.rate, periods: options.periods, model: options.model.clone() };
+    let audio = AudioPlan {
+        rate_hz: options.rate,
+        periods: options.periods,
+        model: options.model.clone(),
+        cab: options.cab.clone(),
+        find: options.find_buffer.is_some(),
+    };
     // What cannot be played through is known before anything is set up.
-    audio.model.load(audio.rate_hz)?;
-    let frames = options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(FRAMES);
+    audio.load()?;
     let cpu = cpu(options)?;
-    let phases = vec![phase(options, cpu, audio.period_ns(frames))];
+    let phases = match &options.find_buffer {
+        Some(sizes) => sizes.0.iter().map(|&frames| candidate(options, cpu, frames, &audio)).collect(),
+        None => {
+            let frames = options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(FRAMES);
+            vec![phase(options, cpu, audio.period_ns(frames))]
+        }
+    };
     let plan = Plan {
         cpus: Some([cpu].into_iter().collect()),
         probe: Probe::Audio(Box::new(audio)),
@@ -30,11 +44,28 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         policy: options.policy,
         ..wake_ups.apply(super::plan(common, &results.kept, phases)?)
     };
+    say_search(&plan, common.talk);
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;
     output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
-    wake_ups.status(&record, &results)
+    match &record.buffer {
+        // Nothing held, whatever else was asked.
+        Some(search) if search.held.is_none() && record.validity.valid => Ok(Outcome::Fail.exit_status()),
+        _ => wake_ups.status(&record, &results),
+    }
+}
+
+/// Says how long a search takes, before it begins.
+fn say_search(plan: &Plan, talk: Talk) {
+    let Some(total_ns) = plan.total_ns().filter(|_| !talk.quiet && plan.phases.len() > 1) else { return };
+    let (steps, sizes) = (plan.steps(), plan.phases.len());
+    eprintln!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
+}
+
+/// A size that may be tried.
+fn candidate(options: &Audio, cpu: u32, frames: u32, audio: &AudioPlan) -> PhasePlan {
+    PhasePlan { name: format!("{frames} frames"), ..phase(options, cpu, audio.period_ns(frames)) }
 }
 
 fn phase(options: &Audio, cpu: u32, period_ns: u64) -> PhasePlan {

@@ -1,0 +1,38 @@
+//! Audio in a campaign file.
+
+use super::Fields;
+use crate::{
+    AudioPlan, CabSource, ModelSource,
+    audio::{FRAMES, PERIODS, RATES_HZ},
+};
+
+/// Audio played in periods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AudioProbe {
+    /// Samples of a period.
+    pub frames: u32,
+    /// What is played, and how.
+    pub plan: AudioPlan,
+}
+
+impl AudioProbe {
+    /// Time between two deadlines, ns, rounded down.
+    #[must_use]
+    pub fn period_ns(&self) -> u64 {
+        self.plan.period_ns(self.frames)
+    }
+}
+
+/// Reads what this kind alone has.
+pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
+    let mut whole = |key, range: &std::ops::RangeInclusive<u32>, default: u32| {
+        let value = fields.integer(key, u64::from(*range.start())..=u64::from(*range.end()));
+        value.map_or(default, |value| value as u32)
+    };
+    let rate_hz = whole("rate", &RATES_HZ, 48_000);
+    let frames = whole("frames", &FRAMES, 64);
+    let periods = whole("periods", &PERIODS, 2);
+    let model = fields.parsed("model", str::parse::<ModelSource>).unwrap_or_default();
+    let cab = fields.parsed("cab", str::parse::<CabSource>).unwrap_or_default();
+    AudioProbe { frames, plan: AudioPlan { rate_hz, periods, model, cab, find: false } }
+}

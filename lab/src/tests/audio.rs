@@ -1,0 +1,144 @@
+//! Processing of known length is found, and each period that takes too long is an xrun, exactly.
+
+use std::{hint::black_box, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use probes::{
+    audio::{Audio, AudioSettings, Names, Player},
+    companion::Companion,
+    guard::Heartbeat,
+    timer::{Settings, Timer},
+};
+use record::Series;
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
+
+use crate::inside::{expect, median, punctual, recorded};
+
+/// Rounds of the loop that are timed to find how many take 500 us of the 1333 that a period has.
+const ROUNDS: u64 = 40_000;
+/// Each so many takes three times as long, which is more than it has.
+const LONG_EVERY: u64 = 10;
+const DURATION_NS: i64 = 4_000_000_000;
+/// What is measured may differ from what the loop takes alone by this.
+const TOLERANCE_PERCENT: i64 = 5;
+
+/// A loop of so many rounds.
+fn burn(rounds: u64) {
+    let mut state = 1_u64;
+    for _ in 0..rounds {
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+}
+
+/// What it takes alone, ns.
+fn alone_ns(rounds: u64) -> i64 {
+    let once = |_| {
+        let begin_ns = Clock::Monotonic.now_ns();
+        burn(rounds);
+        Clock::Monotonic.now_ns() - begin_ns
+    };
+    median(&(0..25).map(once).collect::<Vec<i64>>())
+}
+
+/// A chain that takes three times as long in every tenth period.
+struct Burner {
+    rounds: u64,
+    played: u64,
+}
+
+impl Player for Burner {
+    fn play(&mut self, input: &[f32], left: &mut [f32], _right: &mut [f32]) {
+        left.copy_from_slice(input);
+        self.played += 1;
+        burn(if self.played.is_multiple_of(LONG_EVERY) { 3 * self.rounds } else { self.rounds });
+    }
+}
+
+/// A busy loop in place of an amplifier.
+pub fn known_processing_is_found() -> Result<()> {
+    let rounds = scaled()?;
+    let series = played(rounds)?;
+    let told = series.audio.as_ref().context("a series of audio")?;
+    let expected_ns = alone_ns(rounds);
+    let dsp = told.dsp.as_ref().context("periods were played")?;
+    let median_ns = dsp.histogram.percentile(50.0).unwrap_or_default();
+    println!(
+        "the loop takes {expected_ns} ns alone and {median_ns} as processing; {} xruns in {}",
+        told.xruns, told.played
+    );
+    let error_ns = (median_ns - expected_ns).abs();
+    ensure!(error_ns * 100 <= expected_ns * TOLERANCE_PERCENT, "{expected_ns} ns were measured as {median_ns}");
+    // Nothing else disturbs this guest: each tenth, and no other, is an xrun, and one period passes with it.
+    ensure!(told.xruns == told.played / LONG_EVERY, "{} xruns in {} periods", told.xruns, told.played);
+    ensure!(told.lost.abs_diff(told.xruns) <= 1, "{} lost with {} xruns", told.lost, told.xruns);
+    let due = (DURATION_NS * 48_000 / 64 / 1_000_000_000) as u64;
+    ensure!(told.due().abs_diff(due) <= 2, "{} periods were due, and {due} fit in", told.due());
+    Ok(())
+}
+
+/// As many rounds as take 500 us here.
+fn scaled() -> Result<u64> {
+    let ns = alone_ns(ROUNDS).max(1);
+    let rounds = ROUNDS * 500_000 / ns as u64;
+    ensure!(rounds > 100, "a loop of {ROUNDS} rounds takes {ns} ns");
+    Ok(rounds)
+}
+
+fn played(rounds: u64) -> Result<Series> {
+    let settings = AudioSettings {
+        rate_hz: 48_000,
+        frames: 64,
+        periods: 2,
+        clock: Clock::Monotonic,
+        threshold_ns: 1_000_000,
+        spikes_kept: 1000,
+        names: Names::default(),
+    };
+    let grid = settings.grid();
+    let mut audio = Audio::prepare(settings, Burner { rounds, played: 0 });
+    let timer = Settings {
+        role: record::AUDIO.to_owned(),
+        cpu: Some(0),
+        policy: Policy::Fifo(80),
+        clock: Clock::Monotonic,
+        wait: Wait::Nanosleep,
+        period_ns: grid.period_ns(),
+        fraction: grid.fraction(),
+        samples: None,
+        threshold_ns: i64::MAX,
+        spikes_kept: 1,
+        stop_on: None,
+        spin: None,
+    };
+    let mut timer = Timer::prepare_with(audio.work(0), &timer, Heartbeat::start()?)?;
+    let first_ns = Clock::Monotonic.now_ns() + 10_000_000;
+    timer.start(first_ns, first_ns + DURATION_NS - 1);
+    while !timer.has_ended() {
+        std::thread::sleep(Duration::from_millis(50));
+        audio.collect();
+        timer.collect();
+    }
+    audio.collect();
+    timer.collect();
+    let mut series = timer.series("rest");
+    audio.tell(0, &mut series);
+    ensure!(series.granted.policy == "fifo:80", "{:?}", series.granted);
+    Ok(series)
+}
+
+/// The command, with a model of its own: every period of 3 s, none of them late.
+pub fn a_small_model_never_misses() -> Result<()> {
+    expect(
+        0,
+        &punctual("measure audio --quiet --record audio --model builtin:nano --frames 256 --duration 3s --blame=off")?,
+    )?;
+    let record = recorded("audio")?;
+    let told = record.series[0].audio.as_ref().context("a series of audio")?;
+    // 562.5 periods of 256 frames.
+    ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
+    ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    Ok(())
+}
