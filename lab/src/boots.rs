@@ -10,8 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, audio, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise, peers,
-        process, shield, threads, timer, timerlat,
+        agreement, audio, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise,
+        peers, process, shield, threads, timer, timerlat,
     },
 };
 

@@ -14,9 +14,7 @@ use sys::{
 };
 
 pub use self::check::PlanError;
-use crate::{
-    AudioPlan, NicPlan, StreamPlan, UdpPlan, WakeupOffset, audio::search, stream::offset::CALIBRATION_NS,
-};
+use crate::{AudioPlan, NicPlan, StreamPlan, UdpPlan, WakeupOffset, audio::search, stream::offset::CALIBRATION_NS};
 
 /// Longest period, ns: one hour.
 pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
