@@ -115,7 +115,7 @@ impl ModelFile {
         let file: nam::File<'_> = serde_json::from_str(text)?;
         let mut warnings = Vec::new();
         let network = Network::of_nam(&file, &mut warnings)?;
-        let outputs = network.outputs()?;
+        let outputs = network.outputs();
         if outputs != 1 {
             return Err(LoadError::TooLarge(format!("the network has {outputs} outputs, not one")));
         }

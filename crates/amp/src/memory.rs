@@ -1,8 +1,6 @@
 //! The memory of a network: every signal and its past lie in one slice, allotted when it is made.
 
-use std::ops::{Deref, DerefMut};
-
-use crate::simd::{Mirror, Pass, Rows, mirror};
+use crate::simd::{Aligned, Mirror, Pass, Rows, mirror};
 
 /// Most frames that are computed at a time. A multiple of the lanes of every vector.
 pub const BLOCK: usize = 64;
@@ -29,10 +27,8 @@ impl Layout {
     }
 
     /// Memory for all of it, silent.
-    pub fn memory(&self) -> Memory {
-        let values = vec![0.0; self.len + LINE];
-        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        Memory { values, start, len: self.len }
+    pub fn memory(&self) -> Aligned {
+        Aligned::new(self.len, std::iter::empty())
     }
 
     fn take(&mut self, count: usize, pitch: usize) -> Rows {
@@ -67,28 +63,6 @@ impl Scratch {
         let taken = self.0.part(0, count);
         self.0 = self.0.part(count, self.0.count - count);
         taken
-    }
-}
-
-/// Values that begin where a line of the cache does.
-#[derive(Debug)]
-pub struct Memory {
-    values: Vec<f32>,
-    start: usize,
-    len: usize,
-}
-
-impl Deref for Memory {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        &self.values[self.start..self.start + self.len]
-    }
-}
-
-impl DerefMut for Memory {
-    fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.values[self.start..self.start + self.len]
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::needless_range_loop, reason = "loops of known length over several arrays, which become registers")]
 
 mod activation;
+mod aligned;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -22,10 +23,13 @@ mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod recurrent;
 mod spectra;
+mod wide;
 
 pub use activation::Activation;
-pub use columns::{Columns, gru_step, lstm_step, padded};
+pub use aligned::Aligned;
+pub use columns::{Columns, dot, padded};
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror};
 pub use fir::{STEP, fir};
@@ -33,6 +37,7 @@ pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use layer::{Layer, Signals, Weights};
 pub use matrix::{Matrix, Rows, Sum, multiply};
+pub use recurrent::{Frames, Gates, Gru, Lstm, Unit};
 pub use spectra::sum_of_products;
 
 /// An instruction set that this processor has. A value of one is the proof of it.

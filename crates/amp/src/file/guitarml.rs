@@ -7,10 +7,7 @@ use super::{
     nam::{MOST_CHANNELS, size},
     network::{Network, Stack},
 };
-use crate::{
-    net::recurrent::{Dense, Layer, Lstm},
-    simd::Columns,
-};
+use crate::net::recurrent::{Plan, Table, Units};
 
 /// The sample rate of all its models, Hz; no file tells it.
 const SAMPLE_RATE: f64 = 44_100.0;
@@ -86,10 +83,10 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         if column < inputs { of_input[row][column] } else { of_units[row][column - inputs] }
     };
     let bias = |gate: usize, unit: usize| input_bias[gate * units + unit] + unit_bias[gate * units + unit];
-    let lstm = Lstm::new(inputs, units, weight, bias, (&[], &[]));
-    let head = Columns::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
-    let layers = vec![Layer::Lstm(lstm), Layer::Dense(Dense::new(head, units))];
-    let stack = Stack { layers, knobs: inputs - 1, outputs: 1, width: units, settles_after: Some(0) };
+    let lstm = Units::new(inputs, units, weight, bias, Default::default());
+    let head = Table::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
+    let layers = vec![Plan::Lstm(lstm), Plan::Dense(head)];
+    let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(0) };
     Ok(ModelFile {
         format: Format::GuitarMl,
         architecture: format!("LSTM of {units} units"),

@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 use super::{
     About, Format, LoadError, ModelFile, finite,
     nam::{MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, size},
-    network::{Network, Stack},
+    network::{MOST_VALUES, Network, Stack},
 };
 use crate::{
-    net::recurrent::{Conv, Dense, Gru, Layer, Lstm},
-    simd::{Activation, Columns},
+    net::recurrent::{Conv, Plan, Table, Units},
+    simd::Activation,
 };
 
 /// The sample rate of files that tell none, Hz.
@@ -85,10 +85,13 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let inputs = size("in_shape", file.in_shape.last().copied().flatten().unwrap_or(1), MOST_INPUTS)?;
     size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
     let mut layers = Vec::new();
-    let (mut channels, mut width) = (inputs, inputs);
+    let mut channels = inputs;
     for written in &file.layers {
         channels = written.build(channels, &mut layers)?;
-        width = width.max(channels);
+    }
+    let values = layers.iter().map(Plan::past).fold(0, usize::saturating_add);
+    if values > MOST_VALUES {
+        return Err(LoadError::TooLarge(format!("the network keeps {values} values of its past")));
     }
     if channels != 1 {
         return Err(LoadError::InconsistentShapes(format!("the last layer's {channels} outputs and one signal")));
@@ -103,7 +106,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
     }
     let kinds: Vec<&str> = file.layers.iter().map(|layer| layer.kind.as_str()).collect();
-    let stack = Stack { layers, knobs: inputs - 1, outputs: 1, width, settles_after: Some(SETTLES_AFTER) };
+    let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(SETTLES_AFTER) };
     let (name, modeled_by) = metadata.map_or((None, None), |metadata| (metadata.name, metadata.author));
     Ok(ModelFile {
         format: Format::Keras,
@@ -128,7 +131,7 @@ fn factor(db: f64) -> Result<f32, LoadError> {
 
 impl Written<'_> {
     /// Adds the layer, and answers how many values come out of it.
-    fn build(&self, inputs: usize, layers: &mut Vec<Layer>) -> Result<usize, LoadError> {
+    fn build(&self, inputs: usize, layers: &mut Vec<Plan>) -> Result<usize, LoadError> {
         let units = size("shape", self.shape.last().copied().flatten().unwrap_or_default(), MOST_CHANNELS)?;
         let recurrent = matches!(self.kind.as_str(), "lstm" | "gru");
         match self.kind.as_str() {
@@ -143,7 +146,7 @@ impl Written<'_> {
             "" | "linear" => {}
             // What recurrent units have within.
             "tanh" if recurrent => {}
-            name if !recurrent => layers.push(Layer::Activation(activation(name)?)),
+            name if !recurrent => layers.push(Plan::Activation(activation(name)?)),
             name => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
         }
         Ok(units)
@@ -165,7 +168,7 @@ impl Written<'_> {
         rows.iter().flat_map(|rows| rows.iter()).try_for_each(|row| finite(row))
     }
 
-    fn lstm(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+    fn lstm(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
         let (kernel, recurrent, bias): (Rows, Rows, Vec<f32>) = self.weights()?;
         let fits = are(&kernel, inputs, 4 * units) && are(&recurrent, units, 4 * units) && bias.len() == 4 * units;
         self.check(fits, inputs, units, &[&kernel, &recurrent, &vec![bias.clone()]])?;
@@ -173,32 +176,36 @@ impl Written<'_> {
             let row = if column < inputs { &kernel[column] } else { &recurrent[column - inputs] };
             row[gate * units + unit]
         };
-        Ok(Layer::Lstm(Lstm::new(inputs, units, weight, |gate, unit| bias[gate * units + unit], (&[], &[]))))
+        let bias = |gate: usize, unit: usize| bias[gate * units + unit];
+        Ok(Plan::Lstm(Units::new(inputs, units, weight, bias, Default::default())))
     }
 
-    fn gru(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+    fn gru(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
         let (kernel, recurrent, bias): (Rows, Rows, Rows) = self.weights()?;
         let fits = are(&kernel, inputs, 3 * units) && are(&recurrent, units, 3 * units) && are(&bias, 2, 3 * units);
         self.check(fits, inputs, units, &[&kernel, &recurrent, &bias])?;
-        let of = |rows: &Rows, gate: usize, unit: usize, column: usize| rows[column][gate * units + unit];
-        Ok(Layer::Gru(Gru::new(
-            inputs,
-            units,
-            &(|gate, unit, column| of(&kernel, gate, unit, column), |gate, unit| of(&bias, gate, unit, 0)),
-            &(|gate, unit, column| of(&recurrent, gate, unit, column), |gate, unit| of(&bias, gate, unit, 1)),
-        )))
+        // The candidate's two sums stay apart, since the reset acts on that of the units alone.
+        let weight = |sum: usize, unit: usize, column: usize| match (sum, column.checked_sub(inputs)) {
+            (3, None) | (2, Some(_)) => 0.0,
+            (_, None) => kernel[column][sum * units + unit],
+            (_, Some(column)) => recurrent[column][sum.min(2) * units + unit],
+        };
+        let bias = |sum: usize, unit: usize| match sum {
+            0 | 1 => bias[0][sum * units + unit] + bias[1][sum * units + unit],
+            _ => bias[sum - 2][2 * units + unit],
+        };
+        Ok(Plan::Gru(Units::new(inputs, units, weight, bias, Default::default())))
     }
 
-    fn dense(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+    fn dense(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
         let (kernel, bias): (Rows, Vec<f32>) = self.weights()?;
         let fits = are(&kernel, inputs, units) && bias.len() == units;
         self.check(fits, inputs, units, &[&kernel, &vec![bias.clone()]])?;
-        let matrix = Columns::new(units, inputs, |row, column| kernel[column][row], |row| bias[row]);
-        Ok(Layer::Dense(Dense::new(matrix, inputs)))
+        Ok(Plan::Dense(Table::new(units, inputs, |row, column| kernel[column][row], |row| bias[row])))
     }
 
     /// Weights are `[tap][input][output]`, the oldest tap first.
-    fn conv(&self, inputs: usize, units: usize) -> Result<Layer, LoadError> {
+    fn conv(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
         let last = |given: &Option<OneOrMore>, name: &str, most: usize| match given {
             None => Ok(1),
             Some(OneOrMore::One(value)) => size(name, *value, most),
@@ -219,12 +226,8 @@ impl Written<'_> {
             let (tap, input) = (column / inputs, column % inputs);
             if input / seen == row / made { kernel[tap][input % seen][row] } else { 0.0 }
         };
-        let past = (taps - 1).saturating_mul(dilation).saturating_mul(inputs);
-        if past > 1 << 20 {
-            return Err(LoadError::TooLarge(format!("the network keeps {past} values of its past")));
-        }
-        let matrix = Columns::new(units, taps * inputs, weight, |row| bias[row]);
-        Ok(Layer::Conv(Conv::new(matrix, inputs, taps, dilation)))
+        let table = Table::new(units, taps * inputs, weight, |row| bias[row]);
+        Ok(Plan::Conv(Conv { table, kernel: taps, dilation }))
     }
 }
 

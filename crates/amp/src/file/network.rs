@@ -3,19 +3,17 @@
 use serde_json::value::RawValue;
 
 use super::{LoadError, Options, finite, nam};
-use crate::{
-    net::{
-        Net,
-        convnet::ConvNet,
-        linear::Linear,
-        recurrent::{Dense, Layer, Lstm, Recurrent},
-        wavenet::{Plan, WaveNet},
-    },
-    simd::{Columns, Level},
+use crate::net::{
+    Net,
+    convnet::{self, ConvNet},
+    dense::Weights,
+    linear::{self, Linear},
+    recurrent::{self, Recurrent, Table, Units},
+    wavenet::{Plan, WaveNet},
 };
 
 /// Values that signals and their past may take, where there are few weights.
-const MOST_VALUES: usize = 1 << 20;
+pub const MOST_VALUES: usize = 1 << 20;
 /// The same for each weight, where there are many.
 const VALUES_A_WEIGHT: usize = 8;
 /// Time after which recurrent layers have settled, as Neural Amp Modeler's core has it, s.
@@ -34,7 +32,7 @@ pub enum Network {
         condition: Option<Box<Network>>,
     },
     /// A row of convolutions.
-    ConvNet(nam::ConvNet, Vec<f32>),
+    ConvNet(convnet::Plan, Vec<f32>),
     /// A response.
     Linear(nam::Linear, Vec<f32>),
     /// Layers that are computed frame by frame.
@@ -47,13 +45,9 @@ pub enum Network {
 #[derive(Debug, Clone)]
 pub struct Stack {
     /// One after the other.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<recurrent::Plan>,
     /// Inputs beside the signal.
     pub knobs: usize,
-    /// Signals that come out.
-    pub outputs: usize,
-    /// Most values between two layers.
-    pub width: usize,
     /// Frames of silence after which it has settled; `None` for half a second.
     pub settles_after: Option<usize>,
 }
@@ -73,29 +67,32 @@ impl Network {
             return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
         }
         finite(&file.weights)?;
-        let network = match file.architecture.as_str() {
+        Ok(match file.architecture.as_str() {
             "WaveNet" => Self::wavenet(file, warnings)?,
-            "ConvNet" => Self::ConvNet(serde_json::from_str(file.config.get())?, file.weights.clone()),
-            "Linear" => Self::Linear(serde_json::from_str(file.config.get())?, file.weights.clone()),
+            "ConvNet" => {
+                let plan = convnet::Plan::new(&serde_json::from_str(file.config.get())?)?;
+                Weights::new(&file.weights, plan.weights())?;
+                check_values(plan.values(), &file.weights)?;
+                Self::ConvNet(plan, file.weights.clone())
+            }
+            "Linear" => {
+                let config: nam::Linear = serde_json::from_str(file.config.get())?;
+                Weights::new(&file.weights, linear::taps(&config)? as u64 + u64::from(config.bias))?;
+                Self::Linear(config, file.weights.clone())
+            }
             "LSTM" => Self::Recurrent(lstm(&serde_json::from_str(file.config.get())?, &file.weights)?),
-            "SlimmableContainer" => return Self::sizes(&serde_json::from_str(file.config.get())?, warnings),
+            "SlimmableContainer" => Self::sizes(&serde_json::from_str(file.config.get())?, warnings)?,
             other => return Err(LoadError::UnknownArchitecture(other.to_owned())),
-        };
-        // Made once, so that all that can be wrong is told now.
-        network.net(Options { slim: 1.0, level: Level::best() }, nam::SAMPLE_RATE)?;
-        Ok(network)
+        })
     }
 
     fn wavenet(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
         let config: nam::WaveNet<'_> = serde_json::from_str(file.config.get())?;
         let condition = config.condition_dsp.filter(|raw| raw.get() != "null");
         let condition = condition.map(|raw| Self::within(raw, warnings)).transpose()?;
-        let outputs = condition.as_ref().map(Self::outputs).transpose()?;
-        let plan = Plan::new(&config, outputs)?;
-        let values = plan.values();
-        if values > MOST_VALUES.max(file.weights.len().saturating_mul(VALUES_A_WEIGHT)) {
-            return Err(LoadError::TooLarge(format!("the network keeps {values} values of its past")));
-        }
+        let plan = Plan::new(&config, condition.as_ref().map(Self::outputs))?;
+        Weights::new(&file.weights, plan.weights())?;
+        check_values(plan.values(), &file.weights)?;
         if plan.arrays.iter().any(|array| array.films.layer1x1_post.active) {
             let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \
                         trainer reads it otherwise";
@@ -125,8 +122,14 @@ impl Network {
     }
 
     /// Signals that come out.
-    pub fn outputs(&self) -> Result<usize, LoadError> {
-        Ok(self.net(Options { slim: 1.0, level: Level::best() }, nam::SAMPLE_RATE)?.outputs())
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::WaveNet { plan, .. } => plan.outputs(),
+            Self::ConvNet(plan, _) => plan.outputs,
+            Self::Linear(..) => 1,
+            Self::Recurrent(stack) => stack.layers.iter().fold(stack.knobs + 1, |values, layer| layer.outputs(values)),
+            Self::Sizes(sizes) => sizes.iter().map(|(_, network)| network.outputs()).max().unwrap_or_default(),
+        }
     }
 
     /// Whether there are several sizes.
@@ -147,12 +150,11 @@ impl Network {
                 let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
                 Box::new(WaveNet::new(plan, &plan.slimmed(slim), weights, condition, level)?)
             }
-            Self::ConvNet(config, weights) => Box::new(ConvNet::new(config, weights, level)?),
+            Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, level)?),
             Self::Linear(config, weights) => Box::new(Linear::new(config, weights, level)?),
             Self::Recurrent(stack) => {
-                let Stack { layers, knobs, outputs, width, settles_after } = stack.clone();
-                let settles_after = settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
-                Box::new(Recurrent::new(layers, knobs, outputs, width, settles_after, level))
+                let settles_after = stack.settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
+                Box::new(Recurrent::new(&stack.layers, stack.knobs, settles_after, level))
             }
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
@@ -160,6 +162,15 @@ impl Network {
                 network.net(options, sample_rate)?
             }
         })
+    }
+}
+
+/// # Errors
+/// [`LoadError::TooLarge`] where signals and their past take more than the weights can account for.
+fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
+    match values > MOST_VALUES.max(weights.len().saturating_mul(VALUES_A_WEIGHT)) {
+        true => Err(LoadError::TooLarge(format!("the network keeps {values} values of its past"))),
+        false => Ok(()),
     }
 }
 
@@ -174,18 +185,24 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
     let outputs = nam::size("out_channels", config.out_channels, nam::MOST_CHANNELS)?;
     let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
     let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
-    let mut weights = crate::net::dense::Weights::new(weights, needed as u64)?;
+    let mut weights = Weights::new(weights, needed as u64)?;
     let mut layers = Vec::new();
     for layer in 0..count {
         let inputs = if layer == 0 { 1 } else { units };
         let columns = inputs + units;
         let (matrix, biases) = (weights.take(4 * units * columns), weights.take(4 * units));
-        let begin = (weights.take(units), weights.take(units));
+        let begin = [weights.take(units).to_vec(), weights.take(units).to_vec()];
         let weight = |gate: usize, unit: usize, column: usize| matrix[(gate * units + unit) * columns + column];
-        layers.push(Layer::Lstm(Lstm::new(inputs, units, weight, |gate, unit| biases[gate * units + unit], begin)));
+        layers.push(recurrent::Plan::Lstm(Units::new(
+            inputs,
+            units,
+            weight,
+            |gate, unit| biases[gate * units + unit],
+            begin,
+        )));
     }
     let (matrix, biases) = (weights.take(outputs * units), weights.take(outputs));
-    let head = Columns::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
-    layers.push(Layer::Dense(Dense::new(head, units)));
-    Ok(Stack { layers, knobs: 0, outputs, width: units, settles_after: None })
+    let head = Table::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
+    layers.push(recurrent::Plan::Dense(head));
+    Ok(Stack { layers, knobs: 0, settles_after: None })
 }

@@ -10,8 +10,8 @@ use crate::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
-    memory::{BLOCK, Layout, Memory, Past},
-    simd::{Activation, Level, Pass, Rows},
+    memory::{BLOCK, Layout, Past, values_of_past},
+    simd::{Activation, Aligned, Level, Pass, Rows},
 };
 
 /// Taps of each convolution.
@@ -27,40 +27,83 @@ pub struct ConvNet {
     last: Rows,
     head: Conv,
     output: Rows,
-    memory: Memory,
+    memory: Aligned,
     settles_after: usize,
     work: u64,
+}
+
+/// What a file says of a row of convolutions, checked.
+#[derive(Debug)]
+pub struct Plan {
+    channels: usize,
+    /// Signals that come out.
+    pub outputs: usize,
+    groups: usize,
+    dilations: Vec<usize>,
+    is_normalised: bool,
+    activation: Activation,
+}
+
+impl Plan {
+    /// Checks what a file says.
+    ///
+    /// # Errors
+    /// When sizes do not fit together.
+    pub fn new(config: &nam::ConvNet) -> Result<Self, LoadError> {
+        size("the number of dilations", config.dilations.len() as i64, MOST_LAYERS)?;
+        let dilations = config.dilations.iter().map(|&dilation| size("a dilation", dilation, MOST_DILATION));
+        let plan = Self {
+            channels: size("channels", config.channels, MOST_CHANNELS)?,
+            outputs: size("out_channels", config.out_channels, MOST_CHANNELS)?,
+            groups: size("groups", config.groups, MOST_CHANNELS)?,
+            dilations: dilations.collect::<Result<_, _>>()?,
+            is_normalised: config.batchnorm,
+            activation: config.activation.build()?,
+        };
+        plan.shapes().try_for_each(|shape| shape.check("a convolution"))?;
+        Ok(plan)
+    }
+
+    fn shapes(&self) -> impl Iterator<Item = Shape> {
+        let Self { channels, groups, is_normalised, .. } = *self;
+        let shape = move |index: usize| Shape {
+            kernel: TAPS,
+            groups,
+            ..Shape::mix(if index == 0 { 1 } else { channels }, channels, !is_normalised)
+        };
+        (0..self.dilations.len()).map(shape)
+    }
+
+    fn head(&self) -> Shape {
+        Shape::mix(self.channels, self.outputs, true)
+    }
+
+    /// Number of weights in the file.
+    pub fn weights(&self) -> u64 {
+        let of_norm = if self.is_normalised { 4 * self.channels as u64 + 1 } else { 0 };
+        self.shapes().map(|shape| shape.weights() + of_norm).sum::<u64>() + self.head().weights()
+    }
+
+    /// Values that its signals and their past take.
+    pub fn values(&self) -> usize {
+        let past = |(shape, dilation): (Shape, &usize)| values_of_past(shape.inputs, dilation * (TAPS - 1));
+        self.shapes().zip(&self.dilations).map(past).fold(0, usize::saturating_add)
+    }
 }
 
 impl ConvNet {
     /// Makes it.
     ///
     /// # Errors
-    /// When sizes do not fit together or with the weights.
-    pub fn new(config: &nam::ConvNet, weights: &[f32], level: Level) -> Result<Self, LoadError> {
-        let channels = size("channels", config.channels, MOST_CHANNELS)?;
-        let outputs = size("out_channels", config.out_channels, MOST_CHANNELS)?;
-        let groups = size("groups", config.groups, MOST_CHANNELS)?;
-        size("the number of dilations", config.dilations.len() as i64, MOST_LAYERS)?;
-        let dilations = config.dilations.iter().map(|&dilation| size("a dilation", dilation, MOST_DILATION));
-        let dilations: Vec<usize> = dilations.collect::<Result<_, _>>()?;
-        let shape = |index: usize| Shape {
-            kernel: TAPS,
-            groups,
-            ..Shape::mix(if index == 0 { 1 } else { channels }, channels, !config.batchnorm)
-        };
-        (0..dilations.len()).try_for_each(|index| shape(index).check("a convolution"))?;
-        let of_norm = if config.batchnorm { 4 * channels as u64 + 1 } else { 0 };
-        let head = Shape::mix(channels, outputs, true);
-        let of_convs: u64 = (0..dilations.len()).map(|index| shape(index).weights() + of_norm).sum();
-        let needed = of_convs + head.weights();
-        let mut weights = Weights::new(weights, needed)?;
+    /// When the number of weights is another.
+    pub fn new(plan: &Plan, weights: &[f32], level: Level) -> Result<Self, LoadError> {
+        let mut weights = Weights::new(weights, plan.weights())?;
         let mut layout = Layout::default();
         let mut convs = Vec::new();
-        for (index, &dilation) in dilations.iter().enumerate() {
-            let dense = weights.dense(shape(index));
-            let input = layout.past(dense.shape.inputs, dilation * (TAPS - 1));
-            let conv = match config.batchnorm {
+        for (shape, &dilation) in plan.shapes().zip(&plan.dilations) {
+            let dense = weights.dense(shape);
+            let input = layout.past(shape.inputs, dilation * (TAPS - 1));
+            let conv = match plan.is_normalised {
                 true => normalised(dense, &mut weights, dilation),
                 false => Conv::new(dense, dilation),
             };
@@ -68,14 +111,14 @@ impl ConvNet {
         }
         Ok(Self {
             level,
-            activation: config.activation.build()?,
+            activation: plan.activation.clone(),
             convs,
-            last: layout.rows(channels),
-            head: Conv::new(weights.dense(head), 1),
-            output: layout.rows(outputs),
+            last: layout.rows(plan.channels),
+            head: Conv::new(weights.dense(plan.head()), 1),
+            output: layout.rows(plan.outputs),
             memory: layout.memory(),
-            settles_after: 1 + dilations.iter().sum::<usize>() * (TAPS - 1),
-            work: needed,
+            settles_after: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
+            work: plan.weights(),
         })
     }
 }

@@ -3,9 +3,9 @@
 use super::Net;
 use crate::{
     file::{LoadError, nam},
-    memory::{Layout, Memory, Past},
+    memory::{Layout, Past},
     net::dense::Weights,
-    simd::{Level, Matrix, Pass, Rows, Sum, multiply},
+    simd::{Aligned, Level, Matrix, Pass, Rows, Sum, multiply},
 };
 
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
@@ -16,7 +16,15 @@ pub struct Linear {
     matrix: Matrix,
     input: Past,
     output: Rows,
-    memory: Memory,
+    memory: Aligned,
+}
+
+/// Number of taps.
+///
+/// # Errors
+/// When no response has as many.
+pub fn taps(config: &nam::Linear) -> Result<usize, LoadError> {
+    nam::size("receptive_field", config.receptive_field, nam::MOST_TAPS)
 }
 
 impl Linear {
@@ -25,7 +33,7 @@ impl Linear {
     /// # Errors
     /// When the weights are not those that the description asks for.
     pub fn new(config: &nam::Linear, weights: &[f32], level: Level) -> Result<Self, LoadError> {
-        let taps = nam::size("receptive_field", config.receptive_field, nam::MOST_TAPS)?;
+        let taps = taps(config)?;
         let mut taken = Weights::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
         let mut layout = Layout::default();

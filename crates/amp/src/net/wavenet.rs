@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     file::LoadError,
-    memory::{BLOCK, Layout, Memory, Past, Scratch},
-    simd::{Activation, Combine, Level, Op, Pass, Rows, Simd, combine},
+    memory::{BLOCK, Layout, Past, Scratch},
+    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Simd, combine},
 };
 
 /// A WaveNet, ready to play.
@@ -30,7 +30,7 @@ pub struct WaveNet {
     /// The scaled output of the last array, then that of each convolution after it.
     ends: Vec<Past>,
     head: Vec<(Activation, Conv)>,
-    memory: Memory,
+    memory: Aligned,
     settles_after: usize,
     work: u64,
 }

@@ -1,14 +1,14 @@
-//! One frame at a time: matrices times vectors, and the steps of recurrent units.
+//! One frame at a time: matrices times vectors.
 
-use super::{Simd, sigmoid, tanh};
+use super::Simd;
 
-/// Units are padded to a multiple of this, which every number of lanes divides.
+/// Values of a frame are padded to a multiple of this, which every number of lanes divides.
 const PADDING: usize = 16;
 
-/// `units` as they lie in a vector.
+/// So many values as they lie in a frame.
 #[must_use]
-pub fn padded(units: usize) -> usize {
-    units.next_multiple_of(PADDING)
+pub fn padded(values: usize) -> usize {
+    values.next_multiple_of(PADDING)
 }
 
 /// A matrix that is multiplied with a vector, column by column.
@@ -37,12 +37,6 @@ impl Columns {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
-    }
-
-    /// Number of weights, with their padding.
-    #[must_use]
-    pub fn weights(&self) -> usize {
-        self.weights.len()
     }
 
     /// `out` becomes the biases and the columns, each times its value of `x`.
@@ -93,50 +87,28 @@ impl Columns {
     }
 }
 
-/// One step of long short-term memory: `gates` are those of input, forgetting, candidate and output, one after the other.
+/// The sum of products of a row and a vector.
 ///
 /// # Panics
-/// When the vectors do not fit together, or are not padded.
+/// When the row is not padded, or the vector is shorter.
 #[inline(always)]
-pub fn lstm_step<S: Simd>(simd: S, gates: &[f32], cell: &mut [f32], hidden: &mut [f32]) {
-    let units = cell.len();
-    assert!(
-        units.is_multiple_of(PADDING) && gates.len() == 4 * units && hidden.len() == units,
-        "units that do not fit"
-    );
-    for unit in (0..units).step_by(S::LANES) {
-        // SAFETY: all vectors have whole vectors of units, as was checked.
-        unsafe {
-            let gate = |index: usize| simd.load(gates.as_ptr().add(index * units + unit));
-            let kept = simd.mul(sigmoid(simd, gate(1)), simd.load(cell.as_ptr().add(unit)));
-            let now = simd.mul_add(sigmoid(simd, gate(0)), tanh(simd, gate(2)), kept);
-            simd.store(cell.as_mut_ptr().add(unit), now);
-            simd.store(hidden.as_mut_ptr().add(unit), simd.mul(sigmoid(simd, gate(3)), tanh(simd, now)));
+pub fn dot<S: Simd>(simd: S, row: &[f32], x: &[f32]) -> f32 {
+    assert!(row.len().is_multiple_of(PADDING) && x.len() >= row.len(), "vectors that do not fit");
+    let mut sums = simd.splat(0.0);
+    let mut lanes = [0.0; PADDING];
+    for at in (0..row.len()).step_by(S::LANES) {
+        // SAFETY: both have as many values, as was checked.
+        unsafe { sums = simd.mul_add(simd.load(row.as_ptr().add(at)), simd.load(x.as_ptr().add(at)), sums) };
+    }
+    // SAFETY: no vector is longer.
+    unsafe { simd.store(lanes.as_mut_ptr(), sums) };
+    // In halves, so that one need not wait for all others.
+    for half in [8, 4, 2, 1] {
+        if half < S::LANES {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
         }
     }
-}
-
-/// One step of a gated recurrent unit as Keras has it: gates of update, reset and candidate, `of_input` and `of_hidden`
-/// apart, the reset acting after the latter were multiplied.
-///
-/// # Panics
-/// When the vectors do not fit together, or are not padded.
-#[inline(always)]
-pub fn gru_step<S: Simd>(simd: S, of_input: &[f32], of_hidden: &[f32], hidden: &mut [f32]) {
-    let units = hidden.len();
-    let whole = units.is_multiple_of(PADDING);
-    assert!(whole && of_input.len() == 3 * units && of_hidden.len() == 3 * units, "units that do not fit");
-    for unit in (0..units).step_by(S::LANES) {
-        // SAFETY: all vectors have whole vectors of units, as was checked.
-        unsafe {
-            let input = |index: usize| simd.load(of_input.as_ptr().add(index * units + unit));
-            let before = |index: usize| simd.load(of_hidden.as_ptr().add(index * units + unit));
-            let update = sigmoid(simd, simd.add(input(0), before(0)));
-            let reset = sigmoid(simd, simd.add(input(1), before(1)));
-            let candidate = tanh(simd, simd.mul_add(reset, before(2), input(2)));
-            let kept = simd.mul(update, simd.load(hidden.as_ptr().add(unit)));
-            let taken = simd.mul_add(simd.sub(simd.splat(1.0), update), candidate, kept);
-            simd.store(hidden.as_mut_ptr().add(unit), taken);
-        }
-    }
+    lanes[0]
 }

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use super::{
     Activation, Level, Rows, Simd,
     functions::{Function, Leaky, Tanh},
+    wide::Wide,
 };
 use crate::memory::Past;
 
@@ -144,17 +145,10 @@ impl Layer {
         // SAFETY: all signals lie within the memory, as was checked, and `new` has laid out weights for these channels in
         // strips of this many rows.
         unsafe {
-            match (self.channels, S::LANES) {
-                (2, lanes) => job.all::<S, 2, 2>(simd, lanes),
-                (3, lanes) => job.all::<S, 3, 3>(simd, lanes),
-                (4, lanes) => job.all::<S, 4, 4>(simd, lanes),
-                (6, lanes) => job.all::<S, 6, 6>(simd, lanes),
-                (8, 16) => job.all::<S, 8, 8>(simd, 16),
-                (8, lanes) => job.all::<S, 8, 4>(simd, lanes),
-                (12, lanes) => job.all::<S, 12, 6>(simd, lanes),
-                (16, 16) => job.all::<S, 16, 8>(simd, 16),
-                (16, lanes) => job.all::<S, 16, 4>(simd, lanes),
-                _ => {}
+            match S::LANES {
+                4 => job.all(Wide::<S, 4>(simd), 4),
+                8 => job.all(Wide::<S, 2>(simd), 8),
+                lanes => job.all(simd, lanes),
             }
         }
     }
@@ -170,96 +164,84 @@ struct Job<'a, F> {
 }
 
 impl<F: Function> Job<'_, F> {
-    /// Computes all tiles.
+    /// Computes all tiles; `lanes` are those of the vectors that weights were laid out for.
     ///
     /// # Safety
     /// As for [`Job::tile`].
     #[inline(always)]
-    unsafe fn all<S: Simd, const C: usize, const R: usize>(&self, simd: S, lanes: usize) {
+    unsafe fn all<S: Simd>(&self, simd: S, lanes: usize) {
         for frame in (0..self.frames).step_by(TILE) {
             // SAFETY: as the caller promises.
             unsafe {
-                match lanes {
-                    16 => self.tile::<S, C, R, 1>(simd, frame),
-                    8 => self.tile::<S, C, R, 2>(simd, frame),
-                    _ => self.tile::<S, C, R, 4>(simd, frame),
+                match (self.layer.channels, lanes) {
+                    (2, _) => self.tile::<S, 2, 2>(simd, frame),
+                    (3, _) => self.tile::<S, 3, 3>(simd, frame),
+                    (4, _) => self.tile::<S, 4, 4>(simd, frame),
+                    (6, _) => self.tile::<S, 6, 6>(simd, frame),
+                    (8, 16) => self.tile::<S, 8, 8>(simd, frame),
+                    (8, _) => self.tile::<S, 8, 4>(simd, frame),
+                    (12, _) => self.tile::<S, 12, 6>(simd, frame),
+                    (16, 16) => self.tile::<S, 16, 8>(simd, frame),
+                    (16, _) => self.tile::<S, 16, 4>(simd, frame),
+                    _ => {}
                 }
             }
         }
     }
 
-    /// Computes `C` channels, in strips of `R`, for `V` vectors of frames from `frame` on.
+    /// Computes `C` channels, in strips of `R`, for one vector of frames, which is a tile.
     ///
     /// # Safety
-    /// All signals lie within the memory and have `C` rows; the layer's weights are for `C` channels in strips of `R`, and
-    /// `V` vectors are a tile.
+    /// All signals lie within the memory and have `C` rows; the layer's weights are for `C` channels in strips of `R`.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const C: usize, const R: usize, const V: usize>(&self, simd: S, frame: usize) {
+    unsafe fn tile<S: Simd, const C: usize, const R: usize>(&self, simd: S, frame: usize) {
         let Signals { input, condition, before, after, next } = self.signals;
         let at = |rows: Rows, row: usize| self.memory.wrapping_add(rows.start(row) + frame);
-        let zero = simd.splat(0.0);
-        let mut activated = [[MaybeUninit::<S::V>::uninit(); V]; C];
+        let mut activated = [MaybeUninit::<S::V>::uninit(); C];
         // SAFETY: as the caller promises; `C` being a multiple of `R`, all activations are written before they are read.
         unsafe {
             let mut weights = self.layer.conv.as_ptr();
+            let x = simd.load(at(condition, 0));
             for strip in 0..C / R {
-                let mut sums = [[zero; V]; R];
-                for v in 0..V {
-                    let x = simd.load(at(condition, 0).add(v * S::LANES));
-                    for r in 0..R {
-                        sums[r][v] = simd.mul_add(simd.splat(*weights.add(R + r)), x, simd.splat(*weights.add(r)));
-                    }
+                let mut sums = [x; R];
+                for r in 0..R {
+                    sums[r] = simd.mul_add(simd.splat(*weights.add(R + r)), x, simd.splat(*weights.add(r)));
                 }
                 weights = weights.add(2 * R);
                 for &delay in &self.layer.delays {
                     let rows = input.before(delay);
                     let mut from = at(rows, 0).cast_const();
                     for _ in 0..C {
-                        let mut x = [zero; V];
-                        for v in 0..V {
-                            x[v] = simd.load(from.add(v * S::LANES));
-                        }
-                        add_row::<S, R, V>(simd, &mut sums, weights, x);
+                        add_row::<S, R>(simd, &mut sums, weights, simd.load(from));
                         weights = weights.add(R);
                         from = from.wrapping_offset(rows.pitch);
                     }
                 }
                 for r in 0..R {
                     let row = strip * R + r;
-                    for v in 0..V {
-                        let made = self.function.of(simd, sums[r][v]);
-                        activated[row][v].write(made);
-                        let total = match before {
-                            Some(before) => simd.add(simd.load(at(before, row).add(v * S::LANES)), made),
-                            None => made,
-                        };
-                        simd.store(at(after, row).add(v * S::LANES), total);
-                    }
+                    let made = self.function.of(simd, sums[r]);
+                    activated[row].write(made);
+                    let total = match before {
+                        Some(before) => simd.add(simd.load(at(before, row)), made),
+                        None => made,
+                    };
+                    simd.store(at(after, row), total);
                 }
             }
             let Some(next) = next else { return };
             let mut weights = self.layer.mix.as_ptr();
             for strip in 0..C / R {
-                let mut sums = [[zero; V]; R];
+                let mut sums = [x; R];
                 for r in 0..R {
-                    for v in 0..V {
-                        let now = simd.load(at(input.now(), strip * R + r).add(v * S::LANES));
-                        sums[r][v] = simd.add(now, simd.splat(*weights.add(r)));
-                    }
+                    sums[r] = simd.add(simd.load(at(input.now(), strip * R + r)), simd.splat(*weights.add(r)));
                 }
                 weights = weights.add(R);
                 for channel in 0..C {
-                    let mut x = [zero; V];
-                    for v in 0..V {
-                        x[v] = activated[channel][v].assume_init();
-                    }
-                    add_row::<S, R, V>(simd, &mut sums, weights, x);
+                    add_row::<S, R>(simd, &mut sums, weights, activated[channel].assume_init());
                     weights = weights.add(R);
                 }
                 for r in 0..R {
-                    for v in 0..V {
-                        simd.store(at(next, strip * R + r).add(v * S::LANES), sums[r][v]);
-                    }
+                    simd.store(at(next, strip * R + r), sums[r]);
                 }
             }
         }
@@ -271,17 +253,10 @@ impl<F: Function> Job<'_, F> {
 /// # Safety
 /// There are `R` weights.
 #[inline(always)]
-unsafe fn add_row<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    sums: &mut [[S::V; V]; R],
-    weights: *const f32,
-    x: [S::V; V],
-) {
+unsafe fn add_row<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: *const f32, x: S::V) {
     for r in 0..R {
         // SAFETY: as the caller promises.
         let weight = simd.splat(unsafe { *weights.add(r) });
-        for v in 0..V {
-            sums[r][v] = simd.mul_add(weight, x[v], sums[r][v]);
-        }
+        sums[r] = simd.mul_add(weight, x, sums[r]);
     }
 }

@@ -1,39 +1,10 @@
 //! The chain as a whole: what comes out, whatever is told it meanwhile.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    fs,
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
 use amp::{Amplifier, Cabinet, Chain, Controls, Ir, ModelFile, Parameter, Parts, Settings, file::Options};
 
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts what each thread allots and frees.
-struct Counting;
-
-#[allow(unsafe_code, reason = "an allocator that counts")]
-// SAFETY: all is done by the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::counting;
 
 const RATE_HZ: u32 = 48_000;
 
@@ -78,9 +49,9 @@ fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile:
     while at < input.len() {
         meanwhile(at);
         let end = input.len().min(at + lengths.next().unwrap());
-        let before = COUNT.with(Cell::get);
+        let before = counting::calls();
         chain.process(&input[at..end], &mut left[at..end], &mut right[at..end]);
-        assert_eq!(COUNT.with(Cell::get), before, "memory was allotted or freed while playing");
+        assert_eq!(counting::calls(), before, "memory was allotted or freed while playing");
         at = end;
     }
     [left, right]

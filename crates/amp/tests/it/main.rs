@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod bounds;
 mod chain;
+mod counting;
+mod keras;
 mod reference;
+mod slim;
 
 use std::{fs, path::PathBuf};
 

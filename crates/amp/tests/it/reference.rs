@@ -5,7 +5,7 @@ use amp::{ModelFile, file::Options};
 use serde_json::{Value, json};
 
 /// A stream of numbers that look random, the same each time.
-struct Numbers(u64);
+pub struct Numbers(pub u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
@@ -14,7 +14,7 @@ impl Numbers {
     }
 
     /// -1 to 1.
-    fn signed(&mut self) -> f32 {
+    pub fn signed(&mut self) -> f32 {
         self.next() as f32 / (1_u64 << 30) as f32 - 1.0
     }
 }

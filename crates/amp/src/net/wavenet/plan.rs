@@ -61,6 +61,12 @@ impl Plan {
         Ok(Self { condition, arrays, head })
     }
 
+    /// Signals that come out.
+    pub fn outputs(&self) -> usize {
+        let of_arrays = self.arrays.last().map_or(0, |array| array.head.outputs);
+        self.head.as_ref().and_then(|head| head.convs.last()).map_or(of_arrays, |shape| shape.outputs)
+    }
+
     /// Number of weights in the file.
     pub fn weights(&self) -> u64 {
         let of_arrays: u64 = self.arrays.iter().map(|array| array.weights(self.condition)).fold(0, u64::saturating_add);

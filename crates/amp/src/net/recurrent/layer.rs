@@ -1,0 +1,239 @@
+//! Layers that are computed frame by frame, ready to play: each a whole block before the next one.
+
+use super::plan::{self, Plan, Table};
+use crate::{
+    memory::BLOCK,
+    simd::{Activation, Aligned, Columns, Frames, Gates, Gru, Level, Lstm, Rows, Simd, Unit, dot, padded},
+};
+
+/// One layer; its output is the next one's input.
+#[derive(Debug, Clone)]
+pub enum Layer {
+    /// Long short-term memory.
+    Lstm(Units<Lstm>),
+    /// Gated recurrent units.
+    Gru(Units<Gru>),
+    /// Weighted sums.
+    Dense(Dense),
+    /// One weighted sum.
+    Dot(Dot),
+    /// Weighted sums of what came so many frames ago.
+    Conv(Conv),
+    /// A function of each value.
+    Function(Function),
+}
+
+/// What a layer tells: a row of values for each frame of a block.
+type Told = Aligned;
+
+/// A function of each value.
+#[derive(Debug, Clone)]
+pub struct Function {
+    activation: Activation,
+    count: usize,
+    told: Told,
+}
+
+/// Recurrent units of a kind.
+#[derive(Debug, Clone)]
+pub struct Units<U> {
+    unit: U,
+    gates: Gates,
+    units: usize,
+    /// What they told last.
+    last: Aligned,
+    kept: Aligned,
+    told: Told,
+    begin: [Aligned; 2],
+}
+
+/// Weighted sums.
+#[derive(Debug, Clone)]
+pub struct Dense {
+    matrix: Columns,
+    inputs: usize,
+    outputs: usize,
+    told: Told,
+}
+
+/// One weighted sum.
+#[derive(Debug, Clone)]
+pub struct Dot {
+    row: Vec<f32>,
+    bias: f32,
+    told: Told,
+}
+
+/// Weighted sums of the inputs of several frames.
+#[derive(Debug, Clone)]
+pub struct Conv {
+    dense: Dense,
+    kernel: usize,
+    dilation: usize,
+    /// Inputs of the last frames, a ring.
+    past: Vec<f32>,
+    position: usize,
+    gathered: Vec<f32>,
+}
+
+impl Layer {
+    /// The layer, which sees so many values.
+    pub fn new(plan: &Plan, inputs: usize, level: Level) -> Self {
+        match plan {
+            Plan::Lstm(units) => Self::Lstm(Units::new(Lstm, units, level)),
+            Plan::Gru(units) => Self::Gru(Units::new(Gru, units, level)),
+            Plan::Dense(table) if table.biases.len() == 1 => Self::Dot(Dot::new(table)),
+            Plan::Dense(table) => Self::Dense(Dense::new(table)),
+            Plan::Conv(conv) => Self::Conv(Conv::new(conv)),
+            Plan::Activation(activation) => {
+                Self::Function(Function { activation: activation.clone(), count: inputs, told: told(inputs) })
+            }
+        }
+    }
+
+    /// Back to the state that it was made in.
+    pub fn restart(&mut self) {
+        match self {
+            Self::Lstm(units) => units.restart(),
+            Self::Gru(units) => units.restart(),
+            Self::Conv(conv) => conv.past.fill(0.0),
+            Self::Dense(_) | Self::Dot(_) | Self::Function(_) => {}
+        }
+    }
+
+    /// What becomes of the values of some frames.
+    #[inline(always)]
+    pub fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        match self {
+            Self::Lstm(units) => units.block(simd, frames, input),
+            Self::Gru(units) => units.block(simd, frames, input),
+            Self::Dense(dense) => dense.block(simd, frames, input),
+            Self::Dot(dot) => dot.block(simd, frames, input),
+            Self::Conv(conv) => conv.block(simd, frames, input),
+            Self::Function(function) => function.block(simd, frames, input),
+        }
+    }
+}
+
+fn told(count: usize) -> Told {
+    Aligned::new(BLOCK * padded(count), [])
+}
+
+/// The rows of what is told by so many values.
+#[inline(always)]
+fn rows(told: &[f32], count: usize) -> Frames<'_> {
+    Frames { values: told, pitch: padded(count), count }
+}
+
+/// The values of each frame of `$input`, and room for `$count` that are made of them.
+macro_rules! for_each_frame {
+    ($frames:ident, $input:ident, $told:expr, $count:expr, |$x:ident, $made:ident| $do:expr) => {{
+        let pitch = padded($count);
+        for frame in 0..$frames {
+            let $x = &$input.values[frame * $input.pitch..][..$input.pitch];
+            let $made = &mut $told[frame * pitch..][..pitch];
+            $do;
+        }
+        rows($told, $count)
+    }};
+}
+
+impl<U: Unit> Units<U> {
+    fn new(unit: U, plan: &plan::Units, level: Level) -> Self {
+        let plan::Units { inputs, units, weights, biases, begin } = plan;
+        let (units, columns) = (*units, inputs + units);
+        let weight = |sum: usize, unit: usize, column: usize| weights[(sum * units + unit) * columns + column];
+        let gates = Gates::new(level, unit, units, columns, weight, |sum, unit| biases[sum * units + unit]);
+        let begin = begin.each_ref().map(|values| Aligned::new(padded(units), values.iter().copied()));
+        let (last, kept) = (begin[0].clone(), begin[1].clone());
+        Self { unit, gates, units, last, kept, told: told(units), begin }
+    }
+
+    fn restart(&mut self) {
+        self.last.copy_from_slice(&self.begin[0]);
+        self.kept.copy_from_slice(&self.begin[1]);
+    }
+
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { unit, gates, units, last, kept, told, .. } = self;
+        let pitch = kept.len();
+        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * pitch]);
+        if frames > 0 {
+            last.copy_from_slice(&told[(frames - 1) * pitch..][..pitch]);
+        }
+        rows(told, *units)
+    }
+}
+
+impl Dense {
+    fn new(table: &Table) -> Self {
+        let Table { columns, weights, biases } = table;
+        let matrix =
+            Columns::new(biases.len(), *columns, |row, column| weights[row * columns + column], |row| biases[row]);
+        Self { told: told(biases.len()), matrix, inputs: *columns, outputs: biases.len() }
+    }
+
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { matrix, inputs, outputs, told } = self;
+        for_each_frame!(frames, input, told, *outputs, |x, made| matrix.multiply(simd, &x[..*inputs], made))
+    }
+}
+
+impl Dot {
+    fn new(table: &Table) -> Self {
+        let mut row = table.weights.clone();
+        row.resize(padded(table.columns), 0.0);
+        Self { row, bias: table.biases[0], told: told(1) }
+    }
+
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { row, bias, told } = self;
+        for_each_frame!(frames, input, told, 1, |x, made| made[0] = *bias + dot(simd, row, x))
+    }
+}
+
+impl Conv {
+    fn new(plan: &plan::Conv) -> Self {
+        let plan::Conv { table, kernel, dilation } = plan;
+        let frames = (kernel - 1) * dilation + 1;
+        Self {
+            dense: Dense::new(table),
+            kernel: *kernel,
+            dilation: *dilation,
+            past: vec![0.0; frames * (table.columns / kernel)],
+            position: 0,
+            gathered: vec![0.0; table.columns],
+        }
+    }
+
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { dense: Dense { matrix, inputs, outputs, told }, kernel, dilation, past, position, gathered } = self;
+        let inputs = *inputs / *kernel;
+        let kept = past.len() / inputs;
+        for_each_frame!(frames, input, told, *outputs, |x, made| {
+            past[*position * inputs..][..inputs].copy_from_slice(&x[..inputs]);
+            // The frame after the current one is the oldest.
+            for tap in 0..*kernel {
+                let frame = (*position + 1 + tap * *dilation) % kept;
+                gathered[tap * inputs..][..inputs].copy_from_slice(&past[frame * inputs..][..inputs]);
+            }
+            *position = (*position + 1) % kept;
+            matrix.multiply(simd, gathered, made);
+        })
+    }
+}
+
+impl Function {
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { activation, count, told } = self;
+        let values = frames * padded(*count);
+        told[..values].copy_from_slice(&input.values[..values]);
+        activation.apply_with(simd, told, Rows { at: 0, pitch: 0, count: 1 }, values);
+        rows(told, *count)
+    }
+}

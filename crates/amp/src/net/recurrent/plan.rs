@@ -1,0 +1,115 @@
+//! Layers that are computed frame by frame, as files have them.
+
+use crate::simd::Activation;
+
+/// One layer; its output is the next one's input.
+#[derive(Debug, Clone)]
+pub enum Plan {
+    /// Long short-term memory: gates of input, forgetting, candidate and output.
+    Lstm(Units),
+    /// Gated recurrent units: gates of update and reset, the candidate of the inputs and that of the units.
+    Gru(Units),
+    /// Weighted sums.
+    Dense(Table),
+    /// Weighted sums of the inputs of several frames.
+    Conv(Conv),
+    /// A function of each value.
+    Activation(Activation),
+}
+
+/// Recurrent units of four sums each.
+#[derive(Debug, Clone)]
+pub struct Units {
+    /// Values in.
+    pub inputs: usize,
+    /// Values out.
+    pub units: usize,
+    /// `[sum][unit][inputs, then units]`.
+    pub weights: Vec<f32>,
+    /// `[sum][unit]`.
+    pub biases: Vec<f32>,
+    /// What they begin with: what was told last, and what is kept; empty for zeros.
+    pub begin: [Vec<f32>; 2],
+}
+
+/// Weights of sums.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Values in.
+    pub columns: usize,
+    /// `[row][column]`.
+    pub weights: Vec<f32>,
+    /// One a row.
+    pub biases: Vec<f32>,
+}
+
+/// Weights of sums of several frames.
+#[derive(Debug, Clone)]
+pub struct Conv {
+    /// The inputs of the oldest tap first.
+    pub table: Table,
+    /// Taps.
+    pub kernel: usize,
+    /// Distance of the taps, frames.
+    pub dilation: usize,
+}
+
+impl Units {
+    /// Units whose columns are the inputs and then the units.
+    pub fn new(
+        inputs: usize,
+        units: usize,
+        weight: impl Fn(usize, usize, usize) -> f32,
+        bias: impl Fn(usize, usize) -> f32,
+        begin: [Vec<f32>; 2],
+    ) -> Self {
+        let rows = || (0..4).flat_map(|sum| (0..units).map(move |unit| (sum, unit)));
+        let mut weights = Vec::with_capacity(4 * units * (inputs + units));
+        for (sum, unit) in rows() {
+            weights.extend((0..inputs + units).map(|column| weight(sum, unit, column)));
+        }
+        Self { inputs, units, weights, biases: rows().map(|(sum, unit)| bias(sum, unit)).collect(), begin }
+    }
+}
+
+impl Table {
+    /// Sums of `columns` values each.
+    pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
+        let mut weights = Vec::with_capacity(rows * columns);
+        for row in 0..rows {
+            weights.extend((0..columns).map(|column| weight(row, column)));
+        }
+        Self { columns, weights, biases: (0..rows).map(bias).collect() }
+    }
+}
+
+impl Plan {
+    /// Values out, of so many values in.
+    pub fn outputs(&self, inputs: usize) -> usize {
+        match self {
+            Self::Lstm(units) | Self::Gru(units) => units.units,
+            Self::Dense(table) => table.biases.len(),
+            Self::Conv(conv) => conv.table.biases.len(),
+            Self::Activation(_) => inputs,
+        }
+    }
+
+    /// Values of past frames that it keeps.
+    pub fn past(&self) -> usize {
+        match self {
+            Self::Conv(conv) => ((conv.kernel - 1) * conv.dilation).saturating_mul(conv.table.columns / conv.kernel),
+            _ => 0,
+        }
+    }
+
+    /// Multiplications and additions a frame.
+    pub fn work(&self) -> u64 {
+        let weights = match self {
+            Self::Lstm(units) | Self::Gru(units) => units.weights.len(),
+            Self::Dense(table) => table.weights.len(),
+            Self::Conv(conv) => conv.table.weights.len(),
+            Self::Activation(_) => 0,
+        };
+        weights as u64
+    }
+}

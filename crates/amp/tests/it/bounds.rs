@@ -1,0 +1,92 @@
+//! What memory files may take, and that playing takes none.
+
+use amp::{Level, ModelFile, file::Options};
+use serde_json::{Value, json};
+
+use crate::{bytes, counting, manifest, samples};
+
+#[test]
+fn playing_allots_nothing_whatever_the_kind() {
+    for case in manifest().cases {
+        let input = samples(&case.input);
+        let input = &input[..1000];
+        for level in Level::all() {
+            let mut model = case.model(level);
+            let mut output = vec![0.0; input.len()];
+            let before = counting::calls();
+            for (input, output) in input.chunks(47).zip(output.chunks_mut(47)) {
+                model.process(input, output);
+                model.turn(0, 0.5);
+            }
+            model.reset(true);
+            assert_eq!(counting::calls(), before, "{} with {}", case.name, level.name());
+        }
+    }
+}
+
+fn nam(architecture: &str, config: &Value, weights: usize) -> Vec<u8> {
+    let zeros = "0,".repeat(weights);
+    let zeros = zeros.trim_end_matches(',');
+    format!(r#"{{"version":"0.7.0","architecture":"{architecture}","config":{config},"weights":[{zeros}]}}"#)
+        .into_bytes()
+}
+
+fn array(channels: usize, kernel: usize, dilations: &[usize]) -> Value {
+    json!({
+        "input_size": 1, "condition_size": 1, "channels": channels, "kernel_size": kernel, "dilations": dilations,
+        "activation": "Tanh", "head": { "out_channels": 1, "kernel_size": 1, "bias": false },
+    })
+}
+
+/// Files that ask for much with little text: reading one, and making and playing the model where it is one, takes a few
+/// times the file's size, and what the largest small network may take.
+#[test]
+fn no_file_takes_more_than_a_few_times_its_size() {
+    let of_layers = |count: usize, channels: usize, kernel: usize, dilation: usize| {
+        let config = json!({ "layers": [array(channels, kernel, &vec![dilation; count])] });
+        let of_layer = channels * channels * kernel + channels + channels + channels * channels + channels;
+        nam("WaveNet", &config, channels + count * of_layer + channels + 1)
+    };
+    let narrow = of_layers(1024, 1, 2, 1);
+    let submodels: Vec<Value> = (1..=20)
+        .map(|at| json!({ "max_value": f64::from(at) / 20.0, "model": serde_json::from_slice::<Value>(&narrow).unwrap() }))
+        .collect();
+    let files = [
+        ("narrow layers", narrow, true),
+        ("narrow layers of one tap", of_layers(1024, 1, 1, 1), true),
+        ("far taps", of_layers(2, 1, 2, 1 << 19), false),
+        ("farther taps", of_layers(1, 2, 2, 1 << 20), false),
+        ("wide layers without weights", nam("WaveNet", &json!({ "layers": [array(1024, 64, &[1; 1024])] }), 10), false),
+        ("many arrays", nam("WaveNet", &json!({ "layers": vec![array(1, 1, &[1]); 1000] }), 7001), true),
+        ("weights alone", nam("LSTM", &json!({ "num_layers": 1, "input_size": 1, "hidden_size": 4 }), 1 << 20), false),
+        (
+            "units without weights",
+            nam("LSTM", &json!({ "num_layers": 1024, "input_size": 1, "hidden_size": 1024 }), 9),
+            false,
+        ),
+        ("a long response", nam("Linear", &json!({ "receptive_field": 1 << 17, "bias": false }), 1 << 17), true),
+        ("many sizes", nam("SlimmableContainer", &json!({ "submodels": submodels }), 0), true),
+    ];
+    for (name, bytes, is_model) in files {
+        let (played, peak) = counting::peak(|| {
+            let mut model = ModelFile::read(&bytes).ok()?.model(Options::default()).ok()?;
+            let mut output = [0.0; 100];
+            model.process(&[0.1; 100], &mut output);
+            Some(output)
+        });
+        assert_eq!(played.is_some(), is_model, "{name}");
+        let most = 16 * bytes.len() + (12 << 20);
+        println!("{name}: {} bytes, at most {peak} allotted", bytes.len());
+        assert!(peak <= most, "{name}: {} bytes, and {peak} allotted", bytes.len());
+    }
+}
+
+/// The malformed files, too.
+#[test]
+fn no_malformed_file_takes_more() {
+    for bad in manifest().malformed {
+        let bytes = bytes(&bad.model);
+        let (_, peak) = counting::peak(|| ModelFile::read(&bytes).is_err());
+        assert!(peak <= 16 * bytes.len() + (1 << 20), "{}: {} bytes, and {peak} allotted", bad.model, bytes.len());
+    }
+}

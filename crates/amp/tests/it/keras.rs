@@ -1,0 +1,161 @@
+//! Layers of AIDA-X's files against a plain computation in `f64`, from Keras's definitions.
+
+use amp::{Level, ModelFile, file::Options};
+use serde_json::{Value, json};
+
+use crate::reference::Numbers;
+
+type Rows = Vec<Vec<f32>>;
+
+fn rows(numbers: &mut Numbers, count: usize, columns: usize) -> Rows {
+    (0..count).map(|_| (0..columns).map(|_| numbers.signed() * 0.6).collect()).collect()
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// A value of each column: the row `x` times the weights.
+fn times(x: &[f64], weights: &Rows, column: usize) -> f64 {
+    x.iter().zip(weights).map(|(x, row)| x * f64::from(row[column])).sum()
+}
+
+/// A gated recurrent unit whose reset acts after the units were multiplied (`reset_after`); gates update, reset, candidate.
+fn gru(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Rows)) -> Vec<Vec<f64>> {
+    let units = recurrent.len();
+    let mut hidden = vec![0.0; units];
+    let mut step = |x: &Vec<f64>| {
+        let gate = |gate: usize, unit: usize| {
+            let column = gate * units + unit;
+            let (of_input, of_units) = (times(x, kernel, column), times(&hidden, recurrent, column));
+            (of_input + f64::from(bias[0][column]), of_units + f64::from(bias[1][column]))
+        };
+        let now = (0..units).map(|unit| {
+            let [update, reset] = [0, 1].map(|index| {
+                let (of_input, of_units) = gate(index, unit);
+                sigmoid(of_input + of_units)
+            });
+            let (of_input, of_units) = gate(2, unit);
+            update * hidden[unit] + (1.0 - update) * (of_input + reset * of_units).tanh()
+        });
+        hidden = now.collect();
+        hidden.clone()
+    };
+    signal.iter().map(&mut step).collect()
+}
+
+/// Gates input, forgetting, candidate, output.
+fn lstm(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Vec<f32>)) -> Vec<Vec<f64>> {
+    let units = recurrent.len();
+    let (mut hidden, mut cell) = (vec![0.0; units], vec![0.0; units]);
+    let mut step = |x: &Vec<f64>| {
+        let gate = |gate: usize, unit: usize| {
+            let column = gate * units + unit;
+            times(x, kernel, column) + times(&hidden, recurrent, column) + f64::from(bias[column])
+        };
+        let now: Vec<(f64, f64)> = (0..units)
+            .map(|unit| {
+                let kept = sigmoid(gate(1, unit)) * cell[unit] + sigmoid(gate(0, unit)) * gate(2, unit).tanh();
+                (kept, sigmoid(gate(3, unit)) * kept.tanh())
+            })
+            .collect();
+        (cell, hidden) = now.into_iter().unzip();
+        hidden.clone()
+    };
+    signal.iter().map(&mut step).collect()
+}
+
+fn dense(signal: &[Vec<f64>], (weights, bias): &(Rows, Vec<f32>), function: fn(f64) -> f64) -> Vec<Vec<f64>> {
+    let value = |x: &Vec<f64>, column: usize| function(times(x, weights, column) + f64::from(bias[column]));
+    signal.iter().map(|x| (0..bias.len()).map(|column| value(x, column)).collect()).collect()
+}
+
+/// `weights[tap][input][output]`, the oldest tap first; outputs of a group see its inputs.
+fn conv(signal: &[Vec<f64>], weights: &[Rows], bias: &[f32], dilation: usize, groups: usize) -> Vec<Vec<f64>> {
+    let (seen, made) = (signal[0].len() / groups, bias.len() / groups);
+    let value = |frame: usize, output: usize| {
+        let tap = |tap: usize| {
+            let delay = (weights.len() - 1 - tap) * dilation;
+            let at = |input: usize| {
+                let x = frame.checked_sub(delay).map_or(0.0, |frame| signal[frame][output / made * seen + input]);
+                x * f64::from(weights[tap][input][output])
+            };
+            (0..seen).map(at).sum::<f64>()
+        };
+        f64::from(bias[output]) + (0..weights.len()).map(tap).sum::<f64>()
+    };
+    (0..signal.len()).map(|frame| (0..bias.len()).map(|output| value(frame, output)).collect()).collect()
+}
+
+fn input() -> Vec<f32> {
+    let mut numbers = Numbers(5);
+    (0..500).map(|frame| (frame as f32 * 0.11).sin() * 0.6 + numbers.signed() * 0.3).collect()
+}
+
+fn check(name: &str, expected: &[Vec<f64>], layers: &Value) {
+    let file = json!({ "in_shape": [null, null, 1], "layers": layers }).to_string();
+    let file = ModelFile::read(file.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let peak = expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max);
+    for level in Level::all() {
+        let mut model = file.model(Options { level, ..Options::default() }).unwrap();
+        model.reset(false);
+        let input = input();
+        let mut played = vec![0.0; input.len()];
+        for (input, played) in input.chunks(37).zip(played.chunks_mut(37)) {
+            model.process(input, played);
+        }
+        let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
+        let worst = errors.fold(0.0, f64::max);
+        assert!(peak > 1e-2 && worst < 3e-6 * peak.max(1.0), "{name} with {}: {worst:e} of {peak}", level.name());
+    }
+}
+
+#[test]
+fn recurrent_layers_of_every_width() {
+    let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
+    // As many vectors of units as are computed together, and more.
+    for units in [1, 3, 8, 12, 20, 25, 40, 50] {
+        let mut numbers = Numbers(units as u64);
+        let head = (rows(&mut numbers, units, 1), vec![0.1]);
+        let of_head = json!({ "type": "dense", "shape": [null, null, 1], "activation": "", "weights": head });
+        let of_gru =
+            (rows(&mut numbers, 1, 3 * units), rows(&mut numbers, units, 3 * units), rows(&mut numbers, 2, 3 * units));
+        let expected = dense(&gru(&signal, &of_gru), &head, |x| x);
+        let layer = json!({ "type": "gru", "shape": [null, null, units], "activation": "tanh", "weights": of_gru });
+        check(&format!("{units} gated units"), &expected, &json!([layer, of_head]));
+        let bias = rows(&mut numbers, 1, 4 * units).remove(0);
+        let of_lstm = (rows(&mut numbers, 1, 4 * units), rows(&mut numbers, units, 4 * units), bias);
+        let expected = dense(&lstm(&signal, &of_lstm), &head, |x| x);
+        let layer = json!({ "type": "lstm", "shape": [null, null, units], "activation": "tanh", "weights": of_lstm });
+        check(&format!("{units} units of long memory"), &expected, &json!([layer, of_head]));
+    }
+}
+
+#[test]
+fn convolutions_and_what_stands_between_layers() {
+    let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
+    let mut numbers = Numbers(9);
+    let mut cube = |taps: usize, inputs: usize, outputs: usize| -> Vec<Rows> {
+        (0..taps).map(|_| rows(&mut numbers, inputs, outputs)).collect()
+    };
+    let (first, second) = (cube(3, 1, 6), cube(2, 3, 4));
+    let (first_bias, second_bias) = ([0.1, -0.2, 0.3, 0.0, 0.2, -0.1], [0.05, 0.1, -0.1, 0.2]);
+    let hidden = (cube(1, 4, 5).remove(0), vec![0.1, 0.2, -0.3, 0.0, 0.4]);
+    let head = (cube(1, 5, 1).remove(0), vec![-0.05]);
+    let made = conv(&signal, &first, &first_bias, 7, 1);
+    let made: Vec<Vec<f64>> = made.iter().map(|row| row.iter().map(|x| x.tanh()).collect()).collect();
+    let made = conv(&made, &second, &second_bias, 2, 2);
+    let made = dense(&dense(&made, &hidden, |x| x.max(0.0)), &head, sigmoid);
+    let layer = |kernel: &Value, bias: &[f32], dilation: usize, groups: usize, activation: &str| {
+        let taps = kernel.as_array().unwrap().len();
+        json!({ "type": "conv1d", "shape": [null, null, bias.len()], "kernel_size": [taps], "dilation": [dilation],
+            "groups": groups, "activation": activation, "weights": [kernel, bias] })
+    };
+    let layers = json!([
+        layer(&json!(first), &first_bias, 7, 1, "tanh"),
+        layer(&json!(second), &second_bias, 2, 2, ""),
+        { "type": "dense", "shape": [null, null, 5], "activation": "relu", "weights": hidden },
+        { "type": "time-distributed-dense", "shape": [null, null, 1], "activation": "sigmoid", "weights": head },
+    ]);
+    check("convolutions", &made, &layers);
+}
