@@ -67,6 +67,13 @@ pub struct Chain {
     gains: Gains,
 }
 
+/// One goes to the audio thread, the other stays elsewhere.
+const _: () = {
+    const fn may_go_to_another_thread<T: Send>() {}
+    may_go_to_another_thread::<Chain>();
+    may_go_to_another_thread::<Controls>();
+};
+
 impl Chain {
     /// A chain that plays at this rate, and its controls.
     #[must_use]

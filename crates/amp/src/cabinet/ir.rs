@@ -108,7 +108,8 @@ impl Ir {
         self.channels.iter().map(energy).fold(0.0, f64::max).sqrt() as f32
     }
 
-    /// At another sample rate, with the same response to every frequency that both have.
+    /// At another sample rate, with the same response to every frequency that both have. It begins where it began: what
+    /// a resampled beginning that is steep would ring before it is cut off, so that no delay is added.
     ///
     /// # Errors
     /// [`RateError`], where the rates cannot be brought together.

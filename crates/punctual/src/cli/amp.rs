@@ -87,9 +87,6 @@ pub struct Render {
     pub input: PathBuf,
     /// Where to write it.
     pub output: PathBuf,
-    /// What is played.
-    #[command(flatten)]
-    pub rig: Rig,
     /// The model alone: no gain, gate, cabinet or normalisation.
     #[arg(long)]
     pub bare: bool,
@@ -102,6 +99,9 @@ pub struct Render {
     /// Sample rate of the output, Hz; the input's otherwise.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000))]
     pub rate: Option<u32>,
+    /// What is played.
+    #[command(flatten)]
+    pub rig: Rig,
 }
 
 /// Which of what a file holds.
