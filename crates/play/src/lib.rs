@@ -7,8 +7,9 @@
 //! | [`device`] | what it plays on |
 //! | [`load`] | what it tells of its work |
 //! | [`cable`] | a signal that finds its way through a cable, and how long that takes |
-//! | [`midi`] | what comes from a MIDI keyboard or foot switch |
 //! | [`page`] | a web page to choose and turn by |
+//! | [`midi`] | what comes from a MIDI keyboard or foot switch, byte by byte |
+//! | [`port`] | where it comes from |
 
 pub mod cable;
 pub mod device;
@@ -16,6 +17,7 @@ pub mod engine;
 pub mod load;
 pub mod midi;
 pub mod page;
+pub mod port;
 mod thread;
 
 pub use device::Device;

@@ -4,6 +4,7 @@
 //! screen, no hidden cursor. So Ctrl-C stays SIGINT, and whatever ends the process leaves the terminal as it was.
 
 mod line;
+mod playing;
 mod screen;
 mod view;
 
@@ -16,6 +17,7 @@ use record::{Record, Series};
 
 use crate::style::{ColorChoice, Style};
 use crate::terminal;
+pub use playing::{Playing, PlayingView};
 use screen::Screen;
 
 /// What is shown while a run is under way.

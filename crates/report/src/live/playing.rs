@@ -1,0 +1,259 @@
+//! Playing, live: load, latency, xruns, levels and the tuner.
+
+use std::env;
+use std::io::{self, IsTerminal, Stderr, Write};
+
+use analysis::{format_duration, format_ns};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{screen::Screen, terminal_size};
+use crate::style::{ColorChoice, Ink, Style, clean};
+
+/// Quietest level that a bar shows, dB.
+const QUIETEST_DB: f32 = -60.0;
+/// Columns of a bar.
+const BAR: usize = 24;
+/// Least width of the view, columns.
+const NARROWEST: u16 = 60;
+/// Rows of the view.
+const ROWS: u16 = 7;
+
+/// How playing goes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Playing {
+    /// What is played: a preset, a model.
+    pub what: String,
+    /// How the card was set.
+    pub card: String,
+    /// Since the beginning, ns.
+    pub elapsed_ns: u64,
+    /// What the buffers take from input to output, ns.
+    pub latency_ns: u64,
+    /// The same in frames.
+    pub latency_frames: u64,
+    /// Time of a period, ns.
+    pub period_ns: u64,
+    /// Mean share of a period that computing took since the last look.
+    pub share: f64,
+    /// The largest share since then.
+    pub most_share: f64,
+    /// Times that the card ran over us.
+    pub xruns: u64,
+    /// Peaks of input and output since the last look, of full scale.
+    pub peaks: [f32; 2],
+    /// Samples of the input at full scale.
+    pub input_clips: u64,
+    /// Least gain of the limiter since the last look, 1 for none.
+    pub limiter_gain: f32,
+    /// Whether the gate is open.
+    pub gate_is_open: bool,
+    /// What stopped playing because it made what is no number.
+    pub muted: Option<String>,
+    /// The note that is played, as `E2`, and how many cents it is too high.
+    pub note: Option<(String, f32)>,
+}
+
+/// Shows playing on standard error: in place on a terminal, else in one line a second. Erased when dropped.
+#[derive(Debug)]
+pub struct PlayingView {
+    style: Style,
+    screen: Option<Screen<Stderr>>,
+    last_line_s: Option<u64>,
+}
+
+impl PlayingView {
+    /// A view in the style that the environment asks for.
+    #[must_use]
+    pub fn new(color: ColorChoice) -> Self {
+        let is_able = io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
+        let screen = is_able.then(|| Screen::new(io::stderr()));
+        Self { style: Style::for_stderr(color), screen, last_line_s: None }
+    }
+
+    /// Shows it. What cannot be written is left out.
+    pub fn update(&mut self, playing: &Playing) {
+        let (columns, rows) = terminal_size();
+        let _ = match &mut self.screen {
+            Some(screen) if columns >= NARROWEST && rows > ROWS => {
+                let mut buffer = Buffer::empty(Rect::new(0, 0, columns.min(100), ROWS));
+                draw(&mut buffer, playing, self.style.unicode);
+                screen.show(&buffer, self.style.color)
+            }
+            Some(screen) => screen.erase().and_then(|()| self.line(playing)),
+            None => self.line(playing),
+        };
+    }
+
+    fn line(&mut self, playing: &Playing) -> io::Result<()> {
+        let second = playing.elapsed_ns / 1_000_000_000;
+        if self.last_line_s.replace(second) == Some(second) {
+            return Ok(());
+        }
+        writeln!(io::stderr(), "{}", line(playing))
+    }
+
+    /// Takes the view away, so that something can be said.
+    pub fn erase(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            let _ = screen.erase();
+        }
+    }
+}
+
+impl Drop for PlayingView {
+    fn drop(&mut self) {
+        // A panic's message stands below the view by now.
+        if !std::thread::panicking() {
+            self.erase();
+        }
+    }
+}
+
+fn line(playing: &Playing) -> String {
+    let [input, output] = playing.peaks.map(level);
+    let note = playing.note.as_ref().map_or_else(String::new, |(note, cents)| format!(", {note} {cents:+.0} cents"));
+    format!(
+        "{}: {} so far, load {:.0} % (most {:.0} %), {} xruns, input {input}, output {output}{note}",
+        clean(&playing.what),
+        format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000),
+        playing.share * 100.0,
+        playing.most_share * 100.0,
+        playing.xruns,
+    )
+}
+
+fn db(peak: f32) -> f32 {
+    20.0 * peak.log10()
+}
+
+fn level(peak: f32) -> String {
+    if peak > 0.0 { format!("{:.1} dB", db(peak)) } else { "silent".to_owned() }
+}
+
+fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
+    let (bar_on, bar_off) = if unicode { ("█", "░") } else { ("#", ".") };
+    let bar = |share: f64| {
+        let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+        format!("{}{}", bar_on.repeat(cells), bar_off.repeat(BAR - cells))
+    };
+    let of_peak = |peak: f32| bar(f64::from((db(peak) / -QUIETEST_DB) + 1.0));
+    let good_or = |is_good: bool, other: Ink| if is_good { Ink::Good } else { other };
+    let [input, output] = playing.peaks;
+    let time = format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000);
+    let rows: [Vec<(Ink, String)>; ROWS as usize] = [
+        vec![(Ink::Title, clean(&playing.what)), (Ink::Quiet, format!("  {}  {time}", clean(&playing.card)))],
+        vec![
+            (Ink::Plain, "latency  ".to_owned()),
+            (Ink::Accent, format!("{} frames, {}", playing.latency_frames, format_ns(playing.latency_ns as i64))),
+            (Ink::Quiet, "  of the buffers".to_owned()),
+        ],
+        vec![
+            (Ink::Plain, "load     ".to_owned()),
+            (good_or(playing.most_share < 0.7, Ink::Doubt), bar(playing.share)),
+            (Ink::Plain, format!(" {:3.0} %, most {:.0} %", playing.share * 100.0, playing.most_share * 100.0)),
+            (Ink::Quiet, format!(" of {}", format_ns(playing.period_ns as i64))),
+        ],
+        vec![
+            (Ink::Plain, "xruns    ".to_owned()),
+            (good_or(playing.xruns == 0, Ink::Bad), playing.xruns.to_string()),
+            (Ink::Bad, playing.muted.as_ref().map_or_else(String::new, |muted| format!("  {} is muted", clean(muted)))),
+        ],
+        vec![
+            (Ink::Plain, "input    ".to_owned()),
+            (good_or(input < 1.0, Ink::Bad), of_peak(input)),
+            (Ink::Plain, format!(" {}", level(input))),
+            (Ink::Quiet, if playing.gate_is_open { String::new() } else { "  gate closed".to_owned() }),
+            (Ink::Bad, if playing.input_clips > 0 { format!("  clipped {}", playing.input_clips) } else { String::new() }),
+        ],
+        vec![
+            (Ink::Plain, "output   ".to_owned()),
+            (good_or(output < 1.0, Ink::Bad), of_peak(output)),
+            (Ink::Plain, format!(" {}", level(output))),
+            (Ink::Quiet, if playing.limiter_gain < 1.0 { format!("  limited by {:.1} dB", -db(playing.limiter_gain)) } else { String::new() }),
+        ],
+        tuner(playing.note.as_ref(), unicode),
+    ];
+    for (y, spans) in (0..).zip(&rows) {
+        let spans: Vec<Span> = spans
+            .iter()
+            .map(|(ink, text)| {
+                let (color, weight) = ink.look();
+                Span::styled(text.as_str(), ratatui::style::Style::new().fg(color).add_modifier(weight))
+            })
+            .collect();
+        buffer.set_line(0, y, &Line::from(spans), buffer.area.width);
+    }
+}
+
+/// A needle from 50 cents too low to 50 too high; in tune within 3.
+fn tuner(note: Option<&(String, f32)>, unicode: bool) -> Vec<(Ink, String)> {
+    let title = (Ink::Plain, "tuner    ".to_owned());
+    let Some((name, cents)) = note else { return vec![title, (Ink::Quiet, "-".to_owned())] };
+    let (track, middle, needle) = if unicode { ("─", "┼", "●") } else { ("-", "+", "O") };
+    let at = ((cents.clamp(-50.0, 50.0) + 50.0) / 100.0 * BAR as f32).round() as usize;
+    let cell = |place: usize| if place == at { needle } else if place == BAR / 2 { middle } else { track };
+    let scale: String = (0..=BAR).map(cell).collect();
+    let ink = if cents.abs() <= 3.0 { Ink::Good } else { Ink::Doubt };
+    vec![title, (ink, scale), (Ink::Title, format!(" {}", clean(name))), (Ink::Plain, format!(" {cents:+.0} cents"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Playing {
+        Playing {
+            what: "crunch (2 of 5)".to_owned(),
+            card: "hw:USB, 2 periods of 64 frames at 48000 Hz".to_owned(),
+            elapsed_ns: 83_400_000_000,
+            latency_ns: 2_666_666,
+            latency_frames: 128,
+            period_ns: 1_333_333,
+            share: 0.234,
+            most_share: 0.41,
+            xruns: 2,
+            peaks: [0.25, 0.5],
+            input_clips: 3,
+            limiter_gain: 0.5,
+            gate_is_open: true,
+            muted: None,
+            note: Some(("E2".to_owned(), -25.0)),
+        }
+    }
+
+    fn drawn(width: u16, playing: &Playing, unicode: bool) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, ROWS));
+        draw(&mut buffer, playing, unicode);
+        let row = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..ROWS).map(row).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn all_that_a_player_wants_to_know() {
+        insta::assert_snapshot!(drawn(80, &example(), false));
+    }
+
+    #[test]
+    fn silence_and_what_is_muted() {
+        let playing = Playing { peaks: [0.0; 2], note: None, gate_is_open: false, muted: Some("a.nam".to_owned()), ..example() };
+        let text = drawn(80, &playing, false);
+        assert!(text.contains("a.nam is muted") && text.contains("silent  gate closed") && text.ends_with("tuner    -"), "{text}");
+    }
+
+    #[test]
+    fn a_line_says_the_same() {
+        insta::assert_snapshot!(line(&example()), @"crunch (2 of 5): 1 min 23 s so far, load 23 % (most 41 %), 2 xruns, input -12.0 dB, output -6.0 dB, E2 -25 cents");
+    }
+
+    #[test]
+    fn no_value_and_no_size_panics() {
+        for value in [f32::NAN, f32::INFINITY, -1.0, 1e9] {
+            let playing = Playing { peaks: [value; 2], limiter_gain: value, share: value.into(), note: Some((String::new(), value)), ..example() };
+            for width in 0..70 {
+                drawn(width, &playing, true);
+            }
+        }
+    }
+}
