@@ -167,6 +167,7 @@ pub const ALL: &[Boot] = &[
             cards::what_cannot_be_is_refused,
             cards::are_listed,
             cards::the_round_trip_is_that_of_the_cable,
+            cards::played::all_goes_through_and_midi_chooses,
         ],
         ..PLAIN
     },

@@ -10,11 +10,14 @@
 //! [gate]
 //! on = true
 //! threshold_db = -60
+//!
+//! [midi]
+//! 7 = "output.gain_db"
 //! ```
 
 mod reader;
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use thiserror::Error;
 use toml::de::DeTable;
@@ -31,6 +34,8 @@ pub struct Preset {
     pub irs: Vec<IrPart>,
     /// Every parameter.
     pub settings: Settings,
+    /// Controllers of MIDI, 0 to 127, and what each turns from end to end.
+    pub midi: BTreeMap<u8, Parameter>,
 }
 
 /// A model of a preset.
@@ -132,6 +137,7 @@ impl Preset {
             match key.get_ref().as_ref() {
                 "model" => preset.models = reader.list("model", "one or two of [[model]]", value, Reader::model)?,
                 "ir" => preset.irs = reader.list("ir", "one or two of [[ir]]", value, Reader::ir)?,
+                "midi" => preset.midi = reader.midi(value)?,
                 section => reader.section(section, key.span().start, value, &mut preset.settings)?,
             }
         }
@@ -158,6 +164,12 @@ impl Preset {
                 open = section;
             }
             let _ = writeln!(text, "{key} = {}", parameter.written(value));
+        }
+        if !self.midi.is_empty() {
+            let _ = writeln!(text, "[midi]");
+        }
+        for (controller, parameter) in &self.midi {
+            let _ = writeln!(text, "{controller} = \"{parameter}\"");
         }
         text
     }
@@ -211,6 +223,9 @@ mod tests {
             ("[[ir]]\nfile = 'a'\ngain = 3", r#"line 3: [[ir]] has no "gain": did you mean "gain_db"?"#),
             ("[model]\nfile = 'a'", "model must be one or two of [[model]]"),
             ("[gate\n", "line 1: "),
+            ("[midi]\n128 = 'output.gain_db'", "line 2: [midi] must be a section of controllers, 0 to 127"),
+            ("[midi]\n7 = 3", "line 2: [midi] must be"),
+            ("[midi]\n7 = 'output.gain'", r#"line 2: there is no "output.gain": did you mean "output.gain_db"?"#),
         ];
         for (text, told) in cases {
             let error = Preset::parse(text).expect_err(text).to_string();
@@ -238,10 +253,12 @@ mod tests {
         fn what_is_written_is_read_back(
             settings in any_settings(), file in "\\PC{1,20}", slim in 0.0..=1.0, knobs in prop::collection::vec(0.0_f32..=1.0, 0..4),
             gain_db in -60.0_f32..=40.0, normalised: bool,
+            controllers in prop::collection::btree_map(0_u8..128, 0..Parameter::ALL.len(), 0..5),
         ) {
+            let midi = controllers.into_iter().map(|(controller, place)| (controller, Parameter::ALL[place])).collect();
             let models = vec![ModelPart { file: file.clone(), slim, knobs }; 2];
             let irs = vec![IrPart { file, gain_db, normalised, without_delay: !normalised }];
-            let preset = Preset { models, irs, settings };
+            let preset = Preset { models, irs, settings, midi };
             prop_assert_eq!(Preset::parse(&preset.written()), Ok(preset));
         }
 

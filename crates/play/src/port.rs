@@ -33,7 +33,8 @@ impl Port {
     pub fn open(path: &Path) -> io::Result<Self> {
         let is_pipe = fs::metadata(path)?.file_type().is_fifo();
         // A pipe that we could write to as well has no end when its last writer goes.
-        let file = OpenOptions::new().read(true).write(is_pipe).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(is_pipe).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
         Ok(Self { file: Some(file), parser: Parser::default() })
     }
 
@@ -60,7 +61,9 @@ impl Port {
                 Ok(Vec::new())
             }
             Ok(count) => Ok(bytes[..count].iter().filter_map(|&byte| self.parser.push(byte)).collect()),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Vec::new())
+            }
             Err(error) => Err(error),
         }
     }

@@ -28,7 +28,10 @@ use machine::CpuList;
 use report::ColorChoice;
 
 pub use self::{
-    amp::{Amp, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Render as AmpRender, Serve as AmpServe},
+    amp::{
+        Amp, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Play as AmpPlay, Render as AmpRender,
+        Serve as AmpServe,
+    },
     audio::Audio,
     capture::Capture,
     check::{Check, Nic as CheckNic},

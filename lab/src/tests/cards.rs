@@ -2,6 +2,8 @@
 //!
 //! The loopback counts in ticks of the kernel, so its periods are some of those long.
 
+pub mod played;
+
 use std::{
     thread,
     time::{Duration, Instant},

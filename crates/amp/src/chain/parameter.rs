@@ -173,6 +173,18 @@ impl Parameter {
         value.or_else(bool).ok_or_else(|| self.refuse(text)).and_then(|value| self.check(value))
     }
 
+    /// Its value where a controller stands at this part of its way, 0 to 1: a knob from end to end, a switch on from the
+    /// middle up, words one after the other.
+    #[must_use]
+    pub fn at(self, part: f32) -> f32 {
+        let part = part.clamp(0.0, 1.0);
+        match self.info().kind {
+            Kind::Switch => f32::from(part >= 0.5),
+            Kind::Choice(words) => (part * words.len() as f32).floor().min(words.len() as f32 - 1.0),
+            Kind::Knob { least, most, .. } => (least + (most - least) * part).clamp(least, most),
+        }
+    }
+
     /// Whether its values are numbers in a range.
     #[must_use]
     pub fn is_knob(self) -> bool {
@@ -244,5 +256,21 @@ mod tests {
         assert_eq!(told(Parameter::Routing, "both"), r#"amp.routing is both, and must be "series" or "parallel""#);
         let unknown = Parameter::named("tone.base_db").unwrap_err().to_string();
         assert_eq!(unknown, r#"there is no "tone.base_db": did you mean "tone.bass_db"?"#);
+    }
+
+    #[test]
+    fn a_controller_turns_from_end_to_end_within_what_can_be() {
+        for &parameter in Parameter::ALL {
+            for value in 0..128_u8 {
+                let at = parameter.at(f32::from(value) / 127.0);
+                assert_eq!(parameter.check(at), Ok(at), "{parameter} at {value}");
+            }
+            let due = match parameter.info().kind {
+                Kind::Switch => [0.0, 1.0],
+                Kind::Choice(words) => [0.0, words.len() as f32 - 1.0],
+                Kind::Knob { least, most, .. } => [least, most],
+            };
+            assert_eq!([0.0, 1.0].map(|end| parameter.at(end)), due);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Presets key by key, with the line of each mistake.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -51,7 +53,7 @@ impl<'a> Reader<'a> {
         settings: &mut Settings,
     ) -> Result<(), PresetError> {
         let names = || Parameter::ALL.iter().map(|parameter| parameter.info().name);
-        let sections = || names().filter_map(|name| name.split('.').next()).chain(["model", "ir"]);
+        let sections = || names().filter_map(|name| name.split('.').next()).chain(["model", "ir", "midi"]);
         if !sections().any(|known| known == section) {
             return Err(self.unknown(at, "a preset", section, sections()));
         }
@@ -77,6 +79,22 @@ impl<'a> Reader<'a> {
                 .map_err(|error| PresetError::Parameter { line, error })?;
         }
         Ok(())
+    }
+
+    /// The section of controllers.
+    pub fn midi(&self, value: &Value<'_>) -> Result<BTreeMap<u8, Parameter>, PresetError> {
+        const ALLOWED: &str = "a section of controllers, 0 to 127, each with what it turns, as 7 = \"output.gain_db\"";
+        let DeValue::Table(table) = value.get_ref() else { return self.value_error(value, "midi", ALLOWED) };
+        let entry = |(key, value): (&Spanned<Cow<'_, str>>, &Value<'_>)| {
+            let controller = key.get_ref().parse().ok().filter(|controller| *controller < 128);
+            let (Some(controller), DeValue::String(name)) = (controller, value.get_ref()) else {
+                return self.value_error(value, "[midi]", ALLOWED);
+            };
+            let line = self.line(value.span().start);
+            let parameter = Parameter::named(name).map_err(|error| PresetError::Parameter { line, error })?;
+            Ok((controller, parameter))
+        };
+        table.iter().map(entry).collect()
     }
 
     pub fn list<T>(

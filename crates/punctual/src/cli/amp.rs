@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{rig::Rig, sound::Sound};
+use super::{Color, duration, rig::Rig, sound::Sound};
 
 /// What to do with a model.
 #[derive(Debug, Subcommand)]
@@ -29,6 +29,17 @@ pub enum Amp {
     ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
+    /// Play the input of a sound card through models and cabinet, until Ctrl-C.
+    ///
+    /// Straight on the card, without a sound server: see `punctual amp devices`. Load, latency, xruns,
+    /// levels and a tuner are shown meanwhile.
+    ///
+    /// Examples:
+    ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
+    ///   punctual amp play --device hw:USB --frames 32 --periods 3 --cpu 3 --preset lead.toml
+    ///   punctual amp play --device hw:USB --presets my-presets --midi hw:1,0
+    #[command(verbatim_doc_comment)]
+    Play(Box<Play>),
     /// Play through a sound card, and choose and turn on a web page that this machine alone can open.
     ///
     /// The folder is the library: models, cabinets (WAV) and presets (TOML), also in folders within. Ctrl-C ends it.
@@ -55,6 +66,36 @@ pub struct Serve {
     #[arg(long, default_value = "8077")]
     pub port: u16,
     /// The card.
+    #[command(flatten)]
+    pub sound: Sound,
+}
+
+/// Options of `amp play`.
+#[derive(Debug, Args)]
+pub struct Play {
+    /// A folder of presets, in the order of their names: what MIDI chooses by its programs.
+    #[arg(long, value_name = "DIR")]
+    pub presets: Option<PathBuf>,
+    /// Where MIDI comes from: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. A program chooses
+    /// a preset, a controller turns what the preset's [midi] says.
+    #[arg(long, value_name = "PORT")]
+    pub midi: Option<String>,
+    /// The MIDI channel to listen to; all of them otherwise.
+    #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi")]
+    pub midi_channel: Option<u8>,
+    /// How long to play, as 30s or 10m; until Ctrl-C otherwise.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<u64>,
+    /// No live view.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// When to use colour: auto, always or never; NO_COLOR is honoured.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// What is played.
+    #[command(flatten)]
+    pub rig: Rig,
+    /// The card, and the audio thread.
     #[command(flatten)]
     pub sound: Sound,
 }

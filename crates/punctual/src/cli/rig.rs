@@ -49,6 +49,13 @@ pub struct Rig {
     pub set: Vec<String>,
 }
 
+impl Rig {
+    /// Whether anything is asked for.
+    pub fn is_asked_for(&self) -> bool {
+        self.preset.is_some() || self.model.is_some() || self.cab.is_some()
+    }
+}
+
 /// All parameters, from the one list that there is.
 fn parameters() -> String {
     let line = |&parameter: &Parameter| {

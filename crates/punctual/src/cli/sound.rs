@@ -5,6 +5,7 @@ use sys::{pcm::Format, sched::Policy};
 
 /// The sound card, and the thread that plays on it.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "The card")]
 pub struct Sound {
     /// The card, for both directions: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp devices` lists them; `clock` for none,
     /// where a guitar of our own is played and nobody hears it.
@@ -70,13 +71,13 @@ pub enum Latency {
 /// Options of `latency loop`.
 #[derive(Debug, Args)]
 pub struct LatencyLoop {
-    /// The card.
-    #[command(flatten)]
-    pub sound: Sound,
     /// How many times it is measured.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// Print it as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The card.
+    #[command(flatten)]
+    pub sound: Sound,
 }

@@ -2,6 +2,7 @@
 
 mod devices;
 mod info;
+mod play;
 mod render;
 mod rig;
 mod serve;
@@ -17,6 +18,7 @@ pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
     match what {
         cli::Amp::Devices(options) => devices::run(options),
         cli::Amp::Info(options) => info::run(options),
+        cli::Amp::Play(options) => play::run(options),
         cli::Amp::Render(options) => render::run(options),
         cli::Amp::Serve(options) => serve::run(options),
     }

@@ -21,6 +21,7 @@ mod pair;
 mod references;
 mod rights;
 mod serve;
+mod sound;
 mod stream;
 mod threads;
 mod timer;

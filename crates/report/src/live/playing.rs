@@ -165,13 +165,23 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
             (good_or(input < 1.0, Ink::Bad), of_peak(input)),
             (Ink::Plain, format!(" {}", level(input))),
             (Ink::Quiet, if playing.gate_is_open { String::new() } else { "  gate closed".to_owned() }),
-            (Ink::Bad, if playing.input_clips > 0 { format!("  clipped {}", playing.input_clips) } else { String::new() }),
+            (
+                Ink::Bad,
+                if playing.input_clips > 0 { format!("  clipped {}", playing.input_clips) } else { String::new() },
+            ),
         ],
         vec![
             (Ink::Plain, "output   ".to_owned()),
             (good_or(output < 1.0, Ink::Bad), of_peak(output)),
             (Ink::Plain, format!(" {}", level(output))),
-            (Ink::Quiet, if playing.limiter_gain < 1.0 { format!("  limited by {:.1} dB", -db(playing.limiter_gain)) } else { String::new() }),
+            (
+                Ink::Quiet,
+                if playing.limiter_gain < 1.0 {
+                    format!("  limited by {:.1} dB", -db(playing.limiter_gain))
+                } else {
+                    String::new()
+                },
+            ),
         ],
         tuner(playing.note.as_ref(), unicode),
     ];
@@ -193,7 +203,15 @@ fn tuner(note: Option<&(String, f32)>, unicode: bool) -> Vec<(Ink, String)> {
     let Some((name, cents)) = note else { return vec![title, (Ink::Quiet, "-".to_owned())] };
     let (track, middle, needle) = if unicode { ("─", "┼", "●") } else { ("-", "+", "O") };
     let at = ((cents.clamp(-50.0, 50.0) + 50.0) / 100.0 * BAR as f32).round() as usize;
-    let cell = |place: usize| if place == at { needle } else if place == BAR / 2 { middle } else { track };
+    let cell = |place: usize| {
+        if place == at {
+            needle
+        } else if place == BAR / 2 {
+            middle
+        } else {
+            track
+        }
+    };
     let scale: String = (0..=BAR).map(cell).collect();
     let ink = if cents.abs() <= 3.0 { Ink::Good } else { Ink::Doubt };
     vec![title, (ink, scale), (Ink::Title, format!(" {}", clean(name))), (Ink::Plain, format!(" {cents:+.0} cents"))]
@@ -237,9 +255,13 @@ mod tests {
 
     #[test]
     fn silence_and_what_is_muted() {
-        let playing = Playing { peaks: [0.0; 2], note: None, gate_is_open: false, muted: Some("a.nam".to_owned()), ..example() };
+        let playing =
+            Playing { peaks: [0.0; 2], note: None, gate_is_open: false, muted: Some("a.nam".to_owned()), ..example() };
         let text = drawn(80, &playing, false);
-        assert!(text.contains("a.nam is muted") && text.contains("silent  gate closed") && text.ends_with("tuner    -"), "{text}");
+        assert!(
+            text.contains("a.nam is muted") && text.contains("silent  gate closed") && text.ends_with("tuner    -"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -250,7 +272,13 @@ mod tests {
     #[test]
     fn no_value_and_no_size_panics() {
         for value in [f32::NAN, f32::INFINITY, -1.0, 1e9] {
-            let playing = Playing { peaks: [value; 2], limiter_gain: value, share: value.into(), note: Some((String::new(), value)), ..example() };
+            let playing = Playing {
+                peaks: [value; 2],
+                limiter_gain: value,
+                share: value.into(),
+                note: Some((String::new(), value)),
+                ..example()
+            };
             for width in 0..70 {
                 drawn(width, &playing, true);
             }

@@ -1,6 +1,7 @@
 //! What is played, from its files: models, cabinets, settings.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -20,6 +21,8 @@ pub struct Rig {
     irs: Vec<(PathBuf, Ir, IrPart)>,
     /// What is set.
     pub settings: Settings,
+    /// What the controllers of MIDI turn.
+    pub midi: BTreeMap<u8, Parameter>,
 }
 
 impl Rig {
@@ -57,18 +60,19 @@ impl Rig {
             part.normalised |= options.cab_normalised;
             part.without_delay |= options.cab_without_delay;
         }
-        Self::load(settings(preset.settings, options)?, models, irs)
+        Self::load(settings(preset.settings, options)?, preset.midi, models, irs)
     }
 
     /// A preset with all its files, which start at this folder.
     pub fn of(preset: &Preset, folder: &Path) -> anyhow::Result<Self> {
         let models = preset.models.iter().map(|part| (folder.join(&part.file), part.clone())).collect();
         let irs = preset.irs.iter().map(|part| (folder.join(&part.file), part.clone())).collect();
-        Self::load(preset.settings.clone(), models, irs)
+        Self::load(preset.settings.clone(), preset.midi.clone(), models, irs)
     }
 
     fn load(
         settings: Settings,
+        midi: BTreeMap<u8, Parameter>,
         models: Vec<(PathBuf, ModelPart)>,
         irs: Vec<(PathBuf, IrPart)>,
     ) -> anyhow::Result<Self> {
@@ -76,6 +80,7 @@ impl Rig {
         let ir = |(path, part): (PathBuf, IrPart)| Ok((path.clone(), read_ir(&path)?, part));
         Ok(Self {
             settings,
+            midi,
             models: models.into_iter().map(model).collect::<anyhow::Result<_>>()?,
             irs: irs.into_iter().map(ir).collect::<anyhow::Result<_>>()?,
         })
@@ -92,6 +97,20 @@ impl Rig {
     /// The model at a place, and its file's name.
     pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
         self.models.get(place).map(|(path, file, _)| (path.as_path(), file))
+    }
+
+    /// Whether another one plays the same models in the same way, so that they can go on.
+    pub fn shares_models(&self, other: &Self) -> bool {
+        let models =
+            |rig: &Self| rig.models.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
+        let routing = |rig: &Self| rig.settings.is_on(Parameter::Routing);
+        models(self) == models(other) && routing(self) == routing(other)
+    }
+
+    /// Whether another one has the same cabinet.
+    pub fn shares_cabinet(&self, other: &Self) -> bool {
+        let irs = |rig: &Self| rig.irs.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
+        irs(self) == irs(other)
     }
 
     /// Whether left and right differ.

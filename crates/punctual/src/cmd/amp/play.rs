@@ -1,0 +1,150 @@
+//! `punctual amp play`: the audio thread plays, this one shows, and does what MIDI asks for.
+
+mod board;
+
+use std::time::{Duration, Instant};
+
+use amp::Controls;
+use anyhow::Context;
+use machine::{Root, sound::find};
+use play::{Engine, Load, Settings, port::Port};
+use report::live::{Playing, PlayingView};
+
+use self::board::Board;
+use crate::{cli::AmpPlay, cmd::sound, output};
+
+/// How often is looked at the audio thread.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
+    sys::signal::count_termination()?;
+    let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
+    let mut board = Board::read(options)?;
+    let (chain, controls) = board.chain()?;
+    let delay = chain.delay();
+    let (duplex, settings) = sound::open(&options.sound)?;
+    let engine = sound::start(duplex, Box::new(chain), &settings)?;
+    let mut stage = Stage { controls, settings, engine, delay, began: Instant::now(), before: Load::default() };
+    let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
+    let until = options.duration.map(|ns| stage.began + Duration::from_nanos(ns));
+    while stage.engine.end().is_none()
+        && sys::signal::termination_requests() == 0
+        && until.is_none_or(|until| Instant::now() < until)
+    {
+        let events = match &mut midi {
+            Some(port) => port.events(LOOK_EVERY),
+            None => {
+                std::thread::sleep(LOOK_EVERY);
+                Ok(Vec::new())
+            }
+        };
+        let mut note = |text: String| {
+            view.iter_mut().for_each(PlayingView::erase);
+            eprintln!("note: {text}");
+        };
+        for event in events.unwrap_or_else(|error| {
+            // Playing goes on.
+            note(format!("MIDI stopped: {error}; is it still plugged in?"));
+            midi = None;
+            Vec::new()
+        }) {
+            if let Err(error) = board.follow(event, &mut stage.controls) {
+                note(format!("{error:#}"));
+            }
+        }
+        stage.controls.collect();
+        if let Some(view) = &mut view {
+            view.update(&stage.look(&board));
+        }
+    }
+    drop(view);
+    stage.end()
+}
+
+/// A port by its name, `hw:CARD,DEVICE`, or a file or pipe by its path.
+fn open_midi(name: &str) -> anyhow::Result<Port> {
+    let path = match name.starts_with("hw:") {
+        true => {
+            let (card, device) = find(&Root::system(), name)?;
+            format!("/dev/snd/midiC{card}D{device}")
+        }
+        false => name.to_owned(),
+    };
+    Port::open(path.as_ref()).with_context(|| format!("cannot read MIDI from {path}: `ls /dev/snd/midi*` lists ports"))
+}
+
+/// What is on while playing.
+struct Stage {
+    controls: Controls,
+    settings: Settings,
+    engine: Engine,
+    /// Samples by which the chain is late.
+    delay: usize,
+    began: Instant,
+    before: Load,
+}
+
+impl Stage {
+    fn latency_frames(&self) -> u64 {
+        u64::from(self.settings.card.buffer_frames()) + self.delay as u64
+    }
+
+    fn ms(&self, frames: u64) -> f64 {
+        frames as f64 / f64::from(self.settings.card.rate_hz) * 1e3
+    }
+
+    fn look(&mut self, board: &Board) -> Playing {
+        let period_ns = self.settings.period_ns();
+        let load = self.engine.load();
+        let share = load.share_since(&self.before, period_ns);
+        self.before = load;
+        let meters = self.controls.meters();
+        let note = self.controls.tune().map(|pitch| (format!("{}{}", pitch.note, pitch.octave), pitch.cents));
+        let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| board.model(place));
+        Playing {
+            what: board.playing(),
+            card: self.settings.card.to_string(),
+            elapsed_ns: self.began.elapsed().as_nanos() as u64,
+            latency_ns: (self.ms(self.latency_frames()) * 1e6) as u64,
+            latency_frames: self.latency_frames(),
+            period_ns,
+            share,
+            most_share: load.recent_ns as f64 / period_ns as f64,
+            xruns: load.xruns,
+            peaks: [meters.input.peak, meters.output.peak],
+            input_clips: meters.input_clips,
+            limiter_gain: meters.limiter_gain,
+            gate_is_open: meters.gate_is_open,
+            muted,
+            note,
+        }
+    }
+
+    /// Ends the audio thread, and says how it was.
+    fn end(self) -> anyhow::Result<u8> {
+        let (period_ns, latency) = (self.settings.period_ns() as f64, self.latency_frames());
+        let (ms, card) = (self.ms(latency), self.settings.card.to_string());
+        let (load, end) = self.engine.stop();
+        sound::check(end)?;
+        let mean = load.share_since(&Load::default(), period_ns as u64) * 100.0;
+        let most = load.most_ns as f64 / period_ns * 100.0;
+        output::stdout(|out| {
+            writeln!(out, "played   {} periods: {card}", load.periods)?;
+            writeln!(
+                out,
+                "latency  {latency} frames, {ms:.2} ms, computed; `punctual latency loop` measures the true one"
+            )?;
+            writeln!(out, "load     {mean:.1} % of a period, at most {most:.0} %; {} periods took longer", load.late)?;
+            writeln!(out, "xruns    {}", load.xruns)?;
+            if load.rests > 0 {
+                writeln!(
+                    out,
+                    "rests    {} of 50 ms, because the audio thread never slept: choose a smaller model",
+                    load.rests
+                )?;
+            }
+            Ok(())
+        })?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,187 @@
+//! What a performance can play, and what a player's MIDI makes of it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use amp::{Chain, Controls, Parameter, Parts};
+use anyhow::Context;
+use play::midi::Event;
+
+use crate::{
+    cli::AmpPlay,
+    cmd::amp::rig::{Rig, read_preset},
+};
+
+/// Rigs in the order of MIDI's programs, and which one plays.
+pub struct Board {
+    rigs: Vec<(String, Rig)>,
+    current: usize,
+    rate_hz: u32,
+    /// The MIDI channel that is listened to, 0 to 15; all where `None`.
+    channel: Option<u8>,
+}
+
+impl Board {
+    /// Reads all of it, so that a mistake is told before anything plays. What the command line asks for comes first, then the
+    /// presets of the folder.
+    pub fn read(options: &AmpPlay) -> anyhow::Result<Self> {
+        let mut rigs = Vec::new();
+        if options.rig.is_asked_for() || options.presets.is_none() {
+            let named = options.rig.preset.as_ref().or(options.rig.model.as_ref()).or(options.rig.cab.as_ref());
+            rigs.push((named.map_or_else(String::new, |path| stem(path)), Rig::read(&options.rig)?));
+        }
+        for path in options.presets.iter().map(|folder| files(folder)).collect::<anyhow::Result<Vec<_>>>()?.concat() {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            rigs.push((stem(&path), Rig::of(&read_preset(&path)?, folder)?));
+        }
+        let channel = options.midi_channel.map(|channel| channel - 1);
+        Ok(Self { rigs, current: 0, rate_hz: options.sound.rate, channel })
+    }
+
+    /// The chain with what is played first, and its controls.
+    pub fn chain(&self) -> anyhow::Result<(Chain, Controls)> {
+        let rig = self.rig();
+        Ok(Chain::new(self.rate_hz, &rig.settings, rig.parts(self.rate_hz)?))
+    }
+
+    fn rig(&self) -> &Rig {
+        &self.rigs[self.current].1
+    }
+
+    /// What plays, in words.
+    pub fn playing(&self) -> String {
+        let name = &self.rigs[self.current].0;
+        match self.rigs.len() {
+            1 => name.clone(),
+            all => format!("{name} ({} of {all})", self.current + 1),
+        }
+    }
+
+    /// The file of a model that plays.
+    pub fn model(&self, place: usize) -> String {
+        self.rig().model(place).map_or_else(|| "the model".to_owned(), |(path, _)| stem(path))
+    }
+
+    /// Does what came by MIDI. What cannot be done changes nothing.
+    pub fn follow(&mut self, event: Event, controls: &mut Controls) -> anyhow::Result<()> {
+        let (Event::Program { channel, .. } | Event::Control { channel, .. }) = event;
+        if self.channel.is_some_and(|ours| ours != channel) {
+            return Ok(());
+        }
+        match event {
+            Event::Program { program, .. } => self.choose(program.into(), controls),
+            Event::Control { controller, value, .. } => match self.rig().midi.get(&controller) {
+                Some(parameter) => Ok(controls.set(*parameter, parameter.at(f32::from(value) / 127.0))?),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn choose(&mut self, program: usize, controls: &mut Controls) -> anyhow::Result<()> {
+        let all = self.rigs.len();
+        let (name, rig) = self.rigs.get(program).with_context(|| {
+            format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
+        })?;
+        let Parts { models, cabinet } = rig.parts(self.rate_hz).with_context(|| format!("preset {name}"))?;
+        // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
+        let _ = sys::memory::lock_what_is_there();
+        // What stays is not exchanged: the fade between two that are alike is louder than either.
+        if !rig.shares_models(self.rig()) {
+            for (place, model) in models.into_iter().enumerate() {
+                controls.swap_model(place, model)?;
+            }
+        }
+        if !rig.shares_cabinet(self.rig()) {
+            controls.swap_cabinet(cabinet)?;
+        }
+        for &parameter in Parameter::ALL {
+            controls.set(parameter, rig.settings.get(parameter))?;
+        }
+        self.current = program;
+        Ok(())
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The presets of a folder, in the order of their names.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let what = || format!("cannot read the folder {}", folder.display());
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder).with_context(what)?.collect();
+    let mut files: Vec<PathBuf> = entries.with_context(what)?.into_iter().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    anyhow::ensure!(!files.is_empty(), "{} has no preset: put files that end in .toml there", folder.display());
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    use crate::cli;
+
+    fn options(arguments: &[&str]) -> AmpPlay {
+        let words = ["punctual", "amp", "play"].into_iter().chain(arguments.iter().copied());
+        match cli::Cli::parse_from(words).command {
+            Some(cli::Command::Amp(cli::Amp::Play(options))) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn midi_chooses_presets_and_turns_what_they_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("1-clean.toml", "[output]\ngain_db = -6\n[midi]\n7 = 'output.gain_db'\n");
+        write("2-dirty.toml", "[input]\ngain_db = 20\n");
+        write("notes.txt", "no preset");
+        let mut board = Board::read(&options(&[
+            "--presets",
+            &folder.path().display().to_string(),
+            "--midi-channel",
+            "3",
+            "--midi",
+            "x",
+        ]))
+        .unwrap();
+        let (mut chain, mut controls) = board.chain().unwrap();
+        assert_eq!(board.playing(), "1-clean (1 of 2)");
+        let mut play = || chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
+
+        let control = |channel, value| Event::Control { channel, controller: 7, value };
+        board.follow(control(2, 127), &mut controls).unwrap();
+        board.follow(control(4, 0), &mut controls).unwrap();
+        play();
+        assert_eq!(controls.settings().get(Parameter::OutputGain), 20.0);
+        board.follow(Event::Program { channel: 2, program: 1 }, &mut controls).unwrap();
+        play();
+        assert_eq!(
+            (board.playing(), controls.settings().get(Parameter::InputGain)),
+            ("2-dirty (2 of 2)".to_owned(), 20.0)
+        );
+        assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
+        // It turns nothing in this one.
+        board.follow(control(2, 0), &mut controls).unwrap();
+        assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
+        let error = board.follow(Event::Program { channel: 2, program: 9 }, &mut controls).unwrap_err().to_string();
+        assert!(error.contains("preset 10, and there are 2"), "{error}");
+        assert_eq!(board.playing(), "2-dirty (2 of 2)");
+    }
+
+    #[test]
+    fn a_folder_without_presets_and_a_wrong_preset_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display().to_string();
+        let error =
+            |_: ()| Board::read(&options(&["--presets", &path])).err().map(|error| format!("{error:#}")).unwrap();
+        assert!(error(()).contains("has no preset"), "{}", error(()));
+        fs::write(folder.path().join("a.toml"), "[midi]\n200 = 'tone.bass_db'").unwrap();
+        assert!(error(()).contains("a.toml: line 2: [midi] must be"), "{}", error(()));
+    }
+}

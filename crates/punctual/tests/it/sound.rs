@@ -1,0 +1,61 @@
+//! Sound cards: what is said where there is none, or none of that name. Playing is tested in guests (`lab/src/tests/cards.rs`).
+
+use std::fs;
+
+use crate::harness::Scratch;
+
+#[test]
+fn what_names_no_card_is_told_before_anything_plays() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("plain.toml"), "[tone]\non = false\n").unwrap();
+    let cases = [
+        ("latency loop --device default", "`default` names no device of a card: write hw:CARD"),
+        ("latency loop --capture hw:9,x --playback hw:0", "`hw:9,x` names no device"),
+        ("amp play --preset plain.toml --device plughw:0", "`plughw:0` names no device"),
+        ("amp play --preset plain.toml --device hw:NoSuchCard", "there is no"),
+        ("amp play --preset plain.toml --midi nowhere", "cannot read MIDI from nowhere"),
+        ("amp play --presets .. --device default", "has no preset: put files that end in .toml there"),
+    ];
+    fs::create_dir(scratch.path().join("empty")).unwrap();
+    for (arguments, told) in cases {
+        let run = scratch.run(&arguments.replace("..", "empty"));
+        run.expect_status(1);
+        assert!(run.stderr().contains(told), "{arguments}: {}", run.stderr());
+        assert_eq!(run.stderr().lines().count(), 1, "{arguments}: {}", run.stderr());
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_a_mistake_of_the_command_line() {
+    let scratch = Scratch::new();
+    for arguments in [
+        "amp play --device hw:0",
+        "amp play --model a.nam --frames 8",
+        "amp play --model a.nam --periods 1",
+        "amp play --model a.nam --capture hw:0",
+        "latency loop --rounds 0",
+    ] {
+        scratch.run(arguments).expect_status(64);
+    }
+}
+
+/// By the clock in a card's place: the first preset plays, MIDI's second program takes over, and it ends with its figures.
+#[test]
+fn playing_follows_midi_and_ends_with_its_figures() {
+    let scratch = Scratch::new();
+    let presets = scratch.path().join("presets");
+    fs::create_dir(&presets).unwrap();
+    for name in ["1-clean.toml", "2-dirty.toml"] {
+        fs::write(presets.join(name), "[input]\ngain_db = 3\n").unwrap();
+    }
+    // The second program, and one that is not there.
+    fs::write(scratch.path().join("song"), [0xc0, 1, 0xc0, 7]).unwrap();
+    let run =
+        scratch.run("amp play --device clock --priority 0 --frames 256 --duration 1s --presets presets --midi song");
+    run.expect_status(0);
+    let (told, said) = (run.stdout(), run.stderr());
+    assert!(said.contains("2-dirty (2 of 2): ") && said.contains("asks for preset 8, and there are 2"), "{said}");
+    for expected in ["played   ", "512 frames, 10.67 ms, computed", "of a period, at most", "xruns    "] {
+        assert!(told.contains(expected), "{told}");
+    }
+}
