@@ -25,9 +25,6 @@ pub(crate) fn way_into(root: &Root, name: &str) -> Way {
     if here(root).as_deref() == Some(name) {
         return Way::Here;
     }
-    if root.link("proc/1/ns/net").is_none() {
-        return Way::Unseen;
-    }
     let is_it = |path: &String| root.link(path).as_deref() == Some(name);
     let processes: Vec<String> = root.list("proc").into_iter().filter(|file| file.parse::<u32>().is_ok()).collect();
     let by_process = || processes.iter().map(|process| format!("proc/{process}/ns/net")).find(is_it);
@@ -36,7 +33,12 @@ pub(crate) fn way_into(root: &Root, name: &str) -> Way {
         folders.flat_map(|folder| root.list(&folder).into_iter().map(move |fd| format!("{folder}/{fd}"))).find(is_it)
     };
     let found = by_process().or_else(|| mount_of(root, name)).or_else(by_descriptor);
-    found.map_or(Way::Gone, |path| Way::Through(format!("/{path}")))
+    match found {
+        Some(path) => Way::Through(format!("/{path}")),
+        // Who does not see the first process's does not see all others'.
+        None if root.link("proc/1/ns/net").is_none() => Way::Unseen,
+        None => Way::Gone,
+    }
 }
 
 /// Where it is mounted, as `ip netns add` does. The fourth and fifth field of a line are what is mounted, and where.
