@@ -64,11 +64,15 @@ const FRAMES: Words = Words {
     marks: ("|slot", "seen|"),
 };
 
+/// Wake-ups whose spikes are periods of audio.
+const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
+
 impl Words {
     /// Those of a series.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
         match series {
             Series { noise: Some(_), .. } => &GAPS,
+            Series { audio: Some(_), .. } => &PERIODS,
             Series { role, .. } if role == record::CAPTURE => &FRAMES,
             Series { round_trip: Some(_), .. } => &ROUND_TRIPS,
             Series { stream: Some(Stream::Listener(_)), .. } => &INTERVALS,
