@@ -11,7 +11,8 @@ use std::{
 };
 
 use campaign::{
-    AROUND_NS, Asked, Cpus, FileMistakes, Length, Peer, Probe, Scenarios, WakeupOffset, builtin, expand, file,
+    AROUND_NS, Asked, Cpus, FileMistakes, Length, ListenXdp, Peer, Probe, ReceiveWait, Scenario, Scenarios,
+    WakeupOffset, builtin, expand, file,
 };
 use loads::LoadSpec;
 use machine::{CpuList, Root};
@@ -188,6 +189,33 @@ fn shipped_campaigns_are_those_of_their_sources() {
 
     let avb = shipped("avb-cyclic", &vim3l, &Asked::default());
     assert_eq!((avb.list[0].plan.phases[0].period_ns, &avb.list[0].plan.cpus), (125_000, &Some(list("0-3"))));
+}
+
+#[test]
+fn an_interface_is_set_and_frames_are_taken_as_the_file_says() {
+    let text = |settings: &str| {
+        format!(
+            "name = \"a\"\n[probe]\nkind = \"stream\"\nlisten = \"eth0\"\nstream_id = \"30643e54ee010007\"\n\
+             receive = \"xdp-generic\"\nspin = true\nqueue = 3\n{settings}"
+        )
+    };
+    let expanded = |settings| {
+        let file = file::parse("a.toml", &text(settings)).unwrap();
+        expand(&file, &cpus("0-3", ""), &Asked::default()).unwrap()
+    };
+    let plain = expanded("");
+    let Probe::Stream(stream) = &plain.list[0].plan.probe else { panic!("{:?}", plain.list[0].plan.probe) };
+    let listen = stream.listen.as_ref().unwrap();
+    assert_eq!((stream.queue, stream.interface.as_deref()), (3, Some("eth0")));
+    assert_eq!((listen.stream_id, listen.xdp), (Some(0x3064_3e54_ee01_0007), Some(ListenXdp::Generic)));
+    assert_eq!(listen.wait, ReceiveWait::Spin);
+    assert!(plain.list[0].plan.nic.is_empty());
+
+    let set = expanded("[settings]\nnic = \"coalesce=0\"\nirq_priority = 85");
+    let Scenario { settings, plan, .. } = &set.list[0];
+    assert_eq!((settings.as_str(), plan.nic.irq_priority), ("coalesce=0 irq 85", Some(85)));
+    assert_eq!(plan.nic.values, "coalesce=0".parse().unwrap());
+    assert_ne!(set.digest, plain.digest, "another plan");
 }
 
 #[test]
