@@ -29,8 +29,8 @@ use report::ColorChoice;
 
 pub use self::{
     amp::{
-        Amp, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Play as AmpPlay, Render as AmpRender,
-        Serve as AmpServe,
+        Amp, Bench as AmpBench, Devices as AmpDevices, Info as AmpInfo, ModelChoice, Play as AmpPlay,
+        Render as AmpRender, Serve as AmpServe,
     },
     audio::Audio,
     capture::Capture,

@@ -17,6 +17,13 @@ pub enum Amp {
     ///   punctual amp info lead.toml
     #[command(verbatim_doc_comment)]
     Info(Info),
+    /// Time models on this machine: what a block takes, and its share of the time that it lasts.
+    ///
+    /// Examples:
+    ///   punctual amp bench deluxe.nam twin.nam
+    ///   punctual amp bench models --frames 16
+    #[command(verbatim_doc_comment)]
+    Bench(Bench),
     /// Play a WAV file through models and cabinet into another, without a sound card.
     ///
     /// The output begins where the input begins, sample for sample, and has its rate and length; 32-bit
@@ -116,6 +123,20 @@ pub struct Info {
     /// Which of it.
     #[command(flatten)]
     pub choice: ModelChoice,
+    /// Print it as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `amp bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// The models' files: .nam, .json or .aidax; or folders of them.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Frames of a block.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub frames: u32,
     /// Print it as JSON on standard output.
     #[arg(long)]
     pub json: bool,

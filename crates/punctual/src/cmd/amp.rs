@@ -1,5 +1,7 @@
 //! `punctual amp`: models of amplifiers.
 
+mod bench;
+mod cost;
 mod devices;
 mod info;
 mod play;
@@ -16,6 +18,7 @@ use crate::{cli, exit::Usage};
 
 pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
     match what {
+        cli::Amp::Bench(options) => bench::run(options),
         cli::Amp::Devices(options) => devices::run(options),
         cli::Amp::Info(options) => info::run(options),
         cli::Amp::Play(options) => play::run(options),

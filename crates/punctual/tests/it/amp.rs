@@ -222,3 +222,32 @@ fn a_file_tells_what_it_is_and_what_it_costs() {
     let page = scratch.run(&format!("amp info {}", model.display())).expect_status(0).stdout();
     assert!(page.contains("Neural Amp Modeler: WaveNet") && page.contains("real time"), "{page}");
 }
+
+#[test]
+fn models_of_a_folder_are_timed() {
+    let scratch = with_input(48_000, &[0.0; 16]);
+    let models = scratch.path().join("models");
+    fs::create_dir(&models).unwrap();
+    for name in ["wn_a1_nano.nam", "guitarml_lstm20.json", "cut_json.bad.nam"] {
+        fs::copy(vectors().join(name), models.join(name)).unwrap();
+    }
+    let run = scratch.run("amp bench models --frames 16 --json");
+    run.expect_status(0);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+    let rows = told["models"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["file"].as_str().unwrap()).collect();
+    assert_eq!((names, &told["frames"]), (vec!["guitarml_lstm20.json", "wn_a1_nano.nam"], &serde_json::json!(16)));
+    assert!(run.stderr().contains("cut_json.bad.nam") && run.stderr().contains("left out"), "{}", run.stderr());
+    for row in rows {
+        let figure = |name: &str| row[name].as_f64().unwrap();
+        assert!(0.0 < figure("best_us") && figure("best_us") <= figure("median_us"), "{row}");
+        assert!(figure("median_us") <= figure("p99_us"), "{row}");
+        let budget_us = 16e6 / figure("sample_rate_hz");
+        assert!((figure("share") * budget_us / figure("median_us") - 1.0).abs() < 1e-9, "{row}");
+        assert!((figure("real_time_factor") * figure("share") - 1.0).abs() < 1e-9, "{row}");
+    }
+    let run = scratch.run("amp bench models/cut_json.bad.nam");
+    run.expect_status(1);
+    fs::create_dir(scratch.path().join("empty")).unwrap();
+    scratch.run("amp bench empty").expect_status(1);
+}

@@ -3,19 +3,15 @@
 mod cabinet;
 mod preset;
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
 use amp::{Level, Model, ModelFile, file::Format};
 
+use super::cost::Cost;
 use crate::{cli::AmpInfo, output};
 
 /// Frames of the block whose time is told.
 const BLOCK: usize = 64;
-/// How long is measured.
-const MEASURED: Duration = Duration::from_millis(300);
 
 /// What is told of a file: as lines, and as JSON.
 struct Told {
@@ -48,18 +44,8 @@ fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
 }
 
 /// Median time of a block, us: the shortest would be what a quiet moment gives, and the longest another's work.
-fn cost_us(mut play: impl FnMut(&[f32; BLOCK], &mut [f32; BLOCK])) -> f64 {
-    let input: [f32; BLOCK] = std::array::from_fn(|frame| (frame as f32 * 0.3).sin() * 0.2);
-    let mut output = [0.0; BLOCK];
-    let mut times = Vec::new();
-    let began = Instant::now();
-    while began.elapsed() < MEASURED {
-        let before = Instant::now();
-        play(&input, &mut output);
-        times.push(before.elapsed().as_nanos());
-    }
-    times.sort_unstable();
-    times[times.len() / 2] as f64 / 1000.0
+fn cost_us(play: impl FnMut(&[f32], &mut [f32])) -> f64 {
+    Cost::of(BLOCK, play).median_us()
 }
 
 fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Vec<(&'static str, String)> {

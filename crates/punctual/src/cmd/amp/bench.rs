@@ -1,0 +1,132 @@
+//! `punctual amp bench`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use amp::{Level, file::Options};
+use anyhow::{Context, bail};
+
+use super::cost::Cost;
+use crate::{cli::AmpBench, output};
+
+/// What a folder's models are called.
+const EXTENSIONS: [&str; 3] = ["nam", "json", "aidax"];
+
+/// One model's cost.
+struct Row {
+    name: String,
+    sample_rate_hz: f64,
+    cost: Cost,
+}
+
+pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
+    let frames = options.frames as usize;
+    let files = files(&options.files)?;
+    let width = files.iter().map(|(path, _)| name_of(path).chars().count()).max().unwrap_or_default();
+    if !options.json {
+        output::stdout(|out| {
+            writeln!(
+                out,
+                "{frames} frames a block, with {}; us a block, shares of a block's time",
+                Level::best().name()
+            )?;
+            let (best, median, share) = ("best us", "median", "share");
+            writeln!(
+                out,
+                "{:<width$}  {best:>9}  {median:>9}  {:>9}  {share:>7}  {:>7}  real time",
+                "", "p99", "of p99"
+            )
+        })?;
+    }
+    let mut rows = Vec::new();
+    for (path, is_asked_for) in &files {
+        match measured(path, frames) {
+            Ok(row) => {
+                if !options.json {
+                    output::stdout(|out| writeln!(out, "{}", row.in_words(frames, width)))?;
+                }
+                rows.push(row);
+            }
+            Err(error) if *is_asked_for => return Err(error),
+            Err(error) => eprintln!("note: {error:#}; left out"),
+        }
+    }
+    if options.json {
+        let models: Vec<_> = rows.iter().map(|row| row.as_json(frames)).collect();
+        let json = serde_json::json!({ "frames": frames, "instructions": Level::best().name(), "models": models });
+        output::stdout(|out| writeln!(out, "{json:#}"))?;
+    }
+    Ok(0)
+}
+
+/// The files to measure, and whether each was named itself.
+fn files(given: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    let mut files = Vec::new();
+    for path in given {
+        if !path.is_dir() {
+            files.push((path.clone(), true));
+            continue;
+        }
+        let what = || format!("cannot read {}", path.display());
+        let entries: Result<Vec<PathBuf>, _> =
+            fs::read_dir(path).with_context(what)?.map(|entry| entry.map(|entry| entry.path())).collect();
+        let is_model = |path: &PathBuf| {
+            path.extension().is_some_and(|it| EXTENSIONS.iter().any(|extension| it.eq_ignore_ascii_case(extension)))
+        };
+        let mut models: Vec<PathBuf> = entries.with_context(what)?.into_iter().filter(is_model).collect();
+        if models.is_empty() {
+            bail!("{} holds no models (.nam, .json, .aidax): name another folder, or files", path.display());
+        }
+        models.sort();
+        files.extend(models.into_iter().map(|path| (path, false)));
+    }
+    Ok(files)
+}
+
+fn measured(path: &Path, frames: usize) -> anyhow::Result<Row> {
+    let file = super::read(path)?;
+    let mut model = file.model(Options::default()).with_context(|| path.display().to_string())?;
+    let cost = Cost::of(frames, |input, output| model.process(input, output));
+    Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, cost })
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Row {
+    fn in_words(&self, frames: usize, width: usize) -> String {
+        let budget_us = self.budget_us(frames);
+        let Self { name, cost, .. } = self;
+        let (best, median, p99) = (cost.best_us(), cost.median_us(), cost.p99_us());
+        let share = |us: f64| format!("{:.2} %", us / budget_us * 100.0);
+        format!(
+            "{name:<width$}  {best:>9.2}  {median:>9.2}  {p99:>9.2}  {:>7}  {:>7}  {:.0}x",
+            share(median),
+            share(p99),
+            budget_us / median
+        )
+    }
+
+    fn as_json(&self, frames: usize) -> serde_json::Value {
+        let budget_us = self.budget_us(frames);
+        let Self { name, sample_rate_hz, cost } = self;
+        serde_json::json!({
+            "file": name,
+            "sample_rate_hz": sample_rate_hz,
+            "best_us": cost.best_us(),
+            "median_us": cost.median_us(),
+            "p99_us": cost.p99_us(),
+            "share": cost.median_us() / budget_us,
+            "share_p99": cost.p99_us() / budget_us,
+            "real_time_factor": budget_us / cost.median_us(),
+        })
+    }
+
+    /// How long a block lasts at the model's own rate.
+    fn budget_us(&self, frames: usize) -> f64 {
+        frames as f64 / self.sample_rate_hz * 1e6
+    }
+}
