@@ -61,7 +61,7 @@ dist:
 	@mkdir -p dist
 	@$(CARGO) build --profile dist $(addprefix --target ,$(TARGETS))
 	@for target in $(TARGETS); do cp target/$$target/dist/punctual dist/punctual-$${target%%-*} || exit 1; done
-	@ls -l dist
+	@tools/check-dist
 
 fuzz:
 	@tools/fuzz $(SECONDS_EACH)

@@ -178,6 +178,8 @@ pub const ALL: &[Boot] = &[
             nics::every_frame_of_a_stream_is_accounted_for,
             nics::are_checked,
             nics::coalescing_is_set_and_put_back,
+            nics::interrupt_threads_are_set_and_put_back,
+            nics::round_trips_cross_them,
         ],
         ..PLAIN
     },
@@ -240,7 +242,13 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "ordinary",
         kernel: debian::ORDINARY_6_12,
-        tests: tests![kernel::is_ordinary, timer::is_granted, timerlat::is_absent],
+        cards: &[Model::Virtio],
+        tests: tests![
+            kernel::is_ordinary,
+            timer::is_granted,
+            timerlat::is_absent,
+            nics::without_threads_no_priority_is_set,
+        ],
         ..PLAIN
     },
     Boot {

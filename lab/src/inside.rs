@@ -129,13 +129,15 @@ pub fn start(arguments: &str) -> Result<Child> {
 /// When that has been in vain.
 pub fn wait_until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(30) {
-        if holds().unwrap_or(false) {
-            return Ok(());
-        }
+    loop {
+        let seen = match holds() {
+            Ok(true) => return Ok(()),
+            Ok(false) => String::new(),
+            Err(error) => format!(": {error:#}"),
+        };
+        ensure!(begin.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}{seen}");
         thread::sleep(Duration::from_millis(20));
     }
-    bail!("waited 30 s in vain until {what}")
 }
 
 /// The threads whose name is wanted, each with its policy and priority: `fifo:50`, `other`.

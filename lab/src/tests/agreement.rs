@@ -28,7 +28,7 @@ use rtla::{Analysis, Part};
 /// Latency at which rtla stops, us.
 const STOP_US: u64 = 400;
 /// Spikes of each cause.
-const SPIKES: usize = 4;
+const SPIKES: usize = 2;
 /// How long a spike may be waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 

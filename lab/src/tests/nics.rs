@@ -1,7 +1,7 @@
 //! Two network cards of each model, each the other's cable: what is found about them, what is set and put back, and what
 //! crosses them.
 
-use std::process::Child;
+use std::{collections::BTreeMap, fs, net::Ipv4Addr, process::Child};
 
 use anyhow::{Context, Result, ensure};
 use machine::{
@@ -10,9 +10,9 @@ use machine::{
 };
 use record::{Listener, Record, RoundTrip, Stream, Talker};
 use rustix::process::{Pid, Signal, kill_process};
-use sys::link::Links;
+use sys::{link::Links, netns::Namespace};
 
-use crate::inside::{expect, punctual, read, recorded, start, wait_until};
+use crate::inside::{expect, punctual, read, recorded, scheduled, start, wait_until, write};
 
 /// Cards of one model.
 struct Cards {
@@ -122,6 +122,74 @@ pub fn coalescing_is_set_and_put_back() -> Result<()> {
     Ok(())
 }
 
+/// Names of threads begin with this: those of a card's interrupts, which a driver calls as it likes.
+fn of_interrupts(interface: &str) -> Result<Vec<String>> {
+    let device = format!("/sys/class/net/{interface}/device");
+    let own = fs::read_dir(format!("{device}/msi_irqs")).or_else(|_| fs::read_dir(format!("{device}/../msi_irqs")))?;
+    Ok(own.flatten().map(|file| format!("irq/{}-", file.file_name().to_string_lossy())).collect())
+}
+
+/// During the run its threads are at 85, those that poll it among them, and no others; afterwards all are as they were,
+/// also after SIGKILL.
+pub fn interrupt_threads_are_set_and_put_back() -> Result<()> {
+    for Cards { near, far, .. } in BOTH {
+        [near, far].into_iter().try_for_each(|card| set_up(card).map(drop))?;
+        write(&format!("/sys/class/net/{near}/threaded"), "1")?;
+        let own = of_interrupts(near)?;
+        let is_own =
+            |name: &str| own.iter().any(|head| name.starts_with(head)) || name.starts_with(&format!("napi/{near}-"));
+        let is_any = |name: &str| name.starts_with("irq/") || name.starts_with("napi/");
+        let before = scheduled(is_any)?;
+        let mine = before.keys().filter(|name| is_own(name)).count();
+        ensure!(mine >= 2 && mine < before.len(), "{mine} of {before:?} are of {near}");
+        let at_85 = |(name, was): (&String, &String)| {
+            (name.clone(), if is_own(name) { "fifo:85".to_owned() } else { was.clone() })
+        };
+        let during: BTreeMap<String, String> = before.iter().map(at_85).collect();
+        let is_set = || {
+            let now = scheduled(is_any)?;
+            ensure!(now == during, "{now:?} where {during:?} was due");
+            Ok(true)
+        };
+
+        let name = format!("at85-{near}");
+        let run = talk(near, &name, "--irq-priority 85")?;
+        wait_until("its threads are at 85, and no others", is_set)?;
+        let record = interrupt(run, &name)?;
+        ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+        ensure!(scheduled(is_any)? == before, "{:?} were {before:?}", scheduled(is_any)?);
+        let told = settings(&record);
+        ensure!(told.len() == mine, "{told:?}");
+        for (thread, was) in before.iter().filter(|(thread, _)| is_own(thread)) {
+            ensure!(told.contains(&format!("{near} {thread} {was} fifo:85 {was}")), "{thread} is not in {told:?}");
+        }
+
+        let mut run = talk(near, "killed", "--irq-priority 85")?;
+        wait_until("its threads are at 85", is_set)?;
+        run.kill()?;
+        run.wait()?;
+        ensure!(is_set()?, "the kernel put them back itself");
+        let next = punctual("measure timer --quiet --no-record --samples 20 --blame=off")?;
+        expect(0, &next)?;
+        let said = String::from_utf8_lossy(&next.stderr).into_owned();
+        ensure!(said.contains("put back") && scheduled(is_any)? == before, "{said}: {:?}", scheduled(is_any)?);
+        write(&format!("/sys/class/net/{near}/threaded"), "0")?;
+    }
+    Ok(())
+}
+
+/// A kernel without PREEMPT_RT serves interrupts in no threads, and says what to do about it.
+pub fn without_threads_no_priority_is_set() -> Result<()> {
+    set_up("eth0")?;
+    let options = "--quiet --record unthreaded --period 1ms --duration 50ms --blame=off --irq-priority 85";
+    expect(4, &punctual(&format!("measure stream talk eth0 {options}"))?)?;
+    let record = recorded("unthreaded")?;
+    let reasons = &record.validity.reasons;
+    ensure!(reasons.len() == 1 && reasons[0].id == "irq_priority.refused", "{reasons:?}");
+    ensure!(reasons[0].text.contains("`threadirqs`") && record.settings.is_empty(), "{record:?}");
+    Ok(())
+}
+
 /// All that the talker sends comes to the listener, each frame in its slot: with virtual time an offset makes late packets
 /// impossible, unless something is wrong.
 pub fn every_frame_of_a_stream_is_accounted_for() -> Result<()> {
@@ -168,6 +236,40 @@ pub fn heard(record: &Record) -> Result<Listener> {
         _ => None,
     });
     listeners.next().context("no listener in the record")
+}
+
+/// Each datagram is answered from another network namespace, over both cards of a model; the interface that leads there is
+/// found.
+pub fn round_trips_cross_them() -> Result<()> {
+    for (number, Cards { near, far, .. }) in (0..).zip(BOTH) {
+        let [here, there] = [1, 2].map(|end| Ipv4Addr::new(10, 0, number, end));
+        let index = set_up(near)?;
+        Links::open()?.add_address(index, here, 24)?;
+        let elsewhere = Namespace::new()?;
+        Links::open()?.move_to(far, &elsewhere)?;
+        let ready = format!("/tmp/answers-{number}");
+        let echo = elsewhere.run(|| {
+            Links::open()?.add_address(set_up(far)?, there, 24)?;
+            start(&format!("echo --bind {there} --json --ready {ready}"))
+        })??;
+        wait_until("the other end answers", || Ok(fs::exists(&ready)?))?;
+        let name = format!("round-trips-{near}");
+        let options = "--samples 500 --period 2ms --irq-priority 85 --blame=off";
+        expect(0, &punctual(&format!("measure udp {there} --quiet --record {name} {options}"))?)?;
+        kill_process(Pid::from_child(&echo), Signal::INT)?;
+        let answered: serde_json::Value = serde_json::from_str(&expect(0, &echo.wait_with_output()?)?)?;
+
+        let record = recorded(&name)?;
+        let trips = round_trip(&record)?;
+        ensure!(trips.slots == 500 && trips.sent == 500, "{trips:?}");
+        let RoundTrip { lost, late, duplicates, reordered, foreign, send_failed, .. } = &trips;
+        ensure!([lost, late, duplicates, reordered, foreign, send_failed] == [&0; 6], "{trips:?}");
+        // Greetings are answered, too.
+        ensure!(answered["answered"].as_u64().is_some_and(|answered| (501..=505).contains(&answered)), "{answered}");
+        let told = settings(&record);
+        ensure!(!told.is_empty() && told.iter().all(|words| words.starts_with(&format!("{near} irq/"))), "{told:?}");
+    }
+    Ok(())
 }
 
 /// The round trips of a run.
