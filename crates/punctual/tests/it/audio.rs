@@ -58,11 +58,11 @@ fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
     child.wait_with_output().unwrap();
     let record = scratch.record();
     let told = audio(&record);
-    // Periods of 1024 frames at 48 kHz take 21.3 ms.
+    // Periods of 1024 frames at 48 kHz take 21.3 ms: so much later than the stop its first deadline may have been.
     assert!(told.xruns >= 1 && told.lost >= 17, "{} xruns, {} lost", told.xruns, told.lost);
     let longest = record.series[0].spikes.iter().max_by_key(|spike| spike.lateness_ns).unwrap();
     let played = longest.played.unwrap();
-    assert!(played.xrun && played.completion_ns() >= 400_000_000, "{played:?}");
+    assert!(played.xrun && played.completion_ns() >= 400_000_000 - 21_333_334, "{played:?}");
     let usual = analysis::audio::Usual::of(&record.series[0]);
     assert_eq!(usual.at_fault(played, told.limit_ns as i64), Part::Wake);
     if let Some(main) = longest.culprits.first().filter(|_| longest.evidence == record::Evidence::Trace) {
