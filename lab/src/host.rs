@@ -31,6 +31,9 @@ pub struct Options {
     /// Only tests whose boot and name hold this text; can be repeated.
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
+    /// Leave out tests whose boot holds this text, and say so; can be repeated.
+    #[arg(long, value_name = "TEXT")]
+    without: Vec<String>,
     /// Keep the records and the kernels' logs there, a folder a boot.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -69,7 +72,17 @@ type Wanted = (&'static Boot, Vec<&'static str>);
 /// Reads the command line, runs, counts.
 pub fn main() -> ExitCode {
     let options = Options::parse();
-    let wanted = wanted(&options.only);
+    let (left_out, wanted): (Vec<Wanted>, Vec<Wanted>) = wanted(&options.only)
+        .into_iter()
+        .partition(|(boot, _)| options.without.iter().any(|text| boot.name.contains(text)));
+    for (boot, tests) in left_out {
+        eprintln!(
+            "LEFT OUT: {} tests of {}; run them with: make lab LAB=\"--only {}\"",
+            tests.len(),
+            boot.name,
+            boot.name
+        );
+    }
     if options.list {
         for (boot, tests) in &wanted {
             tests.iter().for_each(|test| println!("{:<12} {:<12} {test}", boot.kernel.name, boot.name));

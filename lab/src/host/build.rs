@@ -26,7 +26,7 @@ const GUEST: &str = "/bin/guest";
 /// What is built: package, program.
 const PROGRAMS: [(&str, &str); 2] = [("punctual", "punctual"), ("lab-tests", "guest")];
 
-/// Built in a third of the time that what ships takes, and good enough for the same tests.
+/// Built without whole-program optimisation, one for all programs and boots.
 const PROFILE: &str = "guest";
 
 /// `hold.ko` by the release that it was built for.
