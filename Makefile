@@ -1,5 +1,5 @@
 # make run    build, then look at this machine for half a minute
-# make test   every test (as root: those that need real-time rights too)
+# make test   the tests (as root: those that need real-time rights too; for arm64: make lab)
 # make help   the rest
 
 CARGO ?= cargo
@@ -68,7 +68,7 @@ fuzz:
 
 help:
 	@echo 'make run       build, then look at this machine for half a minute'
-	@echo 'make test      every test; as root those that need real-time rights too'
+	@echo 'make test      the tests; as root those that need real-time rights too; for arm64: make lab'
 	@echo 'make test-all  the slow ones as well'
 	@echo 'make lint      formatting and lints'
 	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'

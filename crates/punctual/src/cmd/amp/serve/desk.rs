@@ -55,7 +55,7 @@ struct Playing {
     controls: Controls,
     engine: Engine,
     preset: Preset,
-    /// The preset's file, while what plays is what it holds.
+    /// The file of the preset that was chosen or saved last: it may be written over.
     name: Option<String>,
     /// Samples by which each model is late.
     delays: [usize; 2],
@@ -131,7 +131,10 @@ impl Desk {
                 "there is no {file} in the library: load the page anew"
             );
         }
-        let mut preset = self.playing().preset.clone();
+        let (mut preset, name) = {
+            let playing = self.playing();
+            (playing.preset.clone(), playing.name.clone())
+        };
         let own = file.map(str::to_owned);
         match place {
             Place::Preset => {
@@ -147,7 +150,7 @@ impl Desk {
             }
             Place::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
         }
-        self.play(preset, None)
+        self.play(preset, name)
     }
 }
 
