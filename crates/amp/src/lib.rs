@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
 //! | [`cabinet`] | impulse responses and their convolution |
+//! | [`player`] | what an audio thread plays, a chain or another |
 //! | [`preset`] | models, cabinets and settings in one file |
 //! | [`resample`] | from one sample rate to another |
 //! | [`tuner`] | which note is played |
@@ -22,6 +23,7 @@ pub mod file;
 mod memory;
 pub mod model;
 mod net;
+pub mod player;
 pub mod preset;
 pub mod resample;
 pub mod simd;
@@ -33,6 +35,7 @@ pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use file::{LoadError, ModelFile};
 pub use model::Model;
+pub use player::Player;
 pub use preset::Preset;
 pub use simd::Level;
 pub use synthetic::Shape;

@@ -4,9 +4,9 @@ mod cab;
 pub(crate) mod search;
 mod source;
 
-use amp::{Chain, Controls, Parts, Settings};
+use amp::{Chain, Controls, Parts, Player, Settings};
 use probes::{
-    audio::{Audio, AudioSettings, Names, Player},
+    audio::{Audio, AudioSettings, Names},
     timer::Grid,
 };
 

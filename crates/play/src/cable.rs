@@ -3,9 +3,8 @@
 //! The signal is a maximum length sequence, which resembles itself at no other shift: the shift at which what came back
 //! resembles it most is the delay, even under much noise, and whatever the level.
 
+use amp::Player;
 use rtrb::{Consumer, Producer, RingBuffer};
-
-use crate::engine::Player;
 
 /// Bits of the shift register; the sequence has 2^BITS - 1 samples.
 const BITS: u32 = 11;

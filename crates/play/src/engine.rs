@@ -6,6 +6,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use amp::Player;
 use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
 use sys::{pcm::Asked, sched::Policy};
 use thiserror::Error;
@@ -15,18 +16,6 @@ use crate::{
     load::{End, Load, Shared},
     thread,
 };
-
-/// What is played, on the audio thread: it may neither allocate, lock nor call the system.
-pub trait Player: Send {
-    /// Makes the next frames of both sides from those of the input, all three of equal length.
-    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]);
-}
-
-impl Player for amp::Chain {
-    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-        self.process(input, left, right);
-    }
-}
 
 /// How the audio thread is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]

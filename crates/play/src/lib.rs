@@ -21,5 +21,5 @@ pub mod port;
 mod thread;
 
 pub use device::Device;
-pub use engine::{Engine, EngineError, Player, Settings};
+pub use engine::{Engine, EngineError, Settings};
 pub use load::{End, Load};

@@ -2,6 +2,7 @@
 
 use std::{io, sync::mpsc, thread::sleep, time::Duration};
 
+use amp::Player;
 use probes::{
     guard::{Advice, Guard, Heartbeat, REST_NS},
     setup::{floor_ns, set_up},
@@ -11,7 +12,7 @@ use sys::{alloc_guard::without_allocation, clock::Clock, pcm::Turn, usage::Threa
 
 use crate::{
     device::Device,
-    engine::{Player, Settings},
+    engine::Settings,
     load::{End, Shared},
 };
 

@@ -20,6 +20,7 @@ pub mod signal;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use amp::Player;
 use record::{Caveat, Reason, Series, Spike};
 use sys::clock::Clock;
 
@@ -31,14 +32,6 @@ use card::Card;
 use play::Play;
 use reader::Reader;
 use shared::Shared;
-
-/// What makes a period's output of its input: an amplifier with its cabinet.
-///
-/// It runs on the audio thread, and neither allocates, locks, prints nor calls the system.
-pub trait Player: Send {
-    /// Plays a period. All three are of the same length; one channel is written to `left`.
-    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]);
-}
 
 /// What an audio thread is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

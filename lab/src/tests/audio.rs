@@ -2,9 +2,10 @@
 
 use std::{hint::black_box, time::Duration};
 
+use amp::Player;
 use anyhow::{Context, Result, ensure};
 use probes::{
-    audio::{Audio, AudioSettings, Names, Player},
+    audio::{Audio, AudioSettings, Names},
     companion::Companion,
     guard::Heartbeat,
     timer::{Settings, Timer},

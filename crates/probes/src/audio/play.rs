@@ -1,9 +1,9 @@
 //! What the audio thread does when it wakes: play every period that was captured.
 
+use amp::Player;
 use record::Played;
 
 use super::{
-    Player,
     card::Card,
     shared::{Notable, Writer},
 };

@@ -1,11 +1,12 @@
 //! What all commands share that play on a sound card: finding it, setting it, starting the audio thread.
 
+use amp::Player;
 use anyhow::Context;
 use machine::{
     Root,
     sound::{self, Holder},
 };
-use play::{Device, End, Engine, Player, Settings, device::Paced};
+use play::{Device, End, Engine, Settings, device::Paced};
 use sys::{
     memory,
     pcm::{Asked, Direction, Duplex, Node, PcmError},
