@@ -8,6 +8,7 @@
 //! | [`player`] | what an audio thread plays, a chain or another |
 //! | [`preset`] | models, cabinets and settings in one file |
 //! | [`resample`] | from one sample rate to another |
+//! | [`rig`] | what a preset names, read and checked |
 //! | [`tuner`] | which note is played |
 //! | [`wav`] | WAV files as bytes |
 //! | [`file`] | files of every kind, checked, and what they tell of themselves |
@@ -26,6 +27,7 @@ mod net;
 pub mod player;
 pub mod preset;
 pub mod resample;
+pub mod rig;
 pub mod simd;
 pub mod synthetic;
 pub mod tuner;
@@ -37,5 +39,6 @@ pub use file::{LoadError, ModelFile};
 pub use model::Model;
 pub use player::Player;
 pub use preset::Preset;
+pub use rig::Rig;
 pub use simd::Level;
 pub use synthetic::Shape;

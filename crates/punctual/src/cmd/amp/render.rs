@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use amp::{Chain, resample, wav};
+use amp::{Chain, Rig, resample, wav};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::rig::Rig;
+use super::rig;
 use crate::{cli::AmpRender, exit::Usage};
 
 /// Frames that are played at a time.
@@ -28,7 +28,7 @@ struct Played {
 pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     refuse_contradictions(options)?;
     let input = input(&options.input)?;
-    let rig = Rig::read(&options.rig)?;
+    let rig = rig::read(&options.rig)?;
     let seconds = input.channels[0].len() as f64 / f64::from(input.rate_hz);
     let begin = Instant::now();
     let played = if options.bare { bare(options, &rig, &input)? } else { whole(options, &rig, &input)? };
@@ -86,7 +86,7 @@ fn bare(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Played
 fn whole(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Played> {
     let rate_hz = rig.rate_hz().unwrap_or(input.rate_hz);
     let samples = resampled(&input.channels[0], input.rate_hz, rate_hz)?;
-    let (mut chain, controls) = Chain::new(rate_hz, &rig.settings, rig.parts(rate_hz)?);
+    let (mut chain, controls) = Chain::new(rate_hz, &rig.settings, rig::parts(rig, rate_hz)?);
     let channels = play(&mut chain, samples);
     let meters = controls.meters();
     if let Some(place) = meters.muted.iter().position(|&is_muted| is_muted) {

@@ -17,7 +17,7 @@ use self::{
     desk::{Desk, Start},
     library::Library,
 };
-use super::rig::{self, Rig};
+use super::rig;
 use crate::{cli::AmpServe, cmd::sound, exit::Usage, output};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
         None => Preset::default(),
     };
     let rate_hz = options.sound.rate;
-    let parts = Rig::of(&preset, folder)?.parts(rate_hz)?;
+    let parts = rig::parts(&rig::of(&preset, folder)?, rate_hz)?;
     let delays = parts.models.each_ref().map(|model| model.as_ref().map_or(0, Amplifier::delay));
     let (chain, controls) = Chain::new(rate_hz, &preset.settings, parts);
     let (device, settings) = sound::open(&options.sound)?;

@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amp::{Chain, Controls, Parameter, Parts};
+use amp::{Chain, Controls, Parameter, Parts, Rig};
 use anyhow::Context;
 use play::midi::Event;
 
 use crate::{
     cli::AmpPlay,
-    cmd::amp::rig::{Rig, read_preset},
+    cmd::amp::rig::{self, read_preset},
 };
 
 /// Rigs in the order of MIDI's programs, and which one plays.
@@ -30,11 +30,11 @@ impl Board {
         let mut rigs = Vec::new();
         if options.rig.is_asked_for() || options.presets.is_none() {
             let named = options.rig.preset.as_ref().or(options.rig.model.as_ref()).or(options.rig.cab.as_ref());
-            rigs.push((named.map_or_else(String::new, |path| stem(path)), Rig::read(&options.rig)?));
+            rigs.push((named.map_or_else(String::new, |path| stem(path)), rig::read(&options.rig)?));
         }
         for path in options.presets.iter().map(|folder| files(folder)).collect::<anyhow::Result<Vec<_>>>()?.concat() {
             let folder = path.parent().unwrap_or(Path::new(""));
-            rigs.push((stem(&path), Rig::of(&read_preset(&path)?, folder)?));
+            rigs.push((stem(&path), rig::of(&read_preset(&path)?, folder)?));
         }
         let channel = options.midi_channel.map(|channel| channel - 1);
         Ok(Self { rigs, current: 0, rate_hz: options.sound.rate, channel })
@@ -43,7 +43,7 @@ impl Board {
     /// The chain with what is played first, and its controls.
     pub fn chain(&self) -> anyhow::Result<(Chain, Controls)> {
         let rig = self.rig();
-        Ok(Chain::new(self.rate_hz, &rig.settings, rig.parts(self.rate_hz)?))
+        Ok(Chain::new(self.rate_hz, &rig.settings, rig::parts(rig, self.rate_hz)?))
     }
 
     fn rig(&self) -> &Rig {
@@ -84,7 +84,7 @@ impl Board {
         let (name, rig) = self.rigs.get(program).with_context(|| {
             format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
         })?;
-        let Parts { models, cabinet } = rig.parts(self.rate_hz).with_context(|| format!("preset {name}"))?;
+        let Parts { models, cabinet } = rig::parts(rig, self.rate_hz).with_context(|| format!("preset {name}"))?;
         // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
         let _ = sys::memory::lock_what_is_there();
         // What stays is not exchanged: the fade between two that are alike is louder than either.

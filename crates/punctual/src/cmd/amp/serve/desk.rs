@@ -17,7 +17,7 @@ use play::{
 use serde_json::{Value, json};
 
 use super::library::Library;
-use crate::cmd::amp::rig::{self, Rig};
+use crate::cmd::amp::rig;
 
 /// Looks at the meters that are nearer to one another share what was seen: each look begins the peaks anew.
 const SEEN_FOR: Duration = Duration::from_millis(50);
@@ -90,8 +90,8 @@ impl Desk {
 
     /// Plays another preset: what is the same in both goes on as it is.
     fn play(&self, preset: Preset, name: Option<String>) -> anyhow::Result<()> {
-        let rig = Rig::of(&preset, self.library.folder())?;
-        let Parts { models, cabinet } = rig.parts(self.rate_hz)?;
+        let rig = rig::of(&preset, self.library.folder())?;
+        let Parts { models, cabinet } = rig::parts(&rig, self.rate_hz)?;
         // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
         let _ = sys::memory::lock_what_is_there();
         let mut playing = self.playing();

@@ -1,0 +1,291 @@
+//! All that is played, from the files that a preset names, or that were chosen: models, responses, settings.
+//!
+//! Files are read by who asks for them, so that nothing here calls the system.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+use crate::{
+    Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,
+    cabinet::IrError,
+    chain::AmplifierError,
+    file::Options,
+    preset::{IrPart, ModelPart, PresetError},
+    resample::RateError,
+};
+
+/// Models and responses, read and checked, and how they are played.
+#[derive(Debug)]
+pub struct Rig {
+    models: Vec<(PathBuf, ModelFile, ModelPart)>,
+    irs: Vec<(PathBuf, Ir, IrPart)>,
+    /// What is set.
+    pub settings: Settings,
+    /// What the controllers of MIDI turn.
+    pub midi: BTreeMap<u8, Parameter>,
+}
+
+/// What is to be played, with the files as paths.
+#[derive(Debug, Default)]
+pub struct Chosen {
+    /// At most two models.
+    pub models: Vec<(PathBuf, ModelPart)>,
+    /// Responses, mixed.
+    pub irs: Vec<(PathBuf, IrPart)>,
+    /// What is set.
+    pub settings: Settings,
+    /// What the controllers of MIDI turn.
+    pub midi: BTreeMap<u8, Parameter>,
+}
+
+/// A file that cannot be played.
+#[derive(Debug, Error)]
+pub enum RigError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It was read, and cannot be played.
+    #[error("{}: {fault}", path.display())]
+    Unplayable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// It is no preset.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
+    /// It is no model.
+    #[error(transparent)]
+    Model(#[from] LoadError),
+    /// The model cannot be played in a chain.
+    #[error(transparent)]
+    Amplifier(#[from] AmplifierError),
+    /// It is no response.
+    #[error(transparent)]
+    Ir(#[from] IrError),
+    /// Its rate cannot be changed to the one that is played.
+    #[error(transparent)]
+    Rate(#[from] RateError),
+    /// A size was chosen of a model that has one only.
+    #[error("the model has one size: leave out --slim")]
+    OneSize,
+    /// More knobs are turned than there are.
+    #[error("{turned} knobs are turned by --param, and the model has {there}")]
+    Knobs {
+        /// How many are turned.
+        turned: usize,
+        /// How many there are.
+        there: usize,
+    },
+}
+
+impl RigError {
+    /// Whether the file is right, and what was chosen of it is not.
+    #[must_use]
+    pub fn is_choice(&self) -> bool {
+        matches!(self, Self::Unplayable { fault: Fault::OneSize | Fault::Knobs { .. }, .. })
+    }
+}
+
+/// What is wrong with the file at a path.
+fn wrong<E: Into<Fault>>(path: &Path) -> impl FnOnce(E) -> RigError {
+    let path = path.to_owned();
+    move |fault| RigError::Unplayable { path, fault: fault.into() }
+}
+
+fn bytes(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<u8>, RigError> {
+    read(path).map_err(|error| RigError::Read { path: path.to_owned(), error })
+}
+
+impl Preset {
+    /// The preset in a file.
+    ///
+    /// # Errors
+    /// [`RigError`], with the first mistake and its line.
+    pub fn read(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
+        let text = String::from_utf8(bytes(path, read)?)
+            .map_err(|error| RigError::Read { path: path.to_owned(), error: io::Error::other(error) })?;
+        Self::parse(&text).map_err(wrong(path))
+    }
+
+    /// What it plays; its paths start at this folder.
+    #[must_use]
+    pub fn chosen(self, folder: &Path) -> Chosen {
+        let Self { models, irs, settings, midi } = self;
+        let models = models.into_iter().map(|part| (folder.join(&part.file), part)).collect();
+        let irs = irs.into_iter().map(|part| (folder.join(&part.file), part)).collect();
+        Chosen { models, irs, settings, midi }
+    }
+}
+
+impl Rig {
+    /// Reads and checks all files.
+    ///
+    /// # Errors
+    /// [`RigError`]: the first file that cannot be played.
+    pub fn load(chosen: Chosen, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
+        let model = |(path, part): (PathBuf, ModelPart)| {
+            let file = ModelFile::read(&bytes(&path, &read)?).map_err(wrong(&path))?;
+            Ok((path, file, part))
+        };
+        let ir = |(path, part): (PathBuf, IrPart)| {
+            let ir = Ir::from_wav(&bytes(&path, &read)?).map_err(wrong(&path))?;
+            Ok((path, ir, part))
+        };
+        let Chosen { models, irs, settings, midi } = chosen;
+        Ok(Self {
+            models: models.into_iter().map(model).collect::<Result<_, RigError>>()?,
+            irs: irs.into_iter().map(ir).collect::<Result<_, RigError>>()?,
+            settings,
+            midi,
+        })
+    }
+
+    /// What files tell that their authors should know, in words.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let of_file = |(path, file, _): &(PathBuf, ModelFile, ModelPart)| {
+            let path = path.display().to_string();
+            file.warnings.iter().map(move |warning| format!("{path}: {warning}")).collect::<Vec<_>>()
+        };
+        self.models.iter().flat_map(of_file)
+    }
+
+    /// The sample rate that the first model was made for, Hz: at which all is best.
+    #[must_use]
+    pub fn rate_hz(&self) -> Option<u32> {
+        let (_, file, _) = self.models.first()?;
+        Some(file.sample_rate)
+            .filter(|rate| rate.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(rate))
+            .map(|rate| rate as u32)
+    }
+
+    /// The model at a place, and its file's name.
+    #[must_use]
+    pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
+        self.models.get(place).map(|(path, file, _)| (path.as_path(), file))
+    }
+
+    /// Whether another one plays the same models in the same way, so that they can go on.
+    #[must_use]
+    pub fn shares_models(&self, other: &Self) -> bool {
+        let models =
+            |rig: &Self| rig.models.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
+        let routing = |rig: &Self| rig.settings.is_on(Parameter::Routing);
+        models(self) == models(other) && routing(self) == routing(other)
+    }
+
+    /// Whether another one has the same cabinet.
+    #[must_use]
+    pub fn shares_cabinet(&self, other: &Self) -> bool {
+        let irs = |rig: &Self| rig.irs.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
+        irs(self) == irs(other)
+    }
+
+    /// Whether left and right differ.
+    #[must_use]
+    pub fn is_stereo(&self) -> bool {
+        self.irs.iter().any(|(_, ir, _)| ir.channels().len() > 1)
+    }
+
+    /// All of it, for a chain of this rate, Hz: models settled, responses resampled; and in words what is not played as it
+    /// was made.
+    ///
+    /// # Errors
+    /// [`RigError`].
+    pub fn parts(&self, rate_hz: u32) -> Result<(Parts, Vec<String>), RigError> {
+        let (mut models, mut notes) = ([None, None], Vec::new());
+        for (place, (path, file, part)) in self.models.iter().enumerate().take(2) {
+            let amplifier = amplifier(file, part, rate_hz).map_err(wrong(path))?;
+            if amplifier.delay() > 0 {
+                let (own, late) = (file.sample_rate, amplifier.delay());
+                notes.push(format!("{} is made for {own} Hz: resampled, {late} samples late", path.display()));
+            }
+            models[place] = Some(amplifier);
+        }
+        if let (true, [Some(first), Some(second)]) = (self.settings.is_on(Parameter::Routing), &mut models) {
+            let late = first.delay().max(second.delay());
+            first.delay_to(late);
+            second.delay_to(late);
+        }
+        Ok((Parts { models, cabinet: self.cabinet(rate_hz)? }, notes))
+    }
+
+    fn cabinet(&self, rate_hz: u32) -> Result<Option<Cabinet>, RigError> {
+        let mut mixed: Option<Ir> = None;
+        for (path, ir, part) in &self.irs {
+            let ready = ready(ir, part, rate_hz).map_err(wrong(path))?;
+            mixed = Some(match mixed {
+                Some(other) => other.mixed(&ready).map_err(wrong(path))?,
+                None => ready,
+            });
+        }
+        Ok(mixed.map(|ir| Cabinet::new(&ir.trimmed())))
+    }
+}
+
+fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
+    let mut ir = ir.resampled(rate_hz)?;
+    if part.without_delay {
+        ir = ir.without_delay();
+    }
+    if part.normalised {
+        ir = ir.normalised();
+    }
+    Ok(ir.scaled(10.0_f32.powf(part.gain_db / 20.0)))
+}
+
+fn amplifier(file: &ModelFile, part: &ModelPart, rate_hz: u32) -> Result<Amplifier, Fault> {
+    if part.slim < 1.0 && !file.is_slimmable() {
+        return Err(Fault::OneSize);
+    }
+    let options = Options { slim: part.slim, ..Options::default() };
+    let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz)?;
+    if part.knobs.len() > amplifier.knobs() {
+        return Err(Fault::Knobs { turned: part.knobs.len(), there: amplifier.knobs() });
+    }
+    Ok(amplifier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of one file.
+    fn only(name: &'static str, content: &'static [u8]) -> impl Fn(&Path) -> io::Result<Vec<u8>> {
+        move |path| match path == Path::new(name) {
+            true => Ok(content.to_vec()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    #[test]
+    fn each_mistake_names_its_file() {
+        let told = |read: &dyn Fn(&Path) -> io::Result<Vec<u8>>| {
+            let preset = Preset::read(Path::new("tones/lead.toml"), read)?;
+            Rig::load(preset.chosen(Path::new("tones")), read).map(drop)
+        };
+        let error = |name, content| told(&only(name, content)).unwrap_err().to_string();
+        assert_eq!(error("x", b""), "cannot read tones/lead.toml: entity not found");
+        let misspelt = error("tones/lead.toml", b"[gate]\nthreshhold_db = 3");
+        assert!(misspelt.starts_with("tones/lead.toml: line 2: [gate] has no"), "{misspelt}");
+        let missing = error("tones/lead.toml", b"[[model]]\nfile = 'deluxe.nam'");
+        assert_eq!(missing, "cannot read tones/deluxe.nam: entity not found");
+        assert!(told(&only("tones/lead.toml", b"[gate]\non = true")).is_ok(), "settings alone are a preset");
+    }
+}
