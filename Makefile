@@ -46,7 +46,7 @@ lab:
 bench:
 	@tools/setup test
 	$(CARGO) build --profile dist --target x86_64-unknown-linux-musl
-	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual
+	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual $(BENCH)
 
 # Peers choose no instructions when they run, so all is built for this processor; then the amplifier alone as it is shipped.
 bench-amp:
@@ -72,7 +72,7 @@ help:
 	@echo 'make test-all  the slow ones as well'
 	@echo 'make lint      formatting and lints'
 	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
-	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios'
+	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp the amplifier beside its peers, alternating: a table of ratios, and a gate; BENCH=--quick for less'
 	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
 	@echo 'make fuzz      every fuzz target for SECONDS_EACH seconds (default 20)'

@@ -15,7 +15,7 @@ use crate::{
     rounds::{Pair, alternate},
     row::{Row, Unit},
     scenario::{Length, Scenario},
-    sockperf, threads, udp, xdp,
+    sockperf, stream, threads, udp,
 };
 
 /// Real-time figures are taken at this period.
@@ -99,67 +99,125 @@ const COUNTED_PERIOD_US: u64 = 100;
 /// Wake-ups of a short and a long run there.
 const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
-impl Effort {
-    /// The parts in their order, and about how long each takes, s.
-    fn parts(&self) -> [(&'static str, u64); 12] {
-        let cycles: u64 = self.cpu_time.1.iter().sum();
-        [
-            ("lateness", self.lateness.0 as u64 * self.lateness.1 * 22 / 10_000),
-            ("CPU time", self.cpu_time.0 as u64 * (cycles * 2 / 1000 + 1)),
-            ("blame", blame::seconds(self.blame, self.lateness.1)),
-            ("64 threads", threads::seconds(self.threads)),
-            ("missed deadlines", self.missed as u64 * 11 / 5),
-            ("noise", oslat::seconds(self.noise)),
-            ("UDP round trips", udp::seconds(self.udp) + sockperf::seconds(self.udp)),
-            ("frames of a stream", xdp::seconds(self.streams)),
-            ("start, memory, size", (self.starts / 12 + self.memory * 11 / 10) as u64),
-            ("instructions", self.instructions as u64 * 10),
-            ("captures", capture::seconds(self.captures)),
-            ("reading a trace", 4 + self.reading as u64 * 3),
-        ]
-    }
+/// What is taken together.
+struct Part {
+    name: &'static str,
+    /// About how long it takes, s.
+    seconds: fn(&Effort) -> u64,
+    take: fn(&Punctual, &Scenario, &Effort) -> Result<Vec<Row>>,
 }
 
-/// Takes every figure. `say` is told what comes next, and the time left, s.
-pub fn measure(punctual: &Punctual, scenario: &Scenario, effort: &Effort, say: impl Fn(&str, u64)) -> Result<Vec<Row>> {
-    let parts = effort.parts();
-    let say = |part: usize| say(parts[part].0, parts[part..].iter().map(|&(_, seconds)| seconds).sum());
+/// In their order: reading a trace last, since what this program takes in there would count as memory of the programs that it starts later.
+const PARTS: [Part; 12] = [
+    Part {
+        name: "lateness",
+        seconds: |effort| effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000,
+        take: |punctual, scenario, effort| Ok(lateness(punctual, scenario, effort)?.into()),
+    },
+    Part {
+        name: "cpu-time",
+        seconds: |effort| effort.cpu_time.0 as u64 * (effort.cpu_time.1.iter().sum::<u64>() * 2 / 1000 + 1),
+        take: |punctual, scenario, effort| Ok(cpu_time(punctual, scenario, effort)?.into()),
+    },
+    Part {
+        name: "blame",
+        seconds: |effort| blame::seconds(effort.blame, effort.lateness.1),
+        take: |punctual, scenario, effort| {
+            Ok(blame::measure(punctual, scenario, effort.blame, effort.lateness.1)?.into_iter().collect())
+        },
+    },
+    Part {
+        name: "threads",
+        seconds: |effort| threads::seconds(effort.threads),
+        take: |punctual, _, effort| Ok(vec![threads::measure(punctual, effort.threads)?]),
+    },
+    Part {
+        name: "missed",
+        seconds: |effort| effort.missed as u64 * 11 / 5,
+        take: |punctual, scenario, effort| Ok(vec![missed(punctual, scenario, effort)?]),
+    },
+    Part {
+        name: "noise",
+        seconds: |effort| oslat::seconds(effort.noise),
+        take: |punctual, scenario, effort| Ok(vec![oslat::measure(punctual, scenario, effort.noise)?]),
+    },
+    Part {
+        name: "udp",
+        seconds: |effort| udp::seconds(effort.udp) + sockperf::seconds(effort.udp),
+        take: |punctual, scenario, effort| {
+            let mut rows = vec![udp::measure(punctual, scenario, effort.udp)?];
+            rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
+            Ok(rows)
+        },
+    },
+    Part {
+        name: "stream",
+        seconds: |effort| stream::seconds(effort.streams),
+        take: |punctual, scenario, effort| Ok(stream::measure(punctual, scenario, effort.streams)?.into()),
+    },
+    Part {
+        name: "program",
+        seconds: |effort| (effort.starts / 12 + effort.memory * 11 / 10) as u64,
+        take: |punctual, _, effort| {
+            let size = punctual.size()? as f64;
+            Ok(vec![
+                start(punctual, effort)?,
+                memory(punctual, effort)?,
+                Row::alone("size of the static binary", Unit::Bytes, [size], SIZE_LIMIT_BYTES),
+            ])
+        },
+    },
+    Part {
+        name: "instructions",
+        seconds: |effort| effort.instructions as u64 * 10,
+        take: |punctual, scenario, effort| match instructions(punctual, scenario, effort) {
+            Ok(row) => Ok(vec![row]),
+            // The figures so far are worth more than to be thrown away.
+            Err(error) => {
+                eprintln!("instructions were not counted: {error:#}");
+                Ok(Vec::new())
+            }
+        },
+    },
+    Part {
+        name: "capture",
+        seconds: |effort| capture::seconds(effort.captures),
+        take: |punctual, _, effort| capture::measure(punctual, effort.captures),
+    },
+    Part {
+        name: "reading",
+        seconds: |effort| 4 + effort.reading as u64 * 3,
+        take: |_, _, effort| {
+            Ok(vec![
+                reading::measure(effort.reading)?,
+                ledger::measure(effort.reading),
+                planning::measure(effort.reading),
+                planning::measure_report(effort.reading),
+            ])
+        },
+    },
+];
+
+/// The names of the parts, for `--only`.
+pub fn parts() -> [&'static str; 12] {
+    PARTS.each_ref().map(|part| part.name)
+}
+
+/// Takes every figure, or those of the parts in `only`. `say` is told what comes next, and the time left, s.
+pub fn measure(
+    punctual: &Punctual,
+    scenario: &Scenario,
+    effort: &Effort,
+    only: &[String],
+    say: impl Fn(&str, u64),
+) -> Result<Vec<Row>> {
+    let chosen = |part: &&Part| only.is_empty() || only.iter().any(|name| name == part.name);
+    let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     let mut rows = Vec::new();
-    say(0);
-    rows.extend(lateness(punctual, scenario, effort)?);
-    say(1);
-    rows.extend(cpu_time(punctual, scenario, effort)?);
-    say(2);
-    rows.extend(blame::measure(punctual, scenario, effort.blame, effort.lateness.1)?);
-    say(3);
-    rows.push(threads::measure(punctual, effort.threads)?);
-    say(4);
-    rows.push(missed(punctual, scenario, effort)?);
-    say(5);
-    rows.push(oslat::measure(punctual, scenario, effort.noise)?);
-    say(6);
-    rows.push(udp::measure(punctual, scenario, effort.udp)?);
-    rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
-    say(7);
-    rows.extend(xdp::measure(punctual, scenario, effort.streams)?);
-    say(8);
-    rows.push(start(punctual, effort)?);
-    rows.push(memory(punctual, effort)?);
-    rows.push(Row::alone("size of the static binary", Unit::Bytes, [punctual.size()? as f64], SIZE_LIMIT_BYTES));
-    say(9);
-    match instructions(punctual, scenario, effort) {
-        Ok(row) => rows.push(row),
-        // The figures so far are worth more than to be thrown away.
-        Err(error) => eprintln!("instructions were not counted: {error:#}"),
+    for (at, part) in parts.iter().enumerate() {
+        say(part.name, parts[at..].iter().map(|part| (part.seconds)(effort)).sum());
+        rows.extend((part.take)(punctual, scenario, effort)?);
     }
-    say(10);
-    rows.extend(capture::measure(punctual, effort.captures)?);
-    say(11);
-    // Last, since what this program takes in here would count as memory of the programs that it starts later.
-    rows.push(reading::measure(effort.reading)?);
-    rows.push(ledger::measure(effort.reading));
-    rows.push(planning::measure(effort.reading));
-    rows.push(planning::measure_report(effort.reading));
     Ok(rows)
 }
 

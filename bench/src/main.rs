@@ -10,7 +10,7 @@
 //! | `threads` | what very many threads cost |
 //! | `capture` | how fast a capture of the wire is read, beside tshark |
 //! | `udp`, `sockperf` | round trips of datagrams, beside a bare loop and beside sockperf |
-//! | `xdp` | frames of a stream under way, with AF_XDP and with sockets |
+//! | `stream` | frames of a stream under way, with AF_XDP and with sockets, and how soon after its slot one is sent |
 //! | `costs` | CPU time a cycle |
 //! | `scenario` | what both programs are asked to do |
 //! | `oslat` | two programs that never sleep |
@@ -40,10 +40,10 @@ mod run;
 mod scenario;
 mod sockperf;
 mod statistics;
+mod stream;
 mod table;
 mod threads;
 mod udp;
-mod xdp;
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -64,6 +64,9 @@ struct Options {
     /// Few rounds: less than a minute instead of about five.
     #[arg(long)]
     quick: bool,
+    /// Take these parts alone.
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = comparison::parts())]
+    only: Vec<String>,
     /// Write the rows there as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -86,7 +89,7 @@ fn compare(options: &Options) -> Result<()> {
     let scene = scene(&punctual, &scenario)?;
     println!("{scene}\n");
     let say = |what: &str, seconds| eprintln!("{what}; about {seconds} s left");
-    let rows = comparison::measure(&punctual, &scenario, effort, say)?;
+    let rows = comparison::measure(&punctual, &scenario, effort, &options.only, say)?;
     print!("{}", table::text(&rows));
     if let Some(path) = &options.json {
         fs::write(path, format!("{:#}\n", table::json(&scene, &rows)))
