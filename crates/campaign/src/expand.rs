@@ -136,6 +136,7 @@ fn scenario(
         policy,
         clock: probe.clock,
         wait: probe.wait,
+        core: probe.core,
         offset_ns: probe.offset_ns,
         threshold_ns: probe.threshold_ns,
         shield: spot.scene.shield.clone(),

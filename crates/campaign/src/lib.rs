@@ -21,6 +21,7 @@
 //! | `answer` | the answering end, as a run of its own |
 //! | `companion` | what measures together with the timers of a phase |
 //! | `shielded` | threads and loads on their side of a shield |
+//! | `evl` | threads of the EVL core |
 //! | `cost` | what looking for culprits costs |
 //! | `thrift` | what a run of very many series leaves out |
 //! | `validity` | whether what was asked for is what ran |
@@ -31,6 +32,7 @@ pub mod audio;
 pub mod builtin;
 mod companion;
 mod cost;
+mod evl;
 pub mod expand;
 pub mod file;
 mod keeper;

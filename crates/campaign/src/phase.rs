@@ -250,6 +250,7 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
         policy,
         clock: plan.clock,
         wait: plan.wait,
+        core: plan.core,
         period_ns,
         fraction: plan.fraction(period_ns),
         samples: match phase.length {

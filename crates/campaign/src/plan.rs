@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 
 use loads::LoadSpec;
 use machine::CpuList;
-use probes::timer::Fraction;
+use probes::timer::{Core, Fraction};
 use record::{AskedThread, Scenario};
 use sys::{
     clock::{Clock, Wait},
@@ -63,6 +63,8 @@ pub struct Plan {
     pub clock: Clock,
     /// How the threads wait.
     pub wait: Wait,
+    /// Who schedules them.
+    pub core: Core,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns; `None` for 100 us, or the period where that is less. Of the noise
@@ -240,7 +242,8 @@ impl Plan {
             cpus: self.cpus.as_ref().map(ToString::to_string),
             policy: self.policy_in_words(),
             clock: self.clock.to_string(),
-            wait: self.wait.to_string(),
+            wait: if self.core == Core::Linux { self.wait.to_string() } else { self.core.to_string() },
+            core: (self.core != Core::Linux).then(|| self.core.to_string()),
             offset_ns: self.offset_ns,
             threshold_ns: self.phases.first().map_or(0, |phase| self.threshold_at(phase.period_ns)),
             hold_cpu_awake: self.hold_cpu_awake,
@@ -288,6 +291,7 @@ pub(crate) mod tests {
             policy: Policy::Other,
             clock: Clock::Monotonic,
             wait: Wait::Nanosleep,
+            core: Core::Linux,
             offset_ns: 0,
             threshold_ns: None,
             shield: None,

@@ -21,12 +21,12 @@ use probes::{
     udp::UdpError,
 };
 use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
-use sys::{counter::Counter, memory, sched, signal};
+use sys::{counter::Counter, evl::EvlError, memory, sched, signal};
 
 use crate::{
     AudioError, PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan,
     audio::{self, search::Course},
-    cost,
+    cost, evl,
     keeper::Keeper,
     nic,
     phase::{self, Ended, PhaseRun, Within},
@@ -69,6 +69,9 @@ pub enum RunError {
     /// A load could not be started.
     #[error(transparent)]
     Load(#[from] loads::LoadError),
+    /// The EVL core was asked for, and is not to be had.
+    #[error(transparent)]
+    Evl(#[from] EvlError),
     /// A measuring thread could not be made.
     #[error(transparent)]
     Timer(#[from] TimerError),
@@ -142,6 +145,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
 fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
+    let plan = &*evl::with_defaults(plan, root)?;
     let cpus = usable_cpus(root, plan.cpus.as_ref())?;
     if let Some(load_cpus) = &plan.load_cpus {
         usable_cpus(root, Some(load_cpus))?;
@@ -222,6 +226,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
         }
         phase_run.finish(&mut record.phases[index]);
         validity::judge_ends(&mut record, &phase_run.timers);
+        evl::judge(&mut record, &phase_run);
         planned_before_ns += phase.duration_ns().unwrap_or_default();
         if ended != Ended::AsPlanned {
             state = State::Interrupted;

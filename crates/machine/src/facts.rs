@@ -2,7 +2,7 @@
 
 use record::Machine;
 
-use crate::{CpuList, Root, clocks, cpus, kernel, usable_cpus, virt};
+use crate::{CpuList, Root, clocks, cpus, evl, kernel, usable_cpus, virt};
 
 /// Reads what the machine is. What cannot be read is absent, never guessed.
 #[must_use]
@@ -43,6 +43,7 @@ pub fn facts(root: &Root) -> Machine {
         hypervisor: virt::hypervisor(root),
         container: virt::container(root),
         boot_id: root.read("proc/sys/kernel/random/boot_id"),
+        evl: evl::core(root),
         evl_gravity: root.read("sys/devices/virtual/clock/monotonic/gravity"),
         rt_throttling: rt_throttling(root),
         clocks: clocks::look(root),

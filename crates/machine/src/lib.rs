@@ -15,6 +15,7 @@
 //! | [`nic`] | how a network interface is set, and what about it may cost punctuality |
 //! | [`sound`] | sound cards, their names, and who holds them |
 //! | [`ends`] | makes two ends of a cable within this machine, to measure between |
+//! | [`evl_cpus`] | which CPUs the EVL core has |
 //! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
 
 pub mod clocks;
@@ -31,6 +32,7 @@ pub mod topology;
 mod cgroup;
 mod cpu_facts;
 mod cpus;
+mod evl;
 mod facts;
 mod findings;
 mod hands;
@@ -45,6 +47,7 @@ pub use conditions::{Change, Conditions};
 pub use cpu_facts::cpu_facts;
 pub use cpulist::CpuList;
 pub use cpus::{CpuError, usable_cpus};
+pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
 pub use hold::{AwakeHold, HoldError};

@@ -12,7 +12,7 @@ use std::{
 use campaign::{Answering, Length, ListenPlan, NicPlan, PhasePlan, Plan, Probe, ReceiveWait, StreamPlan, threads};
 use frames::{Class, Format};
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::{stream::elsewhere::Elsewhere, udp::EchoSettings};
+use probes::{stream::elsewhere::Elsewhere, timer::Core, udp::EchoSettings};
 use sys::{
     clock::{Clock, Wait},
     signal,
@@ -156,6 +156,7 @@ fn plan(ask: &AskListen, root: &Root, talker: Elsewhere) -> Result<Plan, Failure
         policy: ask.policy.parse()?,
         clock: ask.clock.parse()?,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
         shield: None,

@@ -38,6 +38,7 @@ pub fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) 
         policy_refused: policy_refused.map(|error| error.kind()),
         pin_refused: pin_refused.map(|error| error.kind()),
         floor_ns: floor_ns(),
+        evl_level: None,
     })
 }
 

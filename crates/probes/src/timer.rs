@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`grid`] | deadlines at a distance that may be no whole number of ns |
 //! | `thread` | the measuring thread: set up, read back, loop |
+//! | `stage` | who schedules it: Linux, or the EVL core |
 //! | `shared` | what it and its reader both see |
 //! | `reader` | turns that into the series of a record |
 
 pub mod grid;
 mod reader;
 pub(crate) mod shared;
+pub(crate) mod stage;
 mod thread;
 
 use std::{
@@ -25,6 +27,7 @@ use std::{
 
 use sys::{
     clock::{Clock, Wait},
+    evl::EvlError,
     sched::Policy,
 };
 
@@ -32,6 +35,7 @@ use crate::{companion::Member, guard::Heartbeat, noise::Spin, setup::STACK_BYTES
 pub use grid::{Fraction, Grid};
 use reader::Reader;
 use shared::Shared;
+pub use stage::{Core, UnknownCore};
 
 /// What one measuring thread is asked to do.
 #[derive(Debug, Clone)]
@@ -44,8 +48,10 @@ pub struct Settings {
     pub policy: Policy,
     /// Clock of the deadlines.
     pub clock: Clock,
-    /// How to wait.
+    /// How to wait; of no use with the EVL core, which has its own way.
     pub wait: Wait,
+    /// Who schedules the thread. With the EVL core the clock is the monotonic one, and the policy first in, first out.
+    pub core: Core,
     /// Time between two deadlines, ns; 1 to 3.6e12.
     pub period_ns: u64,
     /// What each period is longer than that.
@@ -108,6 +114,8 @@ pub struct Grant {
     pub pin_refused: Option<io::ErrorKind>,
     /// Median of reading the clock twice in a row, ns.
     pub floor_ns: u64,
+    /// The ABI level that is spoken with the EVL core; `None` for a thread of Linux.
+    pub evl_level: Option<u32>,
 }
 
 /// Why a measuring thread could not be made.
@@ -119,6 +127,9 @@ pub enum TimerError {
     /// This clock cannot be waited for in this way.
     #[error("cannot wait on the {0} clock with {1}: use --wait nanosleep")]
     Wait(Clock, Wait),
+    /// The thread cannot be the EVL core's.
+    #[error(transparent)]
+    Evl(#[from] EvlError),
 }
 
 /// How a measuring thread came to its end.
@@ -177,10 +188,7 @@ impl Timer {
             .stack_size(STACK_BYTES)
             .spawn(move || thread::run(&asked, work, writer, &heartbeat, &tell_grant, &wait_for_start))
             .map_err(TimerError::Spawn)?;
-        let grant = told_grant
-            .recv()
-            .unwrap_or_else(|_| Err(io::ErrorKind::Unsupported.into()))
-            .map_err(|_| TimerError::Wait(settings.clock, settings.wait))?;
+        let grant = told_grant.recv().unwrap_or(Err(TimerError::Wait(settings.clock, settings.wait)))?;
         Ok(Self { settings: settings.clone(), grant, shared, start, thread: Some(thread), reader })
     }
 
@@ -234,6 +242,12 @@ impl Timer {
     #[must_use]
     pub fn rests(&self) -> u64 {
         self.shared.rests()
+    }
+
+    /// How often a thread of the EVL core fell back to Linux while it measured.
+    #[must_use]
+    pub fn in_band(&self) -> u64 {
+        self.shared.in_band.load(Relaxed)
     }
 
     /// Where it measures, in words.

@@ -18,7 +18,7 @@ use probes::{
         tracker::Expected,
         transmit::{Transmit, TransmitMode},
     },
-    timer::{End, Fraction, Settings, Timer, Wake, Work},
+    timer::{Core, End, Fraction, Settings, Timer, Wake, Work},
 };
 use record::ClockTie;
 use sys::{
@@ -39,6 +39,7 @@ fn settings() -> Settings {
         policy: Policy::Other,
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         period_ns: 200_000,
         fraction: Fraction::default(),
         samples: None,

@@ -57,6 +57,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
         policy: Policy::Other,
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: timer::Core::Linux,
         period_ns: PERIOD_NS,
         fraction: Fraction::default(),
         samples: Some(1000),

@@ -27,6 +27,7 @@
 //! | [`role`] | what that keeps of the threads of one role |
 //! | [`published`] | figures that were published elsewhere |
 //! | [`against`] | figures of another record beside those of a run |
+//! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
 //! | [`file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
@@ -40,6 +41,7 @@ pub mod campaign;
 pub mod capture;
 pub mod clock_relation;
 pub mod clocks;
+pub mod evl;
 pub mod export;
 pub mod far;
 pub mod file;
@@ -68,6 +70,7 @@ pub use campaign::*;
 pub use capture::*;
 pub use clock_relation::*;
 pub use clocks::*;
+pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};
 pub use machine::*;

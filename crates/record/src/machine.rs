@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Clocks, Extra};
+use crate::{Clocks, EvlCore, Extra};
 
 /// The machine a run was made on. What could not be read is absent, never guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +57,9 @@ pub struct Machine {
     pub container: Option<String>,
     /// Identity of this boot.
     pub boot_id: Option<String>,
+    /// The EVL core, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evl: Option<EvlCore>,
     /// Gravity of the EVL core's clock, where there is one.
     pub evl_gravity: Option<String>,
     /// Share of time that real-time threads may use, `runtime/period` in us; `-1/…` for no limit.

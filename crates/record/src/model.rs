@@ -130,6 +130,9 @@ pub struct Scenario {
     pub clock: String,
     /// How the thread waits: `nanosleep` or `timerfd`.
     pub wait: String,
+    /// Who schedules the measuring threads where it is not Linux: [`EVL`](crate::EVL).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<String>,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
     /// Lateness above which a wake-up is a spike, ns.

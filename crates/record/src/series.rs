@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Audio, CAPTURE, Culprit, Evidence, Extra, Histogram, Maxima, Noise, Played, ProcessThread, RoundTrip, Stream,
-    Stretch, Trip,
+    Audio, CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Noise, Played, ProcessThread, RoundTrip,
+    Stream, Stretch, Trip,
 };
 
 /// What one thread saw in one phase.
@@ -81,6 +81,9 @@ pub struct Series {
     /// The rest of what was seen of an audio thread; its spikes are periods then. Absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Box<Audio>>,
+    /// The rest of what was seen of a thread of the EVL core; absent for threads of Linux.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evl: Option<EvlThread>,
     /// Remarks: a CPU that went away, a guard that stepped in.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -7,6 +7,7 @@ mod audio;
 pub mod blame;
 pub mod campaign;
 mod clocks;
+mod evl;
 mod far;
 pub mod html;
 pub mod live;

@@ -6,6 +6,7 @@ pub mod alloc_guard;
 pub mod child;
 pub mod clock;
 pub mod counter;
+pub mod evl;
 pub mod held;
 pub mod hwstamp;
 pub mod link;

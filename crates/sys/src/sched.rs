@@ -36,6 +36,15 @@ impl Policy {
     pub fn is_realtime(self) -> bool {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_) | Self::Deadline { .. })
     }
+
+    /// Its priority, 1 to 99; `None` where it has none.
+    #[must_use]
+    pub fn priority(self) -> Option<u8> {
+        match self {
+            Self::Fifo(priority) | Self::RoundRobin(priority) => Some(priority),
+            Self::Other | Self::Deadline { .. } | Self::Unknown(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Policy {

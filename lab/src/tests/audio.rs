@@ -8,7 +8,7 @@ use probes::{
     audio::{Audio, AudioSettings, Names},
     companion::Companion,
     guard::Heartbeat,
-    timer::{Settings, Timer},
+    timer::{Core, Settings, Timer},
 };
 use record::Series;
 use sys::{
@@ -106,6 +106,7 @@ fn played(rounds: u64) -> Result<Series> {
         policy: Policy::Fifo(80),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         period_ns: grid.period_ns(),
         fraction: grid.fraction(),
         samples: None,

@@ -1,6 +1,7 @@
 //! What a campaign file says.
 
 use loads::LoadSpec;
+use probes::timer::Core;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -55,6 +56,8 @@ pub struct Probe {
     pub clock: Clock,
     /// How the threads wait.
     pub wait: Wait,
+    /// Who schedules the threads.
+    pub core: Core,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
     /// What counts as a spike, ns; `None` for the default of the probe.

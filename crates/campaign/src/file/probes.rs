@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use probes::timer::Core;
 use record::BlameMode;
 use sys::clock::{Clock, Wait};
 
@@ -46,6 +47,7 @@ fn default_probe(place: Place) -> Probe {
         length: Length::Duration(DEFAULT_LENGTH_NS),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
         blame: blame::Asked::Auto,
@@ -54,11 +56,12 @@ fn default_probe(place: Place) -> Probe {
 }
 
 /// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: [(&str, &[&str]); 31] = [
+const KINDS_OF: [(&str, &[&str]); 32] = [
     ("period", &["timer", "noise", "udp", "stream"]),
     ("samples", &["timer", "udp"]),
     ("clock", &["timer", "threads", "stream", "audio"]),
     ("wait", &["timer", "threads", "stream", "audio"]),
+    ("core", &["timer", "threads", "audio"]),
     ("offset", &["timer", "threads"]),
     ("threads", &["threads"]),
     ("runtime", &["noise"]),
@@ -106,6 +109,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let threads: Vec<Thread> = fields.tables("threads", "a thread").into_iter().map(thread).collect();
     let length = length(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS));
     let (clock, wait) = (fields.parsed("clock", str::parse::<Clock>), fields.parsed("wait", str::parse::<Wait>));
+    let core = fields.parsed("core", str::parse::<Core>);
     let offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 50us"));
     let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, as 100us"));
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
@@ -137,6 +141,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
         length,
         clock: clock.unwrap_or(if has_launch_times { Clock::Tai } else { default.clock }),
         wait: wait.unwrap_or(default.wait),
+        core: core.unwrap_or(default.core),
         offset_ns: offset_ns.unwrap_or(0),
         threshold_ns,
         blame: blame.unwrap_or(default.blame),

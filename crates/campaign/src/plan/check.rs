@@ -1,6 +1,10 @@
 //! What is wrong with a plan: what types alone cannot say.
 
-use sys::{clock::Clock, sched::Policy};
+use probes::timer::Core;
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
 
 use super::{Length, NOISE_SHARE_PERCENT, PERIOD_MAX_NS, Plan, Probe};
 use crate::{
@@ -70,6 +74,22 @@ pub enum PlanError {
     /// Launch times are of one clock only.
     #[error("launch times are CLOCK_TAI's, so the slots must be, too: leave the clock out, or choose tai")]
     LaunchClock,
+    /// The probe makes system calls, which threads of the EVL core cannot.
+    #[error(
+        "threads of the EVL core can wait and play, but neither send nor spin: ask for it with `measure timer`, `threads` or \
+         `audio`"
+    )]
+    EvlProbe,
+    /// The EVL core has its own way to wait, on its own clock.
+    #[error(
+        "the EVL core has its own way to wait, on the monotonic clock: leave out --clock, --wait and --timerlat with --core evl"
+    )]
+    EvlWait,
+    /// The EVL core has no such policy.
+    #[error(
+        "the EVL core schedules by priority, first in, first out: choose a policy of fifo:1 to fifo:99, as fifo:90"
+    )]
+    EvlPolicy,
     /// The length of a phase is 0.
     #[error("the run would end before its first sample: choose a duration of 10s or 10000 samples, for example")]
     Length,
@@ -90,6 +110,9 @@ impl Plan {
         if matches!(&self.probe, Probe::Stream(stream) if stream.has_launch_times()) && self.clock != Clock::Tai {
             return Err(PlanError::LaunchClock);
         }
+        if self.core == Core::Evl {
+            self.check_evl()?;
+        }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
             if let Probe::Audio(audio) = &self.probe {
@@ -107,6 +130,19 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    fn check_evl(&self) -> Result<(), PlanError> {
+        let policies = || self.phases.iter().flat_map(|phase| &phase.threads).map(|thread| thread.policy);
+        if !matches!(self.probe, Probe::Timer | Probe::Audio(_)) {
+            Err(PlanError::EvlProbe)
+        } else if self.clock != Clock::Monotonic || self.wait != Wait::Nanosleep || self.timerlat {
+            Err(PlanError::EvlWait)
+        } else if policies().chain([self.policy]).any(|policy| !matches!(policy, Policy::Fifo(_))) {
+            Err(PlanError::EvlPolicy)
+        } else {
+            Ok(())
+        }
     }
 
     fn check_spinning(&self, period_ns: u64) -> Result<(), PlanError> {
@@ -139,6 +175,23 @@ mod tests {
         let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::Fifo(90), period_ns: 0 };
         let with_threads = PhasePlan { threads: vec![servo], ..phase(1, Length::UntilStopped) };
         assert_eq!(plan(vec![with_threads]).check(), Err(PlanError::Period));
+    }
+
+    #[test]
+    fn of_the_evl_core_is_asked_what_it_can() {
+        let plan =
+            Plan { core: Core::Evl, policy: Policy::Fifo(90), ..plan(vec![phase(1_000_000, Length::Samples(1))]) };
+        assert_eq!(plan.check(), Ok(()));
+        assert_eq!(plan.scenario().core.as_deref(), Some("evl"));
+        let check = |plan: Plan| plan.check();
+        assert_eq!(check(Plan { policy: Policy::Other, ..plan.clone() }), Err(PlanError::EvlPolicy));
+        assert_eq!(check(Plan { clock: Clock::Tai, ..plan.clone() }), Err(PlanError::EvlWait));
+        assert_eq!(check(Plan { wait: Wait::Timerfd, ..plan.clone() }), Err(PlanError::EvlWait));
+        let noise = Probe::Noise { runtime_ns: None };
+        assert_eq!(check(Plan { probe: noise, ..plan.clone() }), Err(PlanError::EvlProbe));
+        let servo = ThreadPlan { role: "servo".to_owned(), cpu: 0, policy: Policy::RoundRobin(9), period_ns: 1 };
+        let phases = vec![PhasePlan { threads: vec![servo], ..phase(1, Length::Samples(1)) }];
+        assert_eq!(check(Plan { phases, ..plan }), Err(PlanError::EvlPolicy));
     }
 
     #[test]

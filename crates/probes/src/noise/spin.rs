@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use sys::{
-    clock::Sleeper,
     counter::{Counter, Cycles, Nanoseconds, Ticks},
     usage::ThreadUsage,
 };
@@ -17,6 +16,7 @@ use crate::{
     timer::{
         End, Settings,
         shared::{Event, Shared, Writer, add},
+        stage::Stage,
     },
 };
 
@@ -82,13 +82,13 @@ impl Spinning {
     }
 
     /// Looks and rests in turn until the end.
-    pub fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+    pub fn run(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
         let mut begin_ns = self.first_ns;
         let end = loop {
             if begin_ns >= self.end_ns || self.periods_left == 0 {
                 break End::Planned;
             }
-            if sleeper.sleep_until(begin_ns).is_err() {
+            if stage.sleep_until(begin_ns).is_err() {
                 break End::ClockFailed;
             }
             if self.writer.shared.is_stopped() {
@@ -100,7 +100,7 @@ impl Spinning {
                 Counter::Clock => self.look::<Nanoseconds>(until_ns),
             };
             self.periods_left -= 1;
-            if !self.writer.shared.is_on(self.pinned_to) {
+            if !self.writer.shared.is_on(self.pinned_to, stage.cpu()) {
                 break End::CpuGone;
             }
             if now_ns >= self.second_end_ns && self.end_second(now_ns, heartbeat) == Advice::Stop {

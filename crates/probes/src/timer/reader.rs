@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, ELSEWHERE, Granted, Histogram, Maxima, Series, Spike, Worst};
+use record::{Correction, ELSEWHERE, EvlThread, Granted, Histogram, Maxima, Series, Spike, Worst};
 
 use super::{
     End, Grant, Settings,
@@ -94,6 +94,7 @@ impl Reader {
             spikes: self.worst.with(&self.fresh),
             floor_ns: grant.floor_ns,
             cpu_checks: shared.cpu_checks.load(Relaxed),
+            evl: grant.evl_level.map(|abi| EvlThread { abi, in_band: shared.in_band.load(Relaxed) }),
             notes: self.notes(settings, shared),
             ..Series::default()
         };

@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed},
 };
 
-use sys::sched;
-
 use super::{End, Settings, reader::Reader};
 use crate::{counts::Counts, noise::Looked};
 
@@ -44,6 +42,8 @@ pub struct Shared {
     pub cpu_checks: AtomicU64,
     /// Times that the guard made the thread rest.
     pub rests: AtomicU64,
+    /// Times that a thread of the EVL core left the out-of-band stage.
+    pub in_band: AtomicU64,
     /// Of a thread that looks for gaps.
     pub looked: Looked,
     stop: AtomicBool,
@@ -71,6 +71,7 @@ pub fn channel(settings: &Settings) -> (Writer, Arc<Shared>, Reader) {
         lost: AtomicU64::new(0),
         cpu_checks: AtomicU64::new(0),
         rests: AtomicU64::new(0),
+        in_band: AtomicU64::new(0),
         looked: Looked::default(),
         stop: AtomicBool::new(false),
         end: AtomicU8::new(0),
@@ -91,11 +92,11 @@ impl Shared {
         self.stop.load(Relaxed)
     }
 
-    /// Whether the thread is on the CPU that it was pinned to; each time that it is counts.
+    /// Whether the thread, which is on `cpu`, is where it was pinned to; each time that it is counts.
     #[cold]
-    pub fn is_on(&self, pinned_to: Option<u32>) -> bool {
-        let Some(cpu) = pinned_to else { return true };
-        let is = cpu == sched::current_cpu();
+    pub fn is_on(&self, pinned_to: Option<u32>, cpu: u32) -> bool {
+        let Some(own) = pinned_to else { return true };
+        let is = own == cpu;
         add(&self.cpu_checks, u64::from(is));
         is
     }

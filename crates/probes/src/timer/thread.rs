@@ -1,19 +1,16 @@
 //! The measuring thread. Its loop neither allocates, locks, prints nor calls anything it does not need.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     sync::{atomic::Ordering::Relaxed, mpsc},
 };
 
-use sys::{
-    alloc_guard::without_allocation,
-    clock::{Clock, Sleeper},
-    usage::ThreadUsage,
-};
+use sys::{alloc_guard::without_allocation, clock::Clock};
 
 use super::{
-    End, Grant, Grid, Settings, StopOn, Wake, Work,
+    End, Grant, Grid, Settings, StopOn, TimerError, Wake, Work,
     shared::{Event, Shared, Writer, add},
+    stage::Stage,
 };
 use crate::{
     guard::{Advice, Guard, Heartbeat, REST_NS},
@@ -33,19 +30,21 @@ pub fn run(
     work: Option<Box<dyn Work>>,
     writer: Writer,
     heartbeat: &Heartbeat,
-    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    tell_grant: &mpsc::Sender<Result<Grant, TimerError>>,
     wait_for_start: &mpsc::Receiver<(i64, i64)>,
 ) {
-    let sleeper = match Sleeper::new(settings.clock, settings.wait) {
-        Ok(sleeper) => sleeper,
+    let granted = set_up(settings.cpu, settings.policy, || {
+        settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns())
+    })
+    .map_err(|_| TimerError::Wait(settings.clock, settings.wait))
+    .and_then(|grant| Ok((grant, Stage::enter(settings)?)));
+    let (grant, mut stage) = match granted {
+        Ok(granted) => granted,
         // The other side waits for this message, so it is there to take it; likewise below.
         Err(error) => return drop(tell_grant.send(Err(error))),
     };
-    let granted = set_up(settings.cpu, settings.policy, || {
-        settings.spin.map_or_else(|| floor_ns(settings.clock), |spin| spin.floor_ns())
-    });
-    let pinned_to = settings.cpu.filter(|_| granted.as_ref().is_ok_and(|grant| grant.pin_refused.is_none()));
-    let _ = tell_grant.send(granted);
+    let pinned_to = settings.cpu.filter(|_| grant.pin_refused.is_none());
+    let _ = tell_grant.send(Ok(Grant { evl_level: stage.evl_level(), ..grant }));
     let Ok((first_ns, end_ns)) = wait_for_start.recv() else { return };
     let shared = writer.shared.clone();
     // Deadlines that passed before the word to begin came here are none. The grid stays, and begins later; but nobody
@@ -59,11 +58,11 @@ pub fn run(
     let end = match settings.spin {
         None => {
             let mut measuring = Measuring::new(settings, work, pinned_to, writer, first_ns, end_ns);
-            without_allocation(|| measuring.run(&sleeper, heartbeat))
+            without_allocation(|| measuring.run(&mut stage, heartbeat))
         }
         Some(spin) => {
             let mut spinning = Spinning::new(settings, spin, pinned_to, writer, first_ns, end_ns);
-            without_allocation(|| spinning.run(&sleeper, heartbeat))
+            without_allocation(|| spinning.run(&stage, heartbeat))
         }
     };
     shared.set_end(end);
@@ -116,11 +115,20 @@ impl Measuring {
         }
     }
 
-    fn run(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
-        let end = match self.measure(sleeper, heartbeat) {
-            End::Planned if !self.writer.shared.is_on(self.pinned_to) => End::CpuGone,
+    fn run(&mut self, stage: &mut Stage, heartbeat: &Heartbeat) -> End {
+        if stage.begin().is_err() {
+            return End::ClockFailed;
+        }
+        let end = match self.measure(stage, heartbeat) {
+            End::Planned if !self.is_at_home(stage) => End::CpuGone,
             end => end,
         };
+        if self.tell_in_band(stage).is_err() {
+            return End::ClockFailed;
+        }
+        if end == End::StoppedOn {
+            self.freeze();
+        }
         // The maximum of the second that did not become whole; the queue takes it unless it is lost as a whole.
         if let Some(last_ns) = self.previous_ns.filter(|_| self.second_max_ns > i64::MIN) {
             let at_ns = (last_ns - self.second_max_ns.max(0) - self.first_ns).max(0) as u64 + 1;
@@ -129,11 +137,23 @@ impl Measuring {
         end
     }
 
-    fn measure(&mut self, sleeper: &Sleeper, heartbeat: &Heartbeat) -> End {
+    /// Whether the thread is on its own CPU.
+    fn is_at_home(&self, stage: &Stage) -> bool {
+        self.writer.shared.is_on(self.pinned_to, stage.cpu())
+    }
+
+    /// Tells whether the thread stayed with the EVL core.
+    fn tell_in_band(&self, stage: &Stage) -> Result<(), End> {
+        let in_band = stage.in_band().map_err(|_| End::ClockFailed)?;
+        self.writer.shared.in_band.store(in_band.into(), Relaxed);
+        Ok(())
+    }
+
+    fn measure(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
         let mut slot = 0;
         let mut deadline_ns = self.first_ns;
         while deadline_ns <= self.end_ns && self.samples_left > 0 {
-            if sleeper.sleep_until(deadline_ns).is_err() {
+            if stage.sleep_until(deadline_ns).is_err() {
                 return End::ClockFailed;
             }
             let now_ns = self.clock.now_ns();
@@ -145,16 +165,16 @@ impl Measuring {
                 work.at(Wake { slot, deadline_ns, woke_ns: now_ns });
             }
             self.samples_left -= 1;
-            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.writer.shared.is_on(self.pinned_to) {
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
                 return End::CpuGone;
             }
             if self.stop_on.as_ref().is_some_and(|stop_on| now_ns - deadline_ns > stop_on.lateness_ns) {
-                return self.freeze();
+                return End::StoppedOn;
             }
             slot += missed as u64 + 1;
             deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             if deadline_ns >= self.second_end_ns {
-                match self.end_second(deadline_ns, heartbeat) {
+                match self.end_second(deadline_ns, stage, heartbeat) {
                     Ok(rested) => slot += rested,
                     Err(end) => return end,
                 }
@@ -208,17 +228,16 @@ impl Measuring {
 
     /// Freezes the kernel's trace, so that what led here is still in it.
     #[cold]
-    fn freeze(&self) -> End {
+    fn freeze(&self) {
         if let Some(stop_on) = &self.stop_on {
             // Should it fail, the trace goes on for some ms, and is long enough for that.
             let _ = (&*stop_on.freeze).write(b"0");
         }
-        End::StoppedOn
     }
 
     /// Reports the second that ended, and asks the guard; answers how many deadlines to rest over.
     #[cold]
-    fn end_second(&mut self, deadline_ns: i64, heartbeat: &Heartbeat) -> Result<u64, End> {
+    fn end_second(&mut self, deadline_ns: i64, stage: &Stage, heartbeat: &Heartbeat) -> Result<u64, End> {
         let at_ns = (self.second_end_ns - self.first_ns) as u64;
         // A full queue keeps the maximum for the next second.
         if self.writer.events.push(Event::SecondEnded { at_ns, max_ns: self.second_max_ns }).is_ok() {
@@ -226,10 +245,11 @@ impl Measuring {
         }
         let seconds = (deadline_ns - self.second_end_ns) / SECOND_NS + 1;
         self.second_end_ns += seconds * SECOND_NS;
-        if !self.writer.shared.is_on(self.pinned_to) {
+        if !self.is_at_home(stage) {
             return Err(End::CpuGone);
         }
-        match self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat) {
+        self.tell_in_band(stage)?;
+        match self.guard.judge((seconds * SECOND_NS) as u64, stage.usage(), heartbeat) {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
             Advice::Rest => {

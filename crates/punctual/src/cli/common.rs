@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use loads::LoadSpec;
 use machine::CpuList;
+use probes::timer::Core;
 use sys::clock::{Clock, Wait};
 
 use super::{Blame, Talk, duration};
@@ -77,4 +78,7 @@ pub struct WakeUps {
     /// nanosleep or timerfd.
     #[arg(long, default_value = "nanosleep")]
     pub wait: Wait,
+    /// Who schedules the measuring threads: linux, or evl where the kernel has the EVL core (Xenomai 4).
+    #[arg(long, default_value = "linux")]
+    pub core: Core,
 }

@@ -13,6 +13,7 @@ use std::{path::Path, process::Command};
 use anyhow::Context;
 use campaign::{Length, NicPlan, PhasePlan, Plan, Probe, StopOn};
 use loads::{Load, LoadSpec};
+use probes::timer::Core;
 use record::{Outcome, Record};
 use report::Style;
 use sys::{
@@ -67,6 +68,7 @@ fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<
         policy: Policy::Fifo(90),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
         shield: None,
@@ -91,6 +93,7 @@ impl WakeUps {
         Plan {
             clock: self.clock.unwrap_or(plan.clock),
             wait: self.wait,
+            core: self.core,
             threshold_ns: self.threshold,
             timerlat: self.timerlat,
             stop_on: self.stop_on.map(|lateness_ns| StopOn { lateness_ns, trace_path: trace_path() }),

@@ -2,6 +2,7 @@
 
 use campaign::{Length, NicPlan, PhasePlan, Plan, Probe};
 use loads::LoadSpec;
+use probes::timer::Core;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -31,6 +32,7 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
         policy: Policy::Fifo(90),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
         shield: None,

@@ -9,7 +9,7 @@ use super::{
     noise,
     text::{grouped, percent_of},
 };
-use crate::{clocks, shielding};
+use crate::{clocks, evl, shielding};
 
 /// All figures of each series, a row a series.
 pub fn summary(lines: &[Line]) -> Table {
@@ -110,6 +110,7 @@ pub type Fact = (&'static str, String);
 pub fn machine(machine: &Machine) -> Vec<Fact> {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
     let clocks = machine.clocks.as_ref().map(clocks::in_words);
+    let core = machine.evl.as_ref().map(evl::core);
     let known = [
         ("host", &machine.hostname),
         ("model", &machine.model),
@@ -133,6 +134,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
         ("frequency governor", &machine.governor),
         ("idle states", &machine.idle_states),
         ("real-time share (us)", &machine.rt_throttling),
+        ("EVL core", &core),
         ("EVL gravity", &machine.evl_gravity),
         ("hypervisor", &machine.hypervisor),
         ("container", &machine.container),
@@ -180,7 +182,7 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     for line in lines {
         let granted = &line.series.granted;
         let grant = format!(
-            "policy {}, on CPUs {}, memory {}, timer slack {}, {}; the probe's own floor is {}",
+            "policy {}, on CPUs {}, memory {}, timer slack {}, {}{}; the probe's own floor is {}",
             known(&granted.policy),
             known(&granted.cpus),
             if granted.memory_locked { "locked" } else { "not locked" },
@@ -189,6 +191,7 @@ pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
                 .cpu_awake
                 .as_ref()
                 .map_or_else(|| "idle states as found".to_owned(), |by| format!("held awake by {by}")),
+            evl::granted(line.series),
             unsigned(line.series.floor_ns),
         );
         match grants.iter_mut().find(|(known, _)| *known == grant) {

@@ -4,7 +4,7 @@ use record::{Finding, FindingState, Machine, Record};
 
 use super::page::Page;
 use crate::style::Ink;
-use crate::{clocks, shielding};
+use crate::{clocks, evl, shielding};
 
 /// Findings that are shown before the rest is left to `punctual machine`.
 const FINDINGS_SHOWN: usize = 5;
@@ -59,6 +59,7 @@ pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
         ("no tick", join([&prefixed("CPUs ", &machine.cpus_nohz_full)])),
         ("allowed", join([&prefixed("CPUs ", &machine.cpus_allowed)])),
         ("rt time", join([&machine.rt_throttling])),
+        ("EVL", machine.evl.as_ref().map_or_else(String::new, evl::core)),
         ("gravity", join([&machine.evl_gravity])),
         ("build", join([&machine.kernel_build])),
         ("config", join([&machine.config_digest])),

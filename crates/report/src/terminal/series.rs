@@ -7,6 +7,7 @@ use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
 use super::{audio, cell, count_cell, noise, round_trip, stream, time};
+use crate::evl;
 use crate::style::{Ink, Spans};
 use crate::words::{Words, is_listener, is_noise};
 
@@ -67,7 +68,8 @@ fn granted(record: &Record) -> Vec<(String, String)> {
             if series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string()) { "pinned" } else { "not pinned" };
         let awake = granted.cpu_awake.as_ref().map_or_else(String::new, |by| format!(", held awake by {by}"));
         let slack = format_ns(granted.timer_slack_ns as i64);
-        let text = format!("{}, {pinned}, {locked}, timer slack {slack}{awake}", granted.policy);
+        let core = evl::granted(series);
+        let text = format!("{}, {pinned}, {locked}, timer slack {slack}{awake}{core}", granted.policy);
         match found.iter_mut().find(|(known, _)| *known == text) {
             Some((_, places)) => places.push(series),
             None => found.push((text, vec![series])),

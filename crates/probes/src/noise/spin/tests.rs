@@ -9,7 +9,7 @@ use sys::{
 };
 
 use super::*;
-use crate::timer::{Fraction, shared::channel};
+use crate::timer::{Core, Fraction, shared::channel};
 
 /// Time between two readings, ns.
 const STEP_NS: u64 = 10;
@@ -50,6 +50,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
         policy: Policy::Other,
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         period_ns: 1_000_000,
         fraction: Fraction::default(),
         samples: None,
@@ -71,6 +72,7 @@ fn series(gaps: &[(usize, u64)]) -> record::Series {
         policy_refused: None,
         pin_refused: None,
         floor_ns: STEP_NS,
+        evl_level: None,
     };
     reader.series("rest", &settings, &grant, &shared)
 }

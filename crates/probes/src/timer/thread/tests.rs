@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sys::{clock::Wait, sched::Policy};
 
 use super::*;
-use crate::timer::{Fraction, shared::channel};
+use crate::timer::{Core, Fraction, shared::channel};
 
 const PERIOD_NS: u64 = 25_000;
 
@@ -16,6 +16,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         policy: Policy::Other,
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
+        core: Core::Linux,
         period_ns: PERIOD_NS,
         fraction: Fraction::default(),
         samples: None,
@@ -41,6 +42,7 @@ fn series(lateness_ns: &[i64]) -> record::Series {
         policy_refused: None,
         pin_refused: None,
         floor_ns: 0,
+        evl_level: None,
     };
     reader.series("rest", &settings, &grant, &shared)
 }

@@ -3,7 +3,8 @@
 use analysis::{Profile, format_duration};
 use anyhow::Context;
 use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, threads};
-use machine::{CpuList, Root, isolated_cpus, usable_cpus};
+use machine::{CpuList, Root, evl_cpus, isolated_cpus, usable_cpus};
+use probes::timer::Core;
 use record::{AUDIO, Outcome};
 
 use super::Results;
@@ -97,6 +98,9 @@ fn cpu(options: &Audio) -> anyhow::Result<u32> {
     let shield = options.placement.shield.as_ref();
     let asked = options.cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(&root, asked.as_ref().or(shield))?;
+    // One that was named and is not the EVL core's is refused by name.
+    let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && asked.is_none());
+    let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
     threads::best_cpu(&usable, &quiet).context("there is no CPU to measure on")
 }

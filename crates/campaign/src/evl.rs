@@ -1,0 +1,48 @@
+//! A run whose measuring threads are the EVL core's.
+
+use std::borrow::Cow;
+
+use machine::{Root, evl_cpus, usable_cpus};
+use probes::timer::Core;
+use record::Record;
+use sys::evl::{self, EvlError};
+
+use crate::{Plan, RunError, phase::PhaseRun, validity};
+
+/// The plan, where the EVL core is asked for with what that means: its CPUs are measured unless others are named. Nothing has
+/// been started when the core turns out not to be there.
+pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, RunError> {
+    if plan.core != Core::Evl {
+        return Ok(Cow::Borrowed(plan));
+    }
+    evl::level()?;
+    // A core that does not tell its CPUs refuses the threads of others itself.
+    let Some(own) = evl_cpus(root) else { return Ok(Cow::Borrowed(plan)) };
+    match &plan.cpus {
+        Some(cpus) => match cpus.difference(&own).iter().next() {
+            Some(other) => Err(EvlError::OtherCpu(other).into()),
+            None => Ok(Cow::Borrowed(plan)),
+        },
+        None => {
+            let cpus = usable_cpus(root, None)?.intersection(&own);
+            Ok(Cow::Owned(Plan { cpus: Some(cpus), ..plan.clone() }))
+        }
+    }
+}
+
+/// Adds to the record which threads fell back to Linux.
+pub fn judge(record: &mut Record, run: &PhaseRun) {
+    for timer in run.timers.iter().filter(|timer| timer.in_band() > 0) {
+        let times = match timer.in_band() {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let text = format!(
+            "the thread of {} fell back from the EVL core to Linux {times} while it measured, so the figures are not the core's \
+             alone",
+            timer.place()
+        );
+        let remedy = "keep signals and debuggers away from the run (strace, gdb, Ctrl-Z); `sudo dmesg | grep -i evl` may tell more";
+        validity::add(record, "evl.in_band", text, remedy);
+    }
+}

@@ -1,0 +1,136 @@
+//! Who schedules a measuring thread: Linux, or the EVL core.
+
+use std::{fmt, io, str::FromStr};
+
+use sys::{clock::Sleeper, evl, sched, usage::ThreadUsage};
+
+use super::{Settings, TimerError};
+
+/// Who schedules a measuring thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Core {
+    /// Linux.
+    #[default]
+    Linux,
+    /// The EVL core (Xenomai 4), out-of-band: nothing that Linux does holds the thread up.
+    Evl,
+}
+
+/// What could not be read as a [`Core`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown core `{0}`: use linux or evl")]
+pub struct UnknownCore(String);
+
+impl FromStr for Core {
+    type Err = UnknownCore;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCore> {
+        match text {
+            "linux" => Ok(Self::Linux),
+            "evl" => Ok(Self::Evl),
+            _ => Err(UnknownCore(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Linux => "linux",
+            Self::Evl => "evl",
+        })
+    }
+}
+
+/// The calling thread, with whom it waits for its deadlines.
+pub enum Stage {
+    Linux(Sleeper),
+    Evl {
+        thread: evl::Thread,
+        /// Times that it had left the out-of-band stage before it began to measure.
+        in_band_before: u32,
+    },
+}
+
+impl Stage {
+    /// Brings the calling thread there. It has its CPU and its policy already.
+    pub fn enter(settings: &Settings) -> Result<Self, TimerError> {
+        match settings.core {
+            Core::Linux => Sleeper::new(settings.clock, settings.wait)
+                .map(Self::Linux)
+                .map_err(|_| TimerError::Wait(settings.clock, settings.wait)),
+            Core::Evl => {
+                let cpu = settings.cpu.unwrap_or_else(sched::current_cpu);
+                let priority = settings.policy.priority().unwrap_or(1);
+                let role: String = settings.role.chars().filter(char::is_ascii_alphanumeric).collect();
+                let thread = evl::Thread::attach(&format!("{role}.{}", sched::thread_id()), priority, cpu)?;
+                Ok(Self::Evl { thread, in_band_before: 0 })
+            }
+        }
+    }
+
+    /// The ABI level that is spoken with the EVL core; `None` with Linux.
+    pub fn evl_level(&self) -> Option<u32> {
+        match self {
+            Self::Linux(_) => None,
+            Self::Evl { thread, .. } => Some(thread.level()),
+        }
+    }
+
+    /// To be called right before the thread begins to measure: from here on it is out-of-band.
+    pub fn begin(&mut self) -> io::Result<()> {
+        if let Self::Evl { thread, in_band_before } = self {
+            *in_band_before = thread.state()?.in_band;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn sleep_until(&self, deadline_ns: i64) -> io::Result<()> {
+        match self {
+            Self::Linux(sleeper) => sleeper.sleep_until(deadline_ns),
+            Self::Evl { thread, .. } => thread.sleep_until(deadline_ns),
+        }
+    }
+
+    /// The CPU that the thread is on. Linux is not asked about a thread of the EVL core: that would take it in-band.
+    pub fn cpu(&self) -> u32 {
+        match self {
+            Self::Linux(_) => sched::current_cpu(),
+            Self::Evl { thread, .. } => thread.state().map_or(u32::MAX, |state| state.cpu),
+        }
+    }
+
+    /// What the thread has used so far, as who schedules it counts.
+    pub fn usage(&self) -> ThreadUsage {
+        match self {
+            Self::Linux(_) => ThreadUsage::so_far(),
+            Self::Evl { thread, .. } => thread.state().map_or_else(
+                |_| ThreadUsage::default(),
+                |state| ThreadUsage { cpu_time_ns: state.cpu_time_ns, sleeps: state.switches.into() },
+            ),
+        }
+    }
+
+    /// Times that the thread left the out-of-band stage since it began to measure; 0 with Linux.
+    pub fn in_band(&self) -> io::Result<u32> {
+        match self {
+            Self::Linux(_) => Ok(0),
+            Self::Evl { thread, in_band_before } => Ok(thread.state()?.in_band.wrapping_sub(*in_band_before)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_read_as_they_are_written() {
+        for core in [Core::Linux, Core::Evl] {
+            assert_eq!(core.to_string().parse(), Ok(core));
+        }
+        let error = "xenomai".parse::<Core>().unwrap_err().to_string();
+        assert_eq!(error, "unknown core `xenomai`: use linux or evl");
+    }
+}
