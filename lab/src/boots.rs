@@ -10,8 +10,8 @@ use lab::{
 use crate::{
     inside::Test,
     tests::{
-        agreement, audio, campaign, cards, command, culprits, exact, guests, isolation, kernel, launch, nics, noise,
-        peers, process, shield, threads, timer, timerlat,
+        agreement, audio, campaign, cards, command, culprits, evl, exact, guests, isolation, kernel, launch, nics,
+        noise, peers, process, shield, threads, timer, timerlat,
     },
 };
 
@@ -260,6 +260,17 @@ pub const ALL: &[Boot] = &[
             timerlat::preemption_off,
             timerlat::leaves_nothing_behind,
             timerlat::says_why_not,
+        ],
+        ..PLAIN
+    },
+    Boot {
+        name: "evl",
+        kernel: debian::EVL,
+        tests: tests![
+            evl::wake_ups_are_out_of_band,
+            evl::audio_plays_out_of_band,
+            evl::one_that_falls_back_is_told,
+            evl::what_cannot_be_is_refused,
         ],
         ..PLAIN
     },

@@ -8,6 +8,7 @@ pub mod campaign;
 pub mod cards;
 pub mod command;
 pub mod culprits;
+pub mod evl;
 pub mod exact;
 pub mod guests;
 pub mod isolation;

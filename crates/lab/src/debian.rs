@@ -1,4 +1,5 @@
-//! Debian's kernels and programs: names resolved, fetched, unpacked, and kept outside the tree.
+//! Kernels for the lab, and Debian's programs: names resolved, fetched, unpacked, and kept outside the tree. A kernel that
+//! Debian does not have is given by who has it.
 //!
 //! Everything goes through an apt folder of our own, so that the package lists and the state of this machine stay as they
 //! are, other architectures work, and no rights are needed. The package sources are those of this machine.
@@ -26,35 +27,52 @@ use apt::{Apt, answer};
 
 pub use programs::{Package, RTLA};
 
-/// A kernel that Debian keeps current under one name.
+/// A kernel that is found under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flavour {
     /// What we call it.
     pub name: &'static str,
-    /// The package that always depends on the current one.
-    package: &'static str,
+    source: Source,
     /// What it runs on.
     pub arch: Arch,
 }
 
+/// Where a kernel comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// From the Debian package that always depends on the current one.
+    Debian(&'static str),
+    /// From a file that this variable of the environment names.
+    Given(&'static str),
+}
+
+use Source::{Debian, Given};
+
 /// Linux 6.12 with PREEMPT_RT.
-pub const RT_6_12: Flavour = Flavour { name: "6.12-rt", package: "linux-image-6.12-rt-amd64", arch: Arch::X86_64 };
+pub const RT_6_12: Flavour =
+    Flavour { name: "6.12-rt", source: Debian("linux-image-6.12-rt-amd64"), arch: Arch::X86_64 };
 /// Linux 6.1 with PREEMPT_RT.
-pub const RT_6_1: Flavour = Flavour { name: "6.1-rt", package: "linux-image-rt-amd64", arch: Arch::X86_64 };
+pub const RT_6_1: Flavour = Flavour { name: "6.1-rt", source: Debian("linux-image-rt-amd64"), arch: Arch::X86_64 };
 /// Linux 6.12 without it: the one for virtual machines, which is small.
 pub const ORDINARY_6_12: Flavour =
-    Flavour { name: "6.12", package: "linux-image-6.12-cloud-amd64", arch: Arch::X86_64 };
+    Flavour { name: "6.12", source: Debian("linux-image-6.12-cloud-amd64"), arch: Arch::X86_64 };
 /// Linux 6.1 with PREEMPT_RT for arm64.
-pub const RT_6_1_ARM64: Flavour = Flavour { name: "6.1-rt-arm64", package: "linux-image-rt-arm64", arch: Arch::Arm64 };
+pub const RT_6_1_ARM64: Flavour =
+    Flavour { name: "6.1-rt-arm64", source: Debian("linux-image-rt-arm64"), arch: Arch::Arm64 };
 
-/// A kernel that was fetched.
+/// A kernel with the EVL core for x86-64, which Debian does not have.
+pub const EVL: Flavour = Flavour { name: "evl", source: Given("PUNCTUAL_LAB_EVL_KERNEL"), arch: Arch::X86_64 };
+
+/// A kernel that is there.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Which one.
     pub flavour: Flavour,
     /// Its release, as `uname -r`.
     pub release: String,
+    /// Where its modules are.
     folder: PathBuf,
+    image: PathBuf,
 }
 
 /// The folder for what is fetched: `$PUNCTUAL_LAB_CACHE`, else `punctual/lab` in the user's cache.
@@ -68,12 +86,17 @@ pub fn cache() -> PathBuf {
 }
 
 impl Flavour {
-    /// The kernel, if it has been fetched.
+    /// The kernel, if it has been fetched or given.
     #[must_use]
     pub fn cached(self) -> Option<Kernel> {
+        if let Given(variable) = self.source {
+            let image = env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)?;
+            return Some(Kernel { flavour: self, release: image.display().to_string(), folder: PathBuf::new(), image });
+        }
         let folder = cache().join(self.name);
         let release = fs::read_to_string(folder.join("release")).ok()?;
-        Some(Kernel { flavour: self, release: release.trim().to_owned(), folder })
+        let image = folder.join("kernel");
+        Some(Kernel { flavour: self, release: release.trim().to_owned(), folder, image })
     }
 
     /// The kernel, fetched now if it has not been. `say` is told what takes time.
@@ -95,8 +118,12 @@ impl Flavour {
     }
 
     fn fetch_current(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+        let name = match self.source {
+            Debian(name) => name,
+            Given(variable) => return self.cached().ok_or(LabError::NotGiven { variable }),
+        };
         let apt = Apt::new(self.arch, None, say)?;
-        let package = apt.dependency(self.package, "linux-image-")?;
+        let package = apt.dependency(name, "linux-image-")?;
         if let Some(kernel) = self.cached().filter(|kernel| package.ends_with(&kernel.release)) {
             return Ok(kernel);
         }
@@ -124,7 +151,7 @@ impl Kernel {
     /// # Errors
     /// When the cache is damaged.
     pub fn image(&self) -> Result<Image, LabError> {
-        Image::open(&self.folder.join("kernel"))
+        Image::open(&self.image)
     }
 
     /// The file that the package has: on x86 a bzImage, as it was built.

@@ -144,6 +144,12 @@ pub enum LabError {
         /// What apt said.
         said: String,
     },
+    /// A kernel that nobody distributes was not given.
+    #[error("no such kernel can be fetched: give one, as {variable}=arch/x86/boot/bzImage")]
+    NotGiven {
+        /// The variable of the environment that names it.
+        variable: &'static str,
+    },
     /// The kernel has no such module.
     #[error("kernel {release} has no module {module}")]
     NoModule {
@@ -164,6 +170,7 @@ impl LabError {
                 | Self::Missing { .. }
                 | Self::NoPackage { .. }
                 | Self::NoLists { .. }
+                | Self::NotGiven { .. }
                 | Self::Command { .. }
         )
     }

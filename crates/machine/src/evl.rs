@@ -17,3 +17,23 @@ pub(crate) fn core(root: &Root) -> Option<EvlCore> {
 pub fn evl_cpus(root: &Root) -> Option<CpuList> {
     core(root)?.cpus?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_tells_its_level_and_its_cpus() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert_eq!((core(&root), evl_cpus(&root)), (None, None));
+        let control = folder.path().join(CONTROL);
+        std::fs::create_dir_all(&control).unwrap();
+        for (name, text) in [("abi", "32\n"), ("cpus", "2-3\n"), ("state", "running\n")] {
+            std::fs::write(control.join(name), text).unwrap();
+        }
+        let told = core(&root).unwrap();
+        assert_eq!(told.abi.zip(told.state), Some(("32".to_owned(), "running".to_owned())));
+        assert_eq!(evl_cpus(&root), Some([2, 3].into_iter().collect()));
+    }
+}

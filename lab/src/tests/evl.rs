@@ -1,0 +1,83 @@
+//! Threads of the EVL core stay out-of-band, and one that does not is told.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+use record::{EVL, Record, Series};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::inside::{expect, punctual, recorded, scheduled, start, wait_until};
+
+/// Every wake-up of 2 s is counted, and none of them was Linux's.
+pub fn wake_ups_are_out_of_band() -> Result<()> {
+    expect(0, &punctual("measure timer --core evl --quiet --record wake-ups --samples 2000")?)?;
+    let record = recorded("wake-ups")?;
+    let series = out_of_band(&record)?;
+    ensure!(series.samples + series.missed >= 2000, "{} wake-ups, {} missed", series.samples, series.missed);
+    // Below 1 ms, which is a period: with virtual time nothing else runs here.
+    let (least, most) = series.min_ns.zip(series.max_ns).context("wake-ups were counted")?;
+    println!("{least} to {most} ns late, {} early of {}", series.early, series.samples);
+    ensure!((-1_000_000..1_000_000).contains(&least) && most < 1_000_000, "{least} to {most} ns late");
+    ensure!(series.missed == 0, "{} deadlines were missed", series.missed);
+    ensure!(series.cpu_checks > 0, "nobody looked which CPU the thread was on");
+    let machine = &record.machine;
+    let core = machine.evl.as_ref().context("the machine has an EVL core")?;
+    ensure!(core.state.as_deref() == Some("running") && core.cpus == machine.cpus_online, "{core:?}");
+    ensure!(machine.evl_gravity.as_ref().is_some_and(|gravity| gravity.ends_with('u')), "{:?}", machine.evl_gravity);
+    Ok(())
+}
+
+/// The amplifier computes out-of-band.
+pub fn audio_plays_out_of_band() -> Result<()> {
+    let plays = "measure audio --core evl --quiet --record audio --model builtin:nano --frames 256 --duration 3s";
+    expect(0, &punctual(plays)?)?;
+    let record = recorded("audio")?;
+    let told = out_of_band(&record)?.audio.as_ref().context("a series of audio")?;
+    ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
+    ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    Ok(())
+}
+
+/// A stop signal takes the thread in-band: the run is invalid, and says why.
+pub fn one_that_falls_back_is_told() -> Result<()> {
+    let mut run = start("measure timer --core evl --quiet --record fallen --duration 3s")?;
+    // The core names a thread when that becomes its own.
+    wait_until("it measures", || Ok(!scheduled(|name| name.starts_with("timer."))?.is_empty()))?;
+    thread::sleep(Duration::from_secs(1));
+    for signal in [Signal::STOP, Signal::CONT] {
+        kill_process(Pid::from_child(&run), signal)?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    let status = run.wait()?;
+    ensure!(status.code() == Some(4), "{status}");
+    let record = recorded("fallen")?;
+    let reasons = &record.validity.reasons;
+    ensure!(reasons.iter().any(|reason| reason.id == "evl.in_band"), "{reasons:?}");
+    ensure!(record.series[0].evl.as_ref().is_some_and(|evl| evl.in_band > 0), "{:?}", record.series[0].evl);
+    Ok(())
+}
+
+/// No run is made in-band that was asked for out-of-band.
+pub fn what_cannot_be_is_refused() -> Result<()> {
+    for (options, said) in [
+        ("timer --core evl --policy other", "choose a policy of fifo:1 to fifo:99"),
+        ("timer --core evl --clock tai", "on the monotonic clock"),
+        ("timer --core evl --cpus 7", "not on this machine"),
+    ] {
+        let output = punctual(&format!("measure {options} --samples 10 --no-record"))?;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        // 64 where no machine could do it, 1 where this one cannot.
+        ensure!(matches!(output.status.code(), Some(1 | 64)) && told.contains(said), "{options}: {}: {told}", output.status);
+    }
+    Ok(())
+}
+
+/// The only series of a record whose thread never left the core.
+fn out_of_band(record: &Record) -> Result<&Series> {
+    ensure!(record.scenario.core.as_deref() == Some(EVL), "{:?}", record.scenario);
+    ensure!(record.validity.valid, "{:?}", record.validity.reasons);
+    let [series] = record.series.as_slice() else { bail!("{} series", record.series.len()) };
+    let evl = series.evl.as_ref().context("a series of the EVL core")?;
+    ensure!(evl.in_band == 0 && evl.abi > 0, "{evl:?}");
+    Ok(series)
+}
