@@ -1,0 +1,63 @@
+//! Activation functions, as files name them.
+
+use serde::Deserialize;
+
+use crate::{file::LoadError, simd::Activation as Function};
+
+/// An activation function by its name, or with its numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Activation {
+    /// Its name.
+    Named(String),
+    /// With its numbers.
+    Detailed {
+        /// Its name.
+        #[serde(rename = "type")]
+        name: String,
+        /// What negative values are scaled by.
+        negative_slope: Option<f32>,
+        /// The same for each channel.
+        negative_slopes: Option<Vec<f32>>,
+        /// Where the lower slope begins.
+        min_val: Option<f32>,
+        /// Where the upper slope begins.
+        max_val: Option<f32>,
+        /// The lower slope.
+        min_slope: Option<f32>,
+        /// The upper slope.
+        max_slope: Option<f32>,
+    },
+}
+
+impl Activation {
+    /// The function.
+    ///
+    /// # Errors
+    /// [`LoadError::UnknownPart`].
+    pub fn build(&self) -> Result<Function, LoadError> {
+        use Function as A;
+        let (name, slopes, [min, max, min_slope, max_slope]) = match self {
+            Self::Named(name) => (name, vec![0.01], [-1.0, 1.0, 0.01, 0.01]),
+            Self::Detailed { name, negative_slope, negative_slopes, min_val, max_val, min_slope, max_slope } => {
+                let one = negative_slope.map(|slope| vec![slope]);
+                let slopes = one.or_else(|| negative_slopes.clone()).unwrap_or_else(|| vec![0.01]);
+                let or = |value: &Option<f32>, other| value.unwrap_or(other);
+                (name, slopes, [or(min_val, -1.0), or(max_val, 1.0), or(min_slope, 0.01), or(max_slope, 0.01)])
+            }
+        };
+        Ok(match name.as_str() {
+            "Tanh" => A::Tanh,
+            "Hardtanh" => A::HardTanh,
+            "Fasttanh" => A::FastTanh,
+            "ReLU" => A::Relu,
+            "LeakyReLU" | "PReLU" => A::LeakyRelu(slopes),
+            "Sigmoid" => A::Sigmoid,
+            "SiLU" => A::Silu,
+            "Hardswish" => A::HardSwish,
+            "LeakyHardtanh" | "LeakyHardTanh" => A::LeakyHardTanh { min, max, min_slope, max_slope },
+            "Softsign" => A::SoftSign,
+            _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.clone() }),
+        })
+    }
+}

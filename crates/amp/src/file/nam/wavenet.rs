@@ -1,0 +1,168 @@
+//! What a WaveNet is made of.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Activation, Film, one};
+
+/// Arrays of dilated convolutions.
+#[derive(Debug, Deserialize)]
+pub struct WaveNet<'a> {
+    /// One after the other.
+    pub layers: Vec<LayerArray>,
+    /// After all of them.
+    #[serde(default)]
+    pub head: Option<PostHead>,
+    /// Signals in.
+    #[serde(default = "one")]
+    pub in_channels: i64,
+    /// A network that makes the condition of what is played.
+    #[serde(borrow, default)]
+    pub condition_dsp: Option<&'a RawValue>,
+}
+
+/// Convolutions after all arrays.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PostHead {
+    /// Channels between them.
+    pub channels: i64,
+    /// Signals out.
+    pub out_channels: i64,
+    /// Taps of each.
+    pub kernel_sizes: Vec<i64>,
+    /// Before each.
+    pub activation: Activation,
+}
+
+/// One array of layers.
+#[derive(Debug, Clone, Deserialize)]
+pub struct LayerArray {
+    /// Signals in.
+    pub input_size: i64,
+    /// Signals of the condition.
+    pub condition_size: i64,
+    /// Channels from layer to layer.
+    pub channels: i64,
+    /// Channels within a layer, where they differ.
+    pub bottleneck: Option<i64>,
+    /// Taps of all layers,
+    pub kernel_size: Option<i64>,
+    /// or of each.
+    pub kernel_sizes: Option<Vec<i64>>,
+    /// Distance of the taps of each layer.
+    pub dilations: Vec<i64>,
+    /// Of all layers, or of each.
+    pub activation: OneOrEach<Activation>,
+    /// Whether half of the channels weighs the other half.
+    #[serde(default)]
+    pub gated: bool,
+    /// How half of the channels weighs the other half, in all layers or in each.
+    pub gating_mode: Option<OneOrEach<String>>,
+    /// Of the half that weighs.
+    pub secondary_activation: Option<OneOrEach<Option<Activation>>>,
+    /// Groups of the convolutions.
+    #[serde(default = "one")]
+    pub groups_input: i64,
+    /// Groups of what the condition adds.
+    #[serde(default = "one")]
+    pub groups_input_mixin: i64,
+    /// From the activation to the next layer.
+    pub layer1x1: Option<Mix>,
+    /// From the activation to the sum of all layers.
+    pub head1x1: Option<HeadMix>,
+    /// The sum of all layers, made signals: since 0.6.
+    pub head: Option<Head>,
+    /// The same before.
+    pub head_size: Option<i64>,
+    /// The same before.
+    pub head_bias: Option<bool>,
+    /// Sizes that it can be cut down to.
+    #[serde(default)]
+    pub slimmable: Option<Slimmable>,
+    /// Modulated by the condition: the input of the convolution,
+    #[serde(default)]
+    pub conv_pre_film: Film,
+    /// its output,
+    #[serde(default)]
+    pub conv_post_film: Film,
+    /// the condition before it is added,
+    #[serde(default)]
+    pub input_mixin_pre_film: Film,
+    /// what it adds,
+    #[serde(default)]
+    pub input_mixin_post_film: Film,
+    /// the sum of both,
+    #[serde(default)]
+    pub activation_pre_film: Film,
+    /// its activation,
+    #[serde(default)]
+    pub activation_post_film: Film,
+    /// what goes to the next layer,
+    #[serde(default)]
+    pub layer1x1_post_film: Film,
+    /// and what goes to the sum of all layers.
+    #[serde(default)]
+    pub head1x1_post_film: Film,
+}
+
+/// One value for all layers, or one for each.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrEach<T> {
+    /// One for each.
+    Each(Vec<T>),
+    /// The same for all.
+    One(T),
+}
+
+/// Whether and how channels are mixed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Mix {
+    /// Whether it is there.
+    pub active: bool,
+    /// Its groups.
+    pub groups: i64,
+}
+
+/// Whether and how channels are mixed into others.
+#[derive(Debug, Clone, Deserialize)]
+pub struct HeadMix {
+    /// Whether it is there.
+    pub active: bool,
+    /// How many others.
+    pub out_channels: i64,
+    /// Its groups.
+    pub groups: i64,
+}
+
+/// How the sum of all layers becomes signals.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Head {
+    /// How many.
+    pub out_channels: i64,
+    /// Taps.
+    pub kernel_size: i64,
+    /// Whether each has a bias.
+    pub bias: bool,
+    /// Distance of the taps.
+    #[serde(default = "one")]
+    pub head_dilation: i64,
+}
+
+/// Sizes that an array can be cut down to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Slimmable {
+    /// How.
+    #[serde(default)]
+    pub method: String,
+    /// To what.
+    #[serde(default)]
+    pub kwargs: Option<Allowed>,
+}
+
+/// Sizes that an array can be cut down to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Allowed {
+    /// Channels, the fewest first.
+    pub allowed_channels: Option<Vec<i64>>,
+}
