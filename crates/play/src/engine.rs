@@ -8,11 +8,12 @@ use std::{
 
 use amp::Player;
 use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
-use sys::{pcm::Asked, sched::Policy};
+use sys::{jack::JackError, pcm::Asked, sched::Policy};
 use thiserror::Error;
 
 use crate::{
     device::Device,
+    jack::{Jack, Session},
     load::{End, Load, Shared},
     thread,
 };
@@ -47,6 +48,12 @@ pub enum EngineError {
     /// It does not say what it was granted.
     #[error("cannot read back how the audio thread runs: {0}; is /proc mounted?")]
     Grant(#[source] io::Error),
+    /// JACK's server has something against it.
+    #[error(transparent)]
+    Jack(#[from] JackError),
+    /// JACK's server took us, and plays nothing.
+    #[error("JACK's server does not run: restart it")]
+    Halted,
 }
 
 /// A running audio thread. It ends when this is dropped.
@@ -54,9 +61,16 @@ pub enum EngineError {
 pub struct Engine {
     shared: Arc<Shared>,
     grant: Grant,
-    /// Lets it begin.
-    go: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    driver: Driver,
+}
+
+/// Whose the thread is.
+#[derive(Debug)]
+enum Driver {
+    /// Ours, on a card that was set so. It waits until it is let go.
+    Own { card: Asked, go: Option<mpsc::Sender<()>>, thread: Option<JoinHandle<()>> },
+    /// JACK's.
+    Jack(Option<Session>),
 }
 
 impl Engine {
@@ -69,14 +83,24 @@ impl Engine {
         let heartbeat = Heartbeat::start().map_err(EngineError::Spawn)?;
         let (go, wait_for_start) = mpsc::channel();
         let (tell_grant, granted) = mpsc::channel();
-        let (theirs, settings) = (shared.clone(), settings.clone());
+        let (theirs, card, settings) = (shared.clone(), settings.card.clone(), settings.clone());
         let thread = std::thread::Builder::new()
             .name("audio".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || thread::run(device, player, &settings, &theirs, &heartbeat, &tell_grant, &wait_for_start))
             .map_err(EngineError::Spawn)?;
         let grant = granted.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(EngineError::Grant)?;
-        Ok(Self { shared, grant, go: Some(go), thread: Some(thread) })
+        Ok(Self { shared, grant, driver: Driver::Own { card, go: Some(go), thread: Some(thread) } })
+    }
+
+    /// The same on JACK's own thread, whose policy is the server's.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn prepare_jack(jack: Jack, player: Box<dyn Player>) -> Result<Self, EngineError> {
+        let shared = Arc::new(Shared::default());
+        let (session, grant) = Session::prepare(jack, player, &shared)?;
+        Ok(Self { shared, grant, driver: Driver::Jack(Some(session)) })
     }
 
     /// What the kernel granted, read back.
@@ -85,11 +109,39 @@ impl Engine {
         &self.grant
     }
 
-    /// Starts the card.
-    pub fn begin(&mut self) {
-        if let Some(go) = self.go.take() {
-            // A thread that has ended says why by itself.
-            let _ = go.send(());
+    /// Starts the card, or connects to JACK's ports.
+    ///
+    /// # Errors
+    /// [`EngineError::Jack`].
+    pub fn begin(&mut self) -> Result<(), EngineError> {
+        match &mut self.driver {
+            Driver::Own { go, .. } => {
+                if let Some(go) = go.take() {
+                    // A thread that has ended says why by itself.
+                    let _ = go.send(());
+                }
+            }
+            Driver::Jack(Some(session)) => session.begin()?,
+            Driver::Jack(None) => {}
+        }
+        Ok(())
+    }
+
+    /// Frames from what comes in to what goes out, as far as buffers and what JACK knows of make it.
+    #[must_use]
+    pub fn latency_frames(&self) -> u32 {
+        match &self.driver {
+            Driver::Own { card, .. } => card.buffer_frames(),
+            Driver::Jack(session) => session.as_ref().map_or(0, Session::latency_frames),
+        }
+    }
+
+    /// What it plays on, in words, as it is now.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match &self.driver {
+            Driver::Own { card, .. } => card.to_string(),
+            Driver::Jack(session) => session.as_ref().map_or_else(String::new, Session::told),
         }
     }
 
@@ -102,7 +154,10 @@ impl Engine {
     /// How it ended, once it has.
     #[must_use]
     pub fn end(&self) -> Option<End> {
-        let is_over = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let is_over = match &self.driver {
+            Driver::Own { thread, .. } => thread.as_ref().is_none_or(JoinHandle::is_finished),
+            Driver::Jack(session) => session.is_none(),
+        };
         self.shared.end().or(is_over.then_some(End::Broken))
     }
 
@@ -114,10 +169,19 @@ impl Engine {
 
     fn join(&mut self) {
         self.shared.stop();
-        self.go = None;
-        if let Some(thread) = self.thread.take() {
-            // It panics nowhere on purpose; its own message stands on standard error then.
-            let _ = thread.join();
+        match &mut self.driver {
+            Driver::Own { go, thread, .. } => {
+                *go = None;
+                if let Some(thread) = thread.take() {
+                    // It panics nowhere on purpose; its own message stands on standard error then.
+                    let _ = thread.join();
+                }
+            }
+            Driver::Jack(session) => {
+                *session = None;
+                // Unless it had ended before.
+                self.shared.set_end(End::Stopped);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! | [`engine`] | the audio thread, from outside: made, started, looked at, ended |
 //! | `thread` | the audio thread itself: it neither allocates, locks nor prints |
 //! | [`device`] | what it plays on |
+//! | [`jack`] | or whom it plays with: JACK's server, whose thread it is then |
 //! | [`load`] | what it tells of its work |
 //! | [`cable`] | a signal that finds its way through a cable, and how long that takes |
 //! | [`page`] | a web page to choose and turn by |
@@ -14,6 +15,7 @@
 pub mod cable;
 pub mod device;
 pub mod engine;
+pub mod jack;
 pub mod load;
 pub mod midi;
 pub mod page;
@@ -22,4 +24,5 @@ mod thread;
 
 pub use device::Device;
 pub use engine::{Engine, EngineError, Settings};
+pub use jack::Jack;
 pub use load::{End, Load};

@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -16,8 +16,11 @@ pub(crate) struct Shared {
     rests: AtomicU64,
     late: AtomicU64,
     work_ns: AtomicU64,
-    most_ns: AtomicU64,
-    recent_ns: AtomicU64,
+    played_ns: AtomicU64,
+    period_ns: AtomicU64,
+    /// Shares as bits: those of positive numbers rise with the number.
+    most_share: AtomicU32,
+    recent_share: AtomicU32,
     stop: AtomicBool,
     end: OnceLock<End>,
 }
@@ -31,6 +34,10 @@ pub enum End {
     Card(io::ErrorKind),
     /// The card moved in neither direction.
     Silent,
+    /// JACK's server ended, or cut us off.
+    Server,
+    /// JACK's server changed its sample rate, to this one, Hz.
+    Rate(u32),
     /// Ordinary threads did not get to run for five seconds.
     Starved,
     /// It panicked; its own words stand on standard error.
@@ -38,7 +45,7 @@ pub enum End {
 }
 
 /// The work of the audio thread so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
     /// Periods played.
     pub periods: u64,
@@ -50,10 +57,14 @@ pub struct Load {
     pub late: u64,
     /// Time of all work, ns.
     pub work_ns: u64,
-    /// Longest work of a period, ns.
-    pub most_ns: u64,
-    /// Longest work of a period since this was last read, ns.
-    pub recent_ns: u64,
+    /// Time that all periods lasted, ns.
+    pub played_ns: u64,
+    /// Time that the last one lasted, ns.
+    pub period_ns: u64,
+    /// Largest share of a period that its work took: 1 for all of it.
+    pub most_share: f32,
+    /// Largest share since this was last read.
+    pub recent_share: f32,
 }
 
 /// A plain addition: there is one writer.
@@ -66,11 +77,12 @@ impl Shared {
     pub fn note(&self, work_ns: u64, period_ns: u64) {
         add(&self.periods, 1);
         add(&self.work_ns, work_ns);
+        add(&self.played_ns, period_ns);
         add(&self.late, u64::from(work_ns > period_ns));
-        if work_ns > self.most_ns.load(Relaxed) {
-            self.most_ns.store(work_ns, Relaxed);
-        }
-        self.recent_ns.fetch_max(work_ns, Relaxed);
+        self.period_ns.store(period_ns, Relaxed);
+        let share = (work_ns as f32 / period_ns.max(1) as f32).to_bits();
+        self.most_share.fetch_max(share, Relaxed);
+        self.recent_share.fetch_max(share, Relaxed);
     }
 
     #[cold]
@@ -110,8 +122,10 @@ impl Shared {
             rests: get(&self.rests),
             late: get(&self.late),
             work_ns: get(&self.work_ns),
-            most_ns: get(&self.most_ns),
-            recent_ns: self.recent_ns.swap(0, Relaxed),
+            played_ns: get(&self.played_ns),
+            period_ns: get(&self.period_ns),
+            most_share: f32::from_bits(self.most_share.load(Relaxed)),
+            recent_share: f32::from_bits(self.recent_share.swap(0, Relaxed)),
         }
     }
 }
@@ -119,12 +133,11 @@ impl Shared {
 impl Load {
     /// Mean share of a period that the work took since an earlier look, 0 to 1 and beyond; 0 where nothing was played.
     #[must_use]
-    pub fn share_since(&self, earlier: &Self, period_ns: u64) -> f64 {
-        let periods = self.periods.saturating_sub(earlier.periods);
-        if periods == 0 {
-            return 0.0;
+    pub fn share_since(&self, earlier: &Self) -> f64 {
+        match self.played_ns.saturating_sub(earlier.played_ns) {
+            0 => 0.0,
+            played_ns => self.work_ns.saturating_sub(earlier.work_ns) as f64 / played_ns as f64,
         }
-        self.work_ns.saturating_sub(earlier.work_ns) as f64 / (periods as f64 * period_ns as f64)
     }
 }
 
@@ -138,11 +151,12 @@ mod tests {
         shared.note(300, 1000);
         let before = shared.read();
         shared.note(1_100, 1000);
-        shared.note(500, 1000);
+        shared.note(900, 3000);
         shared.note_xrun();
         let load = shared.read();
-        assert_eq!((load.periods, load.xruns, load.late, load.most_ns, load.recent_ns), (3, 1, 1, 1100, 1100));
-        assert!((load.share_since(&before, 1000) - 0.8).abs() < 1e-12);
-        assert_eq!((shared.read().recent_ns, load.share_since(&load, 1000)), (0, 0.0));
+        assert_eq!((load.periods, load.xruns, load.late, load.period_ns), (3, 1, 1, 3000));
+        assert_eq!((before.recent_share, load.most_share, load.recent_share), (0.3, 1.1, 1.1));
+        assert!((load.share_since(&before) - 0.5).abs() < 1e-12);
+        assert_eq!((shared.read().recent_share, load.share_since(&load)), (0.0, 0.0));
     }
 }

@@ -9,6 +9,7 @@ pub mod counter;
 pub mod evl;
 pub mod held;
 pub mod hwstamp;
+pub mod jack;
 pub mod link;
 pub mod mapping;
 pub mod memory;

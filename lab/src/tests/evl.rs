@@ -67,7 +67,11 @@ pub fn what_cannot_be_is_refused() -> Result<()> {
         let output = punctual(&format!("measure {options} --samples 10 --no-record"))?;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         // 64 where no machine could do it, 1 where this one cannot.
-        ensure!(matches!(output.status.code(), Some(1 | 64)) && told.contains(said), "{options}: {}: {told}", output.status);
+        ensure!(
+            matches!(output.status.code(), Some(1 | 64)) && told.contains(said),
+            "{options}: {}: {told}",
+            output.status
+        );
     }
     Ok(())
 }

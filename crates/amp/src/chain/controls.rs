@@ -65,6 +65,7 @@ pub struct Controls {
     tap: Consumer<f32>,
     meters: Reading,
     settings: Settings,
+    rate_hz: u32,
     on_their_way: usize,
     tuner: Tuner,
 }
@@ -75,8 +76,14 @@ impl Controls {
         let (gone_end, gone) = RingBuffer::new(PARTS);
         let (tap_end, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
         let tuner = Tuner::new(rate_hz);
-        let controls = Self { changes, gone, tap, meters, settings, on_their_way: 0, tuner };
+        let controls = Self { changes, gone, tap, meters, settings, rate_hz, on_their_way: 0, tuner };
         (controls, Ends { changes: changes_end, gone: gone_end, tap: tap_end })
+    }
+
+    /// The chain's rate, Hz: what is brought to it must be made for it.
+    #[must_use]
+    pub fn rate_hz(&self) -> u32 {
+        self.rate_hz
     }
 
     /// Sets a parameter; it gets there within 20 ms.

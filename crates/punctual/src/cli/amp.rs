@@ -38,13 +38,14 @@ pub enum Amp {
     Render(Render),
     /// Play the input of a sound card through models and cabinet, until Ctrl-C.
     ///
-    /// Straight on the card, without a sound server: see `punctual amp devices`. Load, latency, xruns,
-    /// levels and a tuner are shown meanwhile.
+    /// Straight on the card, without a sound server, or with JACK's: see `punctual amp devices`. Load, latency,
+    /// xruns, levels and a tuner are shown meanwhile.
     ///
     /// Examples:
     ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
     ///   punctual amp play --device hw:USB --frames 32 --periods 3 --cpu 3 --preset lead.toml
     ///   punctual amp play --device hw:USB --presets my-presets --midi hw:1,0
+    ///   punctual amp play --device jack --preset lead.toml
     #[command(verbatim_doc_comment)]
     Play(Box<Play>),
     /// Play through a sound card, and choose and turn on a web page that this machine alone can open.
@@ -56,7 +57,7 @@ pub enum Amp {
     ///   punctual amp serve ~/tones --device clock      without a card: a guitar of our own, heard by nobody
     #[command(verbatim_doc_comment)]
     Serve(Serve),
-    /// List the sound cards: what each can do, and who holds it.
+    /// List the sound cards: what each can do, and who holds it; and what a JACK server has.
     Devices(Devices),
 }
 

@@ -3,12 +3,16 @@
 use clap::{Args, Subcommand};
 use sys::{pcm::Format, sched::Policy};
 
+/// Priority of the audio thread where none is told.
+const PRIORITY: u8 = 80;
+
 /// The sound card, and the thread that plays on it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The card")]
 pub struct Sound {
-    /// The card, for both directions: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp devices` lists them; `clock` for none,
-    /// where a guitar of our own is played and nobody hears it.
+    /// The card, for both directions: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp devices` lists them; `jack` for the card
+    /// of JACK's server, jack:NAME for a client or a port of it, jack:none for none of them; `clock` for no card at all, where a guitar of our
+    /// own is played and nobody hears it.
     #[arg(long, value_name = "HW", default_value = "hw:0", conflicts_with_all = ["capture", "playback"])]
     pub device: String,
     /// The device to capture from, where it is another than the one to play on.
@@ -17,15 +21,15 @@ pub struct Sound {
     /// The device to play on.
     #[arg(long, value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
-    /// Sample rate, Hz: exactly this one or none.
-    #[arg(long, value_name = "HZ", default_value = "48000", value_parser = clap::value_parser!(u32).range(1..=768_000))]
-    pub rate: u32,
-    /// Frames of a period: the card wakes the audio thread after each.
-    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(16..=1024))]
-    pub frames: u32,
-    /// Periods of the buffer: what is captured is played so many periods later.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(2..=16))]
-    pub periods: u32,
+    /// Sample rate, Hz: exactly this one or none; 48000 or JACK's where none is told.
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000))]
+    pub rate: Option<u32>,
+    /// Frames of a period: the card wakes the audio thread after each; 64 or JACK's where none is told.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1024))]
+    pub frames: Option<u32>,
+    /// Periods of the buffer: what is captured is played so many periods later; 2 where none is told.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    pub periods: Option<u32>,
     /// Sample format of the card, FLOAT, S32, S24, S24_3 or S16; the most exact it has where none is told.
     #[arg(long)]
     pub format: Option<Format>,
@@ -35,9 +39,9 @@ pub struct Sound {
     /// CPU that the audio thread runs on; any where none is told.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Priority of the audio thread (SCHED_FIFO), 1 to 99; 0 for an ordinary thread.
-    #[arg(long, value_name = "N", default_value = "80", value_parser = clap::value_parser!(u8).range(0..=99))]
-    pub priority: u8,
+    /// Priority of the audio thread (SCHED_FIFO), 1 to 99; 0 for an ordinary thread; 80 where none is told.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub priority: Option<u8>,
 }
 
 impl Sound {
@@ -48,7 +52,10 @@ impl Sound {
 
     /// The policy of the audio thread.
     pub fn policy(&self) -> Policy {
-        if self.priority == 0 { Policy::Other } else { Policy::Fifo(self.priority) }
+        match self.priority.unwrap_or(PRIORITY) {
+            0 => Policy::Other,
+            priority => Policy::Fifo(priority),
+        }
     }
 }
 

@@ -30,12 +30,11 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     if options.sound.names().0 == sound::CLOCK {
         return Err(Usage("the clock has no cable: choose a card, as --device hw:0".to_owned()).into());
     }
-    let (device, settings) = sound::open(&options.sound)?;
-    let card = settings.card.clone();
-    let buffer = card.buffer_frames() as usize;
-    let round_frames = cable::LENGTH + buffer + (LONGEST_S * f64::from(card.rate_hz)) as usize;
+    let ready = sound::open(&options.sound)?;
+    let rate_hz = ready.rate_hz();
+    let round_frames = cable::LENGTH + ready.buffer_frames() as usize + (LONGEST_S * f64::from(rate_hz)) as usize;
     let (sender, mut heard) = cable::cable(round_frames, options.rounds as usize);
-    let engine = sound::start(device, Box::new(sender), &settings)?;
+    let engine = sound::start(ready, Box::new(sender))?;
     let sequence = cable::sequence();
     let mut rounds = Vec::new();
     while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {
@@ -44,9 +43,10 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
             None => thread::sleep(Duration::from_millis(20)),
         }
     }
+    let (buffer, told) = (engine.latency_frames() as usize, engine.told());
     let (load, end) = engine.stop();
     sound::check(end)?;
-    let result = LoopResult { rate_hz: card.rate_hz, buffer, told: card.to_string(), rounds, load };
+    let result = LoopResult { rate_hz, buffer, told, rounds, load };
     output::stdout(|out| match options.json {
         true => writeln!(out, "{:#}", result.as_json()),
         false => result.in_words().iter().try_for_each(|line| writeln!(out, "{line}")),

@@ -15,6 +15,7 @@ mod check;
 mod cli;
 mod endings;
 mod harness;
+mod jack;
 mod lab;
 mod noise;
 mod pair;

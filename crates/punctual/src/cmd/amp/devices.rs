@@ -1,5 +1,7 @@
 //! `punctual amp devices`.
 
+mod jack;
+
 use machine::{
     Root,
     sound::{self, Card, Holder},
@@ -12,13 +14,20 @@ use crate::{cli::AmpDevices, output};
 pub fn run(options: &AmpDevices) -> anyhow::Result<u8> {
     let root = Root::system();
     let cards = sound::cards(&root);
-    if cards.is_empty() {
+    let jack = jack::ways();
+    if cards.is_empty() && jack.is_empty() {
         return Err(sound::SoundError::NoCard.into());
     }
     let ways: Vec<Way> = cards.iter().flat_map(|card| ways(&root, card)).collect();
     output::stdout(|out| match options.json {
-        true => writeln!(out, "{:#}", serde_json::Value::from_iter(ways.iter().map(Way::as_json))),
-        false => ways.iter().flat_map(Way::in_words).try_for_each(|line| writeln!(out, "{line}")),
+        true => {
+            let all = ways.iter().map(Way::as_json).chain(jack.iter().map(jack::Way::as_json));
+            writeln!(out, "{:#}", serde_json::Value::from_iter(all))
+        }
+        false => {
+            let mut all = ways.iter().flat_map(Way::in_words).chain(jack.iter().flat_map(jack::Way::in_words));
+            all.try_for_each(|line| writeln!(out, "{line}"))
+        }
     })?;
     Ok(0)
 }

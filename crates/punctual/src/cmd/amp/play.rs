@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use amp::Controls;
 use anyhow::Context;
 use machine::{Root, sound::find};
-use play::{Engine, Load, Settings, port::Port};
+use play::{Engine, Load, port::Port};
 use report::live::{Playing, PlayingView};
 
 use self::board::Board;
@@ -20,11 +20,12 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
     let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
     let mut board = Board::read(options)?;
-    let (chain, controls) = board.chain()?;
+    let ready = sound::open(&options.sound)?;
+    let rate_hz = ready.rate_hz();
+    let (chain, controls) = board.chain(rate_hz)?;
     let delay = chain.delay();
-    let (duplex, settings) = sound::open(&options.sound)?;
-    let engine = sound::start(duplex, Box::new(chain), &settings)?;
-    let mut stage = Stage { controls, settings, engine, delay, began: Instant::now(), before: Load::default() };
+    let engine = sound::start(ready, Box::new(chain))?;
+    let mut stage = Stage { controls, engine, rate_hz, delay, began: Instant::now(), before: Load::default() };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
     let until = options.duration.map(|ns| stage.began + Duration::from_nanos(ns));
     while stage.engine.end().is_none()
@@ -76,8 +77,8 @@ fn open_midi(name: &str) -> anyhow::Result<Port> {
 /// What is on while playing.
 struct Stage {
     controls: Controls,
-    settings: Settings,
     engine: Engine,
+    rate_hz: u32,
     /// Samples by which the chain is late.
     delay: usize,
     began: Instant,
@@ -86,30 +87,29 @@ struct Stage {
 
 impl Stage {
     fn latency_frames(&self) -> u64 {
-        u64::from(self.settings.card.buffer_frames()) + self.delay as u64
+        u64::from(self.engine.latency_frames()) + self.delay as u64
     }
 
     fn ms(&self, frames: u64) -> f64 {
-        frames as f64 / f64::from(self.settings.card.rate_hz) * 1e3
+        frames as f64 / f64::from(self.rate_hz) * 1e3
     }
 
     fn look(&mut self, board: &Board) -> Playing {
-        let period_ns = self.settings.period_ns();
         let load = self.engine.load();
-        let share = load.share_since(&self.before, period_ns);
+        let share = load.share_since(&self.before);
         self.before = load;
         let meters = self.controls.meters();
         let note = self.controls.tune().map(|pitch| (format!("{}{}", pitch.note, pitch.octave), pitch.cents));
         let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| board.model(place));
         Playing {
             what: board.playing(),
-            card: self.settings.card.to_string(),
+            card: self.engine.told(),
             elapsed_ns: self.began.elapsed().as_nanos() as u64,
             latency_ns: (self.ms(self.latency_frames()) * 1e6) as u64,
             latency_frames: self.latency_frames(),
-            period_ns,
+            period_ns: load.period_ns,
             share,
-            most_share: load.recent_ns as f64 / period_ns as f64,
+            most_share: load.recent_share.into(),
             xruns: load.xruns,
             peaks: [meters.input.peak, meters.output.peak],
             input_clips: meters.input_clips,
@@ -122,12 +122,12 @@ impl Stage {
 
     /// Ends the audio thread, and says how it was.
     fn end(self) -> anyhow::Result<u8> {
-        let (period_ns, latency) = (self.settings.period_ns() as f64, self.latency_frames());
-        let (ms, card) = (self.ms(latency), self.settings.card.to_string());
+        let latency = self.latency_frames();
+        let (ms, card) = (self.ms(latency), self.engine.told());
         let (load, end) = self.engine.stop();
         sound::check(end)?;
-        let mean = load.share_since(&Load::default(), period_ns as u64) * 100.0;
-        let most = load.most_ns as f64 / period_ns * 100.0;
+        let mean = load.share_since(&Load::default()) * 100.0;
+        let most = load.most_share * 100.0;
         output::stdout(|out| {
             writeln!(out, "played   {} periods: {card}", load.periods)?;
             writeln!(

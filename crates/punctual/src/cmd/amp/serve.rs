@@ -32,16 +32,15 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
         Some(name) => rig::read_preset(&folder.join(name))?,
         None => Preset::default(),
     };
-    let rate_hz = options.sound.rate;
-    let parts = rig::parts(&rig::of(&preset, folder)?, rate_hz)?;
+    let rig = rig::of(&preset, folder)?;
+    let ready = sound::open(&options.sound)?;
+    let rate_hz = ready.rate_hz();
+    let parts = rig::parts(&rig, rate_hz)?;
     let delays = parts.models.each_ref().map(|model| model.as_ref().map_or(0, Amplifier::delay));
     let (chain, controls) = Chain::new(rate_hz, &preset.settings, parts);
-    let (device, settings) = sound::open(&options.sound)?;
-    let engine = sound::start(device, Box::new(chain), &settings)?;
-    let start = Start { preset, name, delays, rate_hz, period_ns: settings.period_ns() };
-    let latency_ms = f64::from(settings.card.buffer_frames()) / f64::from(rate_hz) * 1e3;
-    let stream = format!("{}, {latency_ms:.2} ms, {}", settings.card, engine.grant().policy);
-    let desk = Desk::new(library, start, (controls, engine), stream);
+    let engine = sound::start(ready, Box::new(chain))?;
+    let start = Start { preset, name, delays, rate_hz };
+    let desk = Desk::new(library, start, (controls, engine));
     output::stdout(|out| writeln!(out, "{}", page.url()))?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

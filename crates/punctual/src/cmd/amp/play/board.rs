@@ -18,7 +18,6 @@ use crate::{
 pub struct Board {
     rigs: Vec<(String, Rig)>,
     current: usize,
-    rate_hz: u32,
     /// The MIDI channel that is listened to, 0 to 15; all where `None`.
     channel: Option<u8>,
 }
@@ -37,13 +36,13 @@ impl Board {
             rigs.push((stem(&path), rig::of(&read_preset(&path)?, folder)?));
         }
         let channel = options.midi_channel.map(|channel| channel - 1);
-        Ok(Self { rigs, current: 0, rate_hz: options.sound.rate, channel })
+        Ok(Self { rigs, current: 0, channel })
     }
 
-    /// The chain with what is played first, and its controls.
-    pub fn chain(&self) -> anyhow::Result<(Chain, Controls)> {
+    /// The chain with what is played first, at this rate, and its controls.
+    pub fn chain(&self, rate_hz: u32) -> anyhow::Result<(Chain, Controls)> {
         let rig = self.rig();
-        Ok(Chain::new(self.rate_hz, &rig.settings, rig::parts(rig, self.rate_hz)?))
+        Ok(Chain::new(rate_hz, &rig.settings, rig::parts(rig, rate_hz)?))
     }
 
     fn rig(&self) -> &Rig {
@@ -84,7 +83,8 @@ impl Board {
         let (name, rig) = self.rigs.get(program).with_context(|| {
             format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
         })?;
-        let Parts { models, cabinet } = rig::parts(rig, self.rate_hz).with_context(|| format!("preset {name}"))?;
+        let Parts { models, cabinet } =
+            rig::parts(rig, controls.rate_hz()).with_context(|| format!("preset {name}"))?;
         // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
         let _ = sys::memory::lock_what_is_there();
         // What stays is not exchanged: the fade between two that are alike is louder than either.
@@ -150,7 +150,7 @@ mod tests {
             "x",
         ]))
         .unwrap();
-        let (mut chain, mut controls) = board.chain().unwrap();
+        let (mut chain, mut controls) = board.chain(48_000).unwrap();
         assert_eq!(board.playing(), "1-clean (1 of 2)");
         let mut play = || chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
 

@@ -28,9 +28,6 @@ const LONGEST_NAME: usize = 60;
 pub struct Desk {
     library: Library,
     rate_hz: u32,
-    period_ns: u64,
-    /// How the audio thread runs, in words.
-    stream: String,
     playing: Mutex<Playing>,
     /// Files are loaded one after the other, in the order in which they were chosen.
     loading: Mutex<()>,
@@ -46,8 +43,6 @@ pub struct Start {
     pub delays: [usize; 2],
     /// Sample rate.
     pub rate_hz: u32,
-    /// Time of a period, ns.
-    pub period_ns: u64,
 }
 
 /// What plays.
@@ -67,11 +62,11 @@ struct Playing {
 
 impl Desk {
     /// A desk for a chain that plays, and the audio thread that plays it.
-    pub fn new(library: Library, rig: Start, (controls, engine): (Controls, Engine), stream: String) -> Self {
-        let Start { preset, name, delays, rate_hz, period_ns } = rig;
+    pub fn new(library: Library, rig: Start, (controls, engine): (Controls, Engine)) -> Self {
+        let Start { preset, name, delays, rate_hz } = rig;
         let playing =
             Playing { controls, engine, preset, name, delays, version: 0, seen: None, before: Load::default() };
-        Self { library, rate_hz, period_ns, stream, playing: Mutex::new(playing), loading: Mutex::new(()) }
+        Self { library, rate_hz, playing: Mutex::new(playing), loading: Mutex::new(()) }
     }
 
     /// Whether the audio thread has ended by itself.
@@ -86,6 +81,12 @@ impl Desk {
 
     fn playing(&self) -> MutexGuard<'_, Playing> {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the audio thread runs, in words.
+    fn stream(&self, Playing { engine, .. }: &Playing) -> String {
+        let latency_ms = f64::from(engine.latency_frames()) / f64::from(self.rate_hz) * 1e3;
+        format!("{}, {latency_ms:.2} ms, {}", engine.told(), engine.grant().policy)
     }
 
     /// Plays another preset: what is the same in both goes on as it is.
@@ -165,7 +166,7 @@ impl page::Desk for Desk {
             .collect();
         json!({
             "version": playing.version,
-            "stream": self.stream,
+            "stream": self.stream(&playing),
             "models": files.models,
             "cabinets": files.cabinets,
             "presets": files.presets,
@@ -187,7 +188,7 @@ impl page::Desk for Desk {
         }
         playing.controls.collect();
         let load = playing.engine.load();
-        let mean = load.share_since(&playing.before, self.period_ns);
+        let mean = load.share_since(&playing.before);
         playing.before = load;
         let meters = playing.controls.meters();
         let level = |level: amp::chain::Level| json!({ "peak": level.peak, "rms": level.rms });
@@ -202,7 +203,7 @@ impl page::Desk for Desk {
             "muted": meters.muted,
             "note": note.map(|pitch| json!({ "name": format!("{}{}", pitch.note, pitch.octave), "cents": pitch.cents })),
             "load_mean": mean,
-            "load_most": load.recent_ns as f64 / self.period_ns as f64,
+            "load_most": load.recent_share,
             "periods": load.periods,
             "xruns": load.xruns,
             "ended": playing.engine.end().map(|_| "The audio thread has ended: the terminal says why."),
