@@ -94,7 +94,7 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
     if let Some(reason) = groups.iter().flat_map(Group::considered).find_map(|series| xruns(profile, series)) {
         return (Outcome::Fail, reason);
     }
-    if let Some(reason) = groups.iter().find_map(|group| not_enough(profile, group)) {
+    if let Some(reason) = groups.iter().find_map(|group| not_enough(profile, group)).or_else(|| far_load(record)) {
         return (Outcome::Inconclusive, reason);
     }
     (Outcome::Pass, pass(profile, groups, worst, worst_ns))
@@ -152,6 +152,13 @@ fn xruns(profile: &Profile, series: &Series) -> Option<String> {
             place(series)
         )
     })
+}
+
+/// What is to be said of a load at the far end that did not run.
+pub(crate) fn far_load(record: &Record) -> Option<String> {
+    let far = record.far.as_ref()?;
+    let load = far.loads.iter().find(|load| !load.ran)?;
+    Some(format!("the load {} did not run to its end on {}: run it again", load.spec, far.host))
 }
 
 /// What keeps a group that held the limit from supporting PASS.

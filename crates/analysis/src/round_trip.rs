@@ -4,7 +4,7 @@ use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 
 use crate::{
     duration::{format_exact, format_ns},
-    judge::FAR,
+    judge::{FAR, far_load},
     profile::Profile,
     statistics::Exposure,
 };
@@ -93,6 +93,9 @@ fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> 
 fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
     if let Some(load) = record.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
         return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
+    }
+    if let Some(reason) = far_load(record) {
+        return Some(reason);
     }
     let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;
     if slowest > FAR.saturating_mul(profile.period_ns) {

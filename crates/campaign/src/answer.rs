@@ -1,39 +1,85 @@
 //! The answering end of round trips, told as a run of its own for the asking end.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Instant,
+};
 
-use machine::{CpuList, Root, usable_cpus};
+use loads::{LoadSpec, Running};
+use machine::{AwakeHold, CpuList, Root, Shield, usable_cpus};
 use probes::udp::{Echo, EchoSettings, UdpError};
-use record::{Answered, Granted, Record, Scenario};
+use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{memory, udp::DatagramSocket};
 
 use crate::{
-    RunError,
-    run::{begin, make_room},
+    NicPlan, RunError,
+    nic::{self, Held},
+    run::{begin, hold_awake, make_room},
+    shielded::{self, on_its_side, start_loads},
     validity,
 };
 
-/// An answering end at work.
+/// What an answering end is to be, and what is to be around it for that time.
+#[derive(Debug, Clone)]
+pub struct AnswerPlan {
+    /// The thread that answers.
+    pub settings: EchoSettings,
+    /// What runs beside it.
+    pub loads: Vec<LoadSpec>,
+    /// CPUs that loads may use where they do not say so themselves; `None` for its own, or those beside the shield.
+    pub load_cpus: Option<CpuList>,
+    /// CPUs that all else is moved off.
+    pub shield: Option<CpuList>,
+    /// Whether to hold its CPUs out of their idle states.
+    pub hold_cpu_awake: bool,
+    /// How the interface is set that leads to the asking end.
+    pub nic: NicPlan,
+    /// The asking end.
+    pub asking: IpAddr,
+    /// The punctual binary, which runs itself for each load.
+    pub executable: PathBuf,
+}
+
+/// An answering end at work. Dropped, it puts everything back.
 #[derive(Debug)]
 pub struct Answering {
     echo: Echo,
     address: SocketAddr,
     granted: Granted,
     record: Record,
+    began: Instant,
+    // Ended in this order.
+    loads: Vec<Running>,
+    awake: Option<AwakeHold>,
+    nic: Held,
+    shield: Option<Shield>,
 }
 
 impl Answering {
     /// Answers on `socket` from now on. What the kernel refuses makes its record invalid.
     ///
     /// # Errors
-    /// When there is no such CPU, or no thread can be made.
-    pub fn start(socket: DatagramSocket, settings: EchoSettings, root: &Root) -> Result<Self, RunError> {
-        let cpus: Option<CpuList> = settings.cpu.map(|cpu| CpuList::from_iter([cpu]));
-        usable_cpus(root, cpus.as_ref())?;
-        let mut record = begin(&[], Path::new("punctual"), Scenario::default(), root);
+    /// When there is no such CPU or interface, CPUs cannot be shielded, or no load or thread can be made.
+    pub fn start(socket: DatagramSocket, plan: &AnswerPlan, root: &Root) -> Result<Self, RunError> {
+        let settings = plan.settings;
+        let nic_wanted = nic::wanted_towards(&plan.nic, plan.asking)?;
+        let pinned = settings.cpu.map(|cpu| CpuList::from_iter([cpu]));
+        let cpus = usable_cpus(root, pinned.as_ref())?;
+        let load_cpus = plan.load_cpus(&cpus, root)?;
+        let mut record = begin(&[], &plan.executable, Scenario::default(), root);
+        let shield = shielded::take(&mut record, plan.shield.as_ref(), root)?;
+        let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
+        let nic = nic::hold(&mut record, nic_wanted, root);
+        let loads = start_loads(&plan.executable, &plan.loads, &load_cpus, shield.as_ref())?;
+        let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
+        record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
         let address = socket.local_address().map_err(UdpError::Spawn)?;
-        let echo = Echo::start(socket, settings).map_err(UdpError::Spawn)?;
-        cpus.iter().for_each(|cpus| make_room(root, cpus));
+        let start = || Echo::start(socket, settings).map_err(UdpError::Spawn);
+        let echo = on_its_side(shield.as_ref(), settings.cpu, start)??;
+        if pinned.is_some() {
+            make_room(root, &cpus);
+        }
         let locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         echo.set_memory_locked(locked);
         validity::judge_grants(&mut record, &[echo.member()], locked);
@@ -43,9 +89,10 @@ impl Answering {
             cpus: grant.cpus.iter().copied().collect::<CpuList>().to_string(),
             memory_locked: locked,
             timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
+            cpu_awake: awake.as_ref().map(|hold| hold.how().to_owned()),
             ..Granted::default()
         };
-        Ok(Self { echo, address, granted, record })
+        Ok(Self { echo, address, granted, record, began: Instant::now(), loads, awake, nic, shield })
     }
 
     /// Where it answers.
@@ -54,10 +101,26 @@ impl Answering {
         self.address
     }
 
-    /// Ends it: its machine, with what was refused, and what it counted.
+    /// What is known of it by now: its machine, with what was refused.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Ends it, and puts everything back: its machine, with what was refused and what ran beside it, and what it counted.
     #[must_use]
     pub fn finish(mut self) -> (Record, Answered) {
         let counts = self.echo.stop();
+        let mut record = self.record;
+        for phase in &mut record.phases {
+            phase.duration_ns = self.began.elapsed().as_nanos() as u64;
+            phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();
+        }
+        record.settings = self.awake.map(AwakeHold::release).unwrap_or_default();
+        record.settings.extend(self.nic.release());
+        if let Some(shield) = self.shield {
+            shielded::release(&mut record, shield);
+        }
         let answered = Answered {
             address: self.address.to_string(),
             answered: counts.answered - counts.greetings,
@@ -68,6 +131,18 @@ impl Answering {
             granted: self.granted,
             ..Answered::default()
         };
-        (self.record, answered)
+        (record, answered)
+    }
+}
+
+impl AnswerPlan {
+    /// Where loads go that do not say so themselves: `cpus` are those of the answering thread.
+    fn load_cpus(&self, cpus: &CpuList, root: &Root) -> Result<CpuList, RunError> {
+        Ok(match (&self.load_cpus, &self.shield) {
+            (Some(asked), _) => usable_cpus(root, Some(asked))?,
+            // Without any, the shield itself says what is wrong.
+            (None, Some(shield)) => usable_cpus(root, None)?.difference(shield),
+            (None, None) => cpus.clone(),
+        })
     }
 }

@@ -52,7 +52,7 @@ mod thrift;
 pub mod udp;
 mod validity;
 
-pub use answer::Answering;
+pub use answer::{AnswerPlan, Answering};
 pub use audio::{AudioError, AudioPlan, CabSource, ModelSource};
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
@@ -61,7 +61,7 @@ pub use nic::NicPlan;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use probes::{ReceiveWait, stream::transmit::TransmitMode};
 pub use process::{ProcessPlan, Target, watch_process};
-pub use run::{Progress, RunError, now, run, stamp_now};
+pub use run::{ITSELF, Progress, RunError, now, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use stream::{ListenPlan, ListenXdp, StreamError, StreamPlan, TalkPlan, WakeupOffset};

@@ -1,8 +1,10 @@
 //! How the interface is set for the run that datagrams or frames go over.
 
+use std::net::IpAddr;
+
 use machine::{
     Root,
-    nic::{Answers, IrqPriorityHold, NicHold, NicSettings, can_stamp},
+    nic::{Answers, IrqPriorityHold, NicHold, NicSettings, can_stamp, way_to},
 };
 use record::{Record, Setting};
 use sys::udp::Stamps;
@@ -26,6 +28,8 @@ impl NicPlan {
     }
 }
 
+const NO_RIGHT: &str = "run as root, or leave out --nic";
+
 /// An interface, what is to be set there, and what to do where that is refused.
 pub(crate) struct Wanted {
     interface: String,
@@ -44,13 +48,23 @@ pub(crate) fn wanted(plan: &Plan, root: &Root) -> Result<Option<Wanted>, RunErro
         return Ok(None);
     }
     let interface = interface(&plan.probe)?;
-    let remedy =
-        if nic.values.is_empty() { "run as root, or use --stamps all" } else { "run as root, or leave out --nic" };
+    let remedy = if nic.values.is_empty() { "run as root, or use --stamps all" } else { NO_RIGHT };
     if stamps {
         can_stamp(&mut Answers::of(root), &interface)?;
         nic.values.add(NicSettings::stamps());
     }
     Ok(Some(Wanted { interface, nic, remedy }))
+}
+
+/// What is asked for of the interface that leads to `address`, if anything.
+///
+/// # Errors
+/// No way leads there.
+pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wanted>, RunError> {
+    if nic.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Wanted { interface: way_to(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
 }
 
 /// The interface that a probe goes over.

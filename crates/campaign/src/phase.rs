@@ -73,7 +73,7 @@ impl<'a> PhaseRun<'a> {
     ) -> Result<Self, RunError> {
         let &Within { cpus, root, counter, stop_on, shield } = within;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
-        let loads = start_loads(plan, &phase.loads, load_cpus, shield)?;
+        let loads = start_loads(&plan.executable, &phase.loads, load_cpus, shield)?;
         let mut companion = companion::prepare(plan, phase, root, shield)?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));

@@ -38,6 +38,9 @@ use crate::{
     validity,
 };
 
+/// This program, also where its file is gone: for loads, not for people.
+pub const ITSELF: &str = "/proc/self/exe";
+
 /// How often clocks are looked at.
 const CLOCKS_EVERY: Duration = Duration::from_secs(5);
 
@@ -153,7 +156,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
     let thrift = Thrift::of(plan);
     record.caveats.extend(thrift.caveats());
-    let shield = shielded::take(&mut record, plan, root)?;
+    let shield = shielded::take(&mut record, plan.shield.as_ref(), root)?;
     let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
     let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
     let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
@@ -277,7 +280,8 @@ fn check_stream(plan: &Plan, root: &Root) -> Result<(), StreamError> {
 pub(crate) fn begin(command: &[String], executable: &Path, scenario: record::Scenario, root: &Root) -> Record {
     let machine = machine::facts(root);
     let mut findings = machine::findings(root, &machine);
-    let this_binary = record::shell::command(&[executable.to_string_lossy()]);
+    let name = if executable == Path::new(ITSELF) { "punctual".into() } else { executable.to_string_lossy() };
+    let this_binary = record::shell::command(&[name]);
     for finding in &mut findings {
         finding.remedy = finding.remedy.replace(machine::PUNCTUAL, &this_binary);
     }

@@ -1,6 +1,6 @@
 //! A run on shielded CPUs: what it measures by default, and how threads and loads get to their side of the shield.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use loads::{LoadSpec, Running};
 use machine::{CpuError, CpuList, Root, Shield, ShieldError, usable_cpus};
@@ -22,9 +22,9 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, C
     Ok(Cow::Owned(plan))
 }
 
-/// Shields the CPUs that the plan names, and says in the record how.
-pub fn take(record: &mut Record, plan: &Plan, root: &Root) -> Result<Option<Shield>, ShieldError> {
-    let Some(cpus) = &plan.shield else { return Ok(None) };
+/// Shields the CPUs that are asked for, and says in the record how.
+pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<Option<Shield>, ShieldError> {
+    let Some(cpus) = cpus else { return Ok(None) };
     let shield = Shield::take(root, cpus)?;
     record.shielding = Some(shield.told().clone());
     let refused: Vec<String> =
@@ -57,13 +57,13 @@ pub fn on_its_side<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOn
 /// Starts the loads, each on its side of the shield; one with CPUs on both sides runs once on each, since no process can
 /// be on both.
 pub fn start_loads(
-    plan: &Plan,
+    executable: &Path,
     specs: &[LoadSpec],
     default_cpus: &CpuList,
     shield: Option<&Shield>,
 ) -> Result<Vec<Running>, RunError> {
     let start = |specs: &[LoadSpec]| -> Result<Option<Running>, RunError> {
-        let start = || Running::start(&plan.executable, specs, default_cpus);
+        let start = || Running::start(executable, specs, default_cpus);
         Ok(if specs.is_empty() { None } else { Some(start()?) })
     };
     let Some(shield) = shield.filter(|shield| shield.has_sides()) else {

@@ -57,6 +57,25 @@ pub struct Restored {
     pub put_back: PutBack,
 }
 
+impl Restored {
+    /// In a sentence: whose it was, what was put back, and what was not.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Self { process, put_back, .. } = self;
+        let mut text = format!(
+            "a run that was killed (process {process}) had left things changed: put back {}",
+            put_back.in_words()
+        );
+        if !put_back.changed_since.is_empty() {
+            text += &format!("; left what someone has changed since: {}", put_back.changed_since.join(", "));
+        }
+        if !put_back.failed.is_empty() {
+            text += &format!("; could not put back: {}", put_back.failed.join(", "));
+        }
+        text
+    }
+}
+
 /// A journal of this process.
 #[derive(Debug)]
 pub(crate) struct Journal {

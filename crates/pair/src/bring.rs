@@ -2,10 +2,7 @@
 
 use record::{Caveat, ClockRelation, ClockTie, Far, Reason, Record, State, Stream};
 
-use crate::protocol::Saw;
-
-/// Reasons that more rights on the far machine would remove.
-const OF_RIGHTS: [&str; 3] = ["policy.refused", "memory.not_locked", "cpu.not_pinned"];
+use crate::{protocol::Saw, words};
 
 /// Brings it in: what the far machine is and found, its series under its name, what it was refused, and what it cannot tell.
 /// `far` is what is known of it from its greeting. Where it told nothing, `saw` has the reason, and the record says that it is
@@ -31,6 +28,8 @@ pub fn bring(record: &mut Record, mut far: Far, saw: Result<Saw, String>) {
 fn take_in(record: &mut Record, far: &mut Far, Saw { record: saw, answered, clocks: saw_clocks }: Saw) {
     let host = far.host.clone();
     (far.machine, far.findings, far.answered) = (saw.machine, saw.findings, answered);
+    (far.settings, far.shielding) = (saw.settings, saw.shielding);
+    far.loads = saw.phases.into_iter().flat_map(|phase| phase.loads).collect();
     let phase = record.phases.first().map(|phase| phase.name.clone()).unwrap_or_default();
     for mut series in saw.series {
         series.host = Some(host.clone());
@@ -38,14 +37,10 @@ fn take_in(record: &mut Record, far: &mut Far, Saw { record: saw, answered, cloc
         record.series.push(series);
     }
     for reason in saw.validity.reasons {
-        let remedy = match OF_RIGHTS.contains(&reason.id.as_str()) {
-            true => format!("start it there as root: punctual pair root@{host} ..., or with --far-sudo"),
-            false => reason.remedy,
-        };
-        add(record, Reason { text: format!("on {host}: {}", reason.text), remedy, ..reason });
+        add(record, words::reason(&host, reason));
     }
-    let caveats = saw.caveats.into_iter();
-    record.caveats.extend(caveats.map(|caveat| Caveat { text: format!("on {host}: {}", caveat.text), ..caveat }));
+    let told = |caveat: Caveat| Caveat { text: format!("on {host}: {}", words::there(&caveat.text)), ..caveat };
+    record.caveats.extend(saw.caveats.into_iter().map(told));
     explain_silence(record, far);
     if let (Some(before), Some(after)) = (&mut far.machine.clocks, &saw_clocks) {
         before.take_in(after);
@@ -152,7 +147,8 @@ mod tests {
     #[test]
     fn what_the_far_end_was_refused_makes_the_record_invalid_with_its_name() {
         let mut saw = listened(1);
-        let reason = |id: &str| Reason { id: id.to_owned(), text: "refused".to_owned(), remedy: "setcap".to_owned() };
+        let remedy = "leave out --nic";
+        let reason = |id: &str| Reason { id: id.to_owned(), text: "refused".to_owned(), remedy: remedy.to_owned() };
         saw.record.validity.reasons = vec![reason("policy.refused"), reason("nic.refused")];
         saw.record.caveats = vec![Caveat { kind: "virtual".to_owned(), text: "stolen".to_owned() }];
         let mut record = near(talker(1));
@@ -160,7 +156,7 @@ mod tests {
         assert!(!record.validity.valid);
         let [policy, nic] = &record.validity.reasons[..] else { panic!("{:?}", record.validity) };
         assert!(policy.text.contains("on board-b: refused") && policy.remedy.contains("root@board-b"));
-        assert_eq!(nic.remedy, "setcap");
+        assert_eq!(nic.remedy, "leave out --far-nic");
         assert_eq!(record.caveats[0].text, "on board-b: stolen");
     }
 

@@ -12,6 +12,7 @@
 //! | [`near`] | the end that the user sees |
 //! | [`far`] | the other one |
 //! | [`bring`] | what the far end saw, brought into the record |
+//! | [`words`] | what it says of itself, in words for those who read it here |
 
 pub mod binary;
 pub mod bring;
@@ -21,6 +22,7 @@ pub mod far;
 pub mod near;
 pub mod protocol;
 pub mod reach;
+pub mod words;
 
 pub use error::PairError;
 pub use near::Near;

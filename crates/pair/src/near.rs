@@ -12,7 +12,7 @@ use std::{
 };
 
 use machine::Root;
-use record::{ClockRelation, ClockTie, Far, Machine, Record, Stream};
+use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record, Stream};
 use sys::{clock::Clock, signal};
 
 use crate::{
@@ -21,6 +21,7 @@ use crate::{
     channel::Channel,
     protocol::{Ask, Hello, PROTOCOL, Saw, ToFar, ToNear},
     reach::in_words,
+    words,
 };
 
 /// How long the far end may take to start: its program may go over a slow line first.
@@ -40,7 +41,9 @@ pub struct Near {
     channel: Channel<ToNear>,
     address: Option<IpAddr>,
     machine: Machine,
+    restored: Vec<String>,
     clock: ClockRelation,
+    asked: FarAsked,
     measuring: Arc<AtomicBool>,
 }
 
@@ -68,11 +71,13 @@ impl Near {
             channel,
             address,
             machine: Machine::default(),
+            restored: Vec::new(),
             clock: ClockRelation::default(),
+            asked: FarAsked::default(),
             measuring,
         };
         let hello = near.greet()?;
-        near.machine = hello.machine;
+        (near.machine, near.restored) = (hello.machine, hello.restored);
         near.clock = near.compare_clocks()?;
         Ok(near)
     }
@@ -87,6 +92,12 @@ impl Near {
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.address
+    }
+
+    /// What was put back there first, that a killed run had left changed: a sentence each.
+    #[must_use]
+    pub fn restored(&self) -> &[String] {
+        &self.restored
     }
 
     /// How the clocks of both machines stand to each other.
@@ -104,17 +115,19 @@ impl Near {
         }
     }
 
-    /// Has the far end measure. It does when this returns; where it answers datagrams, it says where. From now on a run on
-    /// this machine ends early when the far end is lost.
+    /// Has the far end measure. It does when this returns: says where it answers datagrams, where it does, and what it was
+    /// refused. From now on a run on this machine ends early when the far end is lost.
     ///
     /// # Errors
     /// What keeps it from that.
-    pub fn ask(&mut self, ask: Ask) -> Result<Option<SocketAddr>, PairError> {
-        self.channel.say(&ToFar::Measure(ask));
+    pub fn ask(&mut self, what: Ask, asked: FarAsked) -> Result<(Option<SocketAddr>, Vec<Reason>), PairError> {
+        self.asked.clone_from(&asked);
+        self.channel.say(&ToFar::Measure { what, asked: Box::new(asked) });
         match self.hear(PATIENCE)? {
-            ToNear::Ready { address } => {
+            ToNear::Ready { address, refused } => {
                 self.measuring.store(true, SeqCst);
-                Ok(address)
+                let refused = refused.into_iter().map(|reason| words::reason(&self.name, reason)).collect();
+                Ok((address, refused))
             }
             other => Err(self.unexpected(&other)),
         }
@@ -133,7 +146,8 @@ impl Near {
         }
         let lost = saw.as_ref().err().cloned();
         let (host, machine, clock) = (self.name.clone(), self.machine.clone(), self.clock.clone());
-        bring(record, Far { host, machine, clock, ..Far::default() }, saw);
+        let asked = std::mem::take(&mut self.asked);
+        bring(record, Far { host, machine, clock, asked, ..Far::default() }, saw);
         lost
     }
 
@@ -143,7 +157,7 @@ impl Near {
         while began.elapsed() < PATIENCE {
             match self.channel.hear(TICK) {
                 Ok(Some(ToNear::Saw(saw))) => return Ok(*saw),
-                Ok(Some(ToNear::Failed(error))) => return Err(error),
+                Ok(Some(ToNear::Failed(error))) => return Err(words::there(&error)),
                 Ok(_) if signal::termination_requests() > 1 => return Err("it was not waited for".to_owned()),
                 Ok(_) => {}
                 Err(why) => return Err(self.how_lost(why)),
@@ -189,7 +203,7 @@ impl Near {
     fn hear(&mut self, patience: Duration) -> Result<ToNear, PairError> {
         let host = self.name.clone();
         match self.channel.hear(patience) {
-            Ok(Some(ToNear::Failed(error))) => Err(PairError::Far { host, error }),
+            Ok(Some(ToNear::Failed(error))) => Err(PairError::Far { host, error: words::there(&error) }),
             Ok(Some(said)) => Ok(said),
             Ok(None) => Err(PairError::Lost { host, why: format!("no answer within {} s", patience.as_secs()) }),
             Err(why) => Err(PairError::Lost { host, why: self.how_lost(why) }),

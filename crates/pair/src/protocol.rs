@@ -4,13 +4,16 @@
 //! ready. At the end the near end says so, and the far end tells what it saw. In between each says now and then that it is
 //! still there.
 
-use std::net::SocketAddr;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+};
 
-use record::{Answered, ClockTie, Clocks, Machine, Record};
+use record::{Answered, ClockTie, Clocks, FarAsked, Machine, Reason, Record};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Version of what is said here. Both ends must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What the near end says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,8 +21,13 @@ pub const PROTOCOL: u32 = 1;
 pub enum ToFar {
     /// What does your clock say?
     Clock,
-    /// Measure this.
-    Measure(Ask),
+    /// Measure.
+    Measure {
+        /// What.
+        what: Ask,
+        /// What to be, and to do beside it.
+        asked: Box<FarAsked>,
+    },
     /// The near end has ended.
     End {
         /// Frames that its talker has sent.
@@ -41,6 +49,8 @@ pub enum ToNear {
     Ready {
         /// Where it answers.
         address: Option<SocketAddr>,
+        /// What it was refused.
+        refused: Vec<Reason>,
     },
     /// It cannot do what was asked, because of this.
     Failed(String),
@@ -60,6 +70,9 @@ pub struct Hello {
     /// Its machine, whose boot and clocks tell how the two stand to each other.
     #[serde(default)]
     pub machine: Machine,
+    /// What it has put back that a killed run had left changed there, a sentence each.
+    #[serde(default)]
+    pub restored: Vec<String>,
 }
 
 /// What is to be measured.
@@ -77,10 +90,22 @@ pub enum Ask {
 pub struct AskEcho {
     /// Where; another port where this one is taken.
     pub bind: SocketAddr,
-    /// Policy of the answering thread, as on the command line.
-    pub policy: String,
-    /// Its CPU; any if absent.
-    pub cpu: Option<u32>,
+    /// Who asks: the interface that leads there is the one to be set.
+    pub asking: IpAddr,
+}
+
+impl AskEcho {
+    /// To answer there what comes from this machine.
+    ///
+    /// # Errors
+    /// When no way leads there.
+    pub fn at(bind: SocketAddr) -> io::Result<Self> {
+        let any = if bind.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+        // Nothing is sent: the kernel looks for a way.
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(bind)?;
+        Ok(Self { bind, asking: socket.local_addr()?.ip() })
+    }
 }
 
 /// Listen to a stream until its talker has ended.
@@ -94,10 +119,6 @@ pub struct AskListen {
     pub period_ns: u64,
     /// Priority and VLAN of its class.
     pub class_b: bool,
-    /// Policy of the listening thread, as on the command line.
-    pub policy: String,
-    /// Its CPU; the quietest that is known if absent.
-    pub cpu: Option<u32>,
     /// Whether it asks for frames again and again instead of sleeping.
     pub spin: bool,
     /// For how long the kernel asks the driver before it sleeps, ns.
@@ -170,9 +191,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_asking_end_knows_how_it_is_seen() {
+        let ask = AskEcho::at(([127, 0, 0, 1], 7125).into()).unwrap();
+        assert_eq!(ask.asking, IpAddr::from(Ipv4Addr::LOCALHOST));
+    }
+
+    #[test]
     fn what_is_said_is_heard_and_noise_is_not() {
-        let ask = Ask::Echo(AskEcho { bind: ([192, 0, 2, 1], 7125).into(), policy: "fifo:97".into(), cpu: Some(3) });
-        for said in [ToFar::Clock, ToFar::Measure(ask), ToFar::End { sent: Some(7) }, ToFar::Alive] {
+        let what = Ask::Echo(AskEcho { bind: ([192, 0, 2, 1], 7125).into(), asking: [192, 0, 2, 2].into() });
+        let asked = FarAsked { loads: vec!["cpu".into()], nic: Some("eee=off".into()), ..FarAsked::default() };
+        let measure = ToFar::Measure { what, asked: Box::new(asked) };
+        for said in [ToFar::Clock, measure, ToFar::End { sent: Some(7) }, ToFar::Alive] {
             let line = line(&said);
             assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
             assert_eq!(parse(&line), Ok(Some(said)));

@@ -47,7 +47,7 @@ pub use self::{
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},
-    stream::{Mode as StreamMode, Side as StreamSide, Stream, Streaming},
+    stream::{Mode as StreamMode, Receive as StreamReceive, Side as StreamSide, Stream, Streaming},
     threads::Threads,
     udp::{Asking, Echo, Udp},
 };
@@ -305,6 +305,9 @@ pub struct Far {
     /// Say which version and build this is, and end.
     #[arg(long)]
     pub identify: bool,
+    /// Wait for the end of this far end, which gives it as standard input, and put back what it left changed.
+    #[arg(long, value_name = "PID")]
+    pub mend: Option<u32>,
     /// The folder that this program was copied to, to be removed.
     pub folder: Option<PathBuf>,
 }

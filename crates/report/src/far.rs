@@ -1,6 +1,6 @@
 //! The far end of a measurement between two machines, in the words that terminal and HTML share.
 
-use record::{Answered, ClockRelation, Far, Record};
+use record::{Answered, ClockRelation, Far, Record, Setting};
 
 /// What stands above it.
 pub fn title(far: &Far) -> String {
@@ -29,6 +29,16 @@ pub fn rights(record: &Record, far: &Far) -> String {
         let locked = if granted.memory_locked { "memory locked" } else { "memory not locked" };
         format!("{} granted on CPUs {}, {locked}", granted.policy, granted.cpus)
     })
+}
+
+/// What was set there for the run, and whether it was put back.
+pub fn set(far: &Far) -> String {
+    let one = |Setting { name, before, during, after }: &Setting| match after {
+        Some(after) if after == before => format!("{name} from {before} to {during} and back"),
+        Some(after) => format!("{name} from {before} to {during}, not put back: {after}"),
+        None => format!("{name} from {before} to {during}, not read back"),
+    };
+    far.settings.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// What it answered of what was sent, and on which way datagrams were lost where that can be told.
@@ -81,6 +91,23 @@ mod tests {
         assert!(!told(100, 95, 98, 1).contains("on the way"));
         assert!(!told(100, 95, 101, 0).contains("on the way"));
         assert_eq!(answered(&Record::default(), &Far::default()), "");
+    }
+
+    #[test]
+    fn what_was_set_there_is_told_with_what_became_of_it() {
+        let setting = |name: &str, after: Option<&str>| Setting {
+            name: name.to_owned(),
+            before: "on".to_owned(),
+            during: "off".to_owned(),
+            after: after.map(str::to_owned),
+        };
+        let settings =
+            vec![setting("eth0 eee", Some("on")), setting("eth0 gro", Some("off")), setting("eth0 tso", None)];
+        assert_eq!(
+            set(&Far { settings, ..Far::default() }),
+            "eth0 eee from on to off and back; eth0 gro from on to off, not put back: off; eth0 tso from on to off, not \
+             read back"
+        );
     }
 
     #[test]

@@ -147,7 +147,10 @@ pub fn render(record: &Record) -> String {
         phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),
         far: far::section(record),
-        scenario: facts::scenario(&record.scenario).into_iter().chain(facts::shielding(record)).collect(),
+        scenario: facts::scenario(&record.scenario)
+            .into_iter()
+            .chain(facts::shielding(record.shielding.as_ref()))
+            .collect(),
         granted: facts::granted(&lines),
         groups: lines::groups(&lines),
         lines: &lines,

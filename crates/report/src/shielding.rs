@@ -1,10 +1,10 @@
 //! The shield of a run, in words.
 
-use record::{Record, Shielding};
+use record::Shielding;
 
 /// What kept other work off the measured CPUs; empty where nothing was asked to.
-pub(crate) fn how(record: &Record) -> String {
-    let Some(shielding) = &record.shielding else { return String::new() };
+pub(crate) fn how(shielding: Option<&Shielding>) -> String {
+    let Some(shielding) = shielding else { return String::new() };
     let Shielding { cpus, means, tasks_moved, interrupts_moved, .. } = shielding;
     let several = cpus.contains(|c: char| !c.is_ascii_digit());
     let (noun, tasks) = (if several { "CPUs" } else { "CPU" }, counted(*tasks_moved, "task"));
@@ -17,8 +17,8 @@ pub(crate) fn how(record: &Record) -> String {
 }
 
 /// What stayed there, and what else is to be known, a sentence each.
-pub(crate) fn left(record: &Record) -> Vec<String> {
-    let Some(shielding) = &record.shielding else { return Vec::new() };
+pub(crate) fn left(shielding: Option<&Shielding>) -> Vec<String> {
+    let Some(shielding) = shielding else { return Vec::new() };
     let left = shielding.left.iter().map(record::Left::in_words);
     let put_back = shielding.put_back.iter();
     let changed = put_back.clone().flat_map(|back| &back.changed_since);
@@ -57,15 +57,14 @@ mod tests {
             put_back: Some(PutBack { changed_since: vec!["task 7 (sh): CPU 0".into()], ..PutBack::default() }),
             ..Shielding::default()
         };
-        let record = Record { shielding: Some(shielding), ..Record::default() };
-        assert_eq!(how(&record), "CPU 1 by an isolated cpuset partition; 82 tasks and 1 interrupt moved off");
+        assert_eq!(how(Some(&shielding)), "CPU 1 by an isolated cpuset partition; 82 tasks and 1 interrupt moved off");
         assert_eq!(
-            left(&record),
+            left(Some(&shielding)),
             [
                 "1 kernel thread (ksoftirqd/1): the kernel binds each to its CPU",
                 "someone else changed it meanwhile, and it was left so: task 7 (sh): CPU 0"
             ]
         );
-        assert_eq!(how(&Record::default()), "");
+        assert_eq!(how(None), "");
     }
 }

@@ -16,7 +16,7 @@ mod plan;
 mod process;
 mod published;
 mod round_trip;
-mod series;
+pub(crate) mod series;
 mod spike;
 mod stream;
 pub(crate) mod table;

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use record::{Histogram, LoadProof, Phase, Reason};
+use record::{Far, Histogram, LoadProof, Phase, Reason};
 
 use super::*;
 use crate::{builtin, ladder};
@@ -171,6 +171,12 @@ fn a_load_that_did_not_run_supports_no_pass() {
     let verdict = judge(&record, control());
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert!(verdict.reason.starts_with("the load cpu did not run to its end"), "{}", verdict.reason);
+    record.phases[1].loads[0].ran = true;
+    let loads = vec![record.phases[1].loads[0].clone(), LoadProof { spec: "net".into(), ..LoadProof::default() }];
+    record.far = Some(Box::new(Far { host: "board-b".into(), loads, ..Far::default() }));
+    let verdict = judge(&record, control());
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.reason.starts_with("the load net did not run to its end on board-b"), "{}", verdict.reason);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! AF_XDP: how a stream can have it, and what to do where it cannot.
 
-use std::io;
+use std::{fmt, io, str::FromStr};
 
 use rustix::io::Errno;
 use sys::xdp::{Step, XdpError};
@@ -16,6 +16,24 @@ pub enum ListenXdp {
     ZeroCopy,
     /// After the kernel has made a buffer for each frame, which any driver can.
     Generic,
+}
+
+const NAMES: [(&str, ListenXdp); 3] =
+    [("xdp", ListenXdp::AsOffered), ("xdp-zerocopy", ListenXdp::ZeroCopy), ("xdp-generic", ListenXdp::Generic)];
+
+impl fmt::Display for ListenXdp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAMES.iter().find(|(_, known)| known == self).map_or("", |(name, _)| name))
+    }
+}
+
+impl FromStr for ListenXdp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = NAMES.iter().find(|(name, _)| *name == text).map(|(_, how)| *how);
+        found.ok_or_else(|| format!("{text:?} is none of {}", NAMES.map(|(name, _)| name).join(", ")))
+    }
 }
 
 /// Why a stream cannot have AF_XDP.
@@ -95,6 +113,14 @@ fn doing(step: Step) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for how in [ListenXdp::AsOffered, ListenXdp::ZeroCopy, ListenXdp::Generic] {
+            assert_eq!(how.to_string().parse(), Ok(how));
+        }
+        assert!("socket".parse::<ListenXdp>().unwrap_err().contains("xdp, xdp-zerocopy, xdp-generic"));
+    }
 
     #[test]
     fn each_refusal_names_its_remedy() {

@@ -177,6 +177,18 @@ pub enum Receive {
     XdpGeneric,
 }
 
+impl Receive {
+    /// How the listener has AF_XDP; `None` for a socket.
+    pub fn xdp(self) -> Option<ListenXdp> {
+        match self {
+            Self::Socket => None,
+            Self::Xdp => Some(ListenXdp::AsOffered),
+            Self::XdpZerocopy => Some(ListenXdp::ZeroCopy),
+            Self::XdpGeneric => Some(ListenXdp::Generic),
+        }
+    }
+}
+
 impl Stream {
     /// Options given that the end asked for has no use for.
     pub fn useless(&self) -> Option<String> {
@@ -206,12 +218,7 @@ impl Stream {
 
     /// How the listener has AF_XDP.
     pub fn xdp(&self) -> Option<ListenXdp> {
-        match self.receive? {
-            Receive::Socket => None,
-            Receive::Xdp => Some(ListenXdp::AsOffered),
-            Receive::XdpZerocopy => Some(ListenXdp::ZeroCopy),
-            Receive::XdpGeneric => Some(ListenXdp::Generic),
-        }
+        self.receive.and_then(Receive::xdp)
     }
 }
 
@@ -225,6 +232,14 @@ impl Streaming {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_elsewhere_is_told_in_the_same_words() {
+        for receive in Receive::value_variants() {
+            let name = receive.to_possible_value().map(|value| value.get_name().to_owned());
+            assert_eq!(name, receive.xdp().map(|xdp| xdp.to_string()).or(Some("socket".to_owned())));
+        }
+    }
 
     #[test]
     fn modes_are_named_as_in_the_record() {

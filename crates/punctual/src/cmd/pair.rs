@@ -9,7 +9,7 @@ use campaign::{
     udp::{Address, UDP_PORT},
 };
 use machine::Root;
-use record::{ClockTie, Record};
+use record::{ClockTie, FarAsked, Reason, Record};
 use sys::sched::Policy;
 
 use super::measure::{stream, udp};
@@ -30,6 +30,8 @@ pub fn run(options: &Pair) -> anyhow::Result<u8> {
 pub fn serve(options: &Far) -> anyhow::Result<u8> {
     if options.identify {
         output::stdout(|out| writeln!(out, "{}", ::pair::far::identify()?))?;
+    } else if let Some(far_end) = options.mend {
+        ::pair::far::mend(far_end);
     } else {
         ::pair::far::serve(options.folder.as_deref()).context("cannot serve the near end")?;
     }
@@ -47,8 +49,9 @@ fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
         (None, Some(address)) => SocketAddr::new(address, UDP_PORT),
         (None, None) => named(near.name())?,
     };
-    let policy = options.far_policy.unwrap_or(Policy::Fifo(97)).to_string();
-    let address = near.ask(Ask::Echo(AskEcho { bind, policy, cpu: options.far_cpu }))?;
+    let no_way = || format!("no way leads to {bind}: name another network with --to");
+    let what = Ask::Echo(AskEcho::at(bind).with_context(no_way)?);
+    let address = have(&mut near, what, options.there.asked(Policy::Fifo(97)), talk)?;
     let plan = ready.plan(Peer::At(address.unwrap_or(bind).into()))?;
     measure(&plan, near, talk, |record| ready.deliver(record))
 }
@@ -62,11 +65,7 @@ fn named(host: &str) -> anyhow::Result<SocketAddr> {
 /// This machine talks, the other one listens.
 fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
     let how = &what.how;
-    if matches!(options.far_policy, Some(Policy::Deadline { .. })) {
-        let text =
-            "the listener is pinned to its CPU, which the kernel refuses to deadline threads: use --far-policy fifo:90";
-        return Err(Usage(text.to_owned()).into());
-    }
+    check(options, what)?;
     let talk = how.common.talk;
     let ready = stream::Ready::prepare(how, || stream::talk(how, Some(what.interface.clone())))?;
     let Probe::Stream(stream) = &ready.plan.probe else { bail!("a stream was not planned as one") };
@@ -79,19 +78,46 @@ fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
         );
     }
     let far_interface = what.far_interface.as_ref().unwrap_or(&what.interface);
-    near.ask(Ask::Listen(AskListen {
+    let ask = Ask::Listen(AskListen {
         interface: far_interface.clone(),
         stream_id,
         period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
         class_b: frames::Class::from(how.class) == frames::Class::B,
-        policy: options.far_policy.unwrap_or(Policy::Fifo(90)).to_string(),
-        cpu: options.far_cpu,
         spin: how.spin,
         busy_poll_ns: how.busy_poll,
         clock: ready.plan.clock.to_string(),
         tie,
-    }))?;
+    });
+    let receive = what.xdp().map(|xdp| xdp.to_string());
+    let asked = FarAsked { receive, queue: what.far_queue, ..options.there.asked(Policy::Fifo(90)) };
+    have(&mut near, ask, asked, talk)?;
     measure(&ready.plan, near, talk, |record| ready.deliver(record))
+}
+
+/// What can be refused before the other machine is reached.
+fn check(options: &Pair, what: &PairStream) -> Result<(), Usage> {
+    let refused = |text: &str| Err(Usage(text.to_owned()));
+    if matches!(options.there.far_policy, Some(Policy::Deadline { .. })) {
+        return refused(
+            "the listener is pinned to its CPU, which the kernel refuses to deadline threads: use --far-policy fifo:90",
+        );
+    }
+    if what.how.busy_poll.is_some() && what.xdp().is_some() {
+        return refused("--busy-poll is for --far-receive socket: with xdp use --spin, which looks at the ring");
+    }
+    if what.far_queue.is_some() && what.xdp().is_none() {
+        return refused("--far-queue is for xdp: leave it out, or add --far-receive xdp");
+    }
+    Ok(())
+}
+
+/// Has the far end do its part, and says at once what it was refused.
+fn have(near: &mut Near, what: Ask, asked: FarAsked, talk: Talk) -> anyhow::Result<Option<SocketAddr>> {
+    let (address, refused) = near.ask(what, asked)?;
+    for Reason { text, remedy, .. } in refused.iter().filter(|_| !talk.quiet) {
+        eprintln!("INVALID {text}\n        {remedy}");
+    }
+    Ok(address)
 }
 
 /// Starts the far end.
@@ -109,7 +135,11 @@ fn reach(options: &Pair, talk: Talk) -> anyhow::Result<Near> {
             eprintln!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);
         }
     };
-    Ok(Near::reach(&reach, tell)?)
+    let near = Near::reach(&reach, tell)?;
+    for restored in near.restored() {
+        eprintln!("{}: {restored}", near.name());
+    }
+    Ok(near)
 }
 
 /// Runs the plan here, brings what the far end saw into its record, and has it delivered. A far end that was lost is an

@@ -1,6 +1,6 @@
 //! `punctual restore`, and the same at the start of each run: puts back what a killed run had changed.
 
-use machine::{Restored, Root, journal};
+use machine::{Root, journal};
 
 use crate::{
     cli::{Command, Restore},
@@ -16,7 +16,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
         if restored.is_empty() {
             return writeln!(out, "nothing to restore");
         }
-        restored.iter().try_for_each(|restored| writeln!(out, "{}", in_words(restored)))
+        restored.iter().try_for_each(|restored| writeln!(out, "{}", restored.in_words()))
     })?;
     Ok(u8::from(restored.iter().any(|restored| !restored.put_back.failed.is_empty())))
 }
@@ -25,20 +25,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 pub fn before(command: Option<&Command>) {
     if matches!(command, None | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_))) {
         for restored in journal::restore(&Root::system()) {
-            eprintln!("punctual: {}", in_words(&restored));
+            eprintln!("punctual: {}", restored.in_words());
         }
     }
-}
-
-fn in_words(restored: &Restored) -> String {
-    let Restored { process, put_back, .. } = restored;
-    let mut text =
-        format!("a run that was killed (process {process}) had left things changed: put back {}", put_back.in_words());
-    if !put_back.changed_since.is_empty() {
-        text += &format!("; left what someone has changed since: {}", put_back.changed_since.join(", "));
-    }
-    if !put_back.failed.is_empty() {
-        text += &format!("; could not put back: {}", put_back.failed.join(", "));
-    }
-    text
 }

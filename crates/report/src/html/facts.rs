@@ -1,7 +1,7 @@
 //! The tables that stand behind the charts: figures of each series, loads, machine, settings, and what was asked.
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario};
+use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
 
 use super::{
     figure::Table,
@@ -170,9 +170,9 @@ pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
 }
 
 /// What kept other work off the measured CPUs, and what stayed there.
-pub fn shielding(record: &Record) -> Vec<Fact> {
-    let stayed = shielding::left(record).join("; ");
-    let facts = [("shielded", shielding::how(record)), ("stayed on them", stayed)];
+pub fn shielding(shielding: Option<&Shielding>) -> Vec<Fact> {
+    let stayed = shielding::left(shielding).join("; ");
+    let facts = [("shielded", shielding::how(shielding)), ("stayed on them", stayed)];
     facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 

@@ -3,7 +3,8 @@
 use record::Record;
 
 use super::facts::{self, Fact, FindingView};
-use crate::far::{answered, clock, rights, title};
+use crate::far::{answered, clock, rights, set, title};
+use crate::terminal::series::proof;
 
 /// It as the template sees it.
 pub struct FarView<'a> {
@@ -23,7 +24,10 @@ pub fn section(record: &Record) -> Option<FarView<'_>> {
         ("granted", rights(record, far)),
         ("answered", answered(record, far)),
         ("lost", far.lost.clone().unwrap_or_default()),
+        ("set for the run", set(far)),
     ];
+    all.extend(facts::shielding(far.shielding.as_ref()));
+    all.extend(far.loads.iter().map(|load| (if load.ran { "ran beside it" } else { "did not run" }, proof(load))));
     all.retain(|(_, text)| !text.is_empty());
     all.extend(facts::machine(&far.machine));
     Some(FarView { title: title(far), facts: all, open: facts::findings(&far.findings).0 })

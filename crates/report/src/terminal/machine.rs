@@ -20,8 +20,8 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
         kernel,
         set_up,
         // What a user's own program was granted stands with each of its threads.
-        ("shield", shielding::how(record)),
-        ("stayed", shielding::left(record).join("; ")),
+        ("shield", shielding::how(record.shielding.as_ref())),
+        ("stayed", shielding::left(record.shielding.as_ref()).join("; ")),
         ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
     ];
     if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {

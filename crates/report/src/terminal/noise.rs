@@ -34,7 +34,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     }
     strikes(page, &all);
     remarks(page, record, phase);
-    proofs(page, phase);
+    proofs(page, &phase.loads);
     histograms(page, record, &all);
 }
 

@@ -1,7 +1,7 @@
 //! What was asked for, and what each thread saw.
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Phase, Record, Series};
+use record::{LoadProof, Phase, Record, Series};
 
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
@@ -168,7 +168,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     }
     page.table(&table);
     remarks(page, record, phase);
-    proofs(page, phase);
+    proofs(page, &phase.loads);
     histograms(page, record, &all);
     for series in &all {
         if let Some(round_trip) = &series.round_trip {
@@ -234,29 +234,36 @@ fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
 }
 
 /// What ran beside the probe, with proof.
-pub(super) fn proofs(page: &mut Page, phase: &Phase) {
-    for load in &phase.loads {
+pub(super) fn proofs(page: &mut Page, loads: &[LoadProof]) {
+    for load in loads {
         let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "fail") };
-        let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
-        let text = format!(
-            "load {} on CPUs {}: {} {}, {} of CPU time in {} by {} threads{note}",
-            load.spec,
-            load.cpus,
-            short_count(load.operations),
-            load.unit,
-            format_ns(load.cpu_time_ns as i64),
-            format_duration(load.wall_ns),
-            load.threads
-        );
-        page.item(ink, word, 4, &text);
+        page.item(ink, word, 4, &proof(load));
     }
 }
 
+/// What a load did.
+pub(crate) fn proof(load: &LoadProof) -> String {
+    let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
+    format!(
+        "load {} on CPUs {}: {} {}, {} of CPU time in {} by {} threads{note}",
+        load.spec,
+        load.cpus,
+        short_count(load.operations),
+        load.unit,
+        format_ns(load.cpu_time_ns as i64),
+        format_duration(load.wall_ns),
+        load.threads
+    )
+}
+
 pub(super) fn heading(page: &mut Page, record: &Record, phase: &Phase) {
-    let beside = match phase.asked_loads.join(", ") {
+    let mut beside = match phase.asked_loads.join(", ") {
         loads if loads.is_empty() => "At rest".to_owned(),
         loads => format!("Under load ({loads})"),
     };
+    if let Some(far) = record.far.as_ref().filter(|far| !far.asked.loads.is_empty()) {
+        beside += &format!(", {} under load ({})", far.host, far.asked.loads.join(", "));
+    }
     let lasted = format_duration(phase.duration_ns);
     page.heading(&match is_noise(record) {
         true => format!("{beside}: {lasted}"),

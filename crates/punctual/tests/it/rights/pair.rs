@@ -3,14 +3,20 @@
 
 use std::{
     os::fd::{AsFd, AsRawFd},
-    process::Command,
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::Duration,
 };
 
-use machine::ends::{End, Ends};
+use machine::{
+    Root,
+    ends::{End, Ends},
+    nic::NicHold,
+};
 use record::{ClockTie, Record, State, Stream};
 
 use crate::{
-    harness::{PUNCTUAL, Run, alone, last_cpu},
+    harness::{PUNCTUAL, Run, alone, last_cpu, signal, wait_until},
     pair::Far,
 };
 
@@ -28,18 +34,25 @@ fn machine_at(end: &End, first: &str) -> Far {
     Far::reached_by(&format!("exec {enter} sh -c \"{first}$2\""))
 }
 
-/// A stream of a second or two from `near` to `far`.
-fn stream(ends: &Ends, far: &Far, status: i32, options: &str) -> (Run, Record) {
+/// `punctual pair` in the near end, with these arguments.
+fn pair(ends: &Ends, far: &Far, arguments: &str) -> Command {
     let words = inside(&ends.near);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).arg(PUNCTUAL).current_dir(far.path()).env("NO_COLOR", "1");
-    let pair = far.pair(&format!(
-        "--far-binary {PUNCTUAL} --far-cpu 0 stream {} --far-interface {} --cpu {} --record a --blame=off {options}",
+    let pair = far.pair(&format!("--far-binary {PUNCTUAL} {arguments} --record a --blame=off"));
+    command.args(pair.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A stream of a second or two from `near` to `far`.
+fn stream(ends: &Ends, far: &Far, status: i32, options: &str) -> (Run, Record) {
+    let arguments = format!(
+        "--far-cpu 0 stream {} --far-interface {} --cpu {} {options}",
         ends.near.interface,
         ends.far.interface,
         last_cpu()
-    ));
-    let run = Run(command.args(pair.get_args()).output().unwrap());
+    );
+    let run = Run(pair(ends, far, &arguments).output().unwrap());
     run.expect_status(status);
     far.assert_nothing_is_left();
     let record = far.record();
@@ -138,4 +151,117 @@ fn rights_that_are_refused_there_make_the_run_invalid() {
     assert_eq!(reason.id, "policy.refused");
     assert!(reason.text.starts_with("on board-b: policy fifo:97 was refused"), "{}", reason.text);
     assert!(reason.remedy.contains("--far-sudo"), "{}", reason.remedy);
+}
+
+#[test]
+fn what_is_asked_for_around_the_far_listener_is_there_and_is_told_as_its_own() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    let far = machine_at(&ends.far, "");
+    let options = "--load timer --far-load cpu --far-load switch:1ms@0 --far-nic tso=off --far-hold-cpu-awake \
+                   --far-receive xdp-generic --far-queue 0 --period 500us --duration 2s --export a.html";
+    let (run, record) = stream(&ends, &far, 0, options);
+    assert!(record.validity.valid, "{:?}", record.validity);
+    assert_eq!(every_frame_is_accounted_for(&record).from, "xdp copy generic");
+    let told = record.far.as_ref().unwrap();
+    let specs =
+        |loads: &[record::LoadProof]| loads.iter().map(|load| (load.spec.clone(), load.ran)).collect::<Vec<_>>();
+    assert_eq!(specs(&record.phases[0].loads), [("timer".to_owned(), true)]);
+    assert_eq!(specs(&told.loads), [("cpu".to_owned(), true), ("switch:1ms@0".to_owned(), true)]);
+    assert!(told.loads.iter().all(|load| load.cpus == "0" && load.operations > 0), "{:?}", told.loads);
+    let asked = &told.asked;
+    assert_eq!((asked.policy.as_str(), asked.cpu, asked.nic.as_deref()), ("fifo:90", Some(0), Some("tso=off")));
+    assert_eq!((asked.receive.as_deref(), asked.queue, asked.loads.len()), (Some("xdp-generic"), Some(0), 2));
+    let tso = told.settings.iter().find(|setting| setting.name == "far tso").expect("what was set");
+    assert_eq!((tso.before.as_str(), tso.during.as_str(), tso.after.as_deref()), ("on", "off", Some("on")));
+    assert!(record.series[1].granted.cpu_awake.is_some());
+    assert!(record.settings.is_empty() && record.shielding.is_none(), "nothing was set here");
+    let page = run.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("Under load (timer), board-b under load (cpu, switch:1ms@0)"), "{page}");
+    assert!(page.contains("far tso from on to off and back"), "{page}");
+    let html = std::fs::read_to_string(far.path().join("a.html")).unwrap();
+    assert!(html.contains("far tso from on to off and back") && html.contains("ran beside it"));
+    let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
+    assert!(validator.is_valid(&serde_json::to_value(&record).unwrap()));
+}
+
+#[test]
+fn the_far_end_of_round_trips_is_shielded_and_set_and_what_is_refused_is_said_at_once() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    let far = machine_at(&ends.far, "");
+    let udp = |options: &str| {
+        let to = ends.far.address;
+        pair(&ends, &far, &format!("udp --to {to} --cpu 0 --period 2ms --duration 1s {options}"))
+    };
+    let last = last_cpu();
+    Run(udp(&format!("--far-shield {last} --far-nic gro=on,tso=off --far-load cpu")).output().unwrap())
+        .expect_status(0);
+    let record = far.record();
+    let told = record.far.as_ref().unwrap();
+    let shielding = told.shielding.as_ref().expect("a shield there");
+    assert_eq!((shielding.cpus.clone(), record.shielding.is_none()), (last.to_string(), true));
+    let put_back = shielding.put_back.as_ref().expect("put back");
+    assert!(put_back.failed.is_empty(), "{put_back:?}");
+    let answered = told.answered.as_ref().unwrap();
+    assert_eq!((answered.granted.cpus.clone(), answered.granted.policy.as_str()), (last.to_string(), "fifo:97"));
+    assert!(told.loads[0].ran && told.loads[0].cpus != last.to_string(), "{:?}", told.loads);
+    assert!(told.settings.iter().all(|setting| setting.after.as_ref() == Some(&setting.before)), "{:?}", told.settings);
+    assert_eq!(told.settings.len(), 2);
+
+    // A virtual cable has no interrupt.
+    let run = Run(udp("--far-irq-priority 50").output().unwrap());
+    run.expect_status(4);
+    let record = far.record();
+    let [reason] = &record.validity.reasons[..] else { panic!("{:?}", record.validity) };
+    assert_eq!(reason.id, "irq_priority.refused");
+    assert!(reason.text.starts_with("on board-b: interrupts are not served"), "{}", reason.text);
+    assert!(reason.remedy.contains("--far-irq-priority"), "{}", reason.remedy);
+    let said = run.stderr();
+    let refused = said.find("INVALID on board-b: interrupts are not served").expect("said at once");
+    assert!(said.find("samples,").is_none_or(|began| refused < began), "{said}");
+    far.assert_nothing_is_left();
+}
+
+/// Whether the far end's interface cuts segments itself: a hold that asks for what is there changes nothing.
+fn tso(ends: &Ends) -> String {
+    let ask = || {
+        let hold = NicHold::take(&Root::system(), &ends.far.interface, &"tso=off".parse().unwrap()).unwrap();
+        hold.release()[0].before.clone()
+    };
+    ends.far.namespace.run(ask).unwrap()
+}
+
+/// A run that has the far end set its interface, under way.
+fn setting_there(ends: &Ends, far: &Far) -> Child {
+    assert_eq!(tso(ends), "on");
+    let _ = std::fs::remove_file(far.path().join("a.punctual.json"));
+    let arguments = format!("udp --to {} --cpu 0 --endless --far-nic tso=off --far-load cpu", ends.far.address);
+    let child = pair(ends, far, &arguments).spawn().unwrap();
+    wait_until("the run is under way", || far.path().join("a.punctual.json").exists());
+    // A few answers, too: a silent peer is another matter.
+    sleep(Duration::from_millis(500));
+    child
+}
+
+#[test]
+fn what_was_set_there_is_put_back_however_either_end_goes() {
+    let _alone = alone();
+    let ends = Ends::make().unwrap();
+    let far = machine_at(&ends.far, "");
+    // The near end is killed: the connection is lost.
+    let mut child = setting_there(&ends, &far);
+    assert_eq!(tso(&ends), "off", "while the run goes on");
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    far.assert_nothing_is_left();
+    assert_eq!(tso(&ends), "on");
+    // The far end is killed.
+    let child = setting_there(&ends, &far);
+    let killed = Command::new("kill").args(["-KILL", &far.process().unwrap().to_string()]).status().unwrap();
+    assert!(killed.success());
+    Run(child.wait_with_output().unwrap()).expect_status(1);
+    far.assert_nothing_is_left();
+    wait_until("it is put back", || tso(&ends) == "on");
+    assert_eq!(far.record().far.unwrap().asked.nic.as_deref(), Some("tso=off"));
 }

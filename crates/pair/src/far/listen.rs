@@ -1,0 +1,91 @@
+//! The listening end of a stream.
+
+use std::{path::PathBuf, time::Duration};
+
+use campaign::{ITSELF, Length, ListenPlan, PhasePlan, Plan, Probe, ReceiveWait, StreamPlan, threads};
+use frames::{Class, Format};
+use machine::{CpuList, Root, isolated_cpus, usable_cpus};
+use probes::{stream::elsewhere::Elsewhere, timer::Core};
+use record::{FarAsked, Record};
+use sys::clock::Wait;
+
+use super::{Failure, TICK};
+use crate::{
+    channel::Channel,
+    protocol::{AskListen, Saw, ToFar, ToNear},
+};
+
+/// Listens to a stream until its talker has ended.
+pub fn listen(channel: &Channel<ToFar>, ask: &AskListen, asked: &FarAsked) -> Result<Saw, Failure> {
+    let root = Root::system();
+    let talker = Elsewhere::new(ask.tie);
+    let plan = plan(ask, asked, &root, talker.clone())?;
+    let mut ready = false;
+    let watch = &mut |record: &Record, _: &campaign::Progress| {
+        if !ready {
+            channel.say(&ToNear::Ready { address: None, refused: record.validity.reasons.clone() });
+            ready = true;
+        }
+        if let Ok(Some(ToFar::End { sent })) = channel.hear(Duration::ZERO) {
+            talker.end(sent);
+        }
+    };
+    let record = campaign::run(&plan, &root, watch)?;
+    Ok(Saw { record, answered: None, clocks: Some(machine::clocks::look(&root).unwrap_or_default()) })
+}
+
+fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Result<Plan, Failure> {
+    let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
+    let shield = list(&asked.shield)?;
+    let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));
+    let usable = usable_cpus(root, own.as_ref().or(shield.as_ref()))?;
+    let cpu = threads::best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
+    let listen = ListenPlan {
+        cpu,
+        stream_id: Some(ask.stream_id),
+        wait: ReceiveWait::of(ask.spin, ask.busy_poll_ns),
+        xdp: asked.receive.as_deref().map(str::parse).transpose()?,
+        talker: Some(talker),
+    };
+    let stream = StreamPlan {
+        interface: Some(ask.interface.clone()),
+        class: if ask.class_b { Class::B } else { Class::A },
+        // A listener takes what comes.
+        format: Format::Aaf,
+        talk: None,
+        listen: Some(listen),
+        queue: asked.queue.unwrap_or_default(),
+    };
+    let phase = PhasePlan {
+        name: "listen".to_owned(),
+        period_ns: ask.period_ns,
+        length: Length::UntilStopped,
+        loads: asked.loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?,
+        threads: Vec::new(),
+    };
+    Ok(Plan {
+        command: Vec::new(),
+        probe: Probe::Stream(Box::new(stream)),
+        cpus: Some(CpuList::from_iter([cpu])),
+        load_cpus: list(&asked.load_cpus)?,
+        policy: asked.policy.parse()?,
+        clock: ask.clock.parse()?,
+        wait: Wait::Nanosleep,
+        core: Core::Linux,
+        offset_ns: 0,
+        threshold_ns: None,
+        shield,
+        hold_cpu_awake: asked.hold_cpu_awake,
+        nic: super::nic(asked)?,
+        // A listener has no deadlines that it could be late for.
+        blame: blame::Asked::Only(record::BlameMode::Off),
+        blame_cost: false,
+        timerlat: false,
+        stop_on: None,
+        phases: vec![phase],
+        profiles: Vec::new(),
+        record_path: None,
+        executable: PathBuf::from(ITSELF),
+        watch_every: Some(TICK),
+    })
+}
