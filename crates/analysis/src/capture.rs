@@ -6,6 +6,7 @@ use crate::{
     duration::{format_duration, format_ns},
     profile::Profile,
     statistics::Exposure,
+    verdict::badness,
 };
 
 /// Whether the captured stream holds the limits of `profile`.
@@ -45,13 +46,34 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
     }
 }
 
+/// The same of a run whose stream was captured meanwhile, with what its own threads say: the worse of both counts, with both
+/// reasons. A run that only listened is judged by the capture; one that is not to be trusted, or a use of another period, not.
+pub(crate) fn judge_beside(record: &Record, capture: &Capture, profile: &Profile, of_run: UseVerdict) -> UseVerdict {
+    if !record.validity.valid || !is_of_its_period(capture, profile) {
+        return of_run;
+    }
+    let on_wire = judge(record, capture, profile);
+    let is_talker = |series: &Series| series.stream.as_ref().is_some_and(|stream| stream.talker().is_some());
+    if !record.series.iter().any(is_talker) {
+        return on_wire;
+    }
+    // What is to be done stands at the end of the run's reason.
+    let reason = format!("as captured: {}; as sent: {}", on_wire.reason, of_run.reason);
+    let worse = if badness(on_wire.outcome) > badness(of_run.outcome) { on_wire } else { of_run };
+    UseVerdict { reason, ..worse }
+}
+
+/// Whether the stream has a frame as often as the use, within a tenth.
+fn is_of_its_period(capture: &Capture, profile: &Profile) -> bool {
+    capture.period.nominal_ns.abs_diff(profile.period_ns) <= profile.period_ns / 10
+}
+
 fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Outcome, String) {
     let Some((series, max_ns)) = series.and_then(|series| Some((series, series.max_ns?))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
-    let (has, asks) = (capture.period.nominal_ns, profile.period_ns);
-    if has.abs_diff(asks) > asks / 10 {
-        let (has, asks) = (format_ns(has as i64), format_ns(asks as i64));
+    if !is_of_its_period(capture, profile) {
+        let (has, asks) = (format_ns(capture.period.nominal_ns as i64), format_ns(profile.period_ns as i64));
         return (
             Outcome::Inconclusive,
             format!("the stream has a frame every {has}, the use is about one every {asks}"),
@@ -93,7 +115,7 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
 
 #[cfg(test)]
 mod tests {
-    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame};
+    use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame, Observer, Stream, Talker};
 
     use super::*;
     use crate::builtin;
@@ -159,6 +181,48 @@ mod tests {
             Outcome::Inconclusive,
             &format!("{lost}, but the capture itself dropped 4 frames"),
         );
+    }
+
+    /// A run whose talker sent `late_ns` late at most, and whose frames were captured.
+    fn run(captured_late_ns: i64, sent_late_ns: Option<i64>) -> Record {
+        let mut record = record(captured_late_ns, |capture| capture.observer = Some(Observer::default()));
+        record.scenario.probe = "stream".into();
+        record.series.extend(sent_late_ns.map(|late_ns| {
+            let mut send = Histogram::default();
+            send.add(100, 50_000);
+            send.record(late_ns);
+            let talker = Talker { frames: send.total(), max_delta_ns: Some(late_ns), send, ..Talker::default() };
+            Series {
+                role: "talker".into(),
+                period_ns: 125_000,
+                samples: talker.frames,
+                stream: Some(Stream::Talker(Box::new(talker))),
+                ..Series::default()
+            }
+        }));
+        record
+    }
+
+    #[test]
+    fn a_run_with_a_capture_is_judged_by_the_worse_of_both() {
+        let of = |record: &Record, name: &str| {
+            let profile = builtin().iter().find(|profile| profile.name == name).unwrap();
+            let verdict = crate::judge(record, profile);
+            (verdict.outcome, verdict.worst_ns, verdict.reason)
+        };
+        let (outcome, worst_ns, reason) = of(&run(9_000, Some(7_000)), "avb-class-a");
+        assert_eq!((outcome, worst_ns), (Outcome::Pass, Some(7_000)));
+        assert!(reason.starts_with("as captured: at most 9 us late") && reason.contains("; as sent: at most 7 us"));
+        let (outcome, worst_ns, reason) = of(&run(60_000, Some(7_000)), "avb-class-a");
+        assert_eq!((outcome, worst_ns), (Outcome::Fail, Some(60_000)));
+        assert!(reason.contains("60 us late (frame 77)"), "{reason}");
+        assert_eq!(of(&run(9_000, Some(70_000)), "avb-class-a").0, Outcome::Fail);
+        assert_eq!(of(&run(9_000, None), "avb-class-a").0, Outcome::Pass, "a listener alone");
+        let other_use = of(&run(60_000, Some(7_000)), "cnc-servo-1ms");
+        assert!(!other_use.2.contains("as captured"), "{other_use:?}");
+        let mut invalid = run(9_000, Some(7_000));
+        invalid.validity.valid = false;
+        assert_eq!(of(&invalid, "avb-class-a").0, Outcome::Invalid);
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub(crate) const FAR: u64 = 8;
 ///    has fewer wake-ups than the profile needs.
 /// 7. PASS.
 ///
-/// A talker of a stream is judged by how late it sent, not by how late it woke. Profiles of round trips and captured streams
-/// have rules of their own.
+/// A talker of a stream is judged by how late it sent, not by how late it woke; where its frames were captured meanwhile, also
+/// by the capture. Profiles of round trips and captured streams have rules of their own.
 ///
 /// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
 /// faster ones. Only the nearest must have wake-ups enough.
@@ -39,9 +39,15 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {
         return round_trip::judge(record, profile);
     }
-    if let Some(capture) = &record.capture {
-        return crate::capture::judge(record, capture, profile);
+    match &record.capture {
+        Some(capture) if capture.observer.is_none() => crate::capture::judge(record, capture, profile),
+        Some(capture) => crate::capture::judge_beside(record, capture, profile, judge_run(record, profile)),
+        None => judge_run(record, profile),
     }
+}
+
+/// The same by what the threads of a run saw.
+fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let record = &*stream::as_sent(record);
     let groups = groups(record, profile.period_ns);
     let all: Vec<&Series> = groups.iter().flat_map(Group::considered).collect();

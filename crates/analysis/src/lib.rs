@@ -10,6 +10,7 @@
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | [`audio`] | which part of a period of audio was at fault, and who |
 //! | `capture` | the verdict on a captured stream |
+//! | [`witness`] | one stream as talker, capture and listener saw it |
 //! | `round_trip` | the verdict on round trips |
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
@@ -38,6 +39,7 @@ pub mod statistics;
 pub mod stream;
 pub mod summary;
 mod verdict;
+pub mod witness;
 
 pub use against::{against, figures};
 pub use builtin::builtin;

@@ -49,7 +49,8 @@ pub fn verdict(record: &Record, uses: &[UseVerdict]) -> Option<Verdict> {
     each.max_by_key(|verdict| badness(verdict.outcome))
 }
 
-fn badness(outcome: Outcome) -> u8 {
+/// The larger decides between several.
+pub(crate) fn badness(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Pass => 0,
         Outcome::Inconclusive => 1,

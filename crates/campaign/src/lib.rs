@@ -64,6 +64,6 @@ pub use process::{ProcessPlan, Target, watch_process};
 pub use run::{ITSELF, Progress, RunError, now, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
-pub use stream::{ListenPlan, ListenXdp, StreamError, StreamPlan, TalkPlan, WakeupOffset};
+pub use stream::{CaptureTo, ListenPlan, ListenXdp, StreamError, StreamPlan, TalkPlan, WakeupOffset};
 pub use threads::ThreadAsk;
 pub use udp::{Peer, UdpPlan};

@@ -32,7 +32,7 @@ use crate::{
     phase::{self, Ended, PhaseRun, Within},
     process::ProgramError,
     shielded,
-    stream::offset,
+    stream::{observe, offset},
     thrift::Thrift,
     udp::AddressError,
     validity,
@@ -141,6 +141,7 @@ pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) 
     let (plan, calibration) = offset::settled(plan, root, watch)?;
     let mut record = measured(&plan, root, watch)?;
     offset::tell(&mut record, calibration.as_ref());
+    observe::tell(&mut record, &plan, root);
     Ok(record)
 }
 
@@ -263,6 +264,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
     if signal::termination_requests() > 1 {
         // What it held is what the user wants gone.
         let _ = plan.record_path.as_deref().map(fs::remove_file);
+        let _ = observe::file_of(plan).map(fs::remove_file);
         return Err(RunError::Discarded);
     }
     record.state = state;

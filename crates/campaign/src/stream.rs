@@ -7,10 +7,12 @@
 //! | `places` | where frames go out and come in |
 //! | `sender`, `receiver` | what they go out by, and what they are taken from |
 //! | [`offset`] | the wake-up offset that this machine needs |
+//! | `observe` | the observer that captures it, and what its file tells |
 //! | `error`, `xdp` | what can go wrong, each with its remedy |
 
 mod error;
 mod interface;
+pub(crate) mod observe;
 pub mod offset;
 mod places;
 mod prepare;
@@ -28,6 +30,7 @@ use sys::sched::Policy;
 
 pub use error::StreamError;
 use interface::Interface;
+pub use observe::CaptureTo;
 pub use offset::WakeupOffset;
 pub use xdp::{ListenXdp, XdpRefusal};
 
@@ -51,6 +54,9 @@ pub struct StreamPlan {
     pub listen: Option<ListenPlan>,
     /// The queue of the interface that AF_XDP sends and receives on.
     pub queue: u32,
+    /// Where an observer of its own captures it to meanwhile: where it comes in, or, if this machine only sends it, where it
+    /// leaves.
+    pub capture: Option<CaptureTo>,
 }
 
 /// A talker.

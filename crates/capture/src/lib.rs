@@ -10,6 +10,7 @@
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | what the figures cannot tell |
 //! | [`to_record`](mod@to_record) | the run record |
+//! | [`write`] | a capture of our own |
 
 #![forbid(unsafe_code)]
 
@@ -32,9 +33,11 @@ mod tally;
 pub mod to_record;
 mod track;
 mod window;
+pub mod write;
 
 pub use analyse::{Analysis, Options, analyse};
 pub use error::CaptureError;
 pub use filter::Filter;
 pub use reader::{Interface, Packet, Reader};
 pub use to_record::to_record;
+pub use write::Writer;

@@ -6,7 +6,7 @@ mod support;
 
 use std::io::Read;
 
-use capture::{CaptureError, Filter, Options, Reader, analyse};
+use capture::{CaptureError, Filter, Options, Reader, Writer, analyse};
 use proptest::prelude::*;
 use support::{BIG, LITTLE, Pcapng, Seen, pcap};
 
@@ -64,6 +64,26 @@ proptest! {
             })
             .collect();
         prop_assert_eq!(read(Drip(&file.bytes, drip)).unwrap(), told);
+    }
+
+    #[test]
+    fn what_we_write_comes_back(frames in frames(), dropped: u64, interface in ".{0,20}") {
+        let mut file = Vec::new();
+        let mut writer = Writer::begin(&mut file, &interface, "where frames come in").unwrap();
+        for seen in &frames {
+            writer.frame(seen.at_ns, &seen.bytes, seen.bytes.len() + 7).unwrap();
+        }
+        prop_assert_eq!(writer.frames(), frames.len() as u64);
+        writer.end(dropped).unwrap();
+        let told: Told = frames.iter().map(|seen| (0, Some(seen.at_ns as i64), seen.bytes.clone())).collect();
+        prop_assert_eq!(read(file.as_slice()).unwrap(), told);
+        let mut reader = Reader::new(file.as_slice()).unwrap();
+        while let Some(packet) = reader.next().unwrap() {
+            prop_assert_eq!(packet.length as usize, packet.data.len() + 7);
+        }
+        let [of] = reader.interfaces() else { panic!("one interface") };
+        prop_assert_eq!((of.name.as_deref(), of.link_type), (Some(&*interface), 1));
+        prop_assert_eq!((of.resolution_ns, of.dropped, reader.cut_at()), (1, dropped, None));
     }
 
     #[test]

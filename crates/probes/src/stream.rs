@@ -14,6 +14,7 @@
 //! | [`tracker`] | what frames tell as they come, without a socket |
 //! | `numbers` | lost, duplicate and reordered frames by their numbers |
 //! | `variation` | how much longer frames are under way than the quickest, between two clocks |
+//! | [`observer`] | an ordinary thread that keeps the frames with their stamps |
 //! | [`elsewhere`] | a talker on another machine, and when it has ended |
 //! | `identity` | addresses and ids in words |
 
@@ -22,6 +23,7 @@ mod identity;
 pub mod launch;
 pub mod listener;
 mod numbers;
+pub mod observer;
 pub mod receive;
 pub mod talker;
 pub mod tracker;
@@ -37,6 +39,7 @@ use crate::{
     timer::Work,
 };
 use listener::Listener;
+use observer::Observer;
 use talker::{Talk, Talker};
 use transmit::Transmit;
 
@@ -46,6 +49,7 @@ pub struct Stream {
     talker: Option<Talker>,
     talk: Option<Talk<Box<dyn Transmit>>>,
     listener: Option<Listener>,
+    observer: Option<Observer>,
     _place: Box<dyn Any>,
 }
 
@@ -54,7 +58,13 @@ impl Stream {
     #[must_use]
     pub fn new(talker: Option<(Talker, Talk<Box<dyn Transmit>>)>, listener: Option<Listener>, place: impl Any) -> Self {
         let (talker, talk) = talker.unzip();
-        Self { talker, talk, listener, _place: Box::new(place) }
+        Self { talker, talk, listener, observer: None, _place: Box::new(place) }
+    }
+
+    /// The same, captured meanwhile.
+    #[must_use]
+    pub fn with_observer(self, observer: Option<Observer>) -> Self {
+        Self { observer, ..self }
     }
 }
 
@@ -86,6 +96,9 @@ impl Companion for Stream {
         if let Some(listener) = &mut self.listener {
             listener.finish(sent);
         }
+        if let Some(observer) = &mut self.observer {
+            observer.finish();
+        }
     }
 
     fn tell(&self, _index: usize, series: &mut Series) {
@@ -104,6 +117,6 @@ impl Companion for Stream {
     }
 
     fn caveats(&self) -> Vec<Caveat> {
-        Vec::new()
+        self.observer.iter().filter_map(Observer::caveat).collect()
     }
 }

@@ -15,6 +15,9 @@ pub const WORST_KEPT: usize = 20;
 pub struct Capture {
     /// The file.
     pub file: String,
+    /// Who took it while the stream ran; absent for a file from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<Observer>,
     /// `pcap` or `pcapng`.
     pub format: String,
     /// Frames in the file, of all kinds.
@@ -93,6 +96,26 @@ pub struct Capture {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// Who captured the stream of a run: a packet socket of its own, with the kernel's stamps, read by an ordinary thread.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Observer {
+    /// The interface that it looked at.
+    pub interface: String,
+    /// At which end of the stream that is.
+    pub at: ObservedAt,
+}
+
+/// Where an observer stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservedAt {
+    /// Where frames come in, behind the driver.
+    #[default]
+    Receiving,
+    /// Where frames leave, before the driver.
+    Sending,
 }
 
 /// A stream of a capture.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Against, AskedThread, Blame, BufferSearch, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine, Program,
-    Published, Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Against, AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine,
+    Program, Published, Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -66,7 +66,7 @@ pub struct Record {
     /// The program that was watched; absent when the probe was our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
-    /// What a capture of the wire tells of a stream; absent for runs.
+    /// What a capture of the wire tells of a stream; absent for runs without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
     /// Who made the spikes; absent when the run did not look.
@@ -214,9 +214,10 @@ impl Record {
         self.phases.iter().find(|phase| phase.name == name)
     }
 
-    /// The series of the probe, without those of the kernel's timerlat tracer.
+    /// The series of the probe, without those of the kernel's timerlat tracer, and of a capture beside the probe.
     pub fn of_the_probe(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(|series| !series.is_timerlat())
+        let beside = |series: &Series| series.role == CAPTURE && self.scenario.probe != CAPTURE;
+        self.series.iter().filter(move |series| !series.is_timerlat() && !beside(series))
     }
 
     /// Spikes that were counted, kept or not. A late interrupt of timerlat's and its thread are one; long round trips are

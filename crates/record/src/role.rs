@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Audio, Correction, Histogram, Listener, Record, Series, Stream, Talker};
+use crate::{Against, Audio, CAPTURE, Capture, Correction, Histogram, Listener, Record, Series, Stream, Talker};
 
 /// What the threads of one role saw, all CPUs taken together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct RoleResult {
     /// Datagrams without an answer in time, frames that never came, or periods of audio that were not played; absent for others, as the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Late packets of a talker; xruns of audio.
+    /// Late packets of a talker, or in a capture; xruns of audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
     /// Median, ns, from the corrected histogram where there is one, as the next; absent without samples.
@@ -53,6 +53,8 @@ pub enum Measured {
     SendLateness,
     /// Time between two frames as a listener read them: the largest is its max delta.
     FrameGap,
+    /// Time between two frames of a capture.
+    Spacing,
     /// How long after its deadline a period of audio was done.
     Completion,
     /// How late a thread woke.
@@ -73,6 +75,7 @@ impl Measured {
             Some(Stream::Listener(_)) => Self::FrameGap,
             None if series.round_trip.is_some() => Self::RoundTrip,
             None if series.audio.is_some() => Self::Completion,
+            None if series.role == CAPTURE => Self::Spacing,
             None if series.noise.is_some() => Self::Gap,
             None => Self::Lateness,
         }
@@ -116,8 +119,9 @@ impl RoleResult {
             ..Self::default()
         };
         let mut times = Histogram::default();
-        for series in all {
-            result.take_in(series, &mut times);
+        match &record.capture {
+            Some(capture) if role == CAPTURE => result.take_in_capture(capture, &mut times),
+            _ => all.into_iter().for_each(|series| result.take_in(series, &mut times)),
         }
         // A bucket is named by its highest value, which may lie above the exact maximum.
         let percentile =
@@ -179,6 +183,16 @@ impl RoleResult {
         self.samples += listener.frames;
         *self.lost.get_or_insert_default() += listener.lost;
         self.max_ns = self.max_ns.max(listener.max_gap_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)));
+    }
+
+    fn take_in_capture(&mut self, capture: &Capture, times: &mut Histogram) {
+        times.merge(&capture.spacing);
+        self.jitter_ns = capture.max_deviation_ns;
+        self.samples = capture.frames;
+        self.lost = Some(capture.lost);
+        self.late = Some(capture.late);
+        self.missed = capture.skipped_slots;
+        self.max_ns = capture.max_gap_ns;
     }
 }
 
@@ -256,6 +270,25 @@ mod tests {
         let [plays] = &roles(vec![plays])[..] else { panic!("one role") };
         assert_eq!((plays.measured, plays.samples, plays.max_ns), (Measured::Completion, 2, Some(1_500)));
         assert_eq!((plays.late, plays.lost, plays.p50_ns), (Some(1), Some(3), Some(300)));
+    }
+
+    #[test]
+    fn a_capture_is_told_by_its_spacing() {
+        let capture = Capture {
+            frames: 3,
+            late: 1,
+            lost: 2,
+            max_gap_ns: Some(1_700),
+            max_deviation_ns: 700,
+            spacing: of(&[600, 1_700]),
+            ..Capture::default()
+        };
+        let series = vec![series(CAPTURE, 0, &[5, 6, 7])];
+        let record = Record { series, capture: Some(capture), ..Record::default() };
+        let [told] = &ScenarioResult::of(&record, 7, None).roles[..] else { panic!("one role") };
+        assert_eq!((told.measured, told.samples, told.max_ns), (Measured::Spacing, 3, Some(1_700)));
+        assert_eq!((told.late, told.lost, told.missed, told.jitter_ns), (Some(1), Some(2), 0, 700));
+        assert!((600..=601).contains(&told.p50_ns.unwrap()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) fn title(role: &str, measured: Measured) -> String {
         Measured::RoundTrip => "Longest round trip, from when it was to be sent".to_owned(),
         Measured::SendLateness => "Max delta of the talker: largest send lateness".to_owned(),
         Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
+        Measured::Spacing => "Max spacing in the capture: longest time between two frames".to_owned(),
         Measured::Completion => "When the latest period of audio was done, after its deadline".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
         Measured::Lateness if role == "timer" => "Largest lateness".to_owned(),
@@ -52,9 +53,9 @@ pub(crate) struct NetTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Those of round trips, of talkers and of listeners, as far as the campaign has run.
+/// Those of round trips, of talkers, of listeners and of captures, as far as the campaign has run.
 pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
-    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap, Measured::Completion]
+    [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap, Measured::Spacing, Measured::Completion]
         .into_iter()
         .map(|measured| net_table(campaign, measured))
         .filter(|table| !table.rows.is_empty())
@@ -71,6 +72,9 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
             &["scenario", "played", "xruns", "lost", "median", "99.9 %", "latest"],
         ),
         Measured::FrameGap => ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"]),
+        Measured::Spacing => {
+            ("Frames captured", &["scenario", "frames", "late", "lost", "median", "99.9 %", "max spacing"])
+        }
         _ => (
             "Round trips, from when each was to be sent",
             &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
@@ -82,7 +86,9 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
         let counts = match measured {
             Measured::SendLateness => vec![count(role.late.unwrap_or(0)), count(role.missed)],
             Measured::FrameGap => vec![count(role.lost.unwrap_or(0))],
-            Measured::Completion => vec![count(role.late.unwrap_or(0)), count(role.lost.unwrap_or(0))],
+            Measured::Completion | Measured::Spacing => {
+                vec![count(role.late.unwrap_or(0)), count(role.lost.unwrap_or(0))]
+            }
             _ => vec![count(role.lost.unwrap_or(0)), count(role.missed)],
         };
         let times = [role.p50_ns, role.p99_9_ns, role.max_ns].map(time);
@@ -179,6 +185,7 @@ mod tests {
     fn what_comes_over_the_network_has_tables_and_words_of_its_own() {
         let talker = RoleResult { late: Some(2), missed: 1, ..role("talker", Measured::SendLateness, 7_323) };
         let listener = RoleResult { lost: Some(3), ..role("listener", Measured::FrameGap, 197_201) };
+        let captured = RoleResult { late: Some(4), lost: Some(3), ..role("capture", Measured::Spacing, 134_012) };
         let sender = role("sender", Measured::Lateness, 5_000);
         let trip = RoleResult { lost: Some(0), missed: 4, ..role("round-trip", Measured::RoundTrip, 168_000) };
         assert_eq!(told(&[sender.clone(), trip.clone()]), "sender max 5 us; round-trip max 168 us, 4 not sent");
@@ -188,7 +195,8 @@ mod tests {
             result: Some(ScenarioResult { roles, ..ScenarioResult::default() }),
             ..ScenarioEntry::default()
         };
-        let scenarios = vec![entry("stream", 1, vec![talker, listener]), entry("trips", 2, vec![sender, trip])];
+        let scenarios =
+            vec![entry("stream", 1, vec![talker, listener, captured]), entry("trips", 2, vec![sender, trip])];
         let tables = net_tables(&Campaign { scenarios, ..Campaign::default() });
         let rows: Vec<String> = tables.iter().map(|table| table.rows[0].join(" | ")).collect();
         assert_eq!(
@@ -196,7 +204,8 @@ mod tests {
             [
                 "trips (2) | 9 | 0 | 4 | - | - | 168 us",
                 "stream | 9 | 2 | 1 | - | - | 7.32 us",
-                "stream | 9 | 3 | - | - | 197 us"
+                "stream | 9 | 3 | - | - | 197 us",
+                "stream | 9 | 4 | 3 | - | - | 134 us"
             ]
         );
         for table in &tables {

@@ -19,6 +19,7 @@
 //! | [`audio`] | when periods of audio were done, and who was to blame for xruns |
 //! | [`round_trip`] | what became of datagrams that were to come back |
 //! | [`stream`] | the ends of a stream |
+//! | [`capture`] | a capture of it |
 //! | [`lines`] | colour, dash and name of each series |
 //! | [`figure`], [`svg`], [`text`] | what all of them are made of |
 
@@ -26,6 +27,7 @@ mod against;
 mod audio;
 mod blame;
 mod campaign;
+mod capture;
 mod facts;
 mod far;
 mod figure;
@@ -139,7 +141,7 @@ pub fn render(record: &Record) -> String {
         program: process::section(record),
         audio: audio::sections(record),
         round_trips: round_trip::sections(record),
-        streams: stream::sections(record),
+        streams: stream::sections(record).into_iter().chain(capture::section(record)).collect(),
         blamed: blame::section(record, &lines::lines(record)),
         beside: against::beside(record),
         published: against::published(record),

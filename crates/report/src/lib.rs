@@ -19,6 +19,7 @@ mod stream;
 pub mod style;
 pub mod terminal;
 mod timeline;
+mod witness;
 mod words;
 
 pub use style::{ColorChoice, Style};

@@ -3,7 +3,7 @@
 mod against;
 mod audio;
 mod campaign;
-mod capture;
+pub(crate) mod capture;
 mod check;
 mod far;
 pub(crate) mod histogram;
@@ -72,7 +72,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     if let Some(program) = &record.program {
         return process_summary(page, record, program);
     }
-    if let Some(capture) = &record.capture {
+    if let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) {
         capture::page(&mut page, record, capture);
         ending(&mut page, record);
         return page.finish();
@@ -89,6 +89,7 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
+    capture::beside(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
     audio::search(&mut page, record);

@@ -96,7 +96,7 @@ pub(crate) fn is_noise(record: &Record) -> bool {
     record.series.first().map_or(record.scenario.probe == "noise", |series| series.noise.is_some())
 }
 
-/// Whether it is of a stream's listener, whose thread has no deadlines.
-pub(crate) fn is_listener(series: &Series) -> bool {
-    matches!(series.stream, Some(Stream::Listener(_)))
+/// Whether it is of a thread without deadlines: a stream's listener, or an observer that captured it.
+pub(crate) fn has_no_deadlines(series: &Series) -> bool {
+    matches!(series.stream, Some(Stream::Listener(_))) || series.role == record::CAPTURE
 }

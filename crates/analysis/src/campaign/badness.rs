@@ -11,8 +11,8 @@ pub struct Badness {
     pub lost: f64,
     /// Late packets or xruns, a share of all, 0 to 1.
     pub late: f64,
-    /// The largest time as a multiple of the period, or in ns where there is none; of a listener what a gap was longer than
-    /// the period.
+    /// The largest time as a multiple of the period, or in ns where there is none; of a listener or a capture what a gap was
+    /// longer than the period.
     pub periods: f64,
 }
 
@@ -42,8 +42,9 @@ impl Badness {
             Measured::Completion => {
                 Self { late: share(role.late.unwrap_or(0), role.samples), periods, ..Self::default() }
             }
-            Measured::FrameGap => {
-                Self { lost: share(lost, role.samples + lost), periods: (periods - 1.0).max(0.0), late: 0.0 }
+            Measured::FrameGap | Measured::Spacing => {
+                let late = share(role.late.unwrap_or(0), role.samples);
+                Self { lost: share(lost, role.samples + lost), periods: (periods - 1.0).max(0.0), late }
             }
         }
     }

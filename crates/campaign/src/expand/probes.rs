@@ -5,7 +5,7 @@ use sys::sched::Policy;
 
 use super::places::Spot;
 use crate::{
-    ListenPlan, Peer, StreamPlan, TalkPlan, ThreadAsk, ThreadPlan, UdpPlan, WakeupOffset,
+    CaptureTo, ListenPlan, Peer, StreamPlan, TalkPlan, ThreadAsk, ThreadPlan, UdpPlan, WakeupOffset,
     file::{Placement, ProbeKind, StreamEnds, StreamProbe, Thread, UdpProbe},
     plan,
     threads::place,
@@ -55,6 +55,7 @@ fn frames(stream: &StreamProbe, spot: &Spot, offset: WakeupOffset) -> StreamPlan
         talk: cpu("talker").map(talk),
         listen: cpu("listener").map(listen),
         queue: stream.queue,
+        capture: stream.capture.then_some(CaptureTo::BesideRecord),
     }
 }
 

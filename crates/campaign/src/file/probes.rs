@@ -84,6 +84,7 @@ const KINDS_OF: [(&str, &[&str]); 32] = [
     ("stream_id", &["stream"]),
     ("receive", &["stream"]),
     ("queue", &["stream"]),
+    ("capture", &["stream"]),
     ("rate", &["audio"]),
     ("frames", &["audio"]),
     ("periods", &["audio"]),

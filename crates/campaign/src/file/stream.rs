@@ -57,6 +57,8 @@ pub struct StreamProbe {
     pub wait: ReceiveWait,
     /// The queue that AF_XDP sends and receives on.
     pub queue: u32,
+    /// Whether an observer captures it beside the record.
+    pub capture: bool,
 }
 
 /// Which ends of a stream are ours, and on which interface.
@@ -81,6 +83,7 @@ pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
     let stream_id = fields.parsed("stream_id", parse_stream_id);
     let xdp = fields.parsed("receive", receive).flatten();
     let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).unwrap_or_default() as u32;
+    let capture = fields.flag("capture");
     StreamProbe {
         ends: match (talk, listen) {
             (Some(interface), _) => StreamEnds::Talk(interface),
@@ -97,6 +100,7 @@ pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
         xdp,
         wait,
         queue,
+        capture,
     }
 }
 
@@ -151,6 +155,16 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     }
     if fields.has("queue") && stream.xdp.is_none() && !stream.mode.is_xdp() {
         fields.wrong("queue", "queue is for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
+    }
+    let taken_by = match stream.ends {
+        StreamEnds::Talk(_) => (!stream.mode.is_seen()).then_some("mode"),
+        StreamEnds::Both | StreamEnds::Listen(_) => stream.xdp.and(Some("receive")),
+    };
+    if let Some(key) = taken_by.filter(|_| stream.capture) {
+        fields.wrong(
+            "capture",
+            format!("capture sees no frame with this {key}, which leads past it: leave one of them out"),
+        );
     }
 }
 

@@ -64,6 +64,15 @@ pub enum PlanError {
         "both ends of a stream are pinned to their CPUs, which the kernel refuses to deadline threads: choose the policy fifo:90"
     )]
     StreamDeadline,
+    /// Where an observer would stand, it would see no frame.
+    #[error(
+        "a capture on this machine would see no frame: --receive xdp takes them before it does, and on the sending interface \
+         bypass and xdp pass it by: use --mode send and --receive socket, or capture with a tap"
+    )]
+    CaptureHidden,
+    /// The captures of two phases would lie in one file.
+    #[error("one file holds the capture of one phase: run them one by one")]
+    CaptureOfPhases,
     /// No card plays so.
     #[error(
         "audio is played in periods of {} to {} frames at {} to {} Hz, of which a card holds {} to {}: --frames 64 --rate \
@@ -112,6 +121,15 @@ impl Plan {
         }
         if self.core == Core::Evl {
             self.check_evl()?;
+        }
+        if let Probe::Stream(stream) = &self.probe
+            && stream.capture.is_some()
+        {
+            match self.phases.len() {
+                _ if stream.is_hidden() => return Err(PlanError::CaptureHidden),
+                0 | 1 => {}
+                _ => return Err(PlanError::CaptureOfPhases),
+            }
         }
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;

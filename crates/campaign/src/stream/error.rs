@@ -1,6 +1,6 @@
 //! Why a stream cannot be sent or received, each reason with its remedy.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use machine::{ends::EndsError, nic::LaunchError};
 use rustix::io::Errno;
@@ -68,6 +68,14 @@ pub enum StreamError {
         "the virtual cable of --self cannot keep frames until their launch times ({0}): load the ETF discipline with `sudo modprobe sch_etf`, or build a kernel with CONFIG_NET_SCH_ETF"
     )]
     NoEtf(io::Error),
+    /// Its capture could not be written.
+    #[error("cannot write the capture {}: {source}; choose another place with --capture FILE", path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The kernel answered with another error.
     #[error("cannot open a socket for frames on {interface} ({source}): see `ip -details link show {interface}`")]
     Socket {

@@ -46,8 +46,7 @@ impl Interface {
             name: name.to_owned(),
             mac,
             mtu: root.number(&at("mtu")).ok_or_else(no_such)?,
-            // -1 where it is not known.
-            link_mbit: root.number::<i64>(&at("speed")).and_then(|mbit| mbit.try_into().ok()).filter(|&mbit| mbit > 0),
+            link_mbit: link_mbit(root, name),
         })
     }
 
@@ -65,6 +64,17 @@ impl Interface {
             _ => Ok(()),
         }
     }
+}
+
+/// Speed of the link of an interface, bit/s; `None` where it has none.
+pub fn link_bps(root: &Root, name: &str) -> Option<u64> {
+    Some(link_mbit(root, name)?.saturating_mul(1_000_000))
+}
+
+fn link_mbit(root: &Root, name: &str) -> Option<u64> {
+    // -1 where it is not known.
+    let mbit: i64 = root.number(&format!("sys/class/net/{name}/speed"))?;
+    mbit.try_into().ok().filter(|&mbit| mbit > 0)
 }
 
 fn parse_mac(text: &str) -> Option<Mac> {

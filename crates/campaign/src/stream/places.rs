@@ -1,12 +1,13 @@
 //! Where frames go out and come in: an interface, or both ends of a virtual cable.
 
-use frames::Mac;
+use frames::{Mac, ethernet};
 use machine::{
     Root,
     ends::{End, Ends},
 };
 use probes::stream::transmit::TransmitMode;
-use sys::qdisc;
+use record::ObservedAt;
+use sys::{packet::FrameReceiver, qdisc};
 
 use super::{
     ListenPlan, StreamError,
@@ -71,6 +72,22 @@ impl Places {
         match self {
             Self::Interface(interface) => open(&interface.name),
             Self::Ends(ends) => inside(&ends.far, open),
+        }
+    }
+
+    /// What an observer at this end gets the frames of the stream from.
+    pub fn observed(&self, at: ObservedAt) -> Result<FrameReceiver, StreamError> {
+        let open = |interface: &str| {
+            let opened = match at {
+                ObservedAt::Receiving => FrameReceiver::open(interface, ethernet::AVTP, None),
+                ObservedAt::Sending => FrameReceiver::open_outgoing(interface, ethernet::AVTP),
+            };
+            opened.map_err(|error| socket(interface, error))
+        };
+        match (self, at) {
+            (Self::Interface(interface), _) => open(&interface.name),
+            (Self::Ends(ends), ObservedAt::Receiving) => inside(&ends.far, open),
+            (Self::Ends(ends), ObservedAt::Sending) => inside(&ends.near, open),
         }
     }
 }

@@ -24,10 +24,11 @@ impl StreamPlan {
         shield: Option<&Shield>,
     ) -> Result<Stream, RunError> {
         let places = Places::of(self.interface.as_deref(), root)?;
+        let observer = self.observer(plan, &places)?;
         let listener =
             self.listen.as_ref().map(|listen| self.listener(listen, plan, phase, &places, shield)).transpose()?;
         let talker = self.talk.as_ref().map(|talk| self.talker(talk, plan, phase, root, &places)).transpose()?;
-        Ok(Stream::new(talker, listener, places))
+        Ok(Stream::new(talker, listener, places).with_observer(observer))
     }
 
     fn listener(

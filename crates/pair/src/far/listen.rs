@@ -55,6 +55,7 @@ fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Re
         talk: None,
         listen: Some(listen),
         queue: asked.queue.unwrap_or_default(),
+        capture: None,
     };
     let phase = PhasePlan {
         name: "listen".to_owned(),

@@ -46,6 +46,12 @@ impl TransmitMode {
         self == Self::Txtime
     }
 
+    /// Whether packet sockets on the sending interface see frames go out.
+    #[must_use]
+    pub fn is_seen(self) -> bool {
+        self != Self::Bypass && !self.is_xdp()
+    }
+
     /// Whether frames go out by AF_XDP.
     #[must_use]
     pub fn is_xdp(self) -> bool {

@@ -1,5 +1,7 @@
 //! Options of `measure stream`, and those that it shares with `pair`.
 
+use std::path::PathBuf;
+
 use campaign::{
     ListenXdp, ReceiveWait, TransmitMode, WakeupOffset,
     stream::{QUEUE_MAX, parse_stream_id},
@@ -33,6 +35,10 @@ pub struct Stream {
     /// With xdp: the queue of the interface that it has [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUE_MAX)))]
     pub queue: Option<u32>,
+    /// Capture the stream's frames into this pcapng file meanwhile, and tell what `punctual capture` tells of it: where they come
+    /// in, or with `talk` where they leave.
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
     /// What the stream is, and how its ends work.
     #[command(flatten)]
     pub how: Streaming,

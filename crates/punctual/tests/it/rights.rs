@@ -4,6 +4,7 @@ mod audio;
 mod blame;
 mod blockers;
 mod campaign;
+mod capture;
 mod check;
 mod cyclictest;
 mod limits;

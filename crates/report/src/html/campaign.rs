@@ -164,7 +164,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     }
     details.extend(Some(counts(of).join(", ")).filter(|counts| !counts.is_empty()));
     // What held up a thread says nothing of the wire.
-    details.extend(cell.culprit.clone().filter(|_| of.measured != Measured::FrameGap));
+    details.extend(cell.culprit.clone().filter(|_| ![Measured::FrameGap, Measured::Spacing].contains(&of.measured)));
     GridCell {
         class,
         heat: of.max_ns.map(|max_ns| heat(max_ns, range)),

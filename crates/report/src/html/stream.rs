@@ -35,7 +35,8 @@ fn view(told: Told) -> StreamView {
     StreamView { title: told.title, tables, remarks }
 }
 
-fn table(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Table {
+/// A table of plain rows.
+pub(super) fn table(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Table {
     Table {
         caption: caption.to_owned(),
         head: head.iter().map(|&head| head.to_owned()).collect(),

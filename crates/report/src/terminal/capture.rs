@@ -1,20 +1,27 @@
 //! A captured stream: late packets, intervals, what was lost, and the frames to look up.
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, ToldBy};
+use record::{
+    CAPTURE, Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, ToldBy,
+};
 
 use super::page::Page;
 use super::table::Table;
 use super::verdict::{answer, sentence};
 use super::{cell, count_cell, series, time};
-use crate::style::{Ink, Spans};
+use crate::{
+    style::{Ink, Spans},
+    witness,
+};
 
 /// Streams that are listed.
 const STREAMS: usize = 16;
 /// Rows of the tables of frames.
 const FRAMES: usize = 20;
+/// The same where a run's own figures stand before them.
+const FRAMES_BESIDE: usize = 5;
 
-/// What a capture tells.
+/// What a capture from elsewhere tells.
 pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
     head(page, record, capture);
     let lateness = record.series.first();
@@ -24,26 +31,52 @@ pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
     }
     missing(page, capture);
     spacing(page, capture);
-    frames(page, "Largest gaps", "gap", &capture.worst_gaps);
-    frames(page, "Latest frames", "late", &capture.worst_late);
+    frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES);
+    frames(page, "Latest frames", "late", &capture.worst_late, FRAMES);
     streams(page, capture);
     uses(page, record);
 }
 
+/// What the capture of a run's own stream tells beside its threads; nothing for a record without one.
+pub(super) fn beside(page: &mut Page, record: &Record) {
+    let Some((capture, observer)) = record.capture.as_ref().and_then(|one| Some((one, one.observer.as_ref()?))) else {
+        return;
+    };
+    page.heading(&format!("Captured meanwhile: {}", capture.file));
+    page.fact("seen", 6, &witness::place(observer));
+    facts(page, capture);
+    page.gap();
+    let mut table = Table::new(&witness::HEADINGS);
+    witness::rows(record).into_iter().for_each(|row| table.row(row.map(cell).to_vec()));
+    page.table(&table);
+    page.text(Ink::Quiet, &witness::how_to_read(capture));
+    page.text(Ink::Plain, &witness::in_words(record));
+    let lateness = record.series.iter().find(|series| series.role == CAPTURE);
+    late_packets(page, capture, lateness);
+    missing(page, capture);
+    spacing(page, capture);
+    frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES_BESIDE);
+    frames(page, "Latest frames", "late", &capture.worst_late, FRAMES_BESIDE);
+}
+
 fn head(page: &mut Page, record: &Record, capture: &Capture) {
-    let stream = &capture.stream;
-    page.heading(&format!("{} in {}", title(stream), capture.file));
+    page.heading(&format!("{} in {}", title(&capture.stream), capture.file));
+    facts(page, capture);
+    if !record.command.is_empty() {
+        page.text(Ink::Plain, "again");
+        page.remedy(4, &record::shell::command(&record.command));
+    }
+}
+
+/// The file, its stream, and the stream's period.
+fn facts(page: &mut Page, capture: &Capture) {
     let count = capture.streams.len();
     let streams = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
     let frames = capture.file_frames;
     page.fact("file", 6, &format!("{}, {frames} frames, {streams}; time stamps to {}", capture.format, step(capture)));
     let lasted = format_duration(capture.duration_ns);
-    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(stream), capture.frames));
+    page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(&capture.stream), capture.frames));
     page.fact("period", 6, &period(capture));
-    if !record.command.is_empty() {
-        page.text(Ink::Plain, "again");
-        page.remedy(4, &record::shell::command(&record.command));
-    }
 }
 
 fn title(stream: &CapturedStream) -> String {
@@ -193,13 +226,13 @@ pub(crate) fn bits(bps: u64) -> String {
 }
 
 /// Frames to look up.
-fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame]) {
+fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame], most: usize) {
     if frames.is_empty() {
         return;
     }
     page.heading(heading);
     let mut table = Table::new(&["frame", "after", what]).figures();
-    for one in frames.iter().take(FRAMES) {
+    for one in frames.iter().take(most) {
         table.row(vec![cell(one.frame.to_string()), cell(seconds(one.at_ns)), cell(exact(one.ns))]);
     }
     page.table(&table);
@@ -211,7 +244,7 @@ fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame]) {
 }
 
 /// `12.345678901 s`.
-fn seconds(ns: i64) -> String {
+pub(crate) fn seconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let size = ns.unsigned_abs();
     format!("{sign}{}.{:09} s", size / 1_000_000_000, size % 1_000_000_000)

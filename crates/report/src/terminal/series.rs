@@ -9,7 +9,7 @@ use super::table::Table;
 use super::{audio, cell, count_cell, noise, round_trip, stream, time};
 use crate::evl;
 use crate::style::{Ink, Spans};
-use crate::words::{Words, is_listener, is_noise};
+use crate::words::{Words, has_no_deadlines, is_noise};
 
 /// Rows of a brief table, and the worst of them that stay when there are more.
 const BRIEF_ROWS: usize = 16;
@@ -163,7 +163,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in all.iter().filter(|series| series.round_trip.is_none() && !is_listener(series)) {
+    for series in all.iter().filter(|series| series.round_trip.is_none() && !has_no_deadlines(series)) {
         table.row(full_row(series));
     }
     page.table(&table);

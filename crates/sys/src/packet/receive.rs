@@ -52,19 +52,36 @@ impl FrameReceiver {
     /// and what else the kernel answered.
     pub fn open(interface: &str, ethertype: u16, busy_poll: Option<Duration>) -> io::Result<Self> {
         let socket = packet_socket(SocketType::RAW)?;
-        accept_only(&socket, ethertype)?;
-        set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)?;
+        accept_only(&socket, &incoming(ethertype))?;
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1_i32)?;
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1_i32)?;
         if let Some(busy_poll) = busy_poll {
             let us = i32::try_from(busy_poll.as_micros()).unwrap_or(i32::MAX);
             set_option(&socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, us)?;
         }
+        join_all(&socket, name_to_index(&socket, interface)?.cast_signed())?;
+        Self::begin(socket, interface)
+    }
+
+    /// Opens a socket for the frames of `ethertype` that this machine sends on the interface called `interface`, as they are
+    /// handed to the driver. Frames that pass by the queueing discipline pass by here, too. Nothing is changed about the
+    /// interface.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_outgoing(interface: &str, ethertype: u16) -> io::Result<Self> {
+        let socket = packet_socket(SocketType::RAW)?;
+        accept_only(&socket, &outgoing(ethertype))?;
+        Self::begin(socket, interface)
+    }
+
+    /// Has the socket receive.
+    fn begin(socket: OwnedFd, interface: &str) -> io::Result<Self> {
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1_i32)?;
+        set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1_i32)?;
         // Beyond the system's limit with CAP_NET_ADMIN, up to it without.
         set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER_BYTES)
             .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER_BYTES))?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(WAIT))?;
-        join_all(&socket, name_to_index(&socket, interface)?.cast_signed())?;
         // A socket bound to the EtherType itself would not be told the VLAN tag.
         bind_to(&socket, interface, libc::ETH_P_ALL as u16)?;
         Ok(Self(socket))
@@ -188,22 +205,52 @@ unsafe fn read_control(message: &libc::msghdr, received: &mut Received) {
     }
 }
 
-/// Has the kernel drop every frame that is not of this EtherType. VLAN tags are out of the frame before it looks.
-fn accept_only(socket: &OwnedFd, ethertype: u16) -> io::Result<()> {
-    const LOAD_HALF: u16 = 0x28;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ETHERTYPE_AT: u32 = 12;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut steps = [
+const ETHERTYPE_AT: u32 = 12;
+/// Where it stands behind a VLAN tag.
+const TAGGED_AT: u32 = 16;
+/// Where the kernel tells a filter which way a frame goes: SKF_AD_OFF and SKF_AD_PKTTYPE.
+const DIRECTION_AT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+/// A frame that this machine sends.
+const PACKET_OUTGOING: u32 = 4;
+
+const LOAD_BYTE: u16 = 0x30;
+const LOAD_HALF: u16 = 0x28;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+/// All frames of this EtherType. VLAN tags are out of a frame that comes in before the filter looks.
+fn incoming(ethertype: u16) -> [libc::sock_filter; 4] {
+    [
         step(LOAD_HALF, 0, 0, ETHERTYPE_AT),
         step(JUMP_IF_EQUAL, 0, 1, ethertype.into()),
         step(RETURN, 0, 0, u32::MAX),
         step(RETURN, 0, 0, 0),
-    ];
-    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    ]
+}
+
+/// Those of them that this machine sends, which may have their VLAN tag still within.
+fn outgoing(ethertype: u16) -> [libc::sock_filter; 8] {
+    [
+        step(LOAD_BYTE, 0, 0, DIRECTION_AT),
+        step(JUMP_IF_EQUAL, 0, 5, PACKET_OUTGOING),
+        step(LOAD_HALF, 0, 0, ETHERTYPE_AT),
+        step(JUMP_IF_EQUAL, 2, 0, ethertype.into()),
+        step(LOAD_HALF, 0, 0, TAGGED_AT),
+        step(JUMP_IF_EQUAL, 0, 1, ethertype.into()),
+        step(RETURN, 0, 0, u32::MAX),
+        step(RETURN, 0, 0, 0),
+    ]
+}
+
+/// Has the kernel drop every frame for which the filter does not return a length.
+fn accept_only(socket: &OwnedFd, steps: &[libc::sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_ptr().cast_mut() };
     let (value, length) = ((&raw const program).cast(), size_of_val(&program) as libc::socklen_t);
-    // SAFETY: the program and its steps are live; the kernel copies and checks them.
+    // SAFETY: the program and its steps are live; the kernel copies and checks them, and writes to neither.
     let answer =
         unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use campaign::{
-    Length, ListenPlan, PhasePlan, Plan, PlanError, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode,
+    CaptureTo, Length, ListenPlan, PhasePlan, Plan, PlanError, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode,
     WakeupOffset, threads,
 };
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
@@ -18,9 +18,16 @@ use crate::{
 
 pub fn run(options: &Stream) -> anyhow::Result<u8> {
     check(options)?;
+    if let Some(path) = &options.capture {
+        record::file::check_writable(path)?;
+    }
     let ready = Ready::prepare(&options.how, || stream(options))?;
     let record = output::measure(&ready.plan, options.how.common.talk)?;
-    ready.deliver(record)
+    let status = ready.deliver(record)?;
+    if let Some(path) = options.capture.as_ref().filter(|_| !options.how.common.talk.quiet) {
+        eprintln!("capture {}", path.display());
+    }
+    Ok(status)
 }
 
 /// What can be refused before anything else.
@@ -121,7 +128,8 @@ fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
         talker: None,
     };
     let queue = options.queue.unwrap_or_default();
-    let both = StreamPlan { listen: Some(listen), queue, ..talk(how, options.interface.clone())? };
+    let capture = options.capture.clone().map(CaptureTo::File);
+    let both = StreamPlan { listen: Some(listen), queue, capture, ..talk(how, options.interface.clone())? };
     Ok(match options.side {
         Some(StreamSide::Talk) => StreamPlan { listen: None, ..both },
         Some(StreamSide::Listen) => StreamPlan { talk: None, ..both },
@@ -144,6 +152,7 @@ pub fn talk(how: &Streaming, interface: Option<String>) -> anyhow::Result<Stream
         talk: Some(talk),
         listen: None,
         queue: 0,
+        capture: None,
     })
 }
 

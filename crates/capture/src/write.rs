@@ -1,0 +1,135 @@
+//! Writes a capture: pcapng of one section and one interface, with stamps in ns. IETF draft-ietf-opsawg-pcapng.
+
+use std::io::{self, Write};
+
+const SECTION_BLOCK: u32 = 0x0a0d_0d0a;
+const INTERFACE_BLOCK: u32 = 1;
+const STATISTICS_BLOCK: u32 = 5;
+const PACKET_BLOCK: u32 = 6;
+
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const ETHERNET: u16 = 1;
+const INTERFACE: u32 = 0;
+
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+const ISB_OSDROP: u16 = 7;
+const ISB_USRDELIV: u16 = 8;
+
+/// No text is longer, bytes: the length of an option has 16 bits.
+const TEXT_MOST: usize = 1024;
+
+/// Writes frames of one interface, in the order in which they are given.
+#[derive(Debug)]
+pub struct Writer<W> {
+    to: W,
+    block: Vec<u8>,
+    frames: u64,
+    last_ns: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file of frames of the Ethernet interface called `interface`; `description` says where it was looked at, in
+    /// words.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn begin(to: W, interface: &str, description: &str) -> io::Result<Self> {
+        let mut writer = Self { to, block: Vec::with_capacity(2048), frames: 0, last_ns: 0 };
+        writer.start(SECTION_BLOCK);
+        writer.u32(BYTE_ORDER);
+        // Version 1.0, and a length of the section that is not known.
+        [1_u16.to_le_bytes(), 0_u16.to_le_bytes()].iter().for_each(|half| writer.block.extend(half));
+        writer.block.extend((-1_i64).to_le_bytes());
+        writer.option(SHB_USERAPPL, concat!("punctual ", env!("CARGO_PKG_VERSION")).as_bytes());
+        writer.end_of_options()?;
+        writer.start(INTERFACE_BLOCK);
+        // Frames are not cut off.
+        [ETHERNET.to_le_bytes(), [0; 2], [0; 2], [0; 2]].iter().for_each(|half| writer.block.extend(half));
+        writer.option(IF_NAME, interface.as_bytes());
+        writer.option(IF_DESCRIPTION, description.as_bytes());
+        writer.option(IF_TSRESOL, &[9]);
+        writer.end_of_options()?;
+        Ok(writer)
+    }
+
+    /// Writes a frame that was seen at `at_ns` since 1970: its bytes, of `length` on the wire.
+    ///
+    /// # Errors
+    /// What the system said; the file may end within a frame then.
+    pub fn frame(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
+        self.start(PACKET_BLOCK);
+        self.u32(INTERFACE);
+        self.stamp(at_ns);
+        self.u32(frame.len() as u32);
+        self.u32(length as u32);
+        self.block.extend(frame);
+        (self.frames, self.last_ns) = (self.frames + 1, at_ns);
+        self.finish()
+    }
+
+    /// Frames so far.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Ends the file; `dropped` frames that the system had are not in it.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn end(&mut self, dropped: u64) -> io::Result<()> {
+        let (last_ns, frames) = (self.last_ns, self.frames);
+        self.start(STATISTICS_BLOCK);
+        self.u32(INTERFACE);
+        self.stamp(last_ns);
+        self.option(ISB_OSDROP, &dropped.to_le_bytes());
+        self.option(ISB_USRDELIV, &frames.to_le_bytes());
+        self.end_of_options()?;
+        self.to.flush()
+    }
+
+    /// Begins a block; its length is not known yet.
+    fn start(&mut self, kind: u32) {
+        self.block.clear();
+        self.u32(kind);
+        self.u32(0);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.block.extend(value.to_le_bytes());
+    }
+
+    fn stamp(&mut self, at_ns: u64) {
+        self.u32((at_ns >> 32) as u32);
+        self.u32(at_ns as u32);
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) {
+        let value = &value[..value.len().min(TEXT_MOST)];
+        self.block.extend(code.to_le_bytes());
+        self.block.extend((value.len() as u16).to_le_bytes());
+        self.block.extend(value);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+
+    fn end_of_options(&mut self) -> io::Result<()> {
+        self.u32(0);
+        self.finish()
+    }
+
+    /// Writes the block, with its length in front and behind.
+    fn finish(&mut self) -> io::Result<()> {
+        self.pad();
+        let length = (self.block.len() + size_of::<u32>()) as u32;
+        self.block[4..8].copy_from_slice(&length.to_le_bytes());
+        self.u32(length);
+        self.to.write_all(&self.block)
+    }
+}
