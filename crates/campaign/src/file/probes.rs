@@ -56,7 +56,7 @@ fn default_probe(place: Place) -> Probe {
 }
 
 /// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: [(&str, &[&str]); 32] = [
+const KINDS_OF: [(&str, &[&str]); 33] = [
     ("period", &["timer", "noise", "udp", "stream"]),
     ("samples", &["timer", "udp"]),
     ("clock", &["timer", "threads", "stream", "audio"]),
