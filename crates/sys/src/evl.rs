@@ -103,8 +103,6 @@ pub struct Thread {
 pub struct State {
     /// The CPU that it is on.
     pub cpu: u32,
-    /// Its priority, 1 to 99.
-    pub priority: i32,
     /// How often it left the out-of-band stage; goes round at 2^32.
     pub in_band: u32,
     /// How often it was switched to or woken, as the core counts; goes round at 2^32.
@@ -168,14 +166,7 @@ impl Thread {
     pub fn state(&self) -> io::Result<State> {
         let mut state = ThreadState::default();
         self.call(self.element.as_fd(), abi::GET_STATE, &mut state)?;
-        Ok(State {
-            cpu: state.cpu,
-            priority: state.attrs.priority,
-            in_band: state.isw,
-            switches: state.csw,
-            cpu_time_ns: state.xtime,
-            calls: state.sc,
-        })
+        Ok(State { cpu: state.cpu, in_band: state.isw, switches: state.csw, cpu_time_ns: state.xtime, calls: state.sc })
     }
 
     fn look(&self) -> Result<State, EvlError> {

@@ -110,3 +110,20 @@ fn the_half_minute_look_in_three_seconds() {
     assert!(run.stderr().contains("a.punctual.json") && run.stderr().contains("a.punctual.html"));
     assert_eq!(scratch.run("show a.punctual.json").0.status.code(), Some(status));
 }
+
+#[test]
+fn a_run_asked_for_out_of_band_is_never_made_in_band() {
+    if std::path::Path::new("/dev/evl/control").exists() {
+        eprintln!("SKIPPED: this kernel has the EVL core, which `make lab` tests");
+        return;
+    }
+    for probe in ["timer", "audio"] {
+        let scratch = Scratch::new();
+        let run = scratch.run(&format!("measure {probe} --core evl --quiet --record a --duration 50ms"));
+        let said = run.expect_status(1).stderr();
+        assert!(said.contains("no EVL core") && said.contains("leave out --core evl"), "{said}");
+        assert!(!scratch.record_path().exists());
+    }
+    let ordinary = Scratch::new().run(&format!("measure timer {ORDINARY} --core evl --no-record"));
+    assert!(ordinary.expect_status(64).stderr().contains("fifo:1 to fifo:99"));
+}
