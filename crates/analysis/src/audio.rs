@@ -86,10 +86,14 @@ fn culprit(spike: &Spike) -> String {
 
 /// What plays as `series` did, but for its duration; `None` where it is of another probe.
 pub(crate) fn command(series: &Series) -> Option<String> {
-    let Audio { rate_hz, frames, periods, model, cab, .. } = &**series.audio.as_ref()?;
+    let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = &**series.audio.as_ref()?;
     let cab = if cab.is_empty() { "none" } else { cab };
-    let files = record::shell::command(&["--model", model, "--cab", cab]);
-    Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {files}"))
+    let mut words = if preset.is_empty() { vec!["--model", model, "--cab", cab] } else { vec!["--preset", preset] };
+    if let Some(card) = card {
+        words.extend(["--capture", &card.capture, "--playback", &card.playback]);
+    }
+    let words = record::shell::command(&words);
+    Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}"))
 }
 
 /// Whether a phase that was measured to its end had no xrun.

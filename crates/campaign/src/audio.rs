@@ -1,19 +1,24 @@
 //! Audio: a timer that plays a period at each deadline, through a model.
 
 mod cab;
+mod device;
 pub(crate) mod search;
 mod source;
 
-use amp::{Chain, Controls, Parts, Player, Settings};
+use std::{fs, path::PathBuf};
+
+use amp::{Chain, Controls, Parts, Player, Preset, Rig, Settings};
+use machine::Root;
 use probes::{
     audio::{Audio, AudioSettings, Names},
     timer::Grid,
 };
-
-use record::{BufferSearch, Record};
+use record::{BufferSearch, Caveat, Record, SoundCard};
+use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{PhasePlan, Plan, PlanError, Probe, RunError, thrift::Thrift};
 pub use cab::CabSource;
+pub use device::Device;
 pub use source::{AudioError, ModelSource};
 
 /// Samples of a period, at least and at most.
@@ -30,13 +35,43 @@ pub struct AudioPlan {
     pub rate_hz: u32,
     /// Periods that the card holds; one of [`PERIODS`].
     pub periods: u32,
-    /// The model that it plays through.
-    pub model: ModelSource,
-    /// The cabinet behind it.
-    pub cab: CabSource,
+    /// What it plays through.
+    pub through: Through,
+    /// The card that paces it; `None` for the clock.
+    pub device: Option<Device>,
     /// Whether to look for the smallest buffer that holds: phases are candidates then, the smallest first, and only those run
     /// that decide.
     pub find: bool,
+}
+
+/// What is played through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Through {
+    /// A model and the cabinet behind it, as their files are.
+    Parts {
+        /// The model.
+        model: ModelSource,
+        /// The cabinet.
+        cab: CabSource,
+    },
+    /// All that a preset says.
+    Preset(PathBuf),
+}
+
+impl Default for Through {
+    fn default() -> Self {
+        Self::Parts { model: ModelSource::default(), cab: CabSource::default() }
+    }
+}
+
+impl Through {
+    /// What the record calls it.
+    fn names(&self) -> Names {
+        match self {
+            Self::Parts { model, cab } => Names { model: model.to_string(), cab: cab.named(), ..Names::default() },
+            Self::Preset(path) => Names { preset: path.display().to_string(), ..Names::default() },
+        }
+    }
 }
 
 impl AudioPlan {
@@ -63,18 +98,42 @@ impl AudioPlan {
         period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2
     }
 
-    /// Reads model and cabinet, and makes the chain of them.
+    /// Reads what is played through, and makes the chain of it. A model of a preset that was made for another rate is
+    /// resampled, which is told.
     ///
     /// # Errors
     /// [`AudioError`].
-    pub fn load(&self) -> Result<Amplifier, AudioError> {
-        let models = [Some(self.model.load(self.rate_hz)?), None];
-        let parts = Parts { models, cabinet: self.cab.load(self.rate_hz)? };
-        let (chain, controls) = Chain::new(self.rate_hz, &Settings::default(), parts);
-        Ok(Amplifier(chain, controls))
+    pub fn load(&self) -> Result<(Amplifier, Vec<String>), AudioError> {
+        let (settings, parts, notes) = match &self.through {
+            Through::Parts { model, cab } => {
+                let models = [Some(model.load(self.rate_hz)?), None];
+                (Settings::default(), Parts { models, cabinet: cab.load(self.rate_hz)? }, Vec::new())
+            }
+            Through::Preset(path) => {
+                let read = |path: &std::path::Path| fs::read(path);
+                let folder = path.parent().unwrap_or(path);
+                let rig = Rig::load(Preset::read(path, read)?.chosen(folder), read)?;
+                let (parts, notes) = rig.parts(self.rate_hz)?;
+                (rig.settings, parts, notes)
+            }
+        };
+        let (chain, controls) = Chain::new(self.rate_hz, &settings, parts);
+        Ok((Amplifier(chain, controls), notes))
     }
 
-    pub(crate) fn check(&self, period_ns: u64) -> Result<(), PlanError> {
+    /// Opens the card for periods of so many frames; `None` where the clock paces.
+    ///
+    /// # Errors
+    /// [`AudioError`], with what the card offers instead.
+    pub fn open(&self, frames: u32) -> Result<Option<(Duplex, SoundCard)>, AudioError> {
+        let Some(device) = &self.device else { return Ok(None) };
+        Ok(Some(device.open(&Root::system(), self.rate_hz, frames, self.periods)?))
+    }
+
+    pub(crate) fn check(&self, clock: Clock, period_ns: u64) -> Result<(), PlanError> {
+        if self.device.is_some() && clock != Clock::Monotonic {
+            return Err(PlanError::CardClock);
+        }
         let fits = RATES_HZ.contains(&self.rate_hz) && PERIODS.contains(&self.periods);
         (fits && FRAMES.contains(&self.frames_of(period_ns))).then_some(()).ok_or(PlanError::Audio)
     }
@@ -89,16 +148,24 @@ pub(crate) fn found(plan: &Plan, record: &Record) -> Option<BufferSearch> {
 
 /// Reads the model, and makes everything that playing needs.
 pub fn prepare(plan: &Plan, phase: &PhasePlan, audio: &AudioPlan) -> Result<Audio, RunError> {
+    let frames = audio.frames_of(phase.period_ns);
+    let (player, notes) = audio.load()?;
+    let (duplex, card) = audio.open(frames)?.unzip();
     let settings = AudioSettings {
         rate_hz: audio.rate_hz,
-        frames: audio.frames_of(phase.period_ns),
+        frames,
         periods: audio.periods,
         clock: plan.clock,
         threshold_ns: plan.threshold_at(phase.period_ns),
         spikes_kept: Thrift::of(plan).spikes_kept,
-        names: Names { model: audio.model.to_string(), cab: audio.cab.named(), ..Names::default() },
+        names: audio.through.names(),
+        card,
+        caveats: notes.into_iter().map(|text| Caveat { kind: "resampled".to_owned(), text }).collect(),
     };
-    Ok(Audio::prepare(settings, audio.load()?))
+    Ok(match duplex {
+        Some(duplex) => Audio::prepare_on(duplex, settings, player),
+        None => Audio::prepare(settings, player),
+    })
 }
 
 /// The whole chain, as `punctual amp` plays it, and the controls that nobody turns.
@@ -120,8 +187,8 @@ mod tests {
     use super::*;
 
     fn audio(rate_hz: u32) -> AudioPlan {
-        let model = ModelSource::BuiltIn(amp::Shape::Nano);
-        AudioPlan { rate_hz, periods: 2, model, cab: CabSource::None, find: false }
+        let through = Through::Parts { model: ModelSource::BuiltIn(amp::Shape::Nano), cab: CabSource::None };
+        AudioPlan { rate_hz, periods: 2, through, device: None, find: false }
     }
 
     proptest! {
@@ -136,9 +203,33 @@ mod tests {
     #[test]
     fn what_no_card_does_is_refused() {
         let plan = audio(48_000);
-        assert_eq!(plan.check(plan.period_ns(64)), Ok(()));
-        assert_eq!(plan.check(plan.period_ns(4)), Err(PlanError::Audio));
-        assert_eq!(AudioPlan { periods: 1, ..plan.clone() }.check(1_333_333), Err(PlanError::Audio));
-        assert_eq!(AudioPlan { rate_hz: 400, ..plan }.check(1_333_333), Err(PlanError::Audio));
+        let check = |plan: &AudioPlan, period_ns| plan.check(Clock::Monotonic, period_ns);
+        assert_eq!(check(&plan, plan.period_ns(64)), Ok(()));
+        assert_eq!(check(&plan, plan.period_ns(4)), Err(PlanError::Audio));
+        assert_eq!(check(&AudioPlan { periods: 1, ..plan.clone() }, 1_333_333), Err(PlanError::Audio));
+        assert_eq!(check(&AudioPlan { rate_hz: 400, ..plan.clone() }, 1_333_333), Err(PlanError::Audio));
+        let on_a_card = AudioPlan { device: Some("hw:0".parse().unwrap()), ..plan };
+        assert_eq!(on_a_card.check(Clock::Tai, 1_333_333), Err(PlanError::CardClock));
+        assert_eq!(on_a_card.check(Clock::Monotonic, 1_333_333), Ok(()));
+    }
+
+    #[test]
+    fn a_preset_plays_and_a_bad_one_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lead.toml");
+        let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");
+        let load = |text: &str, rate_hz| {
+            fs::write(&path, text).unwrap();
+            AudioPlan { through: Through::Preset(path.clone()), ..audio(rate_hz) }.load()
+        };
+        let two = format!("[[model]]\nfile = '{model}'\n[[model]]\nfile = '{model}'\n[amp]\nrouting = 'parallel'\n");
+        assert_eq!(load(&two, 48_000).map(|(_, notes)| notes.len()).unwrap(), 0);
+        let notes = load(&two, 44_100).unwrap().1;
+        assert!(notes.len() == 2 && notes[0].contains("is made for 48000 Hz: resampled"), "{notes:?}");
+        let error = load("[gate]\nthreshhold_db = 1", 48_000).map(drop).unwrap_err().to_string();
+        assert!(
+            error.ends_with(r#"lead.toml: line 2: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),
+            "{error}"
+        );
     }
 }

@@ -53,7 +53,7 @@ pub mod udp;
 mod validity;
 
 pub use answer::{AnswerPlan, Answering};
-pub use audio::{AudioError, AudioPlan, CabSource, ModelSource};
+pub use audio::{AudioError, AudioPlan, CabSource, ModelSource, Through};
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
 pub use matrix::Matrix;
@@ -61,7 +61,7 @@ pub use nic::NicPlan;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};
 pub use probes::{ReceiveWait, stream::transmit::TransmitMode};
 pub use process::{ProcessPlan, Target, watch_process};
-pub use run::{ITSELF, Progress, RunError, now, run, stamp_now};
+pub use run::{ITSELF, Progress, RunError, begin, now, run, stamp_now};
 pub use runner::{Audience, CampaignError, CampaignProgress, Runner};
 pub use scenario::{AROUND_NS, Scenario, Scenarios};
 pub use stream::{CaptureTo, ListenPlan, ListenXdp, StreamError, StreamPlan, TalkPlan, WakeupOffset};

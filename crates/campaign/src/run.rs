@@ -278,8 +278,9 @@ fn check_stream(plan: &Plan, root: &Root) -> Result<(), StreamError> {
     plan.phases.iter().try_for_each(|phase| stream.check(root, phase.period_ns))
 }
 
-/// The record before anything was measured.
-pub(crate) fn begin(command: &[String], executable: &Path, scenario: record::Scenario, root: &Root) -> Record {
+/// The record before anything was measured: what was asked for, by the command that repeats it, and the machine as it is.
+#[must_use]
+pub fn begin(command: &[String], executable: &Path, scenario: record::Scenario, root: &Root) -> Record {
     let machine = machine::facts(root);
     let mut findings = machine::findings(root, &machine);
     let name = if executable == Path::new(ITSELF) { "punctual".into() } else { executable.to_string_lossy() };

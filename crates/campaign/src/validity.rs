@@ -78,6 +78,14 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
                     "use --clock monotonic",
                 );
             }
+            Some(End::PacerFailed) => {
+                add(
+                    record,
+                    "card.failed",
+                    "the sound card moved nothing for a second, or is gone".to_owned(),
+                    "see `dmesg`, plug it in again, or choose another --rate",
+                );
+            }
             Some(End::CpuGone) => record.caveats.push(Caveat {
                 kind: "offline".to_owned(),
                 text: format!("{} went offline during the run; its series ends there", timer.place()),

@@ -1,5 +1,6 @@
 //! Sound cards as the kernel lists them in `/proc/asound`.
 
+use sys::pcm::{Asked, Direction, Duplex, Node, PcmError};
 use thiserror::Error;
 
 use crate::Root;
@@ -112,6 +113,46 @@ pub fn find(root: &Root, name: &str) -> Result<(u32, u32), SoundError> {
             Err(SoundError::Unknown { given: card.to_owned(), there })
         }
     }
+}
+
+/// Why a card cannot be played on.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Its name leads nowhere.
+    #[error(transparent)]
+    Name(#[from] SoundError),
+    /// The kernel refused it.
+    #[error(transparent)]
+    Refused(#[from] Box<PcmError>),
+    /// A program has it that can be named.
+    #[error("{node} is held by {program} (process {process}): end it, as `kill {process}`")]
+    Held {
+        /// The direction of the device.
+        node: Node,
+        /// What the program is called.
+        program: String,
+        /// Its process.
+        process: u32,
+    },
+}
+
+/// Opens both directions by their names, and sets them alike.
+///
+/// # Errors
+/// [`OpenError`]: each tells what there is instead.
+pub fn open(root: &Root, capture: &str, playback: &str, asked: &Asked) -> Result<Duplex, OpenError> {
+    let node = |name, direction| {
+        let (card, device) = find(root, name)?;
+        Ok::<_, SoundError>(Node { card, device, direction })
+    };
+    let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
+    Duplex::open(capture, playback, asked).map_err(|error| {
+        let PcmError::Busy(node) = error else { return Box::new(error).into() };
+        match holder(root, node.card, node.device, node.direction == Direction::Playback) {
+            Some(Holder { process, program }) => OpenError::Held { node, program, process },
+            None => Box::new(error).into(),
+        }
+    })
 }
 
 /// Who holds a direction of a device: the first of those who have a part of it.

@@ -9,10 +9,14 @@
 //! | [`card`] | when a card runs dry: what an xrun is |
 //! | [`signal`] | the guitar |
 //! | `play` | what the thread does at each wake-up |
+//! | `pace` | the deadlines that a sound card sets |
+//! | `paced` | what the thread does where one wakes it |
 //! | `shared` | what it and its reader both see |
 //! | `reader` | turns that into the series of a record |
 
 pub mod card;
+mod pace;
+mod paced;
 mod play;
 mod reader;
 mod shared;
@@ -21,20 +25,22 @@ pub mod signal;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use amp::Player;
-use record::{Caveat, Reason, Series, Spike};
-use sys::clock::Clock;
+use record::{Caveat, Reason, Series, SoundCard, Spike};
+use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{
     companion::{Companion, Member},
     timer::{Grid, Work},
 };
 use card::Card;
+use pace::Pace;
+use paced::{Paced, State};
 use play::Play;
 use reader::Reader;
 use shared::Shared;
 
 /// What an audio thread is asked to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AudioSettings {
     /// Sample rate, Hz; above 0.
     pub rate_hz: u32,
@@ -50,6 +56,10 @@ pub struct AudioSettings {
     pub spikes_kept: usize,
     /// What is played through.
     pub names: Names,
+    /// The card that paces it; `None` for the clock.
+    pub card: Option<SoundCard>,
+    /// What its figures cannot tell.
+    pub caveats: Vec<Caveat>,
 }
 
 /// What is played through, in words.
@@ -90,13 +100,12 @@ impl Audio {
     /// Makes everything that playing needs.
     #[must_use]
     pub fn prepare(settings: AudioSettings, player: impl Player + 'static) -> Self {
-        let (writer, shared, reader) = shared::channel(settings.spikes_kept);
+        let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
         let silence = vec![0.0; settings.frames as usize].into_boxed_slice();
         let work = Play {
             player,
             card: Card::new(settings.grid(), settings.periods),
             now_ns: move || settings.clock.now_ns(),
-            threshold_ns: settings.threshold_ns,
             writer,
             signal: signal::guitar(settings.rate_hz, settings.frames),
             at: 0,
@@ -105,7 +114,45 @@ impl Audio {
         };
         Self { settings, work: Some(Box::new(work)), shared, reader }
     }
+
+    /// As [`prepare`](Self::prepare), at the pace of a card, which is set already and starts with the thread.
+    #[must_use]
+    pub fn prepare_on(duplex: Duplex, settings: AudioSettings, player: impl Player + 'static) -> Self {
+        let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
+        let silence = || vec![0.0; settings.frames as usize].into_boxed_slice();
+        let work = Paced {
+            player,
+            sound: duplex,
+            pace: Pace::new(settings.grid(), settings.rate_hz),
+            grid: settings.grid(),
+            writer,
+            buffer: u64::from(settings.frames) * u64::from(settings.periods),
+            signal: signal::guitar(settings.rate_hz, settings.frames),
+            at: 0,
+            captured: silence(),
+            silence: silence(),
+            left: silence(),
+            right: silence(),
+            state: State::default(),
+        };
+        Self { settings, work: Some(Box::new(work)), shared, reader }
+    }
+
+    /// A card whose deadlines cannot be told, because its rate is not the one that it was set to.
+    fn wrong_rate(&self) -> Option<Reason> {
+        let (ppm, error_ppm) = self.shared.rate_ppm()?;
+        (ppm.abs() > RATE_LIMIT_PPM + 3.0 * error_ppm).then(|| Reason {
+            id: "card.rate".to_owned(),
+            text: format!(
+                "the card ran {ppm:+.0} ppm off its rate, more than {RATE_LIMIT_PPM:.0}: its deadlines cannot be told"
+            ),
+            remedy: "choose another --rate or card; an emulated card keeps no time".to_owned(),
+        })
+    }
 }
+
+/// Deadlines follow a card that is off by so much.
+const RATE_LIMIT_PPM: f64 = 1e6 / pace::CREEP as f64;
 
 impl Companion for Audio {
     fn work(&mut self, _index: usize) -> Option<Box<dyn Work>> {
@@ -141,20 +188,19 @@ impl Companion for Audio {
     fn reasons(&self) -> Vec<Reason> {
         let (played, silent) = (self.shared.played.load(Relaxed), self.shared.silent.load(Relaxed));
         // Quiet ones there may be, where a gate closes between two strings.
-        if played == 0 || silent * 2 < played {
-            return Vec::new();
-        }
-        vec![Reason {
+        let is_silent = played > 0 && silent * 2 >= played;
+        let silent = is_silent.then(|| Reason {
             id: "audio.silent".to_owned(),
             text: format!(
                 "{silent} of {played} periods came out silent, which costs less than playing: the model is muted, or the gate \
                  is closed"
             ),
             remedy: "choose another model, or a lower threshold of the gate".to_owned(),
-        }]
+        });
+        silent.into_iter().chain(self.wrong_rate()).collect()
     }
 
     fn caveats(&self) -> Vec<Caveat> {
-        Vec::new()
+        self.settings.caveats.clone()
     }
 }

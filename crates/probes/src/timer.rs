@@ -75,6 +75,23 @@ pub struct Settings {
 pub trait Work: Send {
     /// Does it once.
     fn at(&mut self, wake: Wake);
+
+    /// Called once, when the thread begins. Answers whether it sets the deadlines, as a sound card does, in the clock's
+    /// place: on the monotonic clock, each later than the one before.
+    ///
+    /// # Errors
+    /// When what sets them cannot be started.
+    fn start(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Waits for the next deadline that it sets.
+    ///
+    /// # Errors
+    /// When what sets them goes on no more.
+    fn wait(&mut self) -> io::Result<Wake> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A wake-up, on the clock of the settings.
@@ -143,6 +160,8 @@ pub enum End {
     Starved,
     /// The kernel could not wait on the clock any more.
     ClockFailed,
+    /// What set the deadlines in the clock's place, a sound card, goes on no more.
+    PacerFailed,
     /// A wake-up was later than the run was to stop on.
     StoppedOn,
 }

@@ -7,6 +7,8 @@ use crate::{Extra, Times};
 
 /// Role of the series of an audio thread.
 pub const AUDIO: &str = "audio";
+/// What paces audio where no card does.
+pub const CLOCK: &str = "clock";
 
 /// The rest of a series of the audio probe. Its wake-ups are those of a thread that a card wakes once a period, when the
 /// period's samples are captured; its spikes are periods, and their lateness is their completion.
@@ -16,6 +18,9 @@ pub const AUDIO: &str = "audio";
 /// holds: a period that is done then or later is an **xrun**. The card is started anew after it, with the next deadline; the
 /// periods whose deadlines have passed by then are lost. The same instant is the last one at which the captured period is
 /// overwritten, so capture asks for nothing more.
+///
+/// Where a card paces the thread, a period is an xrun when the kernel found that card stopped before the period was handed
+/// over, whatever its completion.
 ///
 /// Each period is in exactly one of three: done in time, an xrun, or lost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +33,9 @@ pub struct Audio {
     pub periods: u32,
     /// What sets the deadlines: `clock`, or the name of a sound card.
     pub pacer: String,
+    /// The card that does; absent for the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<SoundCard>,
     /// The model that was played: its file, or `builtin:` and a name.
     pub model: String,
     /// The cabinet's file; empty without one.
@@ -56,6 +64,28 @@ pub struct Audio {
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// A sound card that sets the deadlines. Period `k` since its start is due when the card had captured `k + 1` of them, as the
+/// stamps of its hardware pointer tell: each stamp says when frame 0 was captured; the earliest of these counts, and moves
+/// towards later ones by at most a thousandth of the time that passes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SoundCard {
+    /// What it was captured from: `hw:CARD,DEVICE`.
+    pub capture: String,
+    /// What it was played on.
+    pub playback: String,
+    /// How its samples look: `S32`.
+    pub format: String,
+    /// Whether the kernel starts and stops both directions in one call.
+    pub linked: bool,
+    /// How much faster than its sample rate it ran by the monotonic clock, ppm, by least squares over all stamps; absent
+    /// before there were enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_ppm: Option<f64>,
+    /// Standard error of that, ppm, as far as stamps are late independently of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_error_ppm: Option<f64>,
 }
 
 /// The search for the smallest buffer that holds: each phase of the run is a size that was tried.

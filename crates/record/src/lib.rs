@@ -20,6 +20,7 @@
 //! | [`audio`] | audio played in periods |
 //! | [`round_trip`] | what became of datagrams that were to come back |
 //! | [`capture`] | what a capture of the wire tells of a stream |
+//! | [`sound_loop`] | the true round trip of a sound card |
 //! | [`stream`] | what the talker and the listener of a stream saw |
 //! | [`verdict`] | validity, verdicts, caveats |
 //! | [`blame`] | who made the spikes: causes, time lines, the ledger |
@@ -59,6 +60,7 @@ pub mod round_trip;
 pub mod series;
 pub mod shell;
 pub mod shielding;
+pub mod sound_loop;
 pub mod stream;
 pub mod verdict;
 pub mod worst;
@@ -84,6 +86,7 @@ pub use role::*;
 pub use round_trip::*;
 pub use series::*;
 pub use shielding::*;
+pub use sound_loop::*;
 pub use stream::*;
 pub use verdict::*;
 pub use worst::Worst;

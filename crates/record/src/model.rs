@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     Against, AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine,
-    Program, Published, Recommendation, Series, Setting, Shielding, TIMERLAT_IRQ, UseVerdict, Validity, Verdict,
+    Program, Published, Recommendation, Series, Setting, Shielding, SoundLoop, TIMERLAT_IRQ, UseVerdict, Validity,
+    Verdict,
 };
 
 /// Fields that a newer version wrote.
@@ -63,6 +64,9 @@ pub struct Record {
     /// The smallest buffer that holds, of a run that looked for it; absent for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferSearch>,
+    /// The true round trip of a sound card, of a run that looked for it; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound_loop: Option<SoundLoop>,
     /// The program that was watched; absent when the probe was our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,

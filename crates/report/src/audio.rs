@@ -5,7 +5,7 @@ use analysis::{
     audio::{Usual, faults, statement},
     format_ns,
 };
-use record::{Audio, BufferSearch, Culprit, Part, Played, Record, Series, Spike};
+use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
 
 use crate::{
     blame::unsigned,
@@ -26,12 +26,17 @@ const FAULTS: usize = 5;
 
 /// What was played, in words.
 pub fn title(series: &Series, audio: &Audio) -> String {
-    let Audio { rate_hz, frames, periods, pacer, model, cab, .. } = audio;
-    let cab = if cab.is_empty() { "no cabinet".to_owned() } else { format!("cabinet {cab}") };
+    let Audio { rate_hz, frames, periods, pacer, model, cab, preset, .. } = audio;
+    let through = match (preset.as_str(), cab.as_str()) {
+        ("", "") => format!("{model} and no cabinet"),
+        ("", cab) => format!("{model} and cabinet {cab}"),
+        (preset, _) => format!("preset {preset}"),
+    };
+    let pacer = if pacer == CLOCK { "the clock" } else { pacer };
     let latency = unsigned(audio.latency_ns());
     format!(
-        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by the {pacer}, through {model} and {cab}: {latency} from \
-         in to out, without converters",
+        "Audio on {}: {frames} frames at {rate_hz} Hz, {periods} periods, paced by {pacer}, through {through}: {latency} from in to \
+         out, without converters",
         series.place().trim_start_matches("audio on ")
     )
 }
@@ -115,11 +120,30 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
 /// How to read the figures, and what they allow to be said.
 pub fn remarks(series: &Series, audio: &Audio) -> [String; 2] {
     let limit = unsigned(audio.limit_ns);
-    let meaning = format!(
-        "xrun: a period that is done {limit} after its deadline or later, when the card has played all that it holds; it is \
-         started anew then, and the periods that pass meanwhile are lost."
-    );
+    let meaning = match &audio.card {
+        None => format!(
+            "xrun: a period that is done {limit} after its deadline or later, when the card has played all that it holds; it is \
+             started anew then, and the periods that pass meanwhile are lost."
+        ),
+        Some(card) => format!(
+            "xrun: a period that the card did not get before it had played all that it held, {limit} after the deadline, and \
+             stopped; it is started anew then, and the periods that pass meanwhile are lost. {}",
+            paced_by(card)
+        ),
+    };
     [meaning, format!("{}.", first_upper(&statement(series, audio)))]
+}
+
+/// What the card was, in a sentence.
+fn paced_by(card: &SoundCard) -> String {
+    let SoundCard { capture, playback, format, linked, rate_ppm, rate_error_ppm, .. } = card;
+    let ends = if capture == playback { playback.clone() } else { format!("{capture} in, {playback} out") };
+    let start = if *linked { "started together" } else { "started one after the other" };
+    let rate = rate_ppm.zip(*rate_error_ppm).map_or_else(
+        || "its rate by the clock is not known".to_owned(),
+        |(ppm, error_ppm)| format!("{ppm:+.1} ppm off its rate by the clock, give or take {:.1}", 2.0 * error_ppm),
+    );
+    format!("Card: {ends}, {format}, both directions {start}, {rate}.")
 }
 
 /// Who was to blame for the xruns: a sentence each.

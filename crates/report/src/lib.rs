@@ -15,6 +15,7 @@ mod process;
 mod remedy;
 mod round_trip;
 mod shielding;
+mod sound_loop;
 mod stream;
 pub mod style;
 pub mod terminal;

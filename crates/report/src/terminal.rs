@@ -17,6 +17,7 @@ mod process;
 mod published;
 mod round_trip;
 pub(crate) mod series;
+mod sound_loop;
 mod spike;
 mod stream;
 pub(crate) mod table;
@@ -74,6 +75,12 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     }
     if let Some(capture) = record.capture.as_ref().filter(|capture| capture.observer.is_none()) {
         capture::page(&mut page, record, capture);
+        ending(&mut page, record);
+        return page.finish();
+    }
+    if let Some(told) = &record.sound_loop {
+        machine::facts(&mut page, record);
+        sound_loop::page(&mut page, told);
         ending(&mut page, record);
         return page.finish();
     }

@@ -97,6 +97,8 @@ fn played(rounds: u64) -> Result<Series> {
         threshold_ns: 1_000_000,
         spikes_kept: 1000,
         names: Names::default(),
+        card: None,
+        caveats: Vec::new(),
     };
     let grid = settings.grid();
     let mut audio = Audio::prepare(settings, Burner { rounds, played: 0 });

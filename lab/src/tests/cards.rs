@@ -2,6 +2,7 @@
 //!
 //! The loopback counts in ticks of the kernel, so its periods are some of those long.
 
+pub mod paced;
 pub mod played;
 
 use std::{
@@ -17,7 +18,7 @@ use machine::{
 use serde_json::Value;
 use sys::pcm::{Asked, Direction, Duplex, Format, Node, PcmError, Turn, Wake};
 
-use crate::inside::{expect, punctual};
+use crate::inside::{expect, punctual, recorded};
 
 const RATE_HZ: u32 = 48_000;
 const BOTH: u32 = 2;
@@ -193,9 +194,10 @@ pub fn are_listed() -> Result<()> {
 /// A cable in software: the round trip is that of the buffers and what the loopback adds, the same in every round; without
 /// a cable no figure is claimed.
 pub fn the_round_trip_is_that_of_the_cable() -> Result<()> {
-    let cable = "latency loop --json --rounds 3 --frames 1024 --capture hw:Loopback,1 --playback hw:Loopback,0";
+    let cable = "latency loop --json --quiet --no-record --rounds 3 --frames 1024 --capture hw:Loopback,1 --playback hw:Loopback,0";
     for periods in [2, 4] {
-        let told = as_json(0, &format!("{cable} --periods {periods}"))?;
+        let record = as_json(0, &format!("{cable} --periods {periods}"))?;
+        let told = &record["sound_loop"];
         let number = |name: &str| told[name].as_u64().with_context(|| format!("no {name} in {told}"));
         let (buffer, samples) = (number("computed_samples")?, number("round_trip_samples")?);
         ensure!(buffer == periods * 1024 && number("xruns")? == 0, "{told}");
@@ -203,7 +205,11 @@ pub fn the_round_trip_is_that_of_the_cable() -> Result<()> {
         // Two ticks of the kernel's timer, by which the loopback counts, at 4 ms each.
         ensure!((buffer..=buffer + 2 * 192).contains(&samples), "{told}");
     }
-    let none = as_json(3, "latency loop --json --rounds 1 --frames 256 --device hw:Dummy")?;
-    ensure!(none["round_trip_samples"].is_null() && none["clear"] == false, "{none}");
+    expect(3, &punctual("latency loop --quiet --record none --rounds 1 --frames 256 --device hw:Dummy")?)?;
+    let none = recorded("none")?;
+    let told = none.sound_loop.as_ref().context("no round trip")?;
+    ensure!(told.round_trip_samples.is_none() && told.rounds.len() == 1 && told.xruns == 0, "{told:?}");
+    let shown = expect(0, &punctual("show /out/none.punctual.json")?)?;
+    ensure!(shown.contains("no signal came back in 1 rounds"), "{shown}");
     Ok(())
 }

@@ -59,15 +59,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        AudioPlan, CabSource, Length, ModelSource, PhasePlan,
+        AudioPlan, Length, PhasePlan, Through,
         plan::tests::{phase, plan},
     };
 
     /// What is found among so many sizes of which those from `first` on hold, and how many were measured.
     fn found(sizes: usize, first: usize) -> (Option<usize>, usize) {
         let phases = (0..sizes).map(|n| PhasePlan { name: n.to_string(), ..phase(1, Length::Duration(1)) }).collect();
-        let audio =
-            AudioPlan { rate_hz: 48_000, periods: 2, model: ModelSource::default(), cab: CabSource::None, find: true };
+        let audio = AudioPlan { rate_hz: 48_000, periods: 2, through: Through::default(), device: None, find: true };
         let plan = Plan { probe: Probe::Audio(Box::new(audio)), ..plan(phases) };
         let mut record = Record::default();
         let (mut course, mut held) = (Course::of(&plan), None);

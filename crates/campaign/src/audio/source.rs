@@ -3,8 +3,10 @@
 use std::{fmt, fs, io, path::PathBuf, str::FromStr};
 
 use amp::{
-    Amplifier, LoadError, ModelFile, Shape, cabinet::IrError, chain::AmplifierError, file::Options, resample::RateError,
+    Amplifier, LoadError, ModelFile, Shape, cabinet::IrError, chain::AmplifierError, file::Options,
+    resample::RateError, rig::RigError,
 };
+use machine::sound::OpenError;
 
 /// What stands before the name of a model that needs no file.
 pub(super) const BUILT_IN: &str = "builtin:";
@@ -67,6 +69,12 @@ pub enum AudioError {
         /// Why.
         source: RateError,
     },
+    /// A preset, or what it names, cannot be played.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// The card cannot be played on.
+    #[error(transparent)]
+    Device(#[from] OpenError),
     /// It was made for another sample rate.
     #[error("{model} plays {has} Hz, and {asked} Hz was asked for: use --rate {has}, or another model")]
     Rate {

@@ -1,9 +1,11 @@
 //! Audio in a campaign file.
 
+use record::CLOCK;
+
 use super::Fields;
 use crate::{
-    AudioPlan, CabSource, ModelSource,
-    audio::{FRAMES, PERIODS, RATES_HZ},
+    AudioPlan, CabSource, ModelSource, Through,
+    audio::{Device, FRAMES, PERIODS, RATES_HZ},
 };
 
 /// Audio played in periods.
@@ -34,5 +36,20 @@ pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
     let periods = whole("periods", &PERIODS, 2);
     let model = fields.parsed("model", str::parse::<ModelSource>).unwrap_or_default();
     let cab = fields.parsed("cab", str::parse::<CabSource>).unwrap_or_default();
-    AudioProbe { frames, plan: AudioPlan { rate_hz, periods, model, cab, find: false } }
+    let preset = fields.text("preset");
+    for key in ["model", "cab"].into_iter().filter(|key| preset.is_some() && fields.has(key)) {
+        fields.wrong(key, format!("{key} and preset both say what is played: leave one of them out"));
+    }
+    let through = preset.map_or(Through::Parts { model, cab }, |path| Through::Preset(path.into()));
+    let device = fields.parsed("device", device).flatten();
+    AudioProbe { frames, plan: AudioPlan { rate_hz, periods, through, device, find: false } }
+}
+
+/// A card by its name, or none.
+fn device(name: &str) -> Result<Option<Device>, String> {
+    match name {
+        CLOCK => Ok(None),
+        name if name.starts_with("hw:") => Ok(name.parse().ok()),
+        name => Err(format!("`{name}` names no sound card: write hw:CARD, hw:CARD,DEVICE or {CLOCK}")),
+    }
 }

@@ -56,7 +56,7 @@ fn default_probe(place: Place) -> Probe {
 }
 
 /// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: [(&str, &[&str]); 33] = [
+const KINDS_OF: &[(&str, &[&str])] = &[
     ("period", &["timer", "noise", "udp", "stream"]),
     ("samples", &["timer", "udp"]),
     ("clock", &["timer", "threads", "stream", "audio"]),
@@ -90,6 +90,8 @@ const KINDS_OF: [(&str, &[&str]); 33] = [
     ("periods", &["audio"]),
     ("model", &["audio"]),
     ("cab", &["audio"]),
+    ("preset", &["audio"]),
+    ("device", &["audio"]),
 ];
 const KINDS: [(&str, &str); 6] = [
     ("timer", "timer"),
@@ -131,7 +133,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     check(&mut fields, &kind);
     if let Some(word) = word {
         let useless = |(key, kinds): &(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
-        for (key, kinds) in KINDS_OF.into_iter().filter(useless) {
+        for (key, kinds) in KINDS_OF.iter().filter(useless) {
             fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds, word)));
         }
     }

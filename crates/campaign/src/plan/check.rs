@@ -80,6 +80,11 @@ pub enum PlanError {
         FRAMES.start(), FRAMES.end(), RATES_HZ.start(), RATES_HZ.end(), PERIODS.start(), PERIODS.end()
     )]
     Audio,
+    /// A card's stamps are of one clock only.
+    #[error(
+        "a sound card stamps the monotonic clock, so the deadlines are its, too: leave the clock out, or choose monotonic"
+    )]
+    CardClock,
     /// Launch times are of one clock only.
     #[error("launch times are CLOCK_TAI's, so the slots must be, too: leave the clock out, or choose tai")]
     LaunchClock,
@@ -89,6 +94,11 @@ pub enum PlanError {
          `audio`"
     )]
     EvlProbe,
+    /// The drivers of sound cards are Linux's.
+    #[error(
+        "threads of the EVL core cannot wait for a sound card, whose driver is Linux's: leave out --core evl, or --device"
+    )]
+    EvlCard,
     /// The EVL core has its own way to wait, on its own clock.
     #[error(
         "the EVL core has its own way to wait, on the monotonic clock: leave out --clock, --wait and --timerlat with --core evl"
@@ -134,7 +144,7 @@ impl Plan {
         for phase in &self.phases {
             self.check_spinning(phase.period_ns)?;
             if let Probe::Audio(audio) = &self.probe {
-                audio.check(phase.period_ns)?;
+                audio.check(self.clock, phase.period_ns)?;
             }
             if matches!(&self.probe, Probe::Stream(stream) if !stream.offset_fits(self.policy, phase.period_ns)) {
                 return Err(PlanError::WakeupOffset);
@@ -154,6 +164,8 @@ impl Plan {
         let policies = || self.phases.iter().flat_map(|phase| &phase.threads).map(|thread| thread.policy);
         if !matches!(self.probe, Probe::Timer | Probe::Audio(_)) {
             Err(PlanError::EvlProbe)
+        } else if matches!(&self.probe, Probe::Audio(audio) if audio.device.is_some()) {
+            Err(PlanError::EvlCard)
         } else if self.clock != Clock::Monotonic || self.wait != Wait::Nanosleep || self.timerlat {
             Err(PlanError::EvlWait)
         } else if policies().chain([self.policy]).any(|policy| !matches!(policy, Policy::Fifo(_))) {

@@ -1,16 +1,12 @@
 //! What the audio thread does when it wakes: play every period that was captured.
 
 use amp::Player;
-use record::Played;
 
 use super::{
     card::Card,
-    shared::{Notable, Writer},
+    shared::{Period, Writer},
 };
-use crate::timer::{Wake, Work, shared::add};
-
-/// Full scale below which a sample counts as silence: -120 dB.
-const SILENCE: f32 = 1e-6;
+use crate::timer::{Wake, Work};
 
 /// The work, with all memory that it needs.
 pub struct Play<P, N> {
@@ -18,7 +14,6 @@ pub struct Play<P, N> {
     pub card: Card,
     /// Reads the clock of the deadlines.
     pub now_ns: N,
-    pub threshold_ns: i64,
     pub writer: Writer,
     /// What is played, again and again: whole periods.
     pub signal: Box<[f32]>,
@@ -39,37 +34,12 @@ impl<P: Player, N: Fn() -> i64 + Send> Work for Play<P, N> {
             let done_ns = (self.now_ns)() - first_ns;
             self.at = if end == self.signal.len() { 0 } else { end };
             let lost = self.card.write(slot, done_ns);
-            self.note(slot, begun_ns, done_ns, lost);
+            let deadline_ns = self.card.deadline_ns(slot);
+            self.writer.note(Period { deadline_ns, begun_ns, done_ns, lost }, &self.left);
             if lost.is_some() {
                 return;
             }
             begun_ns = done_ns;
-        }
-    }
-}
-
-impl<P, N> Play<P, N> {
-    #[inline]
-    fn note(&mut self, slot: u64, begun_ns: i64, done_ns: i64, lost: Option<u64>) {
-        let shared = &self.writer.shared;
-        let deadline_ns = self.card.deadline_ns(slot);
-        let (wait_ns, dsp_ns) = (begun_ns - deadline_ns, done_ns - begun_ns);
-        let completion_ns = done_ns - deadline_ns;
-        add(&shared.played, 1);
-        // What lies outside the histograms is counted by themselves.
-        let _ = shared.dsp.note(dsp_ns);
-        let _ = shared.completion.note(completion_ns);
-        add(&shared.silent, u64::from(self.left.iter().all(|sample| sample.abs() < SILENCE)));
-        if completion_ns <= self.threshold_ns && lost.is_none() {
-            return;
-        }
-        add(&shared.notable, 1);
-        add(&shared.xruns, u64::from(lost.is_some()));
-        add(&shared.lost, lost.unwrap_or(0));
-        let notable =
-            Notable { at_ns: deadline_ns.unsigned_abs(), played: Played { wait_ns, dsp_ns, xrun: lost.is_some() } };
-        if self.writer.notable.push(notable).is_err() {
-            add(&shared.untold, 1);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Series, Spike, Worst};
+use record::{CLOCK, Series, SoundCard, Spike, Worst};
 
 use super::{
     AudioSettings,
@@ -48,11 +48,18 @@ impl Reader {
         series.spikes = self.worst.with(&self.fresh);
         series.notes.extend(notes(shared));
         let names = settings.names.clone();
+        let rate = shared.rate_ppm();
+        let card = settings.card.clone().map(|card| SoundCard {
+            rate_ppm: rate.map(|(ppm, _)| ppm),
+            rate_error_ppm: rate.map(|(_, error_ppm)| error_ppm),
+            ..card
+        });
         series.audio = Some(Box::new(record::Audio {
             rate_hz: settings.rate_hz,
             frames: settings.frames,
             periods: settings.periods,
-            pacer: "clock".to_owned(),
+            pacer: card.as_ref().map_or_else(|| CLOCK.to_owned(), |card| card.playback.clone()),
+            card,
             model: names.model,
             cab: names.cab,
             preset: names.preset,

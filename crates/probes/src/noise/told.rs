@@ -31,7 +31,8 @@ pub(crate) fn tell(series: Series, spin: &Spin, settings: &Settings, shared: &Sh
 fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> Vec<String> {
     let mut notes = Vec::new();
     match shared.end() {
-        None | Some(End::Planned | End::StoppedOn) => {}
+        // Nothing but the clock paces it.
+        None | Some(End::Planned | End::StoppedOn | End::PacerFailed) => {}
         Some(End::CpuGone) => notes.push(format!(
             "CPU {} went offline: the series ends there, and its last period was on another CPU",
             settings.cpu.unwrap_or_default()

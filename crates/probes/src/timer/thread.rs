@@ -1,5 +1,7 @@
 //! The measuring thread. Its loop neither allocates, locks, prints nor calls anything it does not need.
 
+mod follow;
+
 use std::{
     io::Write,
     sync::{atomic::Ordering::Relaxed, mpsc},
@@ -119,7 +121,12 @@ impl Measuring {
         if stage.begin().is_err() {
             return End::ClockFailed;
         }
-        let end = match self.measure(stage, heartbeat) {
+        let ended = match self.work.as_mut().map_or(Ok(false), |work| work.start()) {
+            Ok(false) => self.measure(stage, heartbeat),
+            Ok(true) => self.follow(stage, heartbeat),
+            Err(_) => End::PacerFailed,
+        };
+        let end = match ended {
             End::Planned if !self.is_at_home(stage) => End::CpuGone,
             end => end,
         };
@@ -175,7 +182,10 @@ impl Measuring {
             deadline_ns = self.first_ns + self.grid.offset_ns(slot);
             if deadline_ns >= self.second_end_ns {
                 match self.end_second(deadline_ns, stage, heartbeat) {
-                    Ok(rested) => slot += rested,
+                    Ok(rested) => {
+                        add(&self.writer.shared.missed, rested);
+                        slot += rested;
+                    }
                     Err(end) => return end,
                 }
                 deadline_ns = self.first_ns + self.grid.offset_ns(slot);
@@ -254,7 +264,6 @@ impl Measuring {
             Advice::Stop => Err(End::Starved),
             Advice::Rest => {
                 let skipped = ((REST_NS + self.period_ns - 1) / self.period_ns) as u64;
-                add(&self.writer.shared.missed, skipped);
                 add(&self.writer.shared.rests, 1);
                 self.previous_ns = None;
                 Ok(skipped)

@@ -1,10 +1,13 @@
 //! Options of `measure audio`.
 
+use std::path::PathBuf;
+
 use campaign::{
-    CabSource, ModelSource,
-    audio::{FRAMES, PERIODS, RATES_HZ},
+    CabSource, ModelSource, Through,
+    audio::{Device, FRAMES, PERIODS, RATES_HZ},
 };
 use clap::Args;
+use record::CLOCK;
 use sys::sched::Policy;
 
 use super::{Common, Placement, WakeUps};
@@ -28,6 +31,19 @@ pub struct Audio {
     /// The cabinet behind it: a WAV file, builtin:SAMPLES, which costs what a response of that length costs, or none.
     #[arg(long, value_name = "FILE|NAME", default_value = "builtin:2048")]
     pub cab: CabSource,
+    /// A preset (TOML) in place of both: all that it names is played, as `punctual amp play` plays it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
+    pub preset: Option<PathBuf>,
+    /// What sets the deadlines: the clock, or a sound card: hw:CARD or hw:CARD,DEVICE by number or name, as `punctual amp
+    /// devices` lists them. It is given silence.
+    #[arg(long, value_name = "HW", default_value = "clock", conflicts_with_all = ["capture", "playback"])]
+    pub device: String,
+    /// The device to capture from, where it is another than the one to play on.
+    #[arg(long, value_name = "HW", requires = "playback")]
+    pub capture: Option<String>,
+    /// The device to play on.
+    #[arg(long, value_name = "HW", requires = "capture")]
+    pub playback: Option<String>,
     /// Find the smallest buffer that holds for --duration under the loads: of the powers of two from 16 to 1024, or of a
     /// range, as --find-buffer=32..256, or its multiples of a number, as --find-buffer=16..256:16. Each size that is tried
     /// takes --duration; sizes are halved, so 3 of 7 are.
@@ -56,6 +72,21 @@ pub struct Audio {
     /// What every measurement has.
     #[command(flatten)]
     pub common: Common,
+}
+
+impl Audio {
+    /// What is played through.
+    pub fn through(&self) -> Through {
+        let parts = || Through::Parts { model: self.model.clone(), cab: self.cab.clone() };
+        self.preset.clone().map_or_else(parts, Through::Preset)
+    }
+
+    /// The card that paces; `None` for the clock.
+    pub fn card(&self) -> Option<Device> {
+        let [capture, playback] =
+            [&self.capture, &self.playback].map(|name| name.as_ref().unwrap_or(&self.device).clone());
+        (playback != CLOCK || capture != CLOCK).then_some(Device { capture, playback })
+    }
 }
 
 /// Sizes of buffers to choose among, frames, rising; at least one.

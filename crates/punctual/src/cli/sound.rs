@@ -1,7 +1,11 @@
 //! Options of a sound card, shared by all that plays on one; and those of `latency`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use sys::{pcm::Format, sched::Policy};
+
+use super::Talk;
 
 /// Priority of the audio thread where none is told.
 const PRIORITY: u8 = 80;
@@ -81,9 +85,19 @@ pub struct LatencyLoop {
     /// How many times it is measured.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Print it as JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the record goes [default: HOST-DATE-TIME.punctual.json in this folder].
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Keep no record.
+    #[arg(long, conflicts_with = "record")]
+    pub no_record: bool,
+    /// Write the result there too, in the format of the extension: json or html; `-` is JSON on standard output; can be
+    /// repeated.
+    #[arg(long = "export", value_name = "FILE")]
+    pub exports: Vec<PathBuf>,
+    /// How to talk.
+    #[command(flatten)]
+    pub talk: Talk,
     /// The card.
     #[command(flatten)]
     pub sound: Sound,

@@ -2,15 +2,9 @@
 
 use amp::Player;
 use anyhow::Context;
-use machine::{
-    Root,
-    sound::{self, Holder},
-};
+use machine::{Root, sound};
 use play::{Device, End, Engine, Jack, Settings, device::Paced, jack::Peer};
-use sys::{
-    memory,
-    pcm::{Asked, Direction, Duplex, Node, PcmError},
-};
+use sys::{memory, pcm::Asked};
 
 use crate::{cli::Sound, exit::Usage};
 
@@ -93,29 +87,12 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
         return Ok(Ready::Card(Device::Clock(paced), settings));
     }
     let (capture, playback) = names;
-    let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
-    let duplex = Duplex::open(capture, playback, &settings.card).map_err(with_holder)?;
+    let duplex = sound::open(&Root::system(), capture, playback, &settings.card)?;
     let channels = duplex.capture().channels();
     if options.input > channels {
         anyhow::bail!("{capture} has {channels} inputs: choose one of them, as --input 1");
     }
     Ok(Ready::Card(Device::Card(Box::new(duplex)), settings))
-}
-
-fn node(name: &str, direction: Direction) -> anyhow::Result<Node> {
-    let (card, device) = sound::find(&Root::system(), name)?;
-    Ok(Node { card, device, direction })
-}
-
-/// Names the program that holds a card.
-fn with_holder(error: PcmError) -> anyhow::Error {
-    let PcmError::Busy(node) = error else { return error.into() };
-    match sound::holder(&Root::system(), node.card, node.device, node.direction == Direction::Playback) {
-        Some(Holder { process, program }) => {
-            anyhow::anyhow!("{node} is held by {program} (process {process}): end it, as `kill {process}`")
-        }
-        None => error.into(),
-    }
 }
 
 /// Starts the audio thread; says what it was refused, at once, with the remedy.

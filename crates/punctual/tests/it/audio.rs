@@ -44,6 +44,45 @@ fn a_run_tells_when_each_period_was_done_and_is_shown() {
 }
 
 #[test]
+fn a_preset_is_played_as_a_whole_and_a_bad_one_is_told() {
+    let scratch = Scratch::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");
+    let two =
+        format!("[[model]]\nfile = '{model}'\n[[model]]\nfile = '{model}'\n[gate]\non = true\nthreshold_db = -60\n");
+    std::fs::write(scratch.path().join("lead.toml"), two).unwrap();
+    scratch.run("measure audio --quiet --record a --policy other --frames 1024 --duration 200ms --preset lead.toml");
+    let record = scratch.record();
+    let told = audio(&record);
+    assert_eq!((told.preset.as_str(), told.model.as_str(), told.cab.as_str()), ("lead.toml", "", ""));
+    assert!(told.played > 0, "{told:?}");
+    let shown = scratch.run("show a.punctual.json").stdout();
+    assert!(shown.contains("paced by the clock, through preset lead.toml"), "{shown}");
+
+    std::fs::write(scratch.path().join("bad.toml"), "[gate]\nthreshhold_db = -60\n").unwrap();
+    let said = |arguments: &str| scratch.run(arguments).expect_status(1).stderr();
+    let measured = said("measure audio --no-record --preset bad.toml");
+    let played = said("amp play --device clock --preset bad.toml");
+    assert_eq!(measured, played, "the one sentence");
+    assert_eq!(
+        measured,
+        "punctual: bad.toml: line 2: [gate] has no \"threshhold_db\": did you mean \"threshold_db\"?\n"
+    );
+    scratch.run("measure audio --preset lead.toml --model builtin:nano").expect_status(64);
+}
+
+#[test]
+fn a_card_that_is_not_there_is_told() {
+    let scratch = Scratch::new();
+    let said = scratch.run("measure audio --no-record --model builtin:nano --device usb").expect_status(1).stderr();
+    assert!(said.contains("`usb` names no device of a card: write hw:CARD or hw:CARD,DEVICE"), "{said}");
+    let file = "name = \"card\"\n[[probe]]\nkind = \"audio\"\ndevice = \"usb\"\npreset = \"a.toml\"\nmodel = \"builtin:nano\"\n";
+    std::fs::write(scratch.path().join("card.toml"), file).unwrap();
+    let mistakes = scratch.run("validate card.toml").stderr();
+    assert!(mistakes.contains("`usb` names no sound card: write hw:CARD, hw:CARD,DEVICE or clock"), "{mistakes}");
+    assert!(mistakes.contains("model and preset both say what is played"), "{mistakes}");
+}
+
+#[test]
 fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
     let scratch = Scratch::new();
     let child = scratch.punctual(&format!("{NANO} --frames 1024 --endless")).stdout(Stdio::null()).spawn().unwrap();

@@ -1,14 +1,17 @@
 //! Audio: a section each, what a search found, and the figures that stand out.
 
 use analysis::format_ns;
-use record::{Audio, Record, Series};
+use record::{Audio, Record, Series, SoundLoop};
 
 use super::{
     figure::{Row, Table},
     text::grouped,
     verdict::Key,
 };
-use crate::audio::{FIGURES, TRIED, fates, found, remarks, times, title, to_blame, tried, worst};
+use crate::{
+    audio::{FIGURES, TRIED, fates, found, remarks, times, title, to_blame, tried, worst},
+    sound_loop,
+};
 
 /// A series of audio, or a search, as the template sees it.
 pub struct AudioView {
@@ -35,7 +38,17 @@ pub fn sections(record: &Record) -> Vec<AudioView> {
         )],
         notes: found(record, search),
     });
-    search.chain(all(record).map(|(series, audio)| view(series, audio))).collect()
+    let through_a_cable = record.sound_loop.iter().map(loop_view);
+    through_a_cable.chain(search).chain(all(record).map(|(series, audio)| view(series, audio))).collect()
+}
+
+fn loop_view(told: &SoundLoop) -> AudioView {
+    let rows = sound_loop::rounds(told).into_iter().map(|cells| cells.to_vec()).collect();
+    AudioView {
+        title: sound_loop::title(told),
+        tables: vec![table("What each round found.", &sound_loop::ROUND, rows)],
+        notes: sound_loop::lines(told).into_iter().map(|(name, text)| format!("{name}: {text}")).collect(),
+    }
 }
 
 fn view(series: &Series, audio: &Audio) -> AudioView {
@@ -63,7 +76,7 @@ fn table(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Table {
 
 /// The figures that stand out; empty for records without audio.
 pub fn keys(record: &Record) -> Vec<Key> {
-    let mut keys = Vec::new();
+    let mut keys: Vec<Key> = record.sound_loop.iter().flat_map(loop_keys).collect();
     if let Some(frames) = record.buffer.as_ref().and_then(|search| search.held) {
         let detail = "the smallest buffer that held".to_owned();
         keys.push(Key { label: "buffer", value: format!("{frames} frames"), detail });
@@ -78,4 +91,15 @@ pub fn keys(record: &Record) -> Vec<Key> {
         keys.push(Key { label: "xruns", value: grouped(sum(|audio| audio.xruns)), detail });
     }
     keys
+}
+
+/// The round trip, and what the buffers alone take.
+fn loop_keys(told: &SoundLoop) -> Vec<Key> {
+    let key = |label, samples: f64, detail: String| Key { label, value: format!("{samples:.0} samples"), detail };
+    let ms = |samples: f64| format!("{:.2} ms", told.ms(samples));
+    let measured = told.round_trip_samples.map(|samples| samples as f64);
+    let measured = measured.map(|samples| key("round trip", samples, format!("{}, the median", ms(samples))));
+    let computed = told.computed_samples as f64;
+    let computed = key("computed", computed, format!("{}: {}", ms(computed), told.setup));
+    measured.into_iter().chain([computed]).collect()
 }

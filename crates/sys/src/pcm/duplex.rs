@@ -112,7 +112,7 @@ impl Duplex {
         loop {
             self.capture.exchange()?;
             self.playback.exchange()?;
-            if !self.capture.is_running()? || !self.playback.is_running()? {
+            if !self.is_running()? {
                 return Ok(Turn::Xrun);
             }
             let is_due = [self.capture.has_period(), self.playback.has_period()];
@@ -133,6 +133,15 @@ impl Duplex {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether neither direction had stopped when we spoke to the kernel last.
+    ///
+    /// # Errors
+    /// ENODEV when the card is gone.
+    #[inline]
+    pub fn is_running(&self) -> io::Result<bool> {
+        Ok(self.capture.is_running()? && self.playback.is_running()?)
     }
 
     #[inline]

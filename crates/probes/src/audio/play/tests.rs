@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use record::{Audio, Series};
+use record::{Audio, Played, Series};
 use sys::clock::Clock;
 
 use super::*;
@@ -38,14 +38,15 @@ fn played(periods: u32, wakes_ns: &[i64], takes_ns: Vec<i64>) -> Series {
         threshold_ns: 1_000_000,
         spikes_kept: 1000,
         names: Names::default(),
+        card: None,
+        caveats: Vec::new(),
     };
     let grid: Grid = settings.grid();
-    let (writer, shared, mut reader) = channel(settings.spikes_kept);
+    let (writer, shared, mut reader) = channel(settings.spikes_kept, settings.threshold_ns);
     let mut play = Play {
         player: Takes(takes_ns.into_iter()),
         card: Card::new(grid, periods),
         now_ns: || NOW_NS.get(),
-        threshold_ns: settings.threshold_ns,
         writer,
         signal: vec![0.25; 192].into(),
         at: 0,
@@ -126,6 +127,8 @@ fn a_silent_chain_is_noticed() {
         threshold_ns: i64::MAX,
         spikes_kept: 1,
         names: Names::default(),
+        card: None,
+        caveats: Vec::new(),
     };
     let mut probe = crate::audio::Audio::prepare(settings, Mute);
     let mut work = crate::companion::Companion::work(&mut probe, 0).expect("there is work");

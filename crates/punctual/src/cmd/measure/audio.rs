@@ -24,17 +24,22 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let audio = AudioPlan {
         rate_hz: options.rate,
         periods: options.periods,
-        model: options.model.clone(),
-        cab: options.cab.clone(),
+        through: options.through(),
+        device: options.card(),
         find: options.find_buffer.is_some(),
     };
     // What cannot be played through is known before anything is set up.
-    audio.load()?;
+    let (_, notes) = audio.load()?;
+    notes.iter().filter(|_| !common.talk.quiet).for_each(|note| eprintln!("note: {note}"));
     let cpu = cpu(options)?;
     let phases = match &options.find_buffer {
-        Some(sizes) => sizes.0.iter().map(|&frames| candidate(options, cpu, frames, &audio)).collect(),
+        Some(sizes) => {
+            let sizes = granted(&audio, &sizes.0, common.talk)?;
+            sizes.into_iter().map(|frames| candidate(options, cpu, frames, &audio)).collect()
+        }
         None => {
             let frames = options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(FRAMES);
+            audio.open(frames)?;
             vec![phase(options, cpu, audio.period_ns(frames))]
         }
     };
@@ -54,6 +59,30 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         // Nothing held, whatever else was asked.
         Some(search) if search.held.is_none() && record.validity.valid => Ok(Outcome::Fail.exit_status()),
         _ => wake_ups.status(&record, &results),
+    }
+}
+
+/// The sizes that the card has, where one paces.
+fn granted(audio: &AudioPlan, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
+    let (mut granted, mut left_out, mut why) = (Vec::new(), Vec::new(), None);
+    for &frames in sizes {
+        match audio.open(frames) {
+            Ok(_) => granted.push(frames),
+            Err(error) => {
+                left_out.push(frames.to_string());
+                why = Some(error);
+            }
+        }
+    }
+    match why {
+        Some(why) if granted.is_empty() => Err(why.into()),
+        Some(why) => {
+            if !talk.quiet {
+                eprintln!("note: buffers of {} frames are left out: {why}", left_out.join(", "));
+            }
+            Ok(granted)
+        }
+        None => Ok(granted),
     }
 }
 

@@ -1,0 +1,54 @@
+//! The loop where not the clock sets the deadlines but what the thread works with: a sound card.
+
+use std::{sync::atomic::Ordering::Relaxed, thread::sleep, time::Duration};
+
+use super::{CPU_CHECKED_EVERY, Measuring, SECOND_NS};
+use crate::{
+    guard::{Heartbeat, REST_NS},
+    timer::{End, Wake, stage::Stage},
+};
+
+impl Measuring {
+    /// As [`measure`](Measuring::measure), at the deadlines of the work, which has been started.
+    pub(super) fn follow(&mut self, stage: &Stage, heartbeat: &Heartbeat) -> End {
+        let mut is_first = true;
+        while self.samples_left > 0 {
+            let Some(Ok(wake)) = self.work.as_mut().map(|work| work.wait()) else { return End::PacerFailed };
+            if std::mem::take(&mut is_first) {
+                self.begin_at(wake.deadline_ns);
+            }
+            let deadline_ns = wake.deadline_ns.max(self.first_ns);
+            if self.writer.shared.is_stopped() || deadline_ns > self.end_ns {
+                break;
+            }
+            self.note(deadline_ns, wake.woke_ns);
+            if let Some(work) = &mut self.work {
+                work.at(Wake { deadline_ns, ..wake });
+            }
+            self.samples_left -= 1;
+            if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
+                return End::CpuGone;
+            }
+            if self.stop_on.as_ref().is_some_and(|stop_on| wake.woke_ns - deadline_ns > stop_on.lateness_ns) {
+                return End::StoppedOn;
+            }
+            if deadline_ns >= self.second_end_ns {
+                match self.end_second(deadline_ns, stage, heartbeat) {
+                    Ok(0) => {}
+                    // What it rests over is missed by the next wake-up, and the card runs over us.
+                    Ok(_) => sleep(Duration::from_nanos(REST_NS as u64)),
+                    Err(end) => return end,
+                }
+            }
+        }
+        End::Planned
+    }
+
+    /// The first deadline is known now; the end lies as far behind it as it was to.
+    fn begin_at(&mut self, first_ns: i64) {
+        self.end_ns = self.end_ns.saturating_add(first_ns - self.first_ns);
+        self.first_ns = first_ns;
+        self.second_end_ns = first_ns + SECOND_NS;
+        self.writer.shared.first_deadline_ns.store(first_ns, Relaxed);
+    }
+}
