@@ -132,7 +132,7 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     };
     check(&mut fields, &kind);
     if let Some(word) = word {
-        let useless = |(key, kinds): &(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
+        let useless = |(key, kinds): &&(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
         for (key, kinds) in KINDS_OF.iter().filter(useless) {
             fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds, word)));
         }
