@@ -20,6 +20,7 @@ mod smooth;
 mod stages;
 mod swap;
 mod tone;
+mod wait;
 
 pub(crate) use self::parameter::nearest;
 pub use self::{
@@ -30,7 +31,7 @@ pub use self::{
     settings::Settings,
 };
 use self::{
-    amplifier::{Place, gains_db},
+    amplifier::{Place, delay_of, gains_db},
     controls::{Change, Ends, Gone},
     dc::DcBlock,
     gains::Gains,
@@ -80,7 +81,8 @@ impl Chain {
     pub fn new(rate_hz: u32, settings: &Settings, parts: Parts) -> (Self, Controls) {
         let rate = rate_hz as f32;
         let (metering, reading) = meters::meters(rate);
-        let (controls, ends) = Controls::new(rate_hz, settings.clone(), reading);
+        let delays = parts.models.each_ref().map(|model| model.as_ref().map_or(0, Amplifier::delay));
+        let (controls, ends) = Controls::new(rate_hz, settings.clone(), delays, reading);
         let mut chain = Self {
             settings: settings.clone(),
             ends,
@@ -101,11 +103,11 @@ impl Chain {
     /// is being exchanged.
     #[must_use]
     pub fn delay(&self) -> usize {
-        let [first, second] = self.models.each_ref().map(|model| model.latest().map_or(0, Amplifier::delay));
-        match self.is_parallel() {
-            true => first.max(second),
-            false => first + second,
-        }
+        delay_of(self.delays(), &self.settings)
+    }
+
+    fn delays(&self) -> [usize; 2] {
+        self.models.each_ref().map(|model| model.latest().map_or(0, Amplifier::delay))
     }
 
     /// Plays `input`. Neither allocates, locks nor calls the system, whatever was told it meanwhile.
@@ -178,6 +180,13 @@ impl Chain {
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
         self.level_models(at_once);
+        self.keep_step(at_once);
+    }
+
+    /// Side by side, the model that is sooner waits for the other.
+    fn keep_step(&mut self, at_once: bool) {
+        let late = if self.is_parallel() { self.delay() } else { 0 };
+        self.models.iter_mut().flat_map(Swap::each).for_each(|model| model.keep_step(late, at_once));
     }
 
     /// How the model at a place stands to the other.

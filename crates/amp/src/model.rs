@@ -1,6 +1,6 @@
 //! A model, ready to play.
 
-use crate::{memory::BLOCK, net::Net};
+use crate::{memory::BLOCK, net::Net, simd::flush_denormals};
 
 /// A model of an amplifier: one signal in, one out, without delay.
 pub struct Model {
@@ -29,12 +29,13 @@ impl Model {
 
     /// Plays `input` into `output`, at the sample rate that the file tells. What comes out does not depend on how a
     /// signal is cut into calls, to the bit. A model that makes something that is no finite number is muted from there on,
-    /// see [`Model::is_muted`].
+    /// see [`Model::is_muted`]. Denormal numbers count as zero, so that silence costs what sound does.
     ///
     /// # Panics
     /// When the two are of different lengths.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         assert!(input.len() == output.len(), "a model makes as many samples as it gets");
+        let _flushed = flush_denormals();
         for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
             if self.is_muted {
                 output.fill(0.0);
@@ -58,6 +59,7 @@ impl Model {
     /// Forgets what was played: as after long silence, or with `settled` false as the network was made. Takes as long as
     /// playing [`Model::settles_after`] frames.
     pub fn reset(&mut self, settled: bool) {
+        let _flushed = flush_denormals();
         self.net.restart();
         self.is_muted = false;
         let silence = [0.0; BLOCK];

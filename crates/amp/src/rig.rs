@@ -2,14 +2,20 @@
 //!
 //! Files are read by who asks for them, so that nothing here calls the system.
 
+mod exchange;
+mod piece;
+
 use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use thiserror::Error;
 
+pub use self::exchange::Exchange;
+use self::piece::Piece;
 use crate::{
     Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,
     cabinet::IrError,
@@ -22,13 +28,16 @@ use crate::{
 /// Models and responses, read and checked, and how they are played.
 #[derive(Debug)]
 pub struct Rig {
-    models: Vec<(PathBuf, ModelFile, ModelPart)>,
-    irs: Vec<(PathBuf, Ir, IrPart)>,
+    models: Vec<Piece<ModelFile, ModelPart>>,
+    irs: Vec<Piece<Ir, IrPart>>,
     /// What is set.
     pub settings: Settings,
     /// What the controllers of MIDI turn.
     pub midi: BTreeMap<u8, Parameter>,
 }
+
+/// What tells whether a file has changed: when it was written, and its bytes.
+pub type Version = (SystemTime, u64);
 
 /// What is to be played, with the files as paths.
 #[derive(Debug, Default)]
@@ -140,13 +149,29 @@ impl Rig {
     /// # Errors
     /// [`RigError`]: the first file that cannot be played.
     pub fn load(chosen: Chosen, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
+        Self::load_beside(chosen, &[], read, |_| None)
+    }
+
+    /// The same where others have been loaded: what they have read is not read again, unless its version is another, or
+    /// unknown.
+    ///
+    /// # Errors
+    /// [`RigError`]: the first file that cannot be played.
+    pub fn load_beside(
+        chosen: Chosen,
+        others: &[&Self],
+        read: impl Fn(&Path) -> io::Result<Vec<u8>>,
+        version: impl Fn(&Path) -> Option<Version>,
+    ) -> Result<Self, RigError> {
         let model = |(path, part): (PathBuf, ModelPart)| {
-            let file = ModelFile::read(&bytes(&path, &read)?).map_err(wrong(&path))?;
-            Ok((path, file, part))
+            let others = others.iter().flat_map(|rig| &rig.models);
+            let version = version(&path);
+            Piece::load(path, part, version, others, |path| ModelFile::read(&bytes(path, &read)?).map_err(wrong(path)))
         };
         let ir = |(path, part): (PathBuf, IrPart)| {
-            let ir = Ir::from_wav(&bytes(&path, &read)?).map_err(wrong(&path))?;
-            Ok((path, ir, part))
+            let others = others.iter().flat_map(|rig| &rig.irs);
+            let version = version(&path);
+            Piece::load(path, part, version, others, |path| Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path)))
         };
         let Chosen { models, irs, settings, midi } = chosen;
         Ok(Self {
@@ -157,20 +182,19 @@ impl Rig {
         })
     }
 
-    /// What files tell that their authors should know, in words.
+    /// What files tell that their authors should know, in words: of those that were read for this one.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let of_file = |(path, file, _): &(PathBuf, ModelFile, ModelPart)| {
-            let path = path.display().to_string();
-            file.warnings.iter().map(move |warning| format!("{path}: {warning}")).collect::<Vec<_>>()
+        let of_file = |piece: &Piece<ModelFile, ModelPart>| {
+            let path = piece.path.display().to_string();
+            piece.file.warnings.iter().map(move |warning| format!("{path}: {warning}")).collect::<Vec<_>>()
         };
-        self.models.iter().flat_map(of_file)
+        self.models.iter().filter(|piece| piece.is_new).flat_map(of_file)
     }
 
     /// The sample rate that the first model was made for, Hz: at which all is best.
     #[must_use]
     pub fn rate_hz(&self) -> Option<u32> {
-        let (_, file, _) = self.models.first()?;
-        Some(file.sample_rate)
+        Some(self.models.first()?.file.sample_rate)
             .filter(|rate| rate.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(rate))
             .map(|rate| rate as u32)
     }
@@ -178,29 +202,13 @@ impl Rig {
     /// The model at a place, and its file's name.
     #[must_use]
     pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
-        self.models.get(place).map(|(path, file, _)| (path.as_path(), file))
-    }
-
-    /// Whether another one plays the same models in the same way, so that they can go on.
-    #[must_use]
-    pub fn shares_models(&self, other: &Self) -> bool {
-        let models =
-            |rig: &Self| rig.models.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
-        let routing = |rig: &Self| rig.settings.is_on(Parameter::Routing);
-        models(self) == models(other) && routing(self) == routing(other)
-    }
-
-    /// Whether another one has the same cabinet.
-    #[must_use]
-    pub fn shares_cabinet(&self, other: &Self) -> bool {
-        let irs = |rig: &Self| rig.irs.iter().map(|(path, _, part)| (path.clone(), part.clone())).collect::<Vec<_>>();
-        irs(self) == irs(other)
+        self.models.get(place).map(|piece| (piece.path.as_path(), &*piece.file))
     }
 
     /// Whether left and right differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.irs.iter().any(|(_, ir, _)| ir.channels().len() > 1)
+        self.irs.iter().any(|piece| piece.file.channels().len() > 1)
     }
 
     /// All of it, for a chain of this rate, Hz: models settled, responses resampled; and in words what is not played as it
@@ -209,27 +217,26 @@ impl Rig {
     /// # Errors
     /// [`RigError`].
     pub fn parts(&self, rate_hz: u32) -> Result<(Parts, Vec<String>), RigError> {
-        let (mut models, mut notes) = ([None, None], Vec::new());
-        for (place, (path, file, part)) in self.models.iter().enumerate().take(2) {
-            let amplifier = amplifier(file, part, rate_hz).map_err(wrong(path))?;
-            if amplifier.delay() > 0 {
-                let (own, late) = (file.sample_rate, amplifier.delay());
-                notes.push(format!("{} is made for {own} Hz: resampled, {late} samples late", path.display()));
-            }
-            models[place] = Some(amplifier);
-        }
-        if let (true, [Some(first), Some(second)]) = (self.settings.is_on(Parameter::Routing), &mut models) {
-            let late = first.delay().max(second.delay());
-            first.delay_to(late);
-            second.delay_to(late);
-        }
+        let mut notes = Vec::new();
+        let models = [self.amplifier(0, rate_hz, &mut notes)?, self.amplifier(1, rate_hz, &mut notes)?];
         Ok((Parts { models, cabinet: self.cabinet(rate_hz)? }, notes))
+    }
+
+    /// The model at a place, settled.
+    fn amplifier(&self, place: usize, rate_hz: u32, notes: &mut Vec<String>) -> Result<Option<Amplifier>, RigError> {
+        let Some(Piece { path, file, part, .. }) = self.models.get(place) else { return Ok(None) };
+        let amplifier = amplifier(file, part, rate_hz).map_err(wrong(path))?;
+        if amplifier.delay() > 0 {
+            let (own, late) = (file.sample_rate, amplifier.delay());
+            notes.push(format!("{} is made for {own} Hz: resampled, {late} samples late", path.display()));
+        }
+        Ok(Some(amplifier))
     }
 
     fn cabinet(&self, rate_hz: u32) -> Result<Option<Cabinet>, RigError> {
         let mut mixed: Option<Ir> = None;
-        for (path, ir, part) in &self.irs {
-            let ready = ready(ir, part, rate_hz).map_err(wrong(path))?;
+        for Piece { path, file, part, .. } in &self.irs {
+            let ready = ready(file, part, rate_hz).map_err(wrong(path))?;
             mixed = Some(match mixed {
                 Some(other) => other.mixed(&ready).map_err(wrong(path))?,
                 None => ready,

@@ -6,6 +6,7 @@ use super::{
     parameter::Parameter,
     settings::Settings,
     smooth::{Smooth, factor},
+    wait::Wait,
 };
 use crate::{
     LoadError, Model, ModelFile,
@@ -48,9 +49,8 @@ pub struct Amplifier {
     model: Model,
     /// Where its rate is another than the chain's.
     bridge: Option<Bridge>,
-    /// What waits for another to keep step, in a ring.
-    wait: Vec<f32>,
-    waiting: usize,
+    /// Where it waits for another to keep step.
+    wait: Wait,
     levels: Levels,
     before: Smooth,
     after: Smooth,
@@ -83,19 +83,19 @@ impl Amplifier {
             output_dbu: narrow(file.about.output_level_dbu),
         };
         let gain = || Smooth::new(1.0, rate_hz as f32);
-        Ok(Self { model, bridge, wait: Vec::new(), waiting: 0, levels, before: gain(), after: gain() })
+        let wait = Wait::new(rate_hz as f32);
+        Ok(Self { model, bridge, wait, levels, before: gain(), after: gain() })
     }
 
-    /// Samples by which it is late: 0 at its own rate, unless it waits for another.
+    /// Samples by which it is late by itself: 0 at its own rate.
     #[must_use]
     pub fn delay(&self) -> usize {
-        self.bridge.as_ref().map_or(0, Bridge::delay) + self.wait.len()
+        self.bridge.as_ref().map_or(0, Bridge::delay)
     }
 
-    /// Makes it as late as that in all, so that it keeps step with one that is later by itself.
-    pub fn delay_to(&mut self, frames: usize) {
-        self.wait = vec![0.0; frames.saturating_sub(self.delay() - self.wait.len())];
-        self.waiting = 0;
+    /// Makes it as late as that in all, or as late as it is: at once, or smoothly.
+    pub(super) fn keep_step(&mut self, late: usize, at_once: bool) {
+        self.wait.set(late.saturating_sub(self.delay()), at_once);
     }
 
     /// Number of knobs that the model was trained with.
@@ -126,12 +126,7 @@ impl Amplifier {
             None => self.model.process(scaled, output),
             Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
         }
-        if !self.wait.is_empty() {
-            for sample in output.iter_mut() {
-                std::mem::swap(sample, &mut self.wait[self.waiting]);
-                self.waiting = (self.waiting + 1) % self.wait.len();
-            }
-        }
+        self.wait.process(output);
         self.after.apply(output);
     }
 
@@ -143,6 +138,14 @@ impl Amplifier {
                 false => gain.set(factor(db)),
             }
         }
+    }
+}
+
+/// Samples by which both models together are late, who are late by so much each.
+pub(super) fn delay_of([first, second]: [usize; 2], settings: &Settings) -> usize {
+    match settings.is_on(Parameter::Routing) {
+        true => first.max(second),
+        false => first + second,
     }
 }
 

@@ -4,7 +4,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use thiserror::Error;
 
 use super::{
-    amplifier::Amplifier,
+    amplifier::{Amplifier, delay_of},
     meters::{Meters, Reading},
     parameter::{Parameter, ParameterError},
     settings::Settings,
@@ -66,17 +66,19 @@ pub struct Controls {
     meters: Reading,
     settings: Settings,
     rate_hz: u32,
+    /// Samples by which the models are late that play in the end.
+    delays: [usize; 2],
     on_their_way: usize,
     tuner: Tuner,
 }
 
 impl Controls {
-    pub(super) fn new(rate_hz: u32, settings: Settings, meters: Reading) -> (Self, Ends) {
+    pub(super) fn new(rate_hz: u32, settings: Settings, delays: [usize; 2], meters: Reading) -> (Self, Ends) {
         let (changes, changes_end) = RingBuffer::new(CHANGES);
         let (gone_end, gone) = RingBuffer::new(PARTS);
         let (tap_end, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
         let tuner = Tuner::new(rate_hz);
-        let controls = Self { changes, gone, tap, meters, settings, rate_hz, on_their_way: 0, tuner };
+        let controls = Self { changes, gone, tap, meters, settings, rate_hz, delays, on_their_way: 0, tuner };
         (controls, Ends { changes: changes_end, gone: gone_end, tap: tap_end })
     }
 
@@ -84,6 +86,12 @@ impl Controls {
     #[must_use]
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
+    }
+
+    /// Samples by which the chain's output is late, with all that it has been told: 0 unless a model is resampled.
+    #[must_use]
+    pub fn delay(&self) -> usize {
+        delay_of(self.delays, &self.settings)
     }
 
     /// Sets a parameter; it gets there within 20 ms.
@@ -94,6 +102,20 @@ impl Controls {
         let value = parameter.check(value)?;
         self.changes.push(Change::Set(parameter, value)).map_err(|_| ControlError::Busy)?;
         Ok(self.settings.set(parameter, value)?)
+    }
+
+    /// Sets every parameter that differs.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`]; those before the first that was not taken are set.
+    pub fn set_all(&mut self, settings: &Settings) -> Result<(), ControlError> {
+        for &parameter in Parameter::ALL {
+            let value = settings.get(parameter);
+            if value != self.settings.get(parameter) {
+                self.set(parameter, value)?;
+            }
+        }
+        Ok(())
     }
 
     /// All parameters as they were last set.
@@ -111,7 +133,10 @@ impl Controls {
     /// When there is no such place.
     pub fn swap_model(&mut self, place: usize, model: Option<Amplifier>) -> Result<(), ControlError> {
         assert!(place < 2, "a chain has two models");
-        self.send(Change::Amplifier(place, model.map(Box::new)))
+        let delay = model.as_ref().map_or(0, Amplifier::delay);
+        self.send(Change::Amplifier(place, model.map(Box::new)))?;
+        self.delays[place] = delay;
+        Ok(())
     }
 
     /// Exchanges the cabinet, or takes it out. The newest wins.

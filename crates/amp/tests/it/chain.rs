@@ -302,6 +302,57 @@ fn a_model_of_another_rate_is_late_and_else_the_same() {
     assert!(error < 2e-3 * largest(&alone), "{error}");
 }
 
+/// What lets all through, made for a rate.
+fn wire(rate_hz: u32) -> Amplifier {
+    let text = format!(
+        r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": {rate_hz},
+        "config": {{"receptive_field": 1, "bias": false}}, "weights": [1]}}"#
+    );
+    let wire = ModelFile::read(text.as_bytes()).unwrap();
+    Amplifier::new(&wire, Options::default(), &[], RATE_HZ).unwrap()
+}
+
+#[test]
+fn models_of_two_rates_keep_step_however_they_come_to_stand_side_by_side() {
+    let late = wire(44_100).delay();
+    // Half a wave of the difference: without waiting, one would take the other away.
+    let input: Vec<f32> = (0..96_000).map(|n| 0.25 * (n as f32 * std::f32::consts::PI / late as f32).sin()).collect();
+    let parallel = settings(&[(Parameter::Routing, 1.0)]);
+    for (first, second) in [(48_000, 44_100), (44_100, 48_000)] {
+        // From the beginning.
+        let (mut chain, controls) = new(&parallel, [Some(wire(first)), Some(wire(second))], None);
+        let expected = play(&mut chain, &input, &[64]);
+        assert_eq!((chain.delay(), controls.delay()), (late, late));
+        let error = largest_difference(&expected[0][4800 + late..], &input[4800..96_000 - late]);
+        assert!(error < 1e-3, "{error}");
+
+        // Turned later, and back.
+        let (mut chain, mut controls) = new(&Settings::neutral(), [Some(wire(first)), Some(wire(second))], None);
+        let turned = play_with(&mut chain, &input, &[64], |at| match at {
+            19_200 => controls.set(Parameter::Routing, 1.0).unwrap(),
+            57_600 => controls.set(Parameter::Routing, 0.0).unwrap(),
+            _ => {}
+        });
+        assert_eq!(turned[0][24_000..57_600], expected[0][24_000..57_600]);
+        assert!(largest_difference(&turned[0][62_400..], &expected[0][62_400..]) < 1e-3, "in a row they are as late");
+
+        // The second one brought later, beside the first that plays.
+        let (mut chain, mut controls) = new(&parallel, [Some(wire(first)), None], None);
+        let brought = play_with(&mut chain, &input, &[64], |at| {
+            if at == 19_200 {
+                controls.swap_model(1, Some(wire(second))).unwrap();
+            }
+        });
+        assert_eq!((chain.delay(), controls.delay()), (late, late));
+        let error = largest_difference(&brought[0][24_000..], &expected[0][24_000..]);
+        assert!(error < 1e-3, "{error}");
+        let step = |played: &[f32]| played.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+        for played in [&turned, &brought] {
+            assert!(step(&played[0]) < 1.5 * step(&input), "{} of {}", step(&played[0]), step(&input));
+        }
+    }
+}
+
 #[test]
 fn the_tuner_hears_the_input() {
     let input: Vec<f32> =

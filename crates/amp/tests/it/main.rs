@@ -7,6 +7,7 @@ mod chain;
 mod counting;
 mod keras;
 mod reference;
+mod silence;
 mod slim;
 
 use std::{fs, path::PathBuf};

@@ -157,7 +157,6 @@ function fill(select, names, chosen) {
 async function refresh() {
   const state = await ask('state');
   version = state.version;
-  at('stream').textContent = state.stream;
   if (!boxes.size) build(state.parameters);
   for (const { name, value } of state.parameters) if (!waiting.has(name) && sending !== name) boxes.get(name).show(value);
   fill(at('preset'), state.presets, state.playing.preset);
@@ -209,6 +208,7 @@ function lamp(id, className, text) {
 
 let clippedUntil = 0, clips = 0;
 function show(live) {
+  at('stream').textContent = live.stream;
   level('in', live.input, live.input.peak >= 1);
   level('out', live.output, live.output.peak > 1);
   meter('load', live.load_mean, live.load_most, `${(live.load_most * 100).toFixed(0)} %`, live.load_most >= 1);

@@ -23,9 +23,8 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
     let (chain, controls) = board.chain(rate_hz)?;
-    let delay = chain.delay();
     let engine = sound::start(ready, Box::new(chain))?;
-    let mut stage = Stage { controls, engine, rate_hz, delay, began: Instant::now(), before: Load::default() };
+    let mut stage = Stage { controls, engine, rate_hz, began: Instant::now(), before: Load::default() };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
     let until = options.duration.map(|ns| stage.began + Duration::from_nanos(ns));
     while stage.engine.end().is_none()
@@ -79,15 +78,13 @@ struct Stage {
     controls: Controls,
     engine: Engine,
     rate_hz: u32,
-    /// Samples by which the chain is late.
-    delay: usize,
     began: Instant,
     before: Load,
 }
 
 impl Stage {
     fn latency_frames(&self) -> u64 {
-        u64::from(self.engine.latency_frames()) + self.delay as u64
+        u64::from(self.engine.latency_frames()) + self.controls.delay() as u64
     }
 
     fn ms(&self, frames: u64) -> f64 {

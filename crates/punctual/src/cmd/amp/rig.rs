@@ -8,7 +8,7 @@ use std::{
 use amp::{
     Parameter, Parts, Preset, Rig, Settings,
     preset::{IrPart, ModelPart},
-    rig::{Chosen, RigError},
+    rig::{Chosen, Exchange, RigError},
 };
 
 use crate::{cli, exit::Usage};
@@ -46,29 +46,52 @@ pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
         part.without_delay |= options.cab_without_delay;
     }
     chosen.settings = settings(chosen.settings, options)?;
-    load(chosen)
+    load(chosen, &[])
 }
 
-/// A preset with all its files, which start at this folder.
-pub fn of(preset: &Preset, folder: &Path) -> anyhow::Result<Rig> {
-    load(preset.clone().chosen(folder))
+/// A preset with all its files, which start at this folder; what others have read already, and has not changed since, is
+/// shared with them.
+pub fn of(preset: &Preset, folder: &Path, others: &[&Rig]) -> anyhow::Result<Rig> {
+    load(preset.clone().chosen(folder), others)
 }
 
-fn load(chosen: Chosen) -> anyhow::Result<Rig> {
-    let rig = Rig::load(chosen, |path| fs::read(path))?;
-    rig.warnings().for_each(|warning| eprintln!("note: {warning}"));
+fn load(chosen: Chosen, others: &[&Rig]) -> anyhow::Result<Rig> {
+    let version = |path: &Path| {
+        let known = fs::metadata(path).ok()?;
+        Some((known.modified().ok()?, known.len()))
+    };
+    let rig = Rig::load_beside(chosen, others, |path| fs::read(path), version)?;
+    say(rig.warnings());
     Ok(rig)
 }
 
 /// All of it, for a chain of this rate. Says on standard error what is not played as it was made.
 pub fn parts(rig: &Rig, rate_hz: u32) -> anyhow::Result<Parts> {
-    let told = |error: RigError| match error.is_choice() {
-        true => Usage(error.to_string()).into(),
-        false => anyhow::Error::from(error),
-    };
     let (parts, notes) = rig.parts(rate_hz).map_err(told)?;
-    notes.iter().for_each(|note| eprintln!("note: {note}"));
+    say(notes.into_iter());
     Ok(parts)
+}
+
+/// What is to be exchanged where one rig is to play instead of another, made and locked: what both have in common goes on.
+pub fn instead_of(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Exchange> {
+    let (exchange, notes) = rig.instead_of(playing, rate_hz).map_err(told)?;
+    say(notes.into_iter());
+    if !exchange.is_empty() {
+        // What came in is not locked yet; where that is refused, it was said at the beginning.
+        let _ = sys::memory::lock_what_is_there();
+    }
+    Ok(exchange)
+}
+
+fn told(error: RigError) -> anyhow::Error {
+    match error.is_choice() {
+        true => Usage(error.to_string()).into(),
+        false => error.into(),
+    }
+}
+
+fn say(notes: impl Iterator<Item = String>) {
+    notes.for_each(|note| eprintln!("note: {note}"));
 }
 
 fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use amp::{Amplifier, Chain, Preset};
+use amp::{Chain, Preset};
 use anyhow::Context;
 use play::page::Page;
 
@@ -32,14 +32,13 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
         Some(name) => rig::read_preset(&folder.join(name))?,
         None => Preset::default(),
     };
-    let rig = rig::of(&preset, folder)?;
+    let rig = rig::of(&preset, folder, &[])?;
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
     let parts = rig::parts(&rig, rate_hz)?;
-    let delays = parts.models.each_ref().map(|model| model.as_ref().map_or(0, Amplifier::delay));
     let (chain, controls) = Chain::new(rate_hz, &preset.settings, parts);
     let engine = sound::start(ready, Box::new(chain))?;
-    let start = Start { preset, name, delays, rate_hz };
+    let start = Start { preset, name, rig };
     let desk = Desk::new(library, start, (controls, engine));
     output::stdout(|out| writeln!(out, "{}", page.url()))?;
     let stop = AtomicBool::new(false);

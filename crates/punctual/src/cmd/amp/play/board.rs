@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amp::{Chain, Controls, Parameter, Parts, Rig};
+use amp::{Chain, Controls, Rig};
 use anyhow::Context;
 use play::midi::Event;
 
@@ -26,14 +26,16 @@ impl Board {
     /// Reads all of it, so that a mistake is told before anything plays. What the command line asks for comes first, then the
     /// presets of the folder.
     pub fn read(options: &AmpPlay) -> anyhow::Result<Self> {
-        let mut rigs = Vec::new();
+        let mut rigs: Vec<(String, Rig)> = Vec::new();
         if options.rig.is_asked_for() || options.presets.is_none() {
             let named = options.rig.preset.as_ref().or(options.rig.model.as_ref()).or(options.rig.cab.as_ref());
             rigs.push((named.map_or_else(String::new, |path| stem(path)), rig::read(&options.rig)?));
         }
         for path in options.presets.iter().map(|folder| files(folder)).collect::<anyhow::Result<Vec<_>>>()?.concat() {
             let folder = path.parent().unwrap_or(Path::new(""));
-            rigs.push((stem(&path), rig::of(&read_preset(&path)?, folder)?));
+            let others: Vec<&Rig> = rigs.iter().map(|(_, rig)| rig).collect();
+            let rig = rig::of(&read_preset(&path)?, folder, &others)?;
+            rigs.push((stem(&path), rig));
         }
         let channel = options.midi_channel.map(|channel| channel - 1);
         Ok(Self { rigs, current: 0, channel })
@@ -83,22 +85,10 @@ impl Board {
         let (name, rig) = self.rigs.get(program).with_context(|| {
             format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
         })?;
-        let Parts { models, cabinet } =
-            rig::parts(rig, controls.rate_hz()).with_context(|| format!("preset {name}"))?;
-        // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
-        let _ = sys::memory::lock_what_is_there();
-        // What stays is not exchanged: the fade between two that are alike is louder than either.
-        if !rig.shares_models(self.rig()) {
-            for (place, model) in models.into_iter().enumerate() {
-                controls.swap_model(place, model)?;
-            }
-        }
-        if !rig.shares_cabinet(self.rig()) {
-            controls.swap_cabinet(cabinet)?;
-        }
-        for &parameter in Parameter::ALL {
-            controls.set(parameter, rig.settings.get(parameter))?;
-        }
+        let exchange =
+            rig::instead_of(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
+        controls.exchange(exchange)?;
+        controls.set_all(&rig.settings)?;
         self.current = program;
         Ok(())
     }
@@ -122,6 +112,7 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use amp::Parameter;
     use clap::Parser;
 
     use crate::cli;

@@ -1,12 +1,12 @@
 //! What the page shows and turns: a chain that plays, and a library to choose from.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use amp::{
-    Controls, Parameter, Parts, Preset,
+    Controls, Parameter, Preset, Rig,
     chain::Kind,
     preset::{IrPart, ModelPart},
 };
@@ -27,7 +27,6 @@ const LONGEST_NAME: usize = 60;
 /// The desk.
 pub struct Desk {
     library: Library,
-    rate_hz: u32,
     playing: Mutex<Playing>,
     /// Files are loaded one after the other, in the order in which they were chosen.
     loading: Mutex<()>,
@@ -39,10 +38,8 @@ pub struct Start {
     pub preset: Preset,
     /// Its file in the library, if it has one.
     pub name: Option<String>,
-    /// Samples by which each model is late.
-    pub delays: [usize; 2],
-    /// Sample rate.
-    pub rate_hz: u32,
+    /// The same, with all files.
+    pub rig: Rig,
 }
 
 /// What plays.
@@ -52,21 +49,30 @@ struct Playing {
     preset: Preset,
     /// The file of the preset that was chosen or saved last: it may be written over.
     name: Option<String>,
-    /// Samples by which each model is late.
-    delays: [usize; 2],
+    /// The preset's files, as they play.
+    rig: Arc<Rig>,
     /// Goes up with every change.
     version: u64,
     seen: Option<(Instant, Value)>,
     before: Load,
 }
 
+impl Playing {
+    /// How the audio thread runs, in words.
+    fn stream(&self) -> String {
+        let late = self.engine.latency_frames() as usize + self.controls.delay();
+        let latency_ms = late as f64 / f64::from(self.controls.rate_hz()) * 1e3;
+        format!("{}, {latency_ms:.2} ms, {}", self.engine.told(), self.engine.grant().policy)
+    }
+}
+
 impl Desk {
     /// A desk for a chain that plays, and the audio thread that plays it.
-    pub fn new(library: Library, rig: Start, (controls, engine): (Controls, Engine)) -> Self {
-        let Start { preset, name, delays, rate_hz } = rig;
-        let playing =
-            Playing { controls, engine, preset, name, delays, version: 0, seen: None, before: Load::default() };
-        Self { library, rate_hz, playing: Mutex::new(playing), loading: Mutex::new(()) }
+    pub fn new(library: Library, start: Start, (controls, engine): (Controls, Engine)) -> Self {
+        let Start { preset, name, rig } = start;
+        let rig = Arc::new(rig);
+        let playing = Playing { controls, engine, preset, name, rig, version: 0, seen: None, before: Load::default() };
+        Self { library, playing: Mutex::new(playing), loading: Mutex::new(()) }
     }
 
     /// Whether the audio thread has ended by itself.
@@ -83,35 +89,22 @@ impl Desk {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the audio thread runs, in words.
-    fn stream(&self, Playing { engine, .. }: &Playing) -> String {
-        let latency_ms = f64::from(engine.latency_frames()) / f64::from(self.rate_hz) * 1e3;
-        format!("{}, {latency_ms:.2} ms, {}", engine.told(), engine.grant().policy)
-    }
-
-    /// Plays another preset: what is the same in both goes on as it is.
-    fn play(&self, preset: Preset, name: Option<String>) -> anyhow::Result<()> {
-        let rig = rig::of(&preset, self.library.folder())?;
-        let Parts { models, cabinet } = rig::parts(&rig, self.rate_hz)?;
-        // What came in since the beginning is not locked yet; where that is refused, it was said at the beginning.
-        let _ = sys::memory::lock_what_is_there();
+    /// Plays another preset, or one of which another part was chosen: what is the same in both goes on as it is.
+    fn play(&self, place: Place, mut preset: Preset, name: Option<String>) -> anyhow::Result<()> {
+        let (before, rate_hz) = {
+            let playing = self.playing();
+            (playing.rig.clone(), playing.controls.rate_hz())
+        };
+        let rig = rig::of(&preset, self.library.folder(), &[&before])?;
+        let exchange = rig::instead_of(&rig, &before, rate_hz)?;
         let mut playing = self.playing();
-        for (place, model) in models.into_iter().enumerate() {
-            let delay = model.as_ref().map_or(0, amp::Amplifier::delay);
-            if playing.preset.models.get(place) != preset.models.get(place) || playing.delays[place] != delay {
-                playing.controls.swap_model(place, model)?;
-                playing.delays[place] = delay;
-            }
+        playing.controls.exchange(exchange)?;
+        match place {
+            Place::Preset => playing.controls.set_all(&preset.settings)?,
+            // What was turned meanwhile stays.
+            Place::Model1 | Place::Model2 | Place::Cabinet => preset.settings = playing.preset.settings.clone(),
         }
-        if playing.preset.irs != preset.irs {
-            playing.controls.swap_cabinet(cabinet)?;
-        }
-        for &parameter in Parameter::ALL {
-            let value = preset.settings.get(parameter);
-            if value != playing.controls.settings().get(parameter) {
-                playing.controls.set(parameter, value)?;
-            }
-        }
+        playing.rig = Arc::new(rig);
         playing.preset = preset;
         playing.name = name;
         playing.version += 1;
@@ -141,7 +134,7 @@ impl Desk {
             Place::Preset => {
                 let Some(file) = file else { return Ok(()) };
                 preset = rig::read_preset(&self.library.folder().join(file))?;
-                return self.play(preset, own);
+                return self.play(place, preset, own);
             }
             Place::Model1 | Place::Model2 => {
                 let at = usize::from(place == Place::Model2);
@@ -151,7 +144,7 @@ impl Desk {
             }
             Place::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
         }
-        self.play(preset, name)
+        self.play(place, preset, name)
     }
 }
 
@@ -166,7 +159,6 @@ impl page::Desk for Desk {
             .collect();
         json!({
             "version": playing.version,
-            "stream": self.stream(&playing),
             "models": files.models,
             "cabinets": files.cabinets,
             "presets": files.presets,
@@ -195,6 +187,7 @@ impl page::Desk for Desk {
         let note = playing.controls.tune();
         let live = json!({
             "version": playing.version,
+            "stream": playing.stream(),
             "input": level(meters.input),
             "output": level(meters.output),
             "gate_is_open": meters.gate_is_open,

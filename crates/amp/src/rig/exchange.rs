@@ -1,0 +1,136 @@
+//! From one rig to another while it plays: what both have in common goes on, because the fade between two that are alike is
+//! louder than either.
+
+use super::{Rig, RigError, piece::Piece};
+use crate::{Amplifier, Cabinet, Controls, chain::ControlError};
+
+/// What takes the place of what plays, each something or nothing: made beside the audio thread.
+#[derive(Debug)]
+pub struct Exchange {
+    models: [Option<Option<Amplifier>>; 2],
+    cabinet: Option<Option<Cabinet>>,
+}
+
+impl Rig {
+    /// What has to be exchanged where this one is to play instead of another, in a chain of this rate, Hz; and in words what is
+    /// not played as it was made.
+    ///
+    /// # Errors
+    /// [`RigError`].
+    pub fn instead_of(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
+        let mut notes = Vec::new();
+        let mut models = [None, None];
+        for (place, model) in models.iter_mut().enumerate() {
+            if !goes_on(self.models.get(place), other.models.get(place)) {
+                *model = Some(self.amplifier(place, rate_hz, &mut notes)?);
+            }
+        }
+        let places = 0..self.irs.len().max(other.irs.len());
+        let cabinet = match places.into_iter().all(|place| goes_on(self.irs.get(place), other.irs.get(place))) {
+            true => None,
+            false => Some(self.cabinet(rate_hz)?),
+        };
+        Ok((Exchange { models, cabinet }, notes))
+    }
+}
+
+fn goes_on<F, P: PartialEq>(new: Option<&Piece<F, P>>, old: Option<&Piece<F, P>>) -> bool {
+    match (new, old) {
+        (Some(new), Some(old)) => new.is(old),
+        (new, old) => new.is_none() && old.is_none(),
+    }
+}
+
+impl Exchange {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cabinet.is_none() && self.models.iter().all(Option::is_none)
+    }
+}
+
+impl Controls {
+    /// Hands over what is exchanged.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`], where too much is on its way.
+    pub fn exchange(&mut self, exchange: Exchange) -> Result<(), ControlError> {
+        for (place, model) in exchange.models.into_iter().enumerate() {
+            if let Some(model) = model {
+                self.swap_model(place, model)?;
+            }
+        }
+        match exchange.cabinet {
+            Some(cabinet) => self.swap_cabinet(cabinet),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, path::Path, time::SystemTime};
+
+    use super::*;
+    use crate::{Preset, rig::Version};
+
+    const WIRE: &str = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+        "config": {"receptive_field": 1, "bias": false}, "weights": [1]}"#;
+
+    /// Files that all hold a wire, of a version that a test changes; it tells which were read.
+    struct Folder {
+        version: u64,
+        read: RefCell<Vec<String>>,
+    }
+
+    impl Folder {
+        fn rig(&self, preset: &str, others: &[&Rig]) -> Rig {
+            let chosen = Preset::parse(preset).unwrap().chosen(Path::new(""));
+            let read = |path: &Path| {
+                self.read.borrow_mut().push(path.display().to_string());
+                Ok(WIRE.as_bytes().to_vec())
+            };
+            let version = |_: &Path| -> Option<Version> { Some((SystemTime::UNIX_EPOCH, self.version)) };
+            Rig::load_beside(chosen, others, read, version).unwrap()
+        }
+
+        fn read(&self) -> Vec<String> {
+            self.read.take()
+        }
+    }
+
+    /// Which places are exchanged.
+    fn exchanged(new: &Rig, old: &Rig) -> [bool; 2] {
+        let (exchange, _) = new.instead_of(old, 48_000).unwrap();
+        assert_eq!(exchange.is_empty(), exchange.models.iter().all(Option::is_none));
+        exchange.models.map(|model| model.is_some())
+    }
+
+    #[test]
+    fn only_what_differs_is_exchanged_and_only_what_has_changed_is_read() {
+        let mut folder = Folder { version: 1, read: RefCell::default() };
+        let (a, b) = ("[[model]]\nfile = 'a'\n", "[[model]]\nfile = 'b'\n");
+        let both = folder.rig(&[a, b].concat(), &[]);
+        assert_eq!(folder.read(), ["a", "b"]);
+
+        let turned = folder.rig(&[a, b, "[tone]\nbass_db = 3\n[amp]\nrouting = 'parallel'"].concat(), &[&both]);
+        assert_eq!((folder.read(), exchanged(&turned, &both)), (vec![], [false; 2]));
+        let first = folder.rig(a, &[&both]);
+        assert_eq!((folder.read(), exchanged(&first, &both)), (vec![], [false, true]));
+        let swapped = folder.rig(&[b, a].concat(), &[&both]);
+        assert_eq!((folder.read(), exchanged(&swapped, &both)), (vec![], [true; 2]));
+
+        folder.version = 2;
+        let again = folder.rig(a, &[&both, &first]);
+        assert_eq!((folder.read(), exchanged(&again, &first)), (vec!["a".to_owned()], [true, false]));
+    }
+
+    #[test]
+    fn a_model_without_versions_is_another_each_time() {
+        let load = || {
+            let chosen = Preset::parse("[[model]]\nfile = 'a'").unwrap().chosen(Path::new(""));
+            Rig::load(chosen, |_| Ok(WIRE.as_bytes().to_vec())).unwrap()
+        };
+        assert_eq!(exchanged(&load(), &load()), [true, false]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Denormal numbers, in which a decaying signal ends: they cost what others do.
+
+use std::{fs, path::PathBuf, time::Instant};
+
+use amp::{ModelFile, file::Options};
+
+/// Blocks of 64 after which nothing but they is remembered, and rounds of which the shortest counts.
+const BLOCKS: usize = 64;
+const ROUNDS: usize = 12;
+
+#[test]
+fn denormal_input_costs_what_sound_does_without_a_chain_too() {
+    for name in ["linear_2048.nam", "lstm_1x16.nam", "wn_a1_nano.nam"] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+        let file = ModelFile::read(&fs::read(path).unwrap()).unwrap();
+        let mut model = file.model(Options::default()).unwrap();
+        let mut shortest = [f64::MAX; 2];
+        for _ in 0..ROUNDS {
+            for (level, shortest) in [0.1, 1e-40].into_iter().zip(&mut shortest) {
+                let (input, mut output) = ([level; 64], [0.0; 64]);
+                (0..BLOCKS).for_each(|_| model.process(&input, &mut output));
+                for _ in 0..BLOCKS {
+                    let began = Instant::now();
+                    model.process(&input, &mut output);
+                    *shortest = began.elapsed().as_secs_f64().min(*shortest);
+                }
+            }
+        }
+        let [sound, denormal] = shortest;
+        assert!(denormal < 2.0 * sound, "{name}: {denormal:e} s for a block, {sound:e} s of sound");
+    }
+}
