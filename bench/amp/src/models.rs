@@ -40,8 +40,7 @@ const SHORT_BLOCKS: f64 = 1.3;
 
 /// What it does cost where that is missed: layers of few channels are over before the next one's input is there, and nothing
 /// else is to be done meanwhile; and what no file of an amplifier has is not built for short blocks.
-const SHORT_BLOCKS_KNOWN: [(&str, f64); 5] =
-    [("nano", 1.7), ("A2 lite", 1.7), ("gated", 1.75), ("ConvNet", 2.1), ("Linear 2048", 2.1)];
+const SHORT_BLOCKS_KNOWN: [(&str, f64); 4] = [("nano", 1.7), ("A2 lite", 1.7), ("gated", 1.75), ("ConvNet", 2.1)];
 
 /// All models that were asked for.
 pub fn rows(asked: &Asked) -> Result<Vec<Row>> {

@@ -101,17 +101,6 @@ impl Past {
         delay <= self.size.saturating_sub(BLOCK)
     }
 
-    /// The current frames of its first row and those up to `count - 1` frames ago, one row each, the oldest first: in two
-    /// pieces, as the ring lies.
-    pub fn one_frame_apart(&self, count: usize) -> [Rows; 2] {
-        let young = count.min(self.position + 1);
-        let rows = |oldest: usize, count: usize| Rows { at: self.before(oldest).at, pitch: 1, count };
-        match count - young {
-            0 => [rows(0, 0), rows(young - 1, young)],
-            old => [rows(count - 1, old), rows(young - 1, young)],
-        }
-    }
-
     /// Back to where it began; the memory is another's to restore.
     pub fn rewind(&mut self) {
         self.position = 0;

@@ -85,6 +85,22 @@ pub trait Simd: Copy {
     fn abs(self, x: Self::V) -> Self::V {
         self.max(x, self.sub(self.splat(0.0), x))
     }
+
+    /// The sum of all lanes: of halves, so that one need not wait for all others.
+    #[inline(always)]
+    fn total(self, x: Self::V) -> f32 {
+        let mut lanes = [0.0; 16];
+        // SAFETY: no vector of a processor is longer.
+        unsafe { self.store(lanes.as_mut_ptr(), x) };
+        for half in [8, 4, 2, 1] {
+            if half < Self::LANES {
+                for i in 0..half {
+                    lanes[i] += lanes[i + half];
+                }
+            }
+        }
+        lanes[0]
+    }
 }
 
 /// How a block is computed.
@@ -212,6 +228,7 @@ mod tests {
                     simd.min(x, two),
                     simd.max(x, three),
                     simd.abs(x),
+                    simd.splat(simd.total(x)),
                 ];
                 for result in results {
                     // SAFETY: there is room for all lanes.
@@ -230,8 +247,12 @@ mod tests {
         for level in Level::all() {
             let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
             let told = first_lanes(level);
-            let lanes = 16 / (told.len() / 8);
-            let wanted: Vec<f32> = (0..16).step_by(lanes).flat_map(|at| expected(values[at])).collect();
+            let lanes = 16 / (told.len() / 9);
+            let total = |at: usize| values[at..at + lanes].iter().sum::<f32>();
+            let wanted: Vec<f32> = (0..16)
+                .step_by(lanes)
+                .flat_map(|at| expected(values[at]).into_iter().chain([total(at)]).collect::<Vec<_>>())
+                .collect();
             assert_eq!(told, wanted, "{}", level.name());
         }
     }

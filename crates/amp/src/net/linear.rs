@@ -3,20 +3,23 @@
 use super::Net;
 use crate::{
     file::{LoadError, nam},
-    memory::{Layout, Past},
+    memory::BLOCK,
     net::dense::Weights,
-    simd::{Aligned, Level, Matrix, Pass, Rows, Sum, multiply},
+    simd::{Level, STEP, fir},
 };
 
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
 #[derive(Debug)]
 pub struct Linear {
     level: Level,
+    /// The response, the oldest frame's weight first, so that large late sums do not swallow small early ones.
+    response: Vec<f32>,
+    bias: f32,
+    /// The last frames, and room for as many again until they are moved to the front.
+    window: Vec<f32>,
+    /// Where the next frame goes; at least one less than there are weights.
+    at: usize,
     taps: usize,
-    matrix: Matrix,
-    input: Past,
-    output: Rows,
-    memory: Aligned,
 }
 
 /// Number of taps.
@@ -36,12 +39,10 @@ impl Linear {
         let taps = taps(config)?;
         let mut taken = Weights::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
-        let mut layout = Layout::default();
-        let (input, output) = (layout.past(1, taps - 1), layout.rows(1));
-        // The oldest frame first, so that large late sums do not swallow small early ones.
-        let matrix =
-            Matrix::new(1, taps, |_, tap| response[taps - 1 - tap], |_| bias.first().copied().unwrap_or_default());
-        Ok(Self { level, taps, matrix, input, output, memory: layout.memory() })
+        let mut weights = vec![0.0; taps % 2];
+        weights.extend(response.iter().rev());
+        let (at, bias) = (weights.len() - 1, bias.first().copied().unwrap_or_default());
+        Ok(Self { level, bias, window: vec![0.0; 2 * weights.len() + BLOCK], response: weights, at, taps })
     }
 }
 
@@ -55,21 +56,25 @@ impl Net for Linear {
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
-        let Self { level, taps, matrix, input: past, output: made, memory } = self;
-        let frames = input.len();
-        let pass = Pass { level: *level, frames };
-        let now = past.now();
-        memory[now.at..now.at + frames].copy_from_slice(input);
-        past.complete(pass, memory);
-        let sources = &past.one_frame_apart(*taps);
-        multiply(pass, memory, Sum { matrix, sources, plus: None, out: *made });
-        output[..frames].copy_from_slice(&memory[made.at..made.at + frames]);
-        past.advance(frames);
+        let Self { level, response, bias, window, at, .. } = self;
+        let (frames, past) = (input.len(), response.len() - 1);
+        if *at + BLOCK > window.len() {
+            window.copy_within(*at - past..*at, 0);
+            *at = past;
+        }
+        window[*at..*at + frames].copy_from_slice(input);
+        let mut made = [0.0; BLOCK];
+        let made = &mut made[..frames.next_multiple_of(STEP)];
+        fir(*level, &window[*at - past..], response, made);
+        for (output, made) in output.iter_mut().zip(&made[..frames]) {
+            *output = made + *bias;
+        }
+        *at += frames;
     }
 
     fn restart(&mut self) {
-        self.memory.fill(0.0);
-        self.input.rewind();
+        self.window.fill(0.0);
+        self.at = self.response.len() - 1;
     }
 
     fn work(&self) -> u64 {

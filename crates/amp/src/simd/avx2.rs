@@ -1,8 +1,9 @@
 //! AVX2 with FMA: 8 lanes.
 
 use std::arch::x86_64::{
-    __m256, _mm256_add_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps,
-    _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
+    __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps,
+    _mm256_castps256_ps128, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
+    _mm256_min_ps, _mm256_mul_ps, _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
 };
 
 use super::{Op, Simd};
@@ -91,5 +92,15 @@ impl Simd for Avx2 {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: a value of this type exists only where the processor has these instructions.
         unsafe { _mm256_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn total(self, x: Self::V) -> f32 {
+        // SAFETY: a value of this type exists only where the processor has these instructions.
+        unsafe {
+            let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
     }
 }

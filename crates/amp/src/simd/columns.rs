@@ -95,20 +95,9 @@ impl Columns {
 pub fn dot<S: Simd>(simd: S, row: &[f32], x: &[f32]) -> f32 {
     assert!(row.len().is_multiple_of(PADDING) && x.len() >= row.len(), "vectors that do not fit");
     let mut sums = simd.splat(0.0);
-    let mut lanes = [0.0; PADDING];
     for at in (0..row.len()).step_by(S::LANES) {
         // SAFETY: both have as many values, as was checked.
         unsafe { sums = simd.mul_add(simd.load(row.as_ptr().add(at)), simd.load(x.as_ptr().add(at)), sums) };
     }
-    // SAFETY: no vector is longer.
-    unsafe { simd.store(lanes.as_mut_ptr(), sums) };
-    // In halves, so that one need not wait for all others.
-    for half in [8, 4, 2, 1] {
-        if half < S::LANES {
-            for i in 0..half {
-                lanes[i] += lanes[i + half];
-            }
-        }
-    }
-    lanes[0]
+    simd.total(sums)
 }

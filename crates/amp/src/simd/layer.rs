@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use super::{
     Activation, Level, Rows, Simd,
-    functions::{Function, Leaky, Tanh},
+    functions::{Function, Leaky, ScaledTanh, TANH_SCALE},
     wide::Wide,
 };
 use crate::memory::Past;
@@ -93,13 +93,17 @@ impl Layer {
             return None;
         }
         let strip = strip(channels, level.lanes());
+        let scale = match bend {
+            Bend::Tanh => TANH_SCALE,
+            Bend::Leaky(_) => 1.0,
+        };
         let (mut conv, mut mix) = (Vec::new(), Vec::new());
         for first in (0..channels).step_by(strip) {
             let rows = first..first + strip;
-            conv.extend(rows.clone().map(weights.conv_bias));
-            conv.extend(rows.clone().map(weights.condition));
+            conv.extend(rows.clone().map(|row| scale * (weights.conv_bias)(row)));
+            conv.extend(rows.clone().map(|row| scale * (weights.condition)(row)));
             for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..channels).map(move |channel| (tap, channel))) {
-                conv.extend(rows.clone().map(|row| (weights.conv)(row, channel, tap)));
+                conv.extend(rows.clone().map(|row| scale * (weights.conv)(row, channel, tap)));
             }
             mix.extend(rows.clone().map(weights.mix_bias));
             for channel in 0..channels {
@@ -116,7 +120,7 @@ impl Layer {
     #[inline(always)]
     pub fn run<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize, signals: Signals<'_>) {
         match self.bend {
-            Bend::Tanh => self.run_with(simd, memory, frames, signals, Tanh),
+            Bend::Tanh => self.run_with(simd, memory, frames, signals, ScaledTanh),
             Bend::Leaky(slope) => self.run_with(simd, memory, frames, signals, Leaky(slope)),
         }
     }

@@ -1,11 +1,11 @@
 //! Recurrent units: the weights of all gates of some units lie side by side, so that one pass over the inputs gives all that
 //! these units need.
 
-use super::{
-    Aligned, Level, Simd,
-    functions::{tanh, tanh_as_ratio},
-    wide::Wide,
-};
+mod unit;
+
+use self::unit::Last;
+pub use self::unit::{Gru, Lstm, Unit};
+use super::{Aligned, Level, Simd, wide::Wide};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
 /// three sums, then for each column their weights; then the same of the fourth.
@@ -15,70 +15,6 @@ pub struct Gates {
     vectors: usize,
     columns: usize,
     weights: Aligned,
-}
-
-/// What a unit makes of its four sums.
-pub trait Unit: Copy {
-    /// Whether the sums are those of logistic functions: these take half of them, see [`logistic`].
-    const LOGISTIC: [bool; 4];
-    /// What it keeps and what it tells.
-    fn step<S: Simd>(self, simd: S, sums: [S::V; 4], kept: S::V) -> (S::V, S::V);
-}
-
-/// Long short-term memory: gates of input, forgetting, candidate and output.
-#[derive(Debug, Clone, Copy)]
-pub struct Lstm;
-
-/// A gated recurrent unit as Keras has it: gates of update and reset, then the candidate of the input and that of the units
-/// apart, since the reset acts on the latter's sum.
-#[derive(Debug, Clone, Copy)]
-pub struct Gru;
-
-impl Unit for Lstm {
-    const LOGISTIC: [bool; 4] = [true, true, false, true];
-
-    #[inline(always)]
-    fn step<S: Simd>(self, simd: S, [input, forget, candidate, output]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
-        // Everything on one line of a fraction, since a processor divides slowly, and one vector after the other.
-        let (input, below_input) = logistic_as_ratio(simd, input);
-        let (forget, below_forget) = logistic_as_ratio(simd, forget);
-        let (candidate, below_candidate) = tanh_as_ratio(simd, candidate);
-        let below_taken = simd.mul(below_input, below_candidate);
-        let taken = simd.mul(simd.mul(input, candidate), below_forget);
-        let above = simd.mul_add(simd.mul(forget, kept), below_taken, taken);
-        let now = simd.div(above, simd.mul(below_taken, below_forget));
-        let (output, below_output) = logistic_as_ratio(simd, output);
-        let (told, below_told) = tanh_as_ratio(simd, now);
-        (now, simd.div(simd.mul(output, told), simd.mul(below_output, below_told)))
-    }
-}
-
-impl Unit for Gru {
-    const LOGISTIC: [bool; 4] = [true, true, false, false];
-
-    #[inline(always)]
-    fn step<S: Simd>(self, simd: S, [update, reset, input, units]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
-        let update = logistic(simd, update);
-        let candidate = tanh(simd, simd.mul_add(logistic(simd, reset), units, input));
-        let taken = simd.sub(simd.splat(1.0), update);
-        let now = simd.mul_add(taken, candidate, simd.mul(update, kept));
-        (now, now)
-    }
-}
-
-/// Logistic function of twice the value: (1 + tanh x) / 2. That half of each sum is taken costs nothing, since the halves of
-/// weights are exact.
-#[inline(always)]
-fn logistic<S: Simd>(simd: S, half: S::V) -> S::V {
-    let middle = simd.splat(0.5);
-    simd.mul_add(middle, tanh(simd, half), middle)
-}
-
-/// The same as what is divided, and by what: 2 to 840.
-#[inline(always)]
-fn logistic_as_ratio<S: Simd>(simd: S, half: S::V) -> (S::V, S::V) {
-    let (above, below) = tanh_as_ratio(simd, half);
-    (simd.add(below, above), simd.add(below, below))
 }
 
 /// Vectors of units that are computed together, where `left` are left: as many sums as keep the processor busy while the
@@ -106,7 +42,6 @@ impl Gates {
     ) -> Self {
         let lanes = level.lanes();
         let vectors = units.div_ceil(lanes);
-        let half = |sum: usize| if U::LOGISTIC[sum] { 0.5 } else { 1.0 };
         let mut weights = Vec::with_capacity(4 * vectors * lanes * (columns + 1));
         let mut first = 0;
         while first < vectors {
@@ -116,7 +51,7 @@ impl Gates {
             for sums in [0..3, 3..4] {
                 let mut lay = |value: &dyn Fn(usize, usize) -> f32| {
                     for (sum, unit) in sums.clone().flat_map(|sum| part.clone().map(move |unit| (sum, unit))) {
-                        weights.push(if unit < units { half(sum) * value(sum, unit) } else { 0.0 });
+                        weights.push(if unit < units { U::SCALES[sum] * value(sum, unit) } else { 0.0 });
                     }
                 };
                 lay(&bias);
@@ -199,10 +134,26 @@ unsafe fn part<S: Simd, U: Unit, const P: usize>(
     // SAFETY: as the caller promises.
     unsafe {
         let [first, second, third] = sums::<S, 3, P>(simd, weights, columns);
-        let [last] = sums::<S, 1, P>(simd, weights, columns);
-        let (now, tells) = unit.step(simd, [first, second, third, last], simd.load(kept));
+        let last = LastSum::<P> { weights, columns };
+        let (now, tells) = unit.step(simd, [first, second, third], (simd, last), simd.load(kept));
         simd.store(kept, now);
         simd.store(told, tells);
+    }
+}
+
+/// The last sum: there are weights for a vector and the columns.
+struct LastSum<'a, const P: usize> {
+    weights: &'a mut *const f32,
+    columns: [&'a [f32]; 2],
+}
+
+impl<S: Simd, const P: usize> Last<S> for (S, LastSum<'_, P>) {
+    #[inline(always)]
+    fn sum(self) -> S::V {
+        let (simd, LastSum { weights, columns }) = self;
+        // SAFETY: as whoever made it promises.
+        let [sum] = unsafe { sums::<S, 1, P>(simd, weights, columns) };
+        sum
     }
 }
 

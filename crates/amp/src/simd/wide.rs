@@ -75,4 +75,13 @@ impl<S: Simd, const N: usize> Simd for Wide<S, N> {
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         each!(self.0, n, self.0.max(a[n], b[n]))
     }
+
+    #[inline(always)]
+    fn total(self, x: Self::V) -> f32 {
+        let mut sum = x[0];
+        for n in 1..N {
+            sum = self.0.add(sum, x[n]);
+        }
+        self.0.total(sum)
+    }
 }

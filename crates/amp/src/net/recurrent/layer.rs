@@ -144,7 +144,9 @@ impl<U: Unit> Units<U> {
         let (units, columns) = (*units, inputs + units);
         let weight = |sum: usize, unit: usize, column: usize| weights[(sum * units + unit) * columns + column];
         let gates = Gates::new(level, unit, units, columns, weight, |sum, unit| biases[sum * units + unit]);
-        let begin = begin.each_ref().map(|values| Aligned::new(padded(units), values.iter().copied()));
+        let [told_first, kept_first] = begin;
+        let begin = [(told_first, 1.0), (kept_first, U::KEPT_SCALE)]
+            .map(|(values, scale)| Aligned::new(padded(units), values.iter().map(|value| scale * value)));
         let (last, kept) = (begin[0].clone(), begin[1].clone());
         Self { unit, gates, units, last, kept, told: told(units), begin }
     }

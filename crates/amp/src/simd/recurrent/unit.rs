@@ -1,0 +1,99 @@
+//! What recurrent units of each kind make of their sums.
+
+use crate::simd::{
+    Simd,
+    functions::{TANH_SCALE, scaled_tanh, tanh_in_parts},
+};
+
+/// What a unit makes of its four sums.
+pub trait Unit: Copy {
+    /// What the sums are multiplied by before a step sees them: powers of two, which weights take without rounding.
+    const SCALES: [f32; 4];
+    /// The same of what is kept.
+    const KEPT_SCALE: f32;
+    /// What it keeps and what it tells, of three sums and the last one, which is to be computed when it is needed.
+    fn step<S: Simd>(self, simd: S, sums: [S::V; 3], last: impl Last<S>, kept: S::V) -> (S::V, S::V);
+}
+
+/// A sum that is not there yet.
+pub trait Last<S: Simd> {
+    /// Computes it.
+    fn sum(self) -> S::V;
+}
+
+/// Long short-term memory: gates of input, forgetting, candidate and output.
+#[derive(Debug, Clone, Copy)]
+pub struct Lstm;
+
+/// A gated recurrent unit as Keras has it: gates of update and reset, then the candidate of the input and that of the units
+/// apart, since the reset acts on the latter's sum.
+#[derive(Debug, Clone, Copy)]
+pub struct Gru;
+
+/// For [`scaled_tanh`].
+const WHOLE: f32 = TANH_SCALE;
+/// For [`logistic`].
+const HALF: f32 = TANH_SCALE / 2.0;
+
+impl Unit for Lstm {
+    const SCALES: [f32; 4] = [HALF, HALF, WHOLE, HALF];
+    const KEPT_SCALE: f32 = WHOLE;
+
+    #[inline(always)]
+    fn step<S: Simd>(
+        self,
+        simd: S,
+        [input, forget, candidate]: [S::V; 3],
+        output: impl Last<S>,
+        kept: S::V,
+    ) -> (S::V, S::V) {
+        // Everything on one line of a fraction, since a processor divides slowly, and one vector after the other.
+        let (input, below_input) = logistic_in_parts(simd, input);
+        let (forget, below_forget) = logistic_in_parts(simd, forget);
+        let (x, above, below) = tanh_in_parts(simd, candidate);
+        let candidate = simd.mul(simd.mul(x, simd.splat(Self::KEPT_SCALE)), above);
+        let below_taken = simd.mul(below_input, below);
+        let taken = simd.mul(input, simd.mul(candidate, below_forget));
+        let above = simd.mul_add(simd.mul(forget, kept), below_taken, taken);
+        let now = simd.div(above, simd.mul(below_taken, simd.add(below_forget, below_forget)));
+        // What this sum adds up does not wait for anything, and so is done while the division is.
+        let (output, below_output) = logistic_in_parts(simd, output.sum());
+        let (x, above, below) = tanh_in_parts(simd, now);
+        let above = simd.mul(simd.mul(output, x), above);
+        (now, simd.div(above, simd.mul(simd.add(below_output, below_output), below)))
+    }
+}
+
+impl Unit for Gru {
+    const SCALES: [f32; 4] = [HALF, HALF, WHOLE, WHOLE];
+    const KEPT_SCALE: f32 = 1.0;
+
+    #[inline(always)]
+    fn step<S: Simd>(
+        self,
+        simd: S,
+        [update, reset, input]: [S::V; 3],
+        units: impl Last<S>,
+        kept: S::V,
+    ) -> (S::V, S::V) {
+        let update = logistic(simd, update);
+        let candidate = scaled_tanh(simd, simd.mul_add(logistic(simd, reset), units.sum(), input));
+        let taken = simd.sub(simd.splat(1.0), update);
+        let now = simd.mul_add(taken, candidate, simd.mul(update, kept));
+        (now, now)
+    }
+}
+
+/// Logistic function: (1 + tanh(x / 2)) / 2.
+#[inline(always)]
+fn logistic<S: Simd>(simd: S, half: S::V) -> S::V {
+    let middle = simd.splat(0.5);
+    simd.mul_add(middle, scaled_tanh(simd, half), middle)
+}
+
+/// The same as what is divided, and half of what it is divided by.
+#[inline(always)]
+fn logistic_in_parts<S: Simd>(simd: S, half: S::V) -> (S::V, S::V) {
+    let (x, above, below) = tanh_in_parts(simd, half);
+    (simd.mul_add(x, above, below), below)
+}
