@@ -9,6 +9,7 @@ mod keras;
 mod reference;
 mod silence;
 mod slim;
+mod system;
 
 use std::{fs, path::PathBuf};
 
