@@ -9,6 +9,7 @@
 //! | [`audio`] | when each period of audio was played, and which came too late for a sound card |
 //! | [`companion`] | what measures together with the timers of a phase |
 //! | [`counts`] | the histogram that a measuring thread writes; shared by all probes |
+//! | `variation` | how much longer frames are under way than the quickest, between two clocks |
 //! | `times` | times of one kind, counted by one thread and read by another |
 //! | [`wait`] | how a thread waits for what comes over the network |
 //! | [`setup`] | how a thread becomes one that measures |
@@ -24,6 +25,7 @@ pub mod stream;
 pub mod timer;
 mod times;
 pub mod udp;
+mod variation;
 pub mod wait;
 
 pub use wait::ReceiveWait;

@@ -13,7 +13,6 @@
 //! | [`receive`] | what gives it frames |
 //! | [`tracker`] | what frames tell as they come, without a socket |
 //! | `numbers` | lost, duplicate and reordered frames by their numbers |
-//! | `variation` | how much longer frames are under way than the quickest, between two clocks |
 //! | [`observer`] | an ordinary thread that keeps the frames with their stamps |
 //! | [`elsewhere`] | a talker on another machine, and when it has ended |
 //! | `identity` | addresses and ids in words |
@@ -28,7 +27,6 @@ pub mod receive;
 pub mod talker;
 pub mod tracker;
 pub mod transmit;
-mod variation;
 
 use std::any::Any;
 

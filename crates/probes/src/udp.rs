@@ -15,6 +15,7 @@
 //! | [`trip`] | where the time of one round trip went |
 //! | `shared` | what the threads and the reader both see |
 //! | `reader` | turns that into the series of a record |
+//! | `ways` | how delays vary on each way |
 //! | [`echo`] | the answering end |
 //! | `watch` | keeps both from holding their CPUs |
 
@@ -28,6 +29,7 @@ mod settings;
 mod shared;
 pub mod trip;
 mod watch;
+mod ways;
 pub mod window;
 
 use std::{

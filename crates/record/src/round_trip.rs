@@ -66,12 +66,31 @@ pub struct RoundTrip {
     pub from_sent: Option<Times>,
     /// Where the time went.
     pub parts: Parts,
+    /// How delays vary on each way, where the peer is another program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<Ways>,
     /// What the network card was to stamp and did not; absent where it was not asked to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_stamps_missing: Option<StampsMissing>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// How much longer datagrams were under way than the quickest of their time, on each way, whatever the two clocks say. A time that
+/// all of them were under way, or longer than a window, cannot be seen.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Ways {
+    /// From sending to when the peer had it.
+    pub out: Histogram,
+    /// From when the peer answered to when we had it.
+    pub back: Histogram,
+    /// How much faster the peer's clock ran than ours, parts per billion; it is taken out of the times.
+    pub drift_ppb: i64,
+    /// The longest time over which that was taken to be constant, ns.
+    pub window_ns: u64,
+    /// Answers that came too fast to be taken in.
+    pub left_out: u64,
 }
 
 /// Of round trips that were answered, those without a stamp of the network card. Nothing waits for one.

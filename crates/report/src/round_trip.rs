@@ -1,7 +1,7 @@
 //! Round trips in the words and figures that terminal and HTML share.
 
 use analysis::{Summary, format_ns};
-use record::{RoundTrip, Series, Spike, Times, Trip};
+use record::{Histogram, RoundTrip, Series, Spike, Times, Trip};
 
 /// Headings of the figures that [`times`] gives.
 pub const TIMES: [&str; 6] = ["min", "mean", "p50", "p99", "p99.9", "max"];
@@ -45,7 +45,9 @@ pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6
     let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
     let from_sent = [("from when it was sent".to_owned(), round_trip.from_sent.as_ref())];
     let others = parts.into_iter().chain(from_sent).filter_map(|(name, times)| Some((name, of_times(times?))));
-    let all = [("from when it was to be sent".to_owned(), whole)].into_iter().chain(others);
+    let ways = round_trip.ways.iter().flat_map(|ways| [("there", &ways.out), ("back", &ways.back)]);
+    let ways = ways.map(|(way, longer)| (format!("longer than the quickest, {way}"), of_way(longer)));
+    let all = [("from when it was to be sent".to_owned(), whole)].into_iter().chain(others).chain(ways);
     all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
 }
 
@@ -59,6 +61,16 @@ pub fn of_times(times: &Times) -> [Option<i64>; 6] {
     };
     let mean_ns = Some(times.mean_ns.round() as i64);
     [Some(times.min_ns), mean_ns, percentile(50.0), percentile(99.0), percentile(99.9), Some(times.max_ns)]
+}
+
+/// The figures of [`TIMES`], to three digits.
+fn of_way(longer: &Histogram) -> [Option<i64>; 6] {
+    let total = longer.total() as f64;
+    let sum: f64 = longer.iter().map(|(ns, count)| ns as f64 * count as f64).sum();
+    let Some(max_ns) = longer.percentile(100.0) else { return [None; 6] };
+    let mean_ns = sum / total;
+    let min_ns = longer.iter().map(|(ns, _)| ns).min().unwrap_or(max_ns);
+    of_times(&Times { min_ns, mean_ns, max_ns, histogram: longer.clone() })
 }
 
 /// How to read the figures.
@@ -76,6 +88,17 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
             " The network card gave no stamp of {} datagrams sent and {} answers: their time in it stands with the wire.",
             missing.sent, missing.received
         );
+    }
+    if let Some(ways) = &round_trip.ways {
+        text += &format!(
+            " Longer than the quickest: how much longer each datagram was under way, with the wake-up of who had it, than the quickest of its \
+             {} on that way, whatever the two clocks say; a drift of {:+.3} ppm between them is taken out.",
+            format_ns(ways.window_ns as i64),
+            ways.drift_ppb as f64 / 1e3
+        );
+        if ways.left_out > 0 {
+            text += &format!(" {} that came too fast are not among them.", ways.left_out);
+        }
     }
     if let Some(error_ns) = round_trip.stamp_error_ns {
         text += &format!(" The kernel's stamps are right to {}.", format_ns(error_ns as i64));

@@ -3,12 +3,8 @@
 use frames::{Avtp, Format, Mac, Payload, Tci, nearest_ns};
 use record::{ClockRelation, ClockTie, DelayVariation, Histogram, Maxima, OneWay, StreamIdentity};
 
-use super::{
-    identity,
-    numbers::Numbers,
-    receive::Dropped,
-    variation::{Variation, WINDOW_NS},
-};
+use super::{identity, numbers::Numbers, receive::Dropped};
+use crate::variation::{Variation, WINDOW_NS};
 
 /// A frame that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::{
     Settings,
     packet::{LOCKED, REALTIME},
     shared::{Event, Shared},
+    ways::BothWays,
     window::Fate,
 };
 use crate::{guard, timer::Grant, times::Counted};
@@ -28,6 +29,7 @@ pub struct Reader {
     omitted: Histogram,
     /// Round trips outside the shared histogram.
     outside: Histogram,
+    ways: BothWays,
     /// The first sequence whose fate is open.
     open: u64,
     lost_in_a_row: u64,
@@ -44,6 +46,7 @@ impl Reader {
             maxima: Maxima::default(),
             omitted: Histogram::default(),
             outside: Histogram::default(),
+            ways: BothWays::default(),
             open: 0,
             lost_in_a_row: 0,
             most_in_a_row: 0,
@@ -54,6 +57,9 @@ impl Reader {
     pub fn collect(&mut self, shared: &Shared, threshold_ns: i64, now_ns: i64) {
         while let Ok(event) = self.queue.pop() {
             match event {
+                Event::Ways { echo, sent_ns, received_ns, answered_ns, arrived_ns } => {
+                    self.ways.take_in(echo, [sent_ns, received_ns, answered_ns, arrived_ns]);
+                }
                 Event::SecondEnded { at_ns, max_ns } => self.maxima.take_in(at_ns.saturating_sub(1), max_ns),
                 Event::Notable { round_trip_ns, at_ns, missed, trip } => {
                     if !shared.receiving.round_trips.holds(round_trip_ns) {
@@ -172,6 +178,7 @@ impl Reader {
                 card: receiving.card.as_ref().and_then(|card| told(&card.times)),
                 stack_in: receiving.stack_in.as_ref().and_then(told),
             },
+            ways: self.ways.told(receiving.ways_untold.load(Relaxed)),
             card_stamps_missing: receiving.card.as_ref().map(|card| StampsMissing {
                 sent: card.sent_missing.load(Relaxed),
                 received: card.received_missing.load(Relaxed),

@@ -57,6 +57,7 @@ pub fn run(
         timeout_ns: settings.timeout_ns as i64,
         period_ns: settings.period_ns as i64,
         threshold_ns: settings.threshold_ns,
+        tells_ways: !settings.own_peer,
         run,
         realtime: Realtime::to(settings.clock),
         highest: None,
@@ -86,6 +87,8 @@ struct Receiver {
     timeout_ns: i64,
     period_ns: i64,
     threshold_ns: i64,
+    /// Whether the reader is told of each way.
+    tells_ways: bool,
     run: u32,
     realtime: Realtime,
     /// The highest sequence that was answered in time.
@@ -205,6 +208,11 @@ impl Receiver {
         }
         receiving.from_sent.note(arrived_ns - slot.sent_ns);
         self.count_parts(&trip);
+        if self.tells_ways {
+            let Packet { echo, received_ns, answered_ns, .. } = *answer;
+            let ways = Event::Ways { echo, sent_ns: slot.sent_ns, received_ns, answered_ns, arrived_ns };
+            add(&receiving.ways_untold, u64::from(self.events.push(ways).is_err()));
+        }
         if self.highest.is_some_and(|highest| answer.sequence < highest) {
             add(&receiving.reordered, 1);
         }

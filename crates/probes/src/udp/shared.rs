@@ -10,17 +10,19 @@ use record::Trip;
 use super::{Settings, reader::Reader, window::Window};
 use crate::times::Counted;
 
-/// Something rare enough to be told one by one.
+/// What is told one by one.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// A round trip that is a spike, or whose sender ran over so many deadlines.
     Notable { round_trip_ns: i64, at_ns: u64, missed: u64, trip: Trip },
+    /// When an answered datagram was sent and had, ns on the clock of the end that did it.
+    Ways { echo: u32, sent_ns: i64, received_ns: i64, answered_ns: i64, arrived_ns: i64 },
     /// The longest round trip of the second that ended before `at_ns`.
     SecondEnded { at_ns: u64, max_ns: i64 },
 }
 
 /// Events that can wait for the reader; at 10 us and every round trip a spike it has 80 ms to come.
-const QUEUE: usize = 8192;
+const QUEUE: usize = 16_384;
 
 /// Counters. Unless it says otherwise, each is written by one thread alone.
 #[derive(Debug)]
@@ -79,8 +81,10 @@ pub struct Receiving {
     pub stamp_error_ns: AtomicI64,
     pub clock_steps: AtomicU64,
     pub rests: AtomicU64,
-    /// Events that found the queue full.
+    /// Round trips that found the queue full.
     pub untold: AtomicU64,
+    /// Of those that were to be told of each way.
+    pub ways_untold: AtomicU64,
 }
 
 /// What is counted of the network card's stamps.
@@ -134,6 +138,7 @@ pub fn channel(settings: &Settings) -> (Arc<Shared>, rtrb::Producer<Event>, Read
             clock_steps: zero(),
             rests: zero(),
             untold: zero(),
+            ways_untold: zero(),
         },
         lost: zero(),
         stop: AtomicBool::new(false),

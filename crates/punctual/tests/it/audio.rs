@@ -77,7 +77,7 @@ fn a_card_that_is_not_there_is_told() {
     assert!(said.contains("`usb` names no device of a card: write hw:CARD or hw:CARD,DEVICE"), "{said}");
     let file = "name = \"card\"\n[[probe]]\nkind = \"audio\"\ndevice = \"usb\"\npreset = \"a.toml\"\nmodel = \"builtin:nano\"\n";
     std::fs::write(scratch.path().join("card.toml"), file).unwrap();
-    let mistakes = scratch.run("validate card.toml").stderr();
+    let mistakes = scratch.run("validate card.toml").expect_status(1).stdout();
     assert!(mistakes.contains("`usb` names no sound card: write hw:CARD, hw:CARD,DEVICE or clock"), "{mistakes}");
     assert!(mistakes.contains("model and preset both say what is played"), "{mistakes}");
 }

@@ -207,6 +207,11 @@ fn delays_of_known_length_are_found() {
     // It was neither our wake-up nor the peer's: all of it stands with the wire.
     let trip = series.spikes.iter().find(|spike| delayed(spike.at_ns)).and_then(|spike| spike.trip).unwrap();
     assert!(trip.wire_ns * 10 > DELAY.as_nanos() as i64 * 9, "{trip:?}");
+    // And on the way back, where the relay has it. A stall of this machine may hold up one or two on either way.
+    let ways = round_trip.ways.as_ref().expect("the peer is another program");
+    assert_eq!((ways.out.total(), ways.back.total(), ways.left_out), (series.samples, series.samples, 0));
+    let [out, back] = [&ways.out, &ways.back].map(|way| way.count_above(DELAY.as_nanos() as i64 * 3 / 4));
+    assert!(back >= faults.delayed && out * 4 < faults.delayed, "{out} there, {back} back, of {}", faults.delayed);
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(super) fn section(page: &mut Page, series: &Series, round_trip: &RoundTrip) 
 
 #[cfg(test)]
 mod tests {
-    use record::{Histogram, Parts, Spike, Times, Trip};
+    use record::{Histogram, Parts, Spike, Times, Trip, Ways};
 
     use super::*;
     use crate::style::Style;
@@ -59,6 +59,16 @@ mod tests {
             reordered: 6,
             stamp_error_ns: Some(135),
             from_sent: Some(times.clone()),
+            ways: Some(Ways {
+                out: histogram.clone(),
+                back: [(0, 1999), (500_000, 1)].into_iter().fold(Histogram::default(), |mut way, (ns, count)| {
+                    way.add(ns, count);
+                    way
+                }),
+                drift_ppb: -12_345,
+                window_ns: 10_000_000_000,
+                left_out: 3,
+            }),
             parts: Parts { wake: Some(times.clone()), wire: Some(times), ..Parts::default() },
             ..RoundTrip::default()
         };
