@@ -269,6 +269,8 @@ pub const ALL: &[Boot] = &[
     Boot {
         name: "evl",
         kernel: debian::EVL,
+        // The core takes the tick over before another clock than the processor's could be chosen: time would stand still.
+        append: "tsc=reliable clocksource=tsc nohpet",
         tests: tests![
             evl::wake_ups_are_out_of_band,
             evl::audio_plays_out_of_band,
