@@ -154,8 +154,13 @@ function fill(select, names, chosen) {
   select.value = chosen ?? '';
 }
 
+// Answers may overtake each other: what was asked before the newest answer is not shown.
+let asked = 0, newest = 0;
 async function refresh() {
+  const turn = ++asked;
   const state = await ask('state');
+  if (turn < newest) return;
+  newest = turn;
   version = state.version;
   if (!boxes.size) build(state.parameters);
   for (const { name, value } of state.parameters) if (!waiting.has(name) && sending !== name) boxes.get(name).show(value);
@@ -168,10 +173,12 @@ async function refresh() {
 
 for (const select of document.querySelectorAll('select[data-what]')) {
   select.addEventListener('change', async () => {
-    say(select.value ? `loading ${select.value}` : '');
+    // Taken now: until it plays, what played may be shown again.
+    const file = select.value;
+    say(file && `loading ${file}`);
     try {
-      await ask('choose', { what: select.dataset.what, file: select.value || null });
-      say(select.value ? `${select.value} plays` : '');
+      await ask('choose', { what: select.dataset.what, file: file || null });
+      say(file && `${file} plays`);
     } catch (error) { told(error); }
     refresh().catch(told);
   });
