@@ -47,9 +47,11 @@ impl Tally {
 
     pub(crate) fn into_histogram(self) -> Histogram {
         let mut histogram = self.rest;
-        for (index, &count) in self.counts.iter().enumerate() {
-            histogram.add(layout::highest_in(index) as i64, count);
-        }
+        // Nothing is below the least and beyond the most.
+        let Ok(most) = u64::try_from(self.max_ns) else { return histogram };
+        let (first, last) = (layout::index_of(self.min_ns.max(0) as u64), layout::index_of(most));
+        let filled = self.counts.iter().enumerate().take(last + 1).skip(first).filter(|(_, count)| **count > 0);
+        filled.for_each(|(index, count)| histogram.add(layout::highest_in(index) as i64, *count));
         histogram
     }
 }

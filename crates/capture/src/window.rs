@@ -31,10 +31,11 @@ impl<R: Read> Window<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if need > self.buffer.len() {
-            self.buffer.resize(need, 0);
-        }
         while self.end < need {
+            // By what is there, not by what a file says.
+            if self.end == self.buffer.len() {
+                self.buffer.resize(need.min(2 * self.end), 0);
+            }
             match self.from.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(false),
                 Ok(more) => self.end += more,
