@@ -5,6 +5,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if let Ok(profile) = analysis::profile::parse("fuzz", text) {
-        assert!(profile.limit_ns > 0 && (profile.limit_ns as u64) < profile.period_ns && !profile.sources.is_empty());
+        assert!(profile.limit_ns > 0 && (profile.limit_ns as u64) <= profile.period_ns && !profile.sources.is_empty());
     }
 });
