@@ -3,12 +3,11 @@
 
 mod unit;
 
-use self::unit::Last;
 pub use self::unit::{Gru, Lstm, Unit};
-use super::{Aligned, Level, Simd, wide::Wide};
+use super::{Aligned, Level, Simd};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
-/// three sums, then for each column their weights; then the same of the fourth.
+/// their sums, then for each column their weights.
 #[derive(Debug, Clone)]
 pub struct Gates {
     /// Vectors of units.
@@ -47,16 +46,13 @@ impl Gates {
         while first < vectors {
             let part = first * lanes..(first + part_of(vectors - first)) * lanes;
             first += part.len() / lanes;
-            // The last sum is needed last.
-            for sums in [0..3, 3..4] {
-                let mut lay = |value: &dyn Fn(usize, usize) -> f32| {
-                    for (sum, unit) in sums.clone().flat_map(|sum| part.clone().map(move |unit| (sum, unit))) {
-                        weights.push(if unit < units { U::SCALES[sum] * value(sum, unit) } else { 0.0 });
-                    }
-                };
-                lay(&bias);
-                (0..columns).for_each(|column| lay(&|sum, unit| weight(sum, unit, column)));
-            }
+            let mut lay = |value: &dyn Fn(usize, usize) -> f32| {
+                for (sum, unit) in (0..4).flat_map(|sum| part.clone().map(move |unit| (sum, unit))) {
+                    weights.push(if unit < units { U::SCALES[sum] * value(sum, unit) } else { 0.0 });
+                }
+            };
+            lay(&bias);
+            (0..columns).for_each(|column| lay(&|sum, unit| weight(sum, unit, column)));
         }
         Self { vectors, columns, weights: Aligned::new(weights.len(), weights) }
     }
@@ -94,9 +90,9 @@ impl Gates {
                     let columns = [input, std::slice::from_raw_parts(last, units)];
                     let (kept, told) = (kept.as_mut_ptr().add(at), told.add(at));
                     match part_of(self.vectors - first) {
-                        3 => part::<_, U, 1>(Wide::<S, 3>(simd), unit, &mut weights, columns, kept, told),
-                        2 => part::<_, U, 2>(Wide::<S, 2>(simd), unit, &mut weights, columns, kept, told),
-                        _ => part::<_, U, 2>(simd, unit, &mut weights, columns, kept, told),
+                        3 => part::<S, U, 3, 1>(simd, unit, &mut weights, columns, kept, told),
+                        2 => part::<S, U, 2, 1>(simd, unit, &mut weights, columns, kept, told),
+                        _ => part::<S, U, 1, 2>(simd, unit, &mut weights, columns, kept, told),
                     }
                 }
                 first += part_of(self.vectors - first);
@@ -117,13 +113,13 @@ pub struct Frames<'a> {
     pub count: usize,
 }
 
-/// Computes one vector of units, each sum in `P` parts, so that they need not wait for each other; `weights` becomes where
-/// the next ones are.
+/// Computes `N` vectors of units, each sum in `P` parts, so that they need not wait for each other; `weights` becomes where
+/// the next ones are. The first vector's units are told before those of the second are: the next frame begins with them.
 ///
 /// # Safety
-/// There are weights for as many units and columns, and room for a vector.
+/// There are weights for as many units and columns, and room for their vectors.
 #[inline(always)]
-unsafe fn part<S: Simd, U: Unit, const P: usize>(
+unsafe fn part<S: Simd, U: Unit, const N: usize, const P: usize>(
     simd: S,
     unit: U,
     weights: &mut *const f32,
@@ -133,80 +129,83 @@ unsafe fn part<S: Simd, U: Unit, const P: usize>(
 ) {
     // SAFETY: as the caller promises.
     unsafe {
-        let [first, second, third] = sums::<S, 3, P>(simd, weights, columns);
-        let last = LastSum::<P> { weights, columns };
-        let (now, tells) = unit.step(simd, [first, second, third], (simd, last), simd.load(kept));
-        simd.store(kept, now);
-        simd.store(told, tells);
+        let sums = sums::<S, N, P>(simd, weights, columns);
+        for n in 0..N {
+            let (kept, told) = (kept.add(n * S::LANES), told.add(n * S::LANES));
+            let (now, tells) = unit.step(simd, [sums[0][n], sums[1][n], sums[2][n], sums[3][n]], simd.load(kept));
+            simd.store(kept, now);
+            simd.store(told, tells);
+        }
     }
 }
 
-/// The last sum: there are weights for a vector and the columns.
-struct LastSum<'a, const P: usize> {
-    weights: &'a mut *const f32,
-    columns: [&'a [f32]; 2],
-}
+/// Sums of `N` vectors of units, in `P` parts.
+type Parts<V, const N: usize, const P: usize> = [[[V; P]; N]; 4];
 
-impl<S: Simd, const P: usize> Last<S> for (S, LastSum<'_, P>) {
-    #[inline(always)]
-    fn sum(self) -> S::V {
-        let (simd, LastSum { weights, columns }) = self;
-        // SAFETY: as whoever made it promises.
-        let [sum] = unsafe { sums::<S, 1, P>(simd, weights, columns) };
-        sum
-    }
-}
-
-/// Computes `K` of the sums.
+/// Computes all sums.
 ///
 /// # Safety
-/// There are weights for a vector and the columns.
+/// There are weights for `N` vectors and the columns.
 #[inline(always)]
-unsafe fn sums<S: Simd, const K: usize, const P: usize>(
+unsafe fn sums<S: Simd, const N: usize, const P: usize>(
     simd: S,
     weights: &mut *const f32,
     [inputs, last]: [&[f32]; 2],
-) -> [S::V; K] {
-    let mut at = *weights;
-    let mut sums = [[simd.splat(0.0); P]; K];
+) -> [[S::V; N]; 4] {
+    let mut parts: Parts<S::V, N, P> = [[[simd.splat(0.0); P]; N]; 4];
     // SAFETY: as the caller promises.
     unsafe {
-        for k in 0..K {
-            sums[k][0] = simd.load(at.add(k * S::LANES));
-        }
-        at = at.add(K * S::LANES);
-        for &value in inputs {
-            let x = simd.splat(value);
-            for k in 0..K {
-                sums[k][0] = simd.mul_add(simd.load(at.add(k * S::LANES)), x, sums[k][0]);
+        for k in 0..4 {
+            for n in 0..N {
+                parts[k][n][0] = simd.load(*weights);
+                *weights = weights.add(S::LANES);
             }
-            at = at.add(K * S::LANES);
+        }
+        for &value in inputs {
+            add_column::<S, N, P>(simd, weights, value, &mut parts, 0);
         }
         let mut groups = last.chunks_exact(P);
         for group in &mut groups {
             for p in 0..P {
-                let x = simd.splat(group[p]);
-                for k in 0..K {
-                    sums[k][p] = simd.mul_add(simd.load(at.add(k * S::LANES)), x, sums[k][p]);
-                }
-                at = at.add(K * S::LANES);
+                add_column::<S, N, P>(simd, weights, group[p], &mut parts, p);
             }
         }
         for &value in groups.remainder() {
-            let x = simd.splat(value);
-            for k in 0..K {
-                sums[k][0] = simd.mul_add(simd.load(at.add(k * S::LANES)), x, sums[k][0]);
+            add_column::<S, N, P>(simd, weights, value, &mut parts, 0);
+        }
+    }
+    let mut sums = [[simd.splat(0.0); N]; 4];
+    for k in 0..4 {
+        for n in 0..N {
+            sums[k][n] = parts[k][n][0];
+            for p in 1..P {
+                sums[k][n] = simd.add(sums[k][n], parts[k][n][p]);
             }
-            at = at.add(K * S::LANES);
         }
     }
-    *weights = at;
-    let mut all = [simd.splat(0.0); K];
-    for k in 0..K {
-        all[k] = sums[k][0];
-        for p in 1..P {
-            all[k] = simd.add(all[k], sums[k][p]);
+    sums
+}
+
+/// Adds one column's weights, each times its value, to part `p` of all sums.
+///
+/// # Safety
+/// There are weights for `N` vectors.
+#[inline(always)]
+unsafe fn add_column<S: Simd, const N: usize, const P: usize>(
+    simd: S,
+    weights: &mut *const f32,
+    value: f32,
+    parts: &mut Parts<S::V, N, P>,
+    p: usize,
+) {
+    let x = simd.splat(value);
+    for k in 0..4 {
+        for n in 0..N {
+            // SAFETY: as the caller promises.
+            unsafe {
+                parts[k][n][p] = simd.mul_add(simd.load(*weights), x, parts[k][n][p]);
+                *weights = weights.add(S::LANES);
+            }
         }
     }
-    all
 }

@@ -11,14 +11,8 @@ pub trait Unit: Copy {
     const SCALES: [f32; 4];
     /// The same of what is kept.
     const KEPT_SCALE: f32;
-    /// What it keeps and what it tells, of three sums and the last one, which is to be computed when it is needed.
-    fn step<S: Simd>(self, simd: S, sums: [S::V; 3], last: impl Last<S>, kept: S::V) -> (S::V, S::V);
-}
-
-/// A sum that is not there yet.
-pub trait Last<S: Simd> {
-    /// Computes it.
-    fn sum(self) -> S::V;
+    /// What it keeps and what it tells, of its sums and what it kept before.
+    fn step<S: Simd>(self, simd: S, sums: [S::V; 4], kept: S::V) -> (S::V, S::V);
 }
 
 /// Long short-term memory: gates of input, forgetting, candidate and output.
@@ -40,13 +34,7 @@ impl Unit for Lstm {
     const KEPT_SCALE: f32 = WHOLE;
 
     #[inline(always)]
-    fn step<S: Simd>(
-        self,
-        simd: S,
-        [input, forget, candidate]: [S::V; 3],
-        output: impl Last<S>,
-        kept: S::V,
-    ) -> (S::V, S::V) {
+    fn step<S: Simd>(self, simd: S, [input, forget, candidate, output]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
         // Everything on one line of a fraction, since a processor divides slowly, and one vector after the other.
         let (input, below_input) = logistic_in_parts(simd, input);
         let (forget, below_forget) = logistic_in_parts(simd, forget);
@@ -56,8 +44,8 @@ impl Unit for Lstm {
         let taken = simd.mul(input, simd.mul(candidate, below_forget));
         let above = simd.mul_add(simd.mul(forget, kept), below_taken, taken);
         let now = simd.div(above, simd.mul(below_taken, simd.add(below_forget, below_forget)));
-        // What this sum adds up does not wait for anything, and so is done while the division is.
-        let (output, below_output) = logistic_in_parts(simd, output.sum());
+        // This does not wait for anything, and so is done while the division is.
+        let (output, below_output) = logistic_in_parts(simd, output);
         let (x, above, below) = tanh_in_parts(simd, now);
         let above = simd.mul(simd.mul(output, x), above);
         (now, simd.div(above, simd.mul(simd.add(below_output, below_output), below)))
@@ -69,15 +57,9 @@ impl Unit for Gru {
     const KEPT_SCALE: f32 = 1.0;
 
     #[inline(always)]
-    fn step<S: Simd>(
-        self,
-        simd: S,
-        [update, reset, input]: [S::V; 3],
-        units: impl Last<S>,
-        kept: S::V,
-    ) -> (S::V, S::V) {
+    fn step<S: Simd>(self, simd: S, [update, reset, input, units]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
         let update = logistic(simd, update);
-        let candidate = scaled_tanh(simd, simd.mul_add(logistic(simd, reset), units.sum(), input));
+        let candidate = scaled_tanh(simd, simd.mul_add(logistic(simd, reset), units, input));
         let taken = simd.sub(simd.splat(1.0), update);
         let now = simd.mul_add(taken, candidate, simd.mul(update, kept));
         (now, now)
