@@ -1,6 +1,6 @@
 //! The memory of a network: every signal and its past lie in one slice, allotted when it is made.
 
-use crate::simd::{Aligned, Mirror, Pass, Rows, mirror};
+use crate::simd::{Aligned, Mirror, Pass, Rows, Simd, mirror};
 
 /// Most frames that are computed at a time. A multiple of the lanes of every vector.
 pub const BLOCK: usize = 64;
@@ -43,14 +43,15 @@ fn past(history: usize) -> (usize, usize) {
     if history == 0 {
         return (0, BLOCK);
     }
-    let size = (history + BLOCK + LINE).next_multiple_of(LINE);
+    // A short ring would be copied from its begin to its end in nearly every block.
+    let size = (history + BLOCK + LINE).next_multiple_of(LINE).max(4 * BLOCK);
     // An odd number of lines, so that rows do not compete for the same places of the cache.
     (size, (((size + BLOCK + LINE) / LINE) | 1) * LINE)
 }
 
 /// Number of values that [`Layout::past`] takes.
 pub fn values_of_past(count: usize, history: usize) -> usize {
-    count.saturating_mul(history.saturating_add(4 * BLOCK))
+    count.saturating_mul(history.saturating_add(6 * BLOCK))
 }
 
 /// Rows that are free to be used until whoever comes next.
@@ -88,11 +89,9 @@ impl Past {
         Rows { at: self.rows.at + position, ..self.rows }
     }
 
-    /// Whether its rows, and `frames` of them at any delay, lie within `len` values.
-    #[inline]
-    pub fn lies_within(&self, len: usize, frames: usize) -> bool {
-        let pitch = self.rows.pitch.unsigned_abs();
-        self.size + frames.max(BLOCK) <= pitch && self.rows.at + self.rows.count * pitch <= len
+    /// Where its rows end: a whole block of each, at any delay that is kept, lies before.
+    pub fn end(&self) -> usize {
+        self.rows.at + self.rows.count * self.rows.pitch.unsigned_abs()
     }
 
     /// Whether frames so far ago are kept.
@@ -113,9 +112,19 @@ impl Past {
         }
     }
 
+    /// The same where vectors are at work already.
+    #[inline(always)]
+    pub fn complete_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize) {
+        if self.position < BLOCK || self.position + frames > self.size {
+            for what in self.copies(frames) {
+                what.copy(simd, memory);
+            }
+        }
+    }
+
     /// What has to be copied to complete it. What is copied beyond the frames, as vectors do, is read by nobody.
     #[inline]
-    pub fn copies(&self, frames: usize) -> [Mirror; 2] {
+    fn copies(&self, frames: usize) -> [Mirror; 2] {
         let (begin, end) = (self.position, self.position + frames);
         let at = |frame: usize| Rows { at: self.rows.at + frame, ..self.rows };
         let none = Mirror { from: self.rows, to: self.rows, frames: 0 };

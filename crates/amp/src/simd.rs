@@ -18,13 +18,13 @@ mod elements;
 mod fir;
 mod fourier;
 mod functions;
-mod layer;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
 mod recurrent;
 mod spectra;
+mod stack;
 mod wide;
 
 pub use activation::Activation;
@@ -35,10 +35,10 @@ pub use elements::{Combine, Mirror, combine, mirror};
 pub use fir::{STEP, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
-pub use layer::{Layer, Signals, Weights};
 pub use matrix::{Matrix, Rows, Sum, multiply};
 pub use recurrent::{Frames, Gates, Gru, Lstm, Unit};
 pub use spectra::sum_of_products;
+pub use stack::{Signals, Stack, Weights};
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {
@@ -49,6 +49,9 @@ pub trait Simd: Copy {
     /// Number of vectors of frames that four rows are summed in side by side, so that one sum need not wait for another:
     /// as many as there are registers for.
     const ABREAST: usize;
+
+    /// Does the work in a function of its own, built for these instructions.
+    fn enter<O: Op>(self, op: O) -> O::Output;
 
     /// `x` in each lane.
     fn splat(self, x: f32) -> Self::V;
@@ -190,13 +193,13 @@ impl Level {
     #[inline]
     pub fn run<O: Op>(self, op: O) -> O::Output {
         match self {
-            Self::Portable(simd) => op.run(simd),
+            Self::Portable(simd) => simd.enter(op),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(simd) => simd.vectorize(op),
+            Self::Avx2(simd) => simd.enter(op),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(simd) => simd.vectorize(op),
+            Self::Avx512(simd) => simd.enter(op),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(simd) => op.run(simd),
+            Self::Neon(simd) => simd.enter(op),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! WaveNet: arrays of dilated convolutions, each with its past, whose activations are summed.
 
-mod layer;
+mod layers;
 mod plan;
 mod rich;
 
-use self::layer::Layer;
+use self::layers::Layers;
 pub use self::plan::Plan;
 use super::{
     Net,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     file::LoadError,
     memory::{BLOCK, Layout, Past, Scratch},
-    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Simd, combine},
+    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Signals, Simd, combine},
 };
 
 /// A WaveNet, ready to play.
@@ -38,7 +38,7 @@ pub struct WaveNet {
 /// An array of layers, ready to play.
 struct Array {
     rechannel: Conv,
-    layers: Vec<Layer>,
+    layers: Vec<Layers>,
     /// Where the last layer's output goes.
     output: Rows,
     /// The sum of all layers' activations.
@@ -73,7 +73,7 @@ impl WaveNet {
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
                 let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));
-                layers.push(Layer::new(shapes, layer, &mut weights, &mut layout, Scratch(scratch), level));
+                Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), level);
             }
             let head = weights.dense(whole_array.head).keep(array.head.inputs, array.head.outputs);
             arrays.push(Array {
@@ -144,7 +144,7 @@ impl Net for WaveNet {
     fn restart(&mut self) {
         self.memory.fill(0.0);
         for array in &mut self.arrays {
-            array.layers.iter_mut().for_each(Layer::rewind);
+            array.layers.iter_mut().for_each(Layers::rewind);
             array.sum.rewind();
         }
         self.ends.iter_mut().for_each(Past::rewind);
@@ -213,13 +213,13 @@ impl Op for ArrayPass<'_> {
             before,
             is_last,
         } = self;
-        let input = |layers: &[Layer], index: usize| layers.get(index).map_or(*output, |layer| layer.input().now());
+        let input = |layers: &[Layers], index: usize| layers.get(index).map_or(*output, Layers::input);
         rechannel.apply(pass, memory, |_| from, None, input(layers, 0));
         let count = layers.len();
         for at in 0..count {
             let next = (!is_last || at + 1 < count).then(|| input(layers, at + 1));
             let before = if at == 0 { before } else { Some(sum.now()) };
-            layers[at].run(simd, pass, memory, condition, (before, sum.now()), next);
+            layers[at].run(simd, pass, memory, Signals { condition, before, after: sum.now(), next });
         }
     }
 }

@@ -17,9 +17,16 @@ impl Avx2 {
     pub fn new() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Self(()))
     }
+}
 
-    #[inline]
-    pub fn vectorize<O: Op>(self, op: O) -> O::Output {
+impl Simd for Avx2 {
+    type V = __m256;
+    const LANES: usize = 8;
+    const ABREAST: usize = 2;
+
+    #[inline(always)]
+    fn enter<O: Op>(self, op: O) -> O::Output {
+        #[inline(never)]
         #[target_feature(enable = "avx2,fma")]
         fn inner<O: Op>(simd: Avx2, op: O) -> O::Output {
             op.run(simd)
@@ -27,12 +34,6 @@ impl Avx2 {
         // SAFETY: a value of this type exists only where the processor has these instructions.
         unsafe { inner(self, op) }
     }
-}
-
-impl Simd for Avx2 {
-    type V = __m256;
-    const LANES: usize = 8;
-    const ABREAST: usize = 2;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -17,9 +17,16 @@ impl Avx512 {
         (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
             .then_some(Self(()))
     }
+}
 
-    #[inline]
-    pub fn vectorize<O: Op>(self, op: O) -> O::Output {
+impl Simd for Avx512 {
+    type V = __m512;
+    const LANES: usize = 16;
+    const ABREAST: usize = 4;
+
+    #[inline(always)]
+    fn enter<O: Op>(self, op: O) -> O::Output {
+        #[inline(never)]
         #[target_feature(enable = "avx512f,avx2,fma")]
         fn inner<O: Op>(simd: Avx512, op: O) -> O::Output {
             op.run(simd)
@@ -27,12 +34,6 @@ impl Avx512 {
         // SAFETY: a value of this type exists only where the processor has these instructions.
         unsafe { inner(self, op) }
     }
-}
-
-impl Simd for Avx512 {
-    type V = __m512;
-    const LANES: usize = 16;
-    const ABREAST: usize = 4;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -12,12 +12,14 @@ macro_rules! each {
         let memory = memory.as_mut_ptr();
         for row in 0..out.count {
             let $row = row;
-            for frame in (0..frames).step_by(S::LANES) {
+            let mut frame = 0;
+            while frame < frames {
                 // SAFETY: all rows lie within the memory, as was checked.
                 unsafe {
                     $(let $x = $simd.load(memory.add($source.start(row) + frame));)+
                     $simd.store(memory.add(out.start(row) + frame), $made);
                 }
+                frame += S::LANES;
             }
         }
     }};
@@ -52,9 +54,25 @@ impl Mirror {
     /// # Panics
     /// When rows do not lie within `memory`.
     #[inline(always)]
-    pub(super) fn copy<S: Simd>(self, simd: S, memory: &mut [f32]) {
-        if self.frames > 0 {
-            each!(simd, memory, _, [x in self.from] => self.to, self.frames, x);
+    pub fn copy<S: Simd>(self, simd: S, memory: &mut [f32]) {
+        let Self { from, to, frames } = self;
+        if frames == 0 {
+            return;
+        }
+        let frames = frames.next_multiple_of(S::LANES);
+        let fit = |rows: &Rows| rows.count == from.count && rows.fit(frames, memory.len());
+        assert!(fit(&from) && fit(&to), "rows outside a model's memory");
+        let memory = memory.as_mut_ptr();
+        let (mut source, mut target) = (memory.wrapping_add(from.at), memory.wrapping_add(to.at));
+        for _ in 0..from.count {
+            let mut frame = 0;
+            while frame < frames {
+                // SAFETY: all rows lie within the memory, as was checked.
+                unsafe { simd.store(target.add(frame), simd.load(source.add(frame))) };
+                frame += S::LANES;
+            }
+            source = source.wrapping_offset(from.pitch);
+            target = target.wrapping_offset(to.pitch);
         }
     }
 }

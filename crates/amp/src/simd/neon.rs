@@ -5,7 +5,7 @@ use std::arch::aarch64::{
     vst1q_f32, vsubq_f32,
 };
 
-use super::Simd;
+use super::{Op, Simd};
 
 /// Proof that the processor has NEON: on this architecture each has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,11 @@ impl Simd for Neon {
     type V = float32x4_t;
     const LANES: usize = 4;
     const ABREAST: usize = 4;
+
+    #[inline(never)]
+    fn enter<O: Op>(self, op: O) -> O::Output {
+        op.run(self)
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -1,6 +1,6 @@
 //! Arrays of eight, which the compiler turns into whatever the processor has at least.
 
-use super::Simd;
+use super::{Op, Simd};
 
 /// No special instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,11 @@ impl Simd for Portable {
     type V = [f32; LANES];
     const LANES: usize = LANES;
     const ABREAST: usize = 1;
+
+    #[inline(never)]
+    fn enter<O: Op>(self, op: O) -> O::Output {
+        op.run(self)
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -1,6 +1,6 @@
 //! Several vectors as one: their computations stand between each other, so that none waits for its own.
 
-use super::Simd;
+use super::{Op, Simd};
 
 /// `N` vectors of `S`.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,11 @@ impl<S: Simd, const N: usize> Simd for Wide<S, N> {
     type V = [S::V; N];
     const LANES: usize = N * S::LANES;
     const ABREAST: usize = S::ABREAST / N;
+
+    #[inline(always)]
+    fn enter<O: Op>(self, op: O) -> O::Output {
+        self.0.enter(op)
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

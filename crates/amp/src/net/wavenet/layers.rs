@@ -1,65 +1,61 @@
-//! One layer of a WaveNet.
+//! Layers of a WaveNet.
 
 use super::{
     plan::{self, Gate, Shapes},
     rich::Rich,
 };
 use crate::{
-    memory::{Layout, Past, Scratch},
+    memory::{Layout, Scratch},
     net::dense::{Shape, Weights},
-    simd::{self, Level, Pass, Rows, Signals, Simd},
+    simd::{self, Level, Pass, Rows, Signals, Simd, Stack},
 };
 
-/// A layer, ready to play.
-pub enum Layer {
-    /// Of the kind that nearly all files have, with its input.
-    Common(Past, simd::Layer),
+/// Layers one after the other, ready to play.
+pub enum Layers {
+    /// Of the kind that nearly all files have.
+    Common(Stack),
     /// Whatever a file may ask for.
     Rich(Box<Rich>),
 }
 
-impl Layer {
-    /// The layer with the next weights: `whole` is what the weights are of, `kept` what is played of it.
-    pub fn new(
+impl Layers {
+    /// Adds the layer with the next weights to `all`: `whole` is what the weights are of, `kept` what is played of it.
+    pub fn add(
+        all: &mut Vec<Self>,
         (whole, kept): (Shapes, Shapes),
         layer: &plan::Layer,
         weights: &mut Weights<'_>,
         layout: &mut Layout,
         scratch: Scratch,
         level: Level,
-    ) -> Self {
-        if let Some(common) = common((whole, kept), layer, weights.clone(), level) {
-            weights.take(whole.weights() as usize);
-            return Self::Common(layout.past(kept.conv.inputs, layer.history()), common);
-        }
-        Self::Rich(Box::new(Rich::new((whole, kept), layer, weights, layout, scratch)))
-    }
-
-    /// Where it takes its input from.
-    pub fn input(&self) -> &Past {
-        match self {
-            Self::Common(input, _) => input,
-            Self::Rich(rich) => &rich.input,
-        }
-    }
-
-    /// Computes a block: its activations are summed up from `before` to `after`, `next` becomes what the next layer sees.
-    #[inline(always)]
-    pub fn run<S: Simd>(
-        &mut self,
-        simd: S,
-        pass: Pass,
-        memory: &mut [f32],
-        condition: Rows,
-        (before, after): (Option<Rows>, Rows),
-        next: Option<Rows>,
     ) {
+        let Some(one) = common((whole, kept), layer, weights.clone(), layout, level) else {
+            all.push(Self::Rich(Box::new(Rich::new((whole, kept), layer, weights, layout, scratch))));
+            return;
+        };
+        weights.take(whole.weights() as usize);
+        let apart = match all.last_mut() {
+            Some(Self::Common(stack)) => stack.append(one).err(),
+            _ => Some(one),
+        };
+        all.extend(apart.map(Self::Common));
+    }
+
+    /// Where the first of them takes its input from.
+    pub fn input(&self) -> Rows {
         match self {
-            Self::Common(input, layer) => {
-                layer.run(simd, memory, pass.frames, Signals { input, condition, before, after, next });
-                input.advance(pass.frames);
-            }
+            Self::Common(stack) => stack.input(),
+            Self::Rich(rich) => rich.input.now(),
+        }
+    }
+
+    /// Computes a block: activations are summed up from `before` to `after`, `next` becomes what the next ones see.
+    #[inline(always)]
+    pub fn run<S: Simd>(&mut self, simd: S, pass: Pass, memory: &mut [f32], signals: Signals) {
+        match self {
+            Self::Common(stack) => stack.run(simd, memory, pass.frames, signals),
             Self::Rich(rich) => {
+                let Signals { condition, before, after, next } = signals;
                 rich.run(pass, memory, condition, (before, after), next);
                 rich.advance(pass.frames);
             }
@@ -69,7 +65,7 @@ impl Layer {
     /// Back to the beginning.
     pub fn rewind(&mut self) {
         match self {
-            Self::Common(input, _) => input.rewind(),
+            Self::Common(stack) => stack.rewind(),
             Self::Rich(rich) => rich.rewind(),
         }
     }
@@ -81,8 +77,9 @@ fn common(
     (whole, kept): (Shapes, Shapes),
     layer: &plan::Layer,
     mut weights: Weights<'_>,
+    layout: &mut Layout,
     level: Level,
-) -> Option<simd::Layer> {
+) -> Option<Stack> {
     let is_square = kept.conv.inputs == kept.conv.outputs && kept.mixin.inputs == 1;
     if layer.gate != Gate::None || !whole.is_plain() || !is_square {
         return None;
@@ -99,5 +96,7 @@ fn common(
         mix_bias: &|row| mix.bias(row),
     };
     let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
-    simd::Layer::new(level, kept.conv.inputs, delays, &layer.activation, &weights)
+    let channels = kept.conv.inputs;
+    let input = || layout.past(channels, layer.history());
+    Stack::new(level, channels, input, delays, &layer.activation, &weights)
 }

@@ -1,0 +1,188 @@
+//! Layers of a WaveNet of the common kind, built for each common number of channels.
+
+mod tile;
+
+use self::tile::{Job, Kind, Run, TILE};
+use super::{
+    Activation, Level, Rows, Simd,
+    functions::{Leaky, ScaledTanh, TANH_SCALE},
+};
+use crate::memory::{BLOCK, Past};
+
+/// Layers one after the other, of as many channels each: a convolution of as many channels as it has inputs, what one signal
+/// adds to it, the activation of both, which is summed up, and mixed and added to the input for the next layer.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    channels: usize,
+    bend: Bend,
+    layers: Vec<Layer>,
+    /// Values of memory that the layers' inputs lie within, whatever their positions.
+    reach: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Layer {
+    input: Past,
+    /// How long ago each tap is, frames; the oldest first.
+    delays: Vec<usize>,
+    /// Of negative values, where the activation has one.
+    slope: f32,
+    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels.
+    conv: Vec<f32>,
+    /// For each strip of rows: biases, then weights of each channel.
+    mix: Vec<f32>,
+}
+
+/// Activations of the common kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bend {
+    Tanh,
+    Leaky,
+}
+
+/// Weights of a layer, each by the row that it is for and what it is of.
+pub struct Weights<'a> {
+    /// Of the convolution: row, channel, tap; the oldest first.
+    pub conv: &'a dyn Fn(usize, usize, usize) -> f32,
+    /// Its biases.
+    pub conv_bias: &'a dyn Fn(usize) -> f32,
+    /// Of the condition.
+    pub condition: &'a dyn Fn(usize) -> f32,
+    /// Of the way to the next layer: row, channel.
+    pub mix: &'a dyn Fn(usize, usize) -> f32,
+    /// Its biases.
+    pub mix_bias: &'a dyn Fn(usize) -> f32,
+}
+
+/// Signals of a stack within a model's memory, besides its layers' inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct Signals {
+    /// One row.
+    pub condition: Rows,
+    /// What the activations are added to; nothing where the sum begins.
+    pub before: Option<Rows>,
+    /// Where the sum goes.
+    pub after: Rows,
+    /// What comes behind the last layer; nothing where it is not needed.
+    pub next: Option<Rows>,
+}
+
+/// How many rows are summed side by side: as many as there are registers for.
+fn strip(channels: usize, lanes: usize) -> usize {
+    match channels {
+        6 | 12 => 6,
+        8 | 16 if lanes == 16 => 8,
+        4 | 8 | 16 => 4,
+        few => few,
+    }
+}
+
+impl Stack {
+    /// One layer, where it is of the common kind: 2, 3, 4, 6, 8, 12 or 16 channels, [`Activation::Tanh`] or
+    /// [`Activation::LeakyRelu`] with one slope. Only then is it asked for its `input`. It plays with vectors of `level`
+    /// alone.
+    ///
+    /// # Panics
+    /// When `input` has another number of channels, or less past than `delays` ask for.
+    #[must_use]
+    pub fn new(
+        level: Level,
+        channels: usize,
+        input: impl FnOnce() -> Past,
+        delays: Vec<usize>,
+        activation: &Activation,
+        weights: &Weights<'_>,
+    ) -> Option<Self> {
+        let (bend, slope, scale) = match activation {
+            Activation::Tanh => (Bend::Tanh, 0.0, TANH_SCALE),
+            Activation::LeakyRelu(slopes) if slopes.len() == 1 => (Bend::Leaky, slopes[0], 1.0),
+            _ => return None,
+        };
+        if !matches!(channels, 2 | 3 | 4 | 6 | 8 | 12 | 16) {
+            return None;
+        }
+        let input = input();
+        let all = input.now().count == channels && delays.iter().all(|&delay| input.reaches(delay));
+        assert!(all, "other channels or more past than are kept");
+        let strip = strip(channels, level.lanes());
+        let (mut conv, mut mix) = (Vec::new(), Vec::new());
+        for first in (0..channels).step_by(strip) {
+            let rows = first..first + strip;
+            conv.extend(rows.clone().map(|row| scale * (weights.conv_bias)(row)));
+            conv.extend(rows.clone().map(|row| scale * (weights.condition)(row)));
+            for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..channels).map(move |channel| (tap, channel))) {
+                conv.extend(rows.clone().map(|row| scale * (weights.conv)(row, channel, tap)));
+            }
+            mix.extend(rows.clone().map(weights.mix_bias));
+            for channel in 0..channels {
+                mix.extend(rows.clone().map(|row| (weights.mix)(row, channel)));
+            }
+        }
+        let reach = input.end();
+        Some(Self { channels, bend, layers: vec![Layer { input, delays, slope, conv, mix }], reach })
+    }
+
+    /// Takes the layers of `other`, which come behind its own, where they are of the same kind; else gives it back.
+    ///
+    /// # Errors
+    /// `other`.
+    pub fn append(&mut self, mut other: Self) -> Result<(), Self> {
+        if (self.channels, self.bend) != (other.channels, other.bend) {
+            return Err(other);
+        }
+        self.layers.append(&mut other.layers);
+        self.reach = self.reach.max(other.reach);
+        Ok(())
+    }
+
+    /// Where the first layer takes its input from.
+    #[must_use]
+    pub fn input(&self) -> Rows {
+        self.layers[0].input.now()
+    }
+
+    /// Back to the beginning; the memory is another's to restore.
+    pub fn rewind(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.input.rewind());
+    }
+
+    /// Computes a block, at most [`BLOCK`] frames. Frames beyond it up to a multiple of 16 are written, too.
+    ///
+    /// # Panics
+    /// When signals do not lie within `memory`, or have another number of channels.
+    #[inline(always)]
+    pub fn run<S: Simd>(&mut self, simd: S, memory: &mut [f32], frames: usize, signals: Signals) {
+        match self.bend {
+            Bend::Tanh => self.run_with::<S, ScaledTanh>(simd, memory, frames, signals),
+            Bend::Leaky => self.run_with::<S, Leaky>(simd, memory, frames, signals),
+        }
+    }
+
+    #[inline(always)]
+    fn run_with<S: Simd, F: Kind>(&mut self, simd: S, memory: &mut [f32], frames: usize, signals: Signals) {
+        let Signals { condition, before, after, next } = signals;
+        let fits = |rows: &Rows| rows.count == self.channels && rows.fit(frames.next_multiple_of(TILE), memory.len());
+        let inputs = frames <= BLOCK && self.reach <= memory.len();
+        assert!(inputs && condition.fit(BLOCK, memory.len()) && fits(&after), "signals outside a model's memory");
+        assert!(before.as_ref().is_none_or(fits) && next.as_ref().is_none_or(fits), "signals outside a model's memory");
+        let channels = self.channels;
+        let job = Job { layers: &mut self.layers, memory, frames, signals };
+        // Each is entered by itself: what one of them keeps in registers is no burden to the others.
+        // SAFETY: all signals lie within the memory, as was checked, and `new` has laid out weights for these channels in
+        // strips of this many rows.
+        unsafe {
+            match (channels, S::LANES) {
+                (2, _) => simd.enter(Run::<F, 2, 2>::new(job)),
+                (3, _) => simd.enter(Run::<F, 3, 3>::new(job)),
+                (4, _) => simd.enter(Run::<F, 4, 4>::new(job)),
+                (6, _) => simd.enter(Run::<F, 6, 6>::new(job)),
+                (8, 16) => simd.enter(Run::<F, 8, 8>::new(job)),
+                (8, _) => simd.enter(Run::<F, 8, 4>::new(job)),
+                (12, _) => simd.enter(Run::<F, 12, 6>::new(job)),
+                (16, 16) => simd.enter(Run::<F, 16, 8>::new(job)),
+                (16, _) => simd.enter(Run::<F, 16, 4>::new(job)),
+                _ => {}
+            }
+        }
+    }
+}
