@@ -19,7 +19,7 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, R
     // A core that does not tell its CPUs refuses the threads of others itself.
     let Some(own) = evl_cpus(root) else { return Ok(Cow::Borrowed(plan)) };
     match &plan.cpus {
-        Some(cpus) => match cpus.difference(&own).iter().next() {
+        Some(cpus) => match usable_cpus(root, Some(cpus))?.difference(&own).iter().next() {
             Some(other) => Err(EvlError::OtherCpu(other).into()),
             None => Ok(Cow::Borrowed(plan)),
         },

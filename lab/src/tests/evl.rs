@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use record::{EVL, Record, Series};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::inside::{expect, punctual, recorded, scheduled, start, wait_until};
+use crate::inside::{expect, punctual, recorded, start, wait_until};
 
 /// Every wake-up of 2 s is counted, and none of them was Linux's.
 pub fn wake_ups_are_out_of_band() -> Result<()> {
@@ -45,7 +45,10 @@ pub fn audio_plays_out_of_band() -> Result<()> {
 pub fn one_that_falls_back_is_told() -> Result<()> {
     let mut run = start("measure timer --core evl --quiet --record fallen --duration 3s")?;
     // The core names a thread when that becomes its own.
-    wait_until("it measures", || Ok(!scheduled(|name| name.starts_with("timer."))?.is_empty()))?;
+    let threads = format!("/proc/{}/task", run.id());
+    let names =
+        || fs::read_dir(&threads).map(|all| all.flatten().map(|one| fs::read_to_string(one.path().join("comm"))));
+    wait_until("it measures", || Ok(names()?.flatten().any(|name| name.starts_with("timer."))))?;
     thread::sleep(Duration::from_secs(1));
     for signal in [Signal::STOP, Signal::CONT] {
         kill_process(Pid::from_child(&run), signal)?;
