@@ -123,7 +123,7 @@ pub fn start(arguments: &str) -> Result<Child> {
     command.spawn().context("cannot start punctual")
 }
 
-/// Waits for at most 30 s; an error counts as not yet.
+/// Waits for at most a minute, since emulated machines may be slow; an error counts as not yet.
 ///
 /// # Errors
 /// When that has been in vain.
@@ -135,7 +135,7 @@ pub fn wait_until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
             Ok(false) => String::new(),
             Err(error) => format!(": {error:#}"),
         };
-        ensure!(begin.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}{seen}");
+        ensure!(begin.elapsed() < Duration::from_secs(60), "waited 60 s in vain until {what}{seen}");
         thread::sleep(Duration::from_millis(20));
     }
 }
