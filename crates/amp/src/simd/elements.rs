@@ -55,24 +55,8 @@ impl Mirror {
     /// When rows do not lie within `memory`.
     #[inline(always)]
     pub fn copy<S: Simd>(self, simd: S, memory: &mut [f32]) {
-        let Self { from, to, frames } = self;
-        if frames == 0 {
-            return;
-        }
-        let frames = frames.next_multiple_of(S::LANES);
-        let fit = |rows: &Rows| rows.count == from.count && rows.fit(frames, memory.len());
-        assert!(fit(&from) && fit(&to), "rows outside a model's memory");
-        let memory = memory.as_mut_ptr();
-        let (mut source, mut target) = (memory.wrapping_add(from.at), memory.wrapping_add(to.at));
-        for _ in 0..from.count {
-            let mut frame = 0;
-            while frame < frames {
-                // SAFETY: all rows lie within the memory, as was checked.
-                unsafe { simd.store(target.add(frame), simd.load(source.add(frame))) };
-                frame += S::LANES;
-            }
-            source = source.wrapping_offset(from.pitch);
-            target = target.wrapping_offset(to.pitch);
+        if self.frames > 0 {
+            each!(simd, memory, _, [x in self.from] => self.to, self.frames, x);
         }
     }
 }
