@@ -1,0 +1,84 @@
+//! Which CPUs are traced, in rings of which size, and an instance set up so.
+
+use machine::{CpuList, Root};
+use rustix::io::Errno;
+
+use crate::trace::{error::TraceError, folder::Folder};
+
+/// What to trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings<'a> {
+    /// The CPUs; none stands for all.
+    pub cpus: &'a [u32],
+    /// Also every section that turns interrupts or preemption off, where the kernel tells them.
+    pub deep: bool,
+    /// Size of the ring of each of these CPUs, KB; at least two pages are used.
+    pub buffer_kb_per_cpu: u32,
+    /// Size of the ring of each other CPU, KB; 0 to leave them untraced.
+    pub others_kb_per_cpu: u32,
+}
+
+impl Settings<'_> {
+    /// Size of a CPU's ring, KB; 0 when it is not traced.
+    pub(super) fn kb_of(&self, cpu: u32) -> u32 {
+        let asked = self.cpus.is_empty() || self.cpus.contains(&cpu);
+        if asked { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }
+    }
+}
+
+/// The CPUs that are to have a ring, sorted; those that are asked for must be online.
+pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, TraceError> {
+    // There is a folder for every CPU that could ever be plugged in.
+    let online = Root::system().read("sys/devices/system/cpu/online").and_then(|list| list.parse::<CpuList>().ok());
+    let names = folder.at.list("per_cpu");
+    let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
+    there.retain(|&cpu| online.as_ref().is_none_or(|online| online.contains(cpu)));
+    there.sort_unstable();
+    if settings.cpus.is_empty() {
+        return Ok(there);
+    }
+    if let Some(&cpu) = settings.cpus.iter().find(|cpu| there.binary_search(cpu).is_err()) {
+        return Err(TraceError::NoCpu { cpu });
+    }
+    there.retain(|&cpu| settings.kb_of(cpu) > 0);
+    Ok(there)
+}
+
+/// Everything but the events, while the trace is off.
+pub(super) fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), TraceError> {
+    let at = &folder.at;
+    at.write("tracing_on", "0")?;
+    at.write("trace_clock", "mono")?;
+    at.write("options/overwrite", "1")?;
+    let resize = |part: &str, kb: u32| {
+        at.try_write(part, &kb.to_string()).map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOMEM) => TraceError::NoMemory { kb_per_cpu: kb },
+            _ => TraceError::of(part, error),
+        })
+    };
+    if settings.cpus.is_empty() {
+        return resize("buffer_size_kb", settings.buffer_kb_per_cpu);
+    }
+    at.write("tracing_cpumask", &mask(cpus))?;
+    resize("buffer_size_kb", 1)?;
+    cpus.iter().try_for_each(|&cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), settings.kb_of(cpu)))
+}
+
+/// CPUs as the kernel writes a mask: 32 bits a group, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let highest = cpus.iter().max().map_or(0, |cpu| cpu / 32);
+    let group =
+        |group: u32| cpus.iter().filter(|&cpu| cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+    (0..=highest).rev().map(|index| format!("{:08x}", group(index))).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_the_highest_cpus_first() {
+        assert_eq!(mask(&[0, 3]), "00000009");
+        assert_eq!(mask(&[1, 33, 64]), "00000001,00000002,00000002");
+    }
+}
