@@ -11,7 +11,7 @@
 //! | [`matrix`] | two threads on each pair of CPUs |
 //! | [`scenario`] | a campaign that is ready to run: its scenarios, each with its plan |
 //! | [`runner`] | runs a campaign: scenario after scenario, stop and resume |
-//! | [`run`] | a whole run: phases in their order, the record growing |
+//! | `run` | a whole run: phases in their order, the record growing |
 //! | [`process`] | a user's own program, watched thread by thread |
 //! | `phase` | one phase: measuring threads and the loads beside them |
 //! | [`stream`] | a stream's talker and listener, and where they are |

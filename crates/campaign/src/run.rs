@@ -1,132 +1,54 @@
 //! A whole run: phases in their order, the record growing.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `first_record` | the record before anything was measured |
+//! | `cpus` | the measured CPUs, made ready |
+//! | `beside` | what goes on beside the measuring threads |
+//! | `growing` | what a phase under way adds to the record |
+//! | `progress` | how far a run has got |
+//! | `error` | why a run could not be made |
+//! | `stamp` | now, as records and the names of files have it |
 
-use std::{
-    fs,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod beside;
+mod cpus;
+mod error;
+mod first_record;
+mod growing;
+mod progress;
+mod stamp;
 
-use blame::{DatError, RemedyFacts, Timerlat, TimerlatError, TraceError, Watch};
-use machine::{
-    AwakeHold, Conditions, CpuError, CpuList, Root, ShieldError,
-    clocks::ClockWatch,
-    conditions,
-    ends::EndsError,
-    nic::{NoStamps, WayError},
-    usable_cpus,
-};
-use probes::{
-    timer::{self, TimerError},
-    udp::UdpError,
-};
-use record::{BlameMode, Caveat, Record, SCHEMA, State, Tool, Validity, file::FileError};
-use sys::{counter::Counter, evl::EvlError, memory, sched, signal};
+use std::{fs, sync::Arc, time::Instant};
 
+use blame::{RemedyFacts, Watch};
+use machine::{Conditions, Root, clocks::ClockWatch, conditions, usable_cpus};
+use probes::timer;
+use record::{BlameMode, Record, State};
+use sys::{counter::Counter, memory, signal};
+
+pub(crate) use self::cpus::{hold_awake, make_room};
+use self::{
+    beside::{start_timerlat, watch_clocks},
+    growing::Growing,
+};
+pub use self::{
+    error::RunError,
+    first_record::{ITSELF, begin},
+    progress::Progress,
+    stamp::{now, stamp_now},
+};
 use crate::{
-    AudioError, PhasePlan, Plan, PlanError, Probe, StopOn, StreamError, ThreadPlan,
+    Plan, Probe, StopOn, StreamError,
     audio::{self, search::Course},
     cost, evl,
     keeper::Keeper,
     nic,
     phase::{self, Ended, PhaseRun, Within},
-    process::ProgramError,
     shielded,
     stream::{observe, offset},
     thrift::Thrift,
-    udp::AddressError,
     validity,
 };
-
-/// This program, also where its file is gone: for loads, not for people.
-pub const ITSELF: &str = "/proc/self/exe";
-
-/// How often clocks are looked at.
-const CLOCKS_EVERY: Duration = Duration::from_secs(5);
-
-/// How far a run has got.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// Index of the phase under way in [`Record::phases`].
-    pub phase_index: usize,
-    /// Number of phases that the run is to have.
-    pub phase_count: usize,
-    /// Time since the run began, ns.
-    pub elapsed_ns: u64,
-    /// How long the run is to take, ns; `None` when the user ends it.
-    pub total_ns: Option<u64>,
-}
-
-/// Why a run could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The plan cannot be followed.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// CPUs cannot be shielded.
-    #[error(transparent)]
-    Shield(#[from] ShieldError),
-    /// A CPU cannot be measured.
-    #[error(transparent)]
-    Cpu(#[from] CpuError),
-    /// A load could not be started.
-    #[error(transparent)]
-    Load(#[from] loads::LoadError),
-    /// The EVL core was asked for, and is not to be had.
-    #[error(transparent)]
-    Evl(#[from] EvlError),
-    /// A measuring thread could not be made.
-    #[error(transparent)]
-    Timer(#[from] TimerError),
-    /// Round trips cannot be measured.
-    #[error(transparent)]
-    Udp(#[from] UdpError),
-    /// No interface leads to the peer.
-    #[error(transparent)]
-    Way(#[from] WayError),
-    /// The peer cannot be found.
-    #[error(transparent)]
-    Peer(#[from] AddressError),
-    /// The network card's stamps were asked for, and are not to be had.
-    #[error(transparent)]
-    Stamps(#[from] NoStamps),
-    /// A stream can be neither sent nor received.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    /// Nothing can be played through what was asked for.
-    #[error(transparent)]
-    Audio(#[from] AudioError),
-    /// There are no two ends within this machine.
-    #[error(transparent)]
-    Ends(#[from] EndsError),
-    /// The kernel's trace was asked for, and is not to be had.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// The program cannot be watched.
-    #[error(transparent)]
-    Program(#[from] ProgramError),
-    /// What threads do cannot be seen.
-    #[error("what a program's threads do is seen in the kernel's trace alone: {0}")]
-    Unseen(String),
-    /// The kernel's timerlat tracer was asked for, and is not to be had.
-    #[error(transparent)]
-    Timerlat(#[from] TimerlatError),
-    /// The trace could not be kept.
-    #[error("{0}; choose another place with --stop-trace FILE")]
-    KeepTrace(#[from] DatError),
-    /// Stopping on a spike needs the trace, which is not on.
-    #[error("--stop-on keeps the kernel's trace, and there is none: {0}")]
-    NothingToStop(String),
-    /// The record could not be written.
-    #[error("{0}; choose another place with --record FILE, or do without it with --no-record")]
-    Record(#[from] FileError),
-    /// The user ended the run before the first frame.
-    #[error("ended while the wake-up offset was looked for: give one, as 8us, to begin at once")]
-    NotCalibrated,
-    /// The user ended the run twice: nothing is kept.
-    #[error("interrupted twice: the run was discarded")]
-    Discarded,
-}
 
 /// Runs the plan. `watch` is called as often as the plan says, with the record as far as it has grown.
 ///
@@ -182,24 +104,8 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
         // The threads have all they will need by now, since they do not allocate.
         let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
         validity::judge_grants(&mut record, &phase_run.members(), memory_locked);
-        let judged = record.validity.clone();
-        record.phases.push(told(phase, run_began.elapsed()));
-        let grown = record.series.len();
-        let refresh = |record: &mut Record, phase_run: &PhaseRun| {
-            record.series.truncate(grown);
-            for mut series in phase_run.series(phase) {
-                series.granted.memory_locked = memory_locked;
-                series.granted.cpu_awake.clone_from(&how_awake);
-                record.series.push(series);
-            }
-            record.series.extend(phase_run.timerlat_series(plan, phase));
-            record.validity.clone_from(&judged);
-            for reason in phase_run.companion.iter().flat_map(|companion| companion.reasons()) {
-                validity::add(record, &reason.id, reason.text, reason.remedy);
-            }
-            record.phases[index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
-            record.written_at = now();
-        };
+        let (start, how_awake) = (run_began.elapsed(), how_awake.as_deref());
+        let growing = Growing::begin(&mut record, plan, phase, start, memory_locked, how_awake);
         let mut watched = Instant::now();
         let ended = phase_run.measure(plan, phase, &mut blame, |phase_run, blame| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
@@ -207,7 +113,7 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
             if !watch_due && !keep_due {
                 return;
             }
-            refresh(&mut record, phase_run);
+            growing.refresh(&mut record, phase_run);
             if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
                 record.blame = Some(blame.told(&RemedyFacts::of(&record)));
                 keeper.keep(&record);
@@ -215,13 +121,13 @@ fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress))
             if watch_due {
                 watched = Instant::now();
                 let planned_ns = planned_before_ns + phase_run.began.elapsed().as_nanos() as u64;
-                watch(&record, &progress(plan, index, planned_ns, run_began.elapsed().as_nanos() as u64));
+                watch(&record, &Progress::of(plan, index, planned_ns, run_began.elapsed().as_nanos() as u64));
             }
         });
-        refresh(&mut record, &phase_run);
+        growing.refresh(&mut record, &phase_run);
         record.buffer = audio::found(plan, &record);
         record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
-        thrift.apply(&mut record.series[grown..]);
+        thrift.apply(growing.series(&mut record));
         record.blame = Some(blame.told(&RemedyFacts::of(&record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
             blame.write_dat(&stop_on.trace_path)?;
@@ -278,113 +184,9 @@ fn check_stream(plan: &Plan, root: &Root) -> Result<(), StreamError> {
     plan.phases.iter().try_for_each(|phase| stream.check(root, phase.period_ns))
 }
 
-/// The record before anything was measured: what was asked for, by the command that repeats it, and the machine as it is.
-#[must_use]
-pub fn begin(command: &[String], executable: &Path, scenario: record::Scenario, root: &Root) -> Record {
-    let machine = machine::facts(root);
-    let mut findings = machine::findings(root, &machine);
-    let name = if executable == Path::new(ITSELF) { "punctual".into() } else { executable.to_string_lossy() };
-    let this_binary = record::shell::command(&[name]);
-    for finding in &mut findings {
-        finding.remedy = finding.remedy.replace(machine::PUNCTUAL, &this_binary);
-    }
-    Record {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { name: "punctual".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
-        started_at: now(),
-        written_at: now(),
-        command: command.to_vec(),
-        scenario,
-        machine,
-        findings,
-        validity: Validity { valid: true, reasons: Vec::new() },
-        ..Record::default()
-    }
-}
-
-/// How far a run has got that has done `planned_ns` of what was planned in `elapsed_ns`. Making threads and starting loads
-/// takes time as well, in each phase; the phases to come will take it, too.
-fn progress(plan: &Plan, phase_index: usize, planned_ns: u64, elapsed_ns: u64) -> Progress {
-    let phase_count = plan.steps();
-    let each_ns = elapsed_ns.saturating_sub(planned_ns) / (phase_index as u64 + 1);
-    let around_ns = each_ns * phase_count as u64;
-    let total_ns = plan.total_ns().map(|total_ns| total_ns.saturating_add(around_ns));
-    Progress { phase_index, phase_count, elapsed_ns, total_ns }
-}
-
-/// Whoever sends over a network may be at the end of one that PTP ties to others: it is looked at all the time.
-fn watch_clocks(record: &Record, plan: &Plan, root: &Root) -> Option<ClockWatch> {
-    let is_sent = matches!(plan.probe, Probe::Udp(_) | Probe::Stream(_));
-    let first = record.machine.clocks.clone().filter(|clocks| is_sent && clocks.ptp.is_some())?;
-    // Without a thread there is the first look.
-    ClockWatch::start(root, first, CLOCKS_EVERY).ok()
-}
-
 /// What the measuring threads need to stop on a spike.
 fn freezer(stop_on: &StopOn, blame: &Watch) -> Result<timer::StopOn, RunError> {
     let none = || RunError::NothingToStop(blame.why_not().to_owned());
     let freeze = Arc::new(blame.switch().ok_or_else(none)?);
     Ok(timer::StopOn { lateness_ns: stop_on.lateness_ns as i64, freeze })
-}
-
-/// Starts the kernel's timerlat tracer, and says in the record that it ran.
-fn start_timerlat(record: &mut Record, root: &Root, cpus: &CpuList) -> Result<Timerlat, TimerlatError> {
-    let timerlat = Timerlat::start(root, cpus)?;
-    let setup = timerlat.setup();
-    let (period_us, cpus) = (setup.period_ns / 1000, setup.cpus.in_words());
-    let text = format!(
-        "the kernel's timerlat tracer ran beside the probe, on {cpus} every {period_us} us, as osnoise/cpus and \
-         osnoise/timerlat_period_us of its trace say: its threads, FIFO 95 unless set otherwise, may delay the probe"
-    );
-    record.caveats.push(Caveat { kind: "timerlat".to_owned(), text });
-    Ok(timerlat)
-}
-
-fn told(phase: &PhasePlan, start: Duration) -> record::Phase {
-    record::Phase {
-        name: phase.name.clone(),
-        period_ns: phase.period_ns,
-        start_ns: start.as_nanos() as u64,
-        planned_ns: match phase.length {
-            crate::Length::Duration(duration_ns) => Some(duration_ns),
-            _ => None,
-        },
-        threads: phase.threads.iter().map(ThreadPlan::told).collect(),
-        asked_loads: phase.loads.iter().map(ToString::to_string).collect(),
-        ..record::Phase::default()
-    }
-}
-
-/// Moves this thread, and those it will make, off the measured CPUs where there are others.
-pub(crate) fn make_room(root: &Root, cpus: &CpuList) {
-    let others: Vec<u32> = usable_cpus(root, None).unwrap_or_default().difference(cpus).iter().collect();
-    if !others.is_empty() {
-        // Where it is refused the collector stays where it is, as on a machine that is measured whole.
-        let _ = sched::set_affinity(&others);
-    }
-}
-
-pub(crate) fn hold_awake(record: &mut Record, asked: bool, root: &Root, cpus: &CpuList) -> Option<AwakeHold> {
-    if !asked {
-        return None;
-    }
-    match AwakeHold::take(root, cpus) {
-        Ok(hold) => Some(hold),
-        Err(error) => {
-            let text = format!("the CPUs were not held awake as asked: {error}");
-            validity::add(record, "cpu_awake.refused", text, "run as root, or leave out --hold-cpu-awake");
-            None
-        }
-    }
-}
-
-/// Now as a part of file names, UTC: `20261121-143000`.
-#[must_use]
-pub fn stamp_now() -> String {
-    jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
-}
-
-/// Now, RFC 3339, to the millisecond.
-pub fn now() -> String {
-    jiff::Timestamp::now().round(jiff::Unit::Millisecond).unwrap_or_default().to_string()
 }

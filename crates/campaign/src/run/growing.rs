@@ -1,0 +1,61 @@
+//! What a phase under way adds to the record, as often as that is looked at.
+
+use std::time::Duration;
+
+use record::{Record, Series, Validity};
+
+use super::now;
+use crate::{PhasePlan, Plan, phase::PhaseRun, validity};
+
+/// The part of the record that grows with a phase.
+pub(super) struct Growing<'a> {
+    plan: &'a Plan,
+    phase: &'a PhasePlan,
+    /// Index of the phase in [`Record::phases`].
+    index: usize,
+    /// Series of the phases before it.
+    series_before: usize,
+    memory_locked: bool,
+    how_awake: Option<&'a str>,
+    /// What was judged before the phase began to measure.
+    judged: Validity,
+}
+
+impl<'a> Growing<'a> {
+    /// Enters a phase that begins `start` after the run did, with its threads made and judged.
+    pub fn begin(
+        record: &mut Record,
+        plan: &'a Plan,
+        phase: &'a PhasePlan,
+        start: Duration,
+        memory_locked: bool,
+        how_awake: Option<&'a str>,
+    ) -> Self {
+        let (index, series_before) = (record.phases.len(), record.series.len());
+        record.phases.push(phase.told(start));
+        let judged = record.validity.clone();
+        Self { plan, phase, index, series_before, memory_locked, how_awake, judged }
+    }
+
+    /// Brings it up to date.
+    pub fn refresh(&self, record: &mut Record, phase_run: &PhaseRun) {
+        record.series.truncate(self.series_before);
+        for mut series in phase_run.series(self.phase) {
+            series.granted.memory_locked = self.memory_locked;
+            series.granted.cpu_awake = self.how_awake.map(str::to_owned);
+            record.series.push(series);
+        }
+        record.series.extend(phase_run.timerlat_series(self.plan, self.phase));
+        record.validity.clone_from(&self.judged);
+        for reason in phase_run.companion.iter().flat_map(|companion| companion.reasons()) {
+            validity::add(record, &reason.id, reason.text, reason.remedy);
+        }
+        record.phases[self.index].duration_ns = phase_run.began.elapsed().as_nanos() as u64;
+        record.written_at = now();
+    }
+
+    /// The series of the phase.
+    pub fn series<'r>(&self, record: &'r mut Record) -> &'r mut [Series] {
+        &mut record.series[self.series_before..]
+    }
+}
