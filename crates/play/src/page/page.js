@@ -23,7 +23,9 @@ const told = error => say(error instanceof TypeError ? 'punctual does not answer
 
 // While a knob is dragged, only its newest value is worth sending; what is on its way is not overwritten by what was.
 const waiting = new Map();
-let version, sending;
+// Of each knob the last question that was asked before its value had arrived: answers up to that one are older.
+const settled = new Map();
+let version, sending, asked = 0;
 async function set(name, value) {
   waiting.set(name, value);
   if (sending) return;
@@ -32,6 +34,7 @@ async function set(name, value) {
     [[sending, value]] = waiting;
     waiting.delete(sending);
     try { ({ version } = await ask('set', { name: sending, value })); } catch (error) { told(error); }
+    settled.set(sending, asked);
   }
   sending = undefined;
 }
@@ -155,7 +158,7 @@ function fill(select, names, chosen) {
 }
 
 // Answers may overtake each other: what was asked before the newest answer is not shown.
-let asked = 0, newest = 0;
+let newest = 0;
 async function refresh() {
   const turn = ++asked;
   const state = await ask('state');
@@ -163,7 +166,8 @@ async function refresh() {
   newest = turn;
   version = state.version;
   if (!boxes.size) build(state.parameters);
-  for (const { name, value } of state.parameters) if (!waiting.has(name) && sending !== name) boxes.get(name).show(value);
+  const isOlder = name => waiting.has(name) || sending === name || settled.get(name) >= turn;
+  for (const { name, value } of state.parameters) if (!isOlder(name)) boxes.get(name).show(value);
   fill(at('preset'), state.presets, state.playing.preset);
   fill(at('model1'), state.models, state.playing.models[0]);
   fill(at('model2'), state.models, state.playing.models[1]);
