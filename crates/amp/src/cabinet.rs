@@ -12,7 +12,7 @@ mod ir;
 
 pub use ir::{Ir, IrError};
 
-use crate::simd::{BINS, Fourier, Level, ROW, STEP, Spectrum, fir, sum_of_products};
+use crate::simd::{BINS, Fourier, Level, ROW, STEP, SUMS, Spectrum, fir, sum_of_products};
 
 /// Samples of a period.
 const PERIOD: usize = BINS;
@@ -174,7 +174,7 @@ impl Cabinet {
 impl Side {
     fn new(response: &[f32], parts: usize, fourier: &Fourier) -> Self {
         let (direct, rest) = response.split_at(response.len().min(HEAD));
-        let mut head = vec![0.0; direct.len() % 2];
+        let mut head = vec![0.0; direct.len().next_multiple_of(SUMS) - direct.len()];
         head.extend(direct.iter().rev());
         let mut spectra = vec![0.0; parts * 2 * BINS];
         for (part, response) in rest.chunks(PERIOD).enumerate() {

@@ -32,7 +32,7 @@ pub use aligned::Aligned;
 pub use columns::{Columns, dot, padded};
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror};
-pub use fir::{STEP, fir};
+pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use matrix::{Matrix, Rows, Sum, multiply};

@@ -5,7 +5,7 @@ use crate::{
     file::{LoadError, nam},
     memory::BLOCK,
     net::dense::Weights,
-    simd::{Level, STEP, fir},
+    simd::{Level, STEP, SUMS, fir},
 };
 
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
@@ -39,7 +39,7 @@ impl Linear {
         let taps = taps(config)?;
         let mut taken = Weights::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
-        let mut weights = vec![0.0; taps % 2];
+        let mut weights = vec![0.0; taps.next_multiple_of(SUMS) - taps];
         weights.extend(response.iter().rev());
         let (at, bias) = (weights.len() - 1, bias.first().copied().unwrap_or_default());
         Ok(Self { level, bias, window: vec![0.0; 2 * weights.len() + BLOCK], response: weights, at, taps })

@@ -5,11 +5,14 @@ use super::{Level, Op, Simd};
 /// Frames are computed in multiples of this: the lanes of the longest vector.
 pub const STEP: usize = 16;
 
+/// Weights come in multiples of this: as many sums of a frame as are ever computed side by side.
+pub const SUMS: usize = 4;
+
 /// `out[frame]` becomes the sum of `weights[i] * window[frame + i]`: the weights of the oldest frame first. Each frame sees
 /// the same operations, whatever the number of frames.
 ///
 /// # Panics
-/// When `out` is no multiple of [`STEP`] long, the weights are odd in number, or `window` is shorter than both together.
+/// When `out` is no multiple of [`STEP`] long, the weights no multiple of [`SUMS`], or `window` is shorter than both together.
 pub fn fir(level: Level, window: &[f32], weights: &[f32], out: &mut [f32]) {
     level.run(Fir { window, weights, out });
 }
@@ -26,7 +29,10 @@ impl Op for Fir<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { window, weights, out } = self;
-        assert!(out.len().is_multiple_of(STEP) && weights.len().is_multiple_of(2), "lengths that vectors do not fill");
+        assert!(
+            out.len().is_multiple_of(STEP) && weights.len().is_multiple_of(SUMS),
+            "lengths that vectors do not fill"
+        );
         assert!(window.len() + 1 >= weights.len() + out.len(), "a window that is too short");
         let mut frame = 0;
         while frame < out.len() {
@@ -35,40 +41,51 @@ impl Op for Fir<'_> {
             // SAFETY: as many vectors are left, and the window reaches as far beyond them as there are weights.
             unsafe {
                 frame += S::LANES
-                    * match left {
-                        4.. => tile::<S, 4>(simd, window, weights, out),
-                        2.. => tile::<S, 2>(simd, window, weights, out),
-                        _ => tile::<S, 1>(simd, window, weights, out),
+                    * match (left, S::LANES) {
+                        (4.., 16) => tile::<S, 4, 4>(simd, window, weights, out),
+                        (2.., 16) => tile::<S, 2, 4>(simd, window, weights, out),
+                        (_, 16) => tile::<S, 1, 4>(simd, window, weights, out),
+                        (4.., _) => tile::<S, 4, 2>(simd, window, weights, out),
+                        (2.., _) => tile::<S, 2, 2>(simd, window, weights, out),
+                        _ => tile::<S, 1, 2>(simd, window, weights, out),
                     };
             }
         }
     }
 }
 
-/// `N` vectors of frames, in two sums each, so that one need not wait for the other. Returns how many.
+/// `N` vectors of frames, in `P` sums each, so that one need not wait for the other: as many as there are registers for, and
+/// the same number for every `N`, since each frame is to see the same operations. Returns how many vectors.
 ///
 /// # Safety
 /// There is room for `N` vectors in `out`, and `window` is longer than they and the weights.
 #[inline(always)]
-unsafe fn tile<S: Simd, const N: usize>(simd: S, window: &[f32], weights: &[f32], out: &mut [f32]) -> usize {
-    let mut even = [simd.splat(0.0); N];
-    let mut odd = even;
+unsafe fn tile<S: Simd, const N: usize, const P: usize>(
+    simd: S,
+    window: &[f32],
+    weights: &[f32],
+    out: &mut [f32],
+) -> usize {
+    let mut sums = [[simd.splat(0.0); N]; P];
     let mut from = window.as_ptr();
-    for pair in weights.chunks_exact(2) {
-        let (first, second) = (simd.splat(pair[0]), simd.splat(pair[1]));
-        for i in 0..N {
-            // SAFETY: within the window, as the caller promises.
-            unsafe {
-                even[i] = simd.mul_add(simd.load(from.add(i * S::LANES)), first, even[i]);
-                odd[i] = simd.mul_add(simd.load(from.add(i * S::LANES + 1)), second, odd[i]);
+    for group in weights.chunks_exact(P) {
+        for p in 0..P {
+            let weight = simd.splat(group[p]);
+            for n in 0..N {
+                // SAFETY: within the window, as the caller promises.
+                sums[p][n] = simd.mul_add(unsafe { simd.load(from.add(n * S::LANES + p)) }, weight, sums[p][n]);
             }
         }
         // SAFETY: as above.
-        from = unsafe { from.add(2) };
+        from = unsafe { from.add(P) };
     }
-    for i in 0..N {
+    for n in 0..N {
+        let mut sum = sums[0][n];
+        for p in 1..P {
+            sum = simd.add(sum, sums[p][n]);
+        }
         // SAFETY: within `out`, as the caller promises.
-        unsafe { simd.store(out.as_mut_ptr().add(i * S::LANES), simd.add(even[i], odd[i])) };
+        unsafe { simd.store(out.as_mut_ptr().add(n * S::LANES), sum) };
     }
     N
 }
@@ -80,7 +97,7 @@ mod tests {
     #[test]
     fn every_frame_is_its_sum_whatever_the_vectors() {
         let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
-        let weights: Vec<f32> = (0..10).map(|i| 1.0 / (i as f32 + 1.0)).collect();
+        let weights: Vec<f32> = (0..12).map(|i| 1.0 / (i as f32 + 1.0)).collect();
         for level in Level::all() {
             let mut whole = [0.0; 96];
             fir(level, &window, &weights, &mut whole);
