@@ -12,7 +12,7 @@ mod ir;
 
 pub use ir::{Ir, IrError};
 
-use crate::simd::{BINS, Fourier, Level, ROW, STEP, SUMS, Spectrum, fir, sum_of_products};
+use crate::simd::{BINS, Fourier, Level, ROW, STEP, SUMS, Spectrum, fir, flush_denormals, sum_of_products};
 
 /// Samples of a period.
 const PERIOD: usize = BINS;
@@ -85,12 +85,14 @@ impl Cabinet {
         self.sides.len() > 1
     }
 
-    /// Plays `input`; a mono cabinet fills both sides with the same.
+    /// Plays `input`; a mono cabinet fills both sides with the same. Denormal numbers count as zero, so that silence costs what
+    /// sound does.
     ///
     /// # Panics
     /// When the three are of different lengths.
     pub fn process(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
         assert!(input.len() == left.len() && input.len() == right.len(), "a cabinet makes as many samples as it gets");
+        let _flushed = flush_denormals();
         let mut done = 0;
         while done < input.len() {
             let frames = (input.len() - done).min(PERIOD - self.at);

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Instant};
 
-use amp::{ModelFile, file::Options};
+use amp::{Cabinet, Ir, ModelFile, file::Options};
 
 /// Blocks of 64 after which nothing but they is remembered, and rounds of which the shortest counts.
 const BLOCKS: usize = 64;
@@ -28,5 +28,16 @@ fn denormal_input_costs_what_sound_does_without_a_chain_too() {
         }
         let [sound, denormal] = shortest;
         assert!(denormal < 2.0 * sound, "{name}: {denormal:e} s for a block, {sound:e} s of sound");
+    }
+}
+
+#[test]
+fn denormal_numbers_are_nothing_to_a_cabinet_without_a_chain_too() {
+    // As long as it has parts beyond those that are summed directly.
+    let mut cabinet = Cabinet::new(&Ir::new(48_000, vec![vec![0.9; 2048]]).unwrap());
+    let (mut left, mut right) = ([1.0; 64], [1.0; 64]);
+    for _ in 0..64 {
+        cabinet.process(&[1e-40; 64], &mut left, &mut right);
+        assert_eq!((left, right), ([0.0; 64], [0.0; 64]));
     }
 }
