@@ -49,7 +49,8 @@ impl Model {
             for ((output, made), sample) in output.iter_mut().zip(&self.output).zip(scaled) {
                 *output = (made + if self.skip { *sample } else { 0.0 }) * self.output_gain;
             }
-            if !output.iter().all(|sample| sample.is_finite()) {
+            // Without a way out in between, so that it is done in vectors.
+            if !output.iter().fold(true, |all, sample| all & sample.is_finite()) {
                 self.is_muted = true;
                 output.fill(0.0);
             }
