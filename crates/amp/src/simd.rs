@@ -36,7 +36,7 @@ pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use matrix::{Matrix, Rows, Sum, multiply};
-pub use recurrent::{Frames, Gates, Gru, Lstm, Unit};
+pub use recurrent::{Frames, Gates, Gru, Head, Lstm, Unit};
 pub use spectra::sum_of_products;
 pub use stack::{Signals, Stack, Weights};
 
@@ -161,6 +161,17 @@ impl Level {
         Self::all()[0]
     }
 
+    /// The same, or shorter vectors where half of each would lie idle with so many values: those take less time.
+    #[must_use]
+    pub fn for_values(self, values: usize) -> Self {
+        let shorter = match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => Self::Avx2(simd.shorter()),
+            level => level,
+        };
+        if 2 * values <= self.lanes() { shorter } else { self }
+    }
+
     /// What it is called.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -240,6 +251,14 @@ mod tests {
                 }
             }
             all
+        }
+    }
+
+    #[test]
+    fn vectors_are_shorter_where_half_of_each_would_lie_idle() {
+        for level in Level::all() {
+            assert_eq!(level.for_values(8).lanes(), level.lanes().min(8), "{}", level.name());
+            assert_eq!(level.for_values(9), level);
         }
     }
 

@@ -32,10 +32,11 @@ impl Recurrent {
     /// Layers that see the signal and `knobs` more inputs.
     #[must_use]
     pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, level: Level) -> Self {
+        let level = level.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
         let mut width = knobs + 1;
         let mut layers = Vec::with_capacity(plans.len());
         for plan in plans {
-            layers.push(Layer::new(plan, width, level));
+            Layer::add(&mut layers, plan, width, level);
             width = plan.outputs(width);
         }
         let (seen, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
@@ -90,15 +91,18 @@ impl Op for Block<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Recurrent { layers, knobs, seen, outputs, .. } = self.net;
         let (frames, count) = (self.input.len(), knobs.len() + 1);
-        let pitch = padded(count);
-        for (seen, &x) in seen.chunks_exact_mut(pitch).zip(self.input) {
-            seen[0] = x;
-            for ((now, aim), value) in knobs.iter_mut().zip(&mut seen[1..]) {
-                *now += (*aim - *now).clamp(-1.0 / KNOB_FRAMES, 1.0 / KNOB_FRAMES);
-                *value = *now;
+        let mut told = Frames { values: self.input, pitch: 1, count };
+        if count > 1 {
+            let pitch = padded(count);
+            for (seen, &x) in seen.chunks_exact_mut(pitch).zip(self.input) {
+                seen[0] = x;
+                for ((now, aim), value) in knobs.iter_mut().zip(&mut seen[1..]) {
+                    *now += (*aim - *now).clamp(-1.0 / KNOB_FRAMES, 1.0 / KNOB_FRAMES);
+                    *value = *now;
+                }
             }
+            told = Frames { values: seen, pitch, count };
         }
-        let mut told = Frames { values: seen, pitch, count };
         for layer in layers.iter_mut() {
             told = layer.block(simd, frames, told);
         }

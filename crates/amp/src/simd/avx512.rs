@@ -5,17 +5,21 @@ use std::arch::x86_64::{
     _mm512_mul_ps, _mm512_set1_ps, _mm512_storeu_ps, _mm512_sub_ps,
 };
 
-use super::{Op, Simd};
+use super::{Op, Simd, avx2::Avx2};
 
 /// Proof that the processor has AVX-512F.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avx512(());
+pub struct Avx512(Avx2);
 
 impl Avx512 {
     /// The proof, where the processor has it.
     pub fn new() -> Option<Self> {
-        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
-            .then_some(Self(()))
+        is_x86_feature_detected!("avx512f").then(Avx2::new).flatten().map(Self)
+    }
+
+    /// Vectors of half the length, which such a processor has, too.
+    pub fn shorter(self) -> Avx2 {
+        self.0
     }
 }
 

@@ -67,16 +67,26 @@ pub fn scaled_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
 /// is taken away from anything.
 #[inline(always)]
 pub fn tanh_in_parts<S: Simd>(simd: S, x: S::V) -> (S::V, S::V, S::V) {
+    // Both are cut off by themselves, so that the longer way, by the square, is shorter.
+    let square = simd.min(simd.mul(x, x), simd.splat(TANH_END * TANH_END));
     let x = clamp(simd, x, -TANH_END, TANH_END);
-    let square = simd.mul(x, x);
     (x, product(simd, square, TANH_ABOVE), product(simd, square, TANH_BELOW))
 }
 
-/// Logistic function: (1 + tanh(x / 2)) / 2.
+/// What [`scaled_sigmoid`] wants its arguments multiplied by.
+pub const SIGMOID_SCALE: f32 = TANH_SCALE / 2.0;
+
+/// Logistic function.
 #[inline(always)]
 pub fn sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
+    scaled_sigmoid(simd, simd.mul(x, simd.splat(SIGMOID_SCALE)))
+}
+
+/// Logistic function of what `x` is the [`SIGMOID_SCALE`]th part of: (1 + tanh(x / 2)) / 2.
+#[inline(always)]
+pub fn scaled_sigmoid<S: Simd>(simd: S, x: S::V) -> S::V {
     let half = simd.splat(0.5);
-    simd.mul_add(half, scaled_tanh(simd, simd.mul(x, simd.splat(TANH_SCALE / 2.0))), half)
+    simd.mul_add(half, scaled_tanh(simd, x), half)
 }
 
 /// Constants from Neural Amp Modeler's core (activations.h), which calls this function `fast_tanh`.

@@ -3,8 +3,10 @@
 
 mod unit;
 
+use std::slice;
+
 pub use self::unit::{Gru, Lstm, Unit};
-use super::{Aligned, Level, Simd};
+use super::{Aligned, Level, Simd, dot};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
 /// their sums, then for each column their weights.
@@ -70,6 +72,7 @@ impl Gates {
         inputs: Frames<'_>,
         (last, kept): (&[f32], &mut [f32]),
         told: &mut [f32],
+        mut head: Option<Head<'_>>,
     ) {
         let pitch = kept.len();
         let (all, units) = (self.vectors * S::LANES, self.columns.checked_sub(inputs.count).unwrap_or(usize::MAX));
@@ -77,18 +80,22 @@ impl Gates {
         assert!(self.weights.len() == 4 * all * (self.columns + 1), "weights for other vectors");
         let frames = told.len() / pitch;
         assert!(inputs.count <= inputs.pitch && inputs.values.len() >= frames * inputs.pitch, "inputs that do not fit");
-        let mut last = last.as_ptr();
+        assert!(
+            head.as_ref().is_none_or(|head| head.row.len() <= pitch && head.sums.len() >= frames),
+            "a head elsewhere"
+        );
+        let (mut last, mut input, mut told) = (last.as_ptr(), inputs.values.as_ptr(), told.as_mut_ptr());
+        let kept = kept.as_mut_ptr();
         for frame in 0..frames {
-            let input = &inputs.values[frame * inputs.pitch..][..inputs.count];
-            let told = told[frame * pitch..].as_mut_ptr();
             let (mut weights, mut first) = (self.weights.as_ptr(), 0);
             while first < self.vectors {
                 let at = first * S::LANES;
                 // SAFETY: there is room for so many vectors of units in what is kept and told, there are weights for them,
-                // and the units told as many values before, as was checked.
+                // each frame has its inputs, and the units told as many values before, as was checked.
                 unsafe {
-                    let columns = [input, std::slice::from_raw_parts(last, units)];
-                    let (kept, told) = (kept.as_mut_ptr().add(at), told.add(at));
+                    let columns =
+                        [(input, inputs.count), (last, units)].map(|(at, len)| slice::from_raw_parts(at, len));
+                    let (kept, told) = (kept.add(at), told.add(at));
                     match part_of(self.vectors - first) {
                         3 => part::<S, U, 3, 1>(simd, unit, &mut weights, columns, kept, told),
                         2 => part::<S, U, 2, 1>(simd, unit, &mut weights, columns, kept, told),
@@ -97,9 +104,25 @@ impl Gates {
                 }
                 first += part_of(self.vectors - first);
             }
+            if let Some(Head { row, bias, sums }) = &mut head {
+                // SAFETY: the frame has as many values.
+                sums[frame] = *bias + dot(simd, row, unsafe { slice::from_raw_parts(told, row.len()) });
+            }
             last = told;
+            (input, told) = (input.wrapping_add(inputs.pitch), told.wrapping_add(pitch));
         }
     }
+}
+
+/// One weighted sum of what all units tell in a frame.
+#[derive(Debug)]
+pub struct Head<'a> {
+    /// A weight for each unit, padded.
+    pub row: &'a [f32],
+    /// What the sum begins with.
+    pub bias: f32,
+    /// Where the sums go, one a frame.
+    pub sums: &'a mut [f32],
 }
 
 /// Values of some frames, a row each.
@@ -164,10 +187,10 @@ unsafe fn sums<S: Simd, const N: usize, const P: usize>(
         for &value in inputs {
             add_column::<S, N, P>(simd, weights, value, &mut parts, 0);
         }
-        let mut groups = last.chunks_exact(P);
+        let mut groups = last.chunks_exact(4);
         for group in &mut groups {
-            for p in 0..P {
-                add_column::<S, N, P>(simd, weights, group[p], &mut parts, p);
+            for i in 0..4 {
+                add_column::<S, N, P>(simd, weights, group[i], &mut parts, i % P);
             }
         }
         for &value in groups.remainder() {

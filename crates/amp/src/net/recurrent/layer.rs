@@ -3,7 +3,7 @@
 use super::plan::{self, Plan, Table};
 use crate::{
     memory::BLOCK,
-    simd::{Activation, Aligned, Columns, Frames, Gates, Gru, Level, Lstm, Rows, Simd, Unit, dot, padded},
+    simd::{Activation, Aligned, Columns, Frames, Gates, Gru, Head, Level, Lstm, Rows, Simd, Unit, dot, padded},
 };
 
 /// One layer; its output is the next one's input.
@@ -30,7 +30,6 @@ type Told = Aligned;
 #[derive(Debug, Clone)]
 pub struct Function {
     activation: Activation,
-    count: usize,
     told: Told,
 }
 
@@ -45,6 +44,8 @@ pub struct Units<U> {
     kept: Aligned,
     told: Told,
     begin: [Aligned; 2],
+    /// The layer behind, where it is one weighted sum: it is computed while the next frame's units wait for this one's.
+    head: Option<Dot>,
 }
 
 /// Weighted sums.
@@ -61,7 +62,8 @@ pub struct Dense {
 pub struct Dot {
     row: Vec<f32>,
     bias: f32,
-    told: Told,
+    /// A value a frame.
+    told: Vec<f32>,
 }
 
 /// Weighted sums of the inputs of several frames.
@@ -77,16 +79,27 @@ pub struct Conv {
 }
 
 impl Layer {
-    /// The layer, which sees so many values.
-    pub fn new(plan: &Plan, inputs: usize, level: Level) -> Self {
+    /// Adds the layer, which sees so many values, behind the others.
+    pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, level: Level) {
+        match (Self::new(plan, inputs, level), all.last_mut()) {
+            (Self::Dot(dot), Some(Self::Lstm(Units { head, .. }) | Self::Gru(Units { head, .. })))
+                if head.is_none() =>
+            {
+                *head = Some(dot);
+            }
+            (layer, _) => all.push(layer),
+        }
+    }
+
+    fn new(plan: &Plan, inputs: usize, level: Level) -> Self {
         match plan {
             Plan::Lstm(units) => Self::Lstm(Units::new(Lstm, units, level)),
             Plan::Gru(units) => Self::Gru(Units::new(Gru, units, level)),
-            Plan::Dense(table) if table.biases.len() == 1 => Self::Dot(Dot::new(table)),
+            Plan::Dense(table) if table.biases.len() == 1 && inputs > 1 => Self::Dot(Dot::new(table)),
             Plan::Dense(table) => Self::Dense(Dense::new(table)),
             Plan::Conv(conv) => Self::Conv(Conv::new(conv)),
             Plan::Activation(activation) => {
-                Self::Function(Function { activation: activation.clone(), count: inputs, told: told(inputs) })
+                Self::Function(Function { activation: activation.clone(), told: told(inputs) })
             }
         }
     }
@@ -148,7 +161,7 @@ impl<U: Unit> Units<U> {
         let begin = [(told_first, 1.0), (kept_first, U::KEPT_SCALE)]
             .map(|(values, scale)| Aligned::new(padded(units), values.iter().map(|value| scale * value)));
         let (last, kept) = (begin[0].clone(), begin[1].clone());
-        Self { unit, gates, units, last, kept, told: told(units), begin }
+        Self { unit, gates, units, last, kept, told: told(units), begin, head: None }
     }
 
     fn restart(&mut self) {
@@ -158,13 +171,17 @@ impl<U: Unit> Units<U> {
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { unit, gates, units, last, kept, told, .. } = self;
+        let Self { unit, gates, units, last, kept, told, head, .. } = self;
         let pitch = kept.len();
-        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * pitch]);
+        let sum = head.as_mut().map(|Dot { row, bias, told }| Head { row, bias: *bias, sums: told });
+        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * pitch], sum);
         if frames > 0 {
             last.copy_from_slice(&told[(frames - 1) * pitch..][..pitch]);
         }
-        rows(told, *units)
+        match head {
+            Some(dot) => dot.told(),
+            None => rows(told, *units),
+        }
     }
 }
 
@@ -187,13 +204,19 @@ impl Dot {
     fn new(table: &Table) -> Self {
         let mut row = table.weights.clone();
         row.resize(padded(table.columns), 0.0);
-        Self { row, bias: table.biases[0], told: told(1) }
+        Self { row, bias: table.biases[0], told: vec![0.0; BLOCK] }
     }
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { row, bias, told } = self;
-        for_each_frame!(frames, input, told, 1, |x, made| made[0] = *bias + dot(simd, row, x))
+        for (frame, told) in self.told[..frames].iter_mut().enumerate() {
+            *told = self.bias + dot(simd, &self.row, &input.values[frame * input.pitch..][..input.pitch]);
+        }
+        self.told()
+    }
+
+    fn told(&self) -> Frames<'_> {
+        Frames { values: &self.told, pitch: 1, count: 1 }
     }
 }
 
@@ -232,10 +255,10 @@ impl Conv {
 impl Function {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { activation, count, told } = self;
-        let values = frames * padded(*count);
+        let Self { activation, told } = self;
+        let values = frames * input.pitch;
         told[..values].copy_from_slice(&input.values[..values]);
         activation.apply_with(simd, told, Rows { at: 0, pitch: 0, count: 1 }, values);
-        rows(told, *count)
+        Frames { values: told, ..input }
     }
 }

@@ -94,6 +94,14 @@ impl Plan {
         }
     }
 
+    /// Recurrent units.
+    pub fn units(&self) -> usize {
+        match self {
+            Self::Lstm(units) | Self::Gru(units) => units.units,
+            Self::Dense(_) | Self::Conv(_) | Self::Activation(_) => 0,
+        }
+    }
+
     /// Values of past frames that it keeps.
     pub fn past(&self) -> usize {
         match self {

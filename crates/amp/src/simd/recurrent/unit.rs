@@ -2,7 +2,7 @@
 
 use crate::simd::{
     Simd,
-    functions::{TANH_SCALE, scaled_tanh, tanh_in_parts},
+    functions::{SIGMOID_SCALE, TANH_SCALE, scaled_sigmoid, scaled_tanh, tanh_in_parts},
 };
 
 /// What a unit makes of its four sums.
@@ -26,8 +26,8 @@ pub struct Gru;
 
 /// For [`scaled_tanh`].
 const WHOLE: f32 = TANH_SCALE;
-/// For [`logistic`].
-const HALF: f32 = TANH_SCALE / 2.0;
+/// For [`scaled_sigmoid`].
+const HALF: f32 = SIGMOID_SCALE;
 
 impl Unit for Lstm {
     const SCALES: [f32; 4] = [HALF, HALF, WHOLE, HALF];
@@ -58,22 +58,15 @@ impl Unit for Gru {
 
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, [update, reset, input, units]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
-        let update = logistic(simd, update);
-        let candidate = scaled_tanh(simd, simd.mul_add(logistic(simd, reset), units, input));
+        let update = scaled_sigmoid(simd, update);
+        let candidate = scaled_tanh(simd, simd.mul_add(scaled_sigmoid(simd, reset), units, input));
         let taken = simd.sub(simd.splat(1.0), update);
         let now = simd.mul_add(taken, candidate, simd.mul(update, kept));
         (now, now)
     }
 }
 
-/// Logistic function: (1 + tanh(x / 2)) / 2.
-#[inline(always)]
-fn logistic<S: Simd>(simd: S, half: S::V) -> S::V {
-    let middle = simd.splat(0.5);
-    simd.mul_add(middle, scaled_tanh(simd, half), middle)
-}
-
-/// The same as what is divided, and half of what it is divided by.
+/// [`scaled_sigmoid`] as what is divided, and half of what it is divided by.
 #[inline(always)]
 fn logistic_in_parts<S: Simd>(simd: S, half: S::V) -> (S::V, S::V) {
     let (x, above, below) = tanh_in_parts(simd, half);
