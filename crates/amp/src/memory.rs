@@ -115,7 +115,7 @@ impl Past {
     /// The same where vectors are at work already.
     #[inline(always)]
     pub fn complete_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize) {
-        if self.position < BLOCK || self.position + frames > self.size {
+        if self.size > 0 && (self.position < BLOCK || self.position + frames > self.size) {
             for what in self.copies(frames) {
                 what.copy(simd, memory);
             }

@@ -1,7 +1,7 @@
 //! Convolutions: taps of a signal's past, weighted and summed.
 
 use super::dense::Dense;
-use crate::simd::{Matrix, Pass, Rows, Sum, multiply};
+use crate::simd::{Matrix, Pass, Rows, Simd, Sum, mix, multiply};
 
 /// A causal convolution.
 #[derive(Debug)]
@@ -83,6 +83,22 @@ impl Conv {
     ) {
         for group in 0..self.groups.len() {
             multiply(pass, memory, self.sum(group, &from, None, plus, out));
+        }
+    }
+
+    /// The same where vectors are at work already, with nothing added: at once where there is one tap and one group.
+    #[inline(always)]
+    pub fn apply_with<S: Simd>(
+        &mut self,
+        simd: S,
+        pass: Pass,
+        memory: &mut [f32],
+        from: impl Fn(usize) -> Rows,
+        out: Rows,
+    ) {
+        match (self.groups.as_slice(), self.delays.as_slice()) {
+            ([group], [delay]) => mix(simd, memory, &group.matrix, from(*delay), out, pass.frames),
+            _ => self.apply(pass, memory, from, None, out),
         }
     }
 

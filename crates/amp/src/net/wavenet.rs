@@ -14,7 +14,7 @@ use super::{
 use crate::{
     file::LoadError,
     memory::{BLOCK, Layout, Past, Scratch},
-    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Signals, Simd, combine},
+    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Signals, Simd, begin_sum, combine},
 };
 
 /// A WaveNet, ready to play.
@@ -170,12 +170,8 @@ impl WaveNet {
             let before = head_before;
             let is_last = index + 1 == count;
             level.run(ArrayPass { array, pass, memory, from, condition, before, is_last });
-            let Array { output, sum, head, head_output, .. } = array;
-            sum.complete(pass, memory);
-            head.apply(pass, memory, |delay| sum.before(delay), None, *head_output);
-            sum.advance(frames);
-            from = *output;
-            head_before = Some(*head_output);
+            from = array.output;
+            head_before = Some(array.head_output);
         }
         let Some(last) = head_before else { return };
         combine(pass, memory, Combine::Scale(last, *scale), ends[0].now());
@@ -188,7 +184,7 @@ impl WaveNet {
     }
 }
 
-/// All layers of an array, entered once.
+/// A whole array, entered once.
 struct ArrayPass<'a> {
     array: &'a mut Array,
     pass: Pass,
@@ -205,7 +201,7 @@ impl Op for ArrayPass<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self {
-            array: Array { rechannel, layers, output, sum, .. },
+            array: Array { rechannel, layers, output, sum, head, head_output },
             pass,
             memory,
             from,
@@ -214,12 +210,15 @@ impl Op for ArrayPass<'_> {
             is_last,
         } = self;
         let input = |layers: &[Layers], index: usize| layers.get(index).map_or(*output, Layers::input);
-        rechannel.apply(pass, memory, |_| from, None, input(layers, 0));
+        rechannel.apply_with(simd, pass, memory, |_| from, input(layers, 0));
+        begin_sum(simd, memory, before, sum.now(), pass.frames);
         let count = layers.len();
         for at in 0..count {
             let next = (!is_last || at + 1 < count).then(|| input(layers, at + 1));
-            let before = if at == 0 { before } else { Some(sum.now()) };
-            layers[at].run(simd, pass, memory, Signals { condition, before, after: sum.now(), next });
+            layers[at].run(simd, pass, memory, Signals { condition, sum: sum.now(), next });
         }
+        sum.complete_with(simd, memory, pass.frames);
+        head.apply_with(simd, pass, memory, |delay| sum.before(delay), *head_output);
+        sum.advance(pass.frames);
     }
 }

@@ -27,6 +27,18 @@ macro_rules! each {
 
 pub(super) use each;
 
+/// Begins a sum: with what is in `from`, else with nothing.
+///
+/// # Panics
+/// When rows do not lie within `memory`.
+#[inline(always)]
+pub fn begin_sum<S: Simd>(simd: S, memory: &mut [f32], from: Option<Rows>, sum: Rows, frames: usize) {
+    match from {
+        Some(from) => each!(simd, memory, _, [x in from] => sum, frames, x),
+        None => each!(simd, memory, _, [_x in sum] => sum, frames, simd.splat(0.0)),
+    }
+}
+
 /// Copies what is to stand elsewhere once more.
 ///
 /// # Panics

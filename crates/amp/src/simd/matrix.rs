@@ -76,7 +76,7 @@ impl Matrix {
 
 /// How many rows are computed together where `left` are left.
 #[inline(always)]
-fn strip_of(left: usize) -> usize {
+pub(super) fn strip_of(left: usize) -> usize {
     match left {
         4.. => 4,
         2 | 3 => 2,
@@ -145,10 +145,10 @@ impl Op for Multiply<'_> {
 }
 
 /// A sum whose rows were checked.
-struct Job<'a> {
-    sum: Sum<'a>,
-    memory: *mut f32,
-    frames: usize,
+pub(super) struct Job<'a> {
+    pub sum: Sum<'a>,
+    pub memory: *mut f32,
+    pub frames: usize,
 }
 
 impl Job<'_> {
@@ -186,7 +186,7 @@ impl Job<'_> {
     /// # Safety
     /// The rows lie within the memory for these frames; the matrix has `R` rows from `first` on.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
+    pub unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
         let Sum { matrix, sources, plus, out } = self.sum;
         let at = |rows: Rows, r: usize| self.memory.wrapping_add(rows.start(first + r) + frame);
         // SAFETY: as the caller promises.

@@ -2,10 +2,10 @@
 
 mod tile;
 
-use self::tile::{Job, Kind, Run, TILE};
+use self::tile::{GatedTanh, Job, Kind, MOST_CHANNELS, Run, TILE};
 use super::{
     Activation, Level, Rows, Simd,
-    functions::{Leaky, ScaledTanh, TANH_SCALE},
+    functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
 };
 use crate::memory::{BLOCK, Past};
 
@@ -27,7 +27,8 @@ struct Layer {
     delays: Vec<usize>,
     /// Of negative values, where the activation has one.
     slope: f32,
-    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels.
+    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by that of
+    /// the rows' gates, where they have some.
     conv: Vec<f32>,
     /// For each strip of rows: biases, then weights of each channel.
     mix: Vec<f32>,
@@ -38,9 +39,11 @@ struct Layer {
 enum Bend {
     Tanh,
     Leaky,
+    GatedTanh,
 }
 
-/// Weights of a layer, each by the row that it is for and what it is of.
+/// Weights of a layer, each by the row that it is for and what it is of. The convolution's rows are those of the channels,
+/// then those of their gates.
 pub struct Weights<'a> {
     /// Of the convolution: row, channel, tap; the oldest first.
     pub conv: &'a dyn Fn(usize, usize, usize) -> f32,
@@ -59,17 +62,17 @@ pub struct Weights<'a> {
 pub struct Signals {
     /// One row.
     pub condition: Rows,
-    /// What the activations are added to; nothing where the sum begins.
-    pub before: Option<Rows>,
-    /// Where the sum goes.
-    pub after: Rows,
+    /// What the activations are added to.
+    pub sum: Rows,
     /// What comes behind the last layer; nothing where it is not needed.
     pub next: Option<Rows>,
 }
 
-/// How many rows are summed side by side: as many as there are registers for.
-fn strip(channels: usize, lanes: usize) -> usize {
+/// How many rows are summed side by side, gates not counted: as many as there are registers for.
+fn strip(bend: Bend, channels: usize, lanes: usize) -> usize {
     match channels {
+        4 | 8 | 12 | 16 if bend == Bend::GatedTanh && lanes == 16 => 4,
+        few if bend == Bend::GatedTanh => 2 - few % 2,
         6 | 12 => 6,
         8 | 16 if lanes == 16 => 8,
         4 | 8 | 16 => 4,
@@ -79,8 +82,8 @@ fn strip(channels: usize, lanes: usize) -> usize {
 
 impl Stack {
     /// One layer, where it is of the common kind: 2, 3, 4, 6, 8, 12 or 16 channels, [`Activation::Tanh`] or
-    /// [`Activation::LeakyRelu`] with one slope. Only then is it asked for its `input`. It plays with vectors of `level`
-    /// alone.
+    /// [`Activation::LeakyRelu`] with one slope; or up to 16 with [`Activation::Tanh`] and a `gate` of
+    /// [`Activation::Sigmoid`]. Only then is it asked for its `input`. It plays with vectors of `level` alone.
     ///
     /// # Panics
     /// When `input` has another number of channels, or less past than `delays` ask for.
@@ -90,28 +93,32 @@ impl Stack {
         channels: usize,
         input: impl FnOnce() -> Past,
         delays: Vec<usize>,
-        activation: &Activation,
+        (activation, gate): (&Activation, Option<&Activation>),
         weights: &Weights<'_>,
     ) -> Option<Self> {
-        let (bend, slope, scale) = match activation {
-            Activation::Tanh => (Bend::Tanh, 0.0, TANH_SCALE),
-            Activation::LeakyRelu(slopes) if slopes.len() == 1 => (Bend::Leaky, slopes[0], 1.0),
+        let (bend, slope, scale) = match (activation, gate) {
+            (Activation::Tanh, None) => (Bend::Tanh, 0.0, TANH_SCALE),
+            (Activation::Tanh, Some(Activation::Sigmoid)) => (Bend::GatedTanh, 0.0, TANH_SCALE),
+            (Activation::LeakyRelu(slopes), None) if slopes.len() == 1 => (Bend::Leaky, slopes[0], 1.0),
             _ => return None,
         };
-        if !matches!(channels, 2 | 3 | 4 | 6 | 8 | 12 | 16) {
+        if !matches!((bend, channels), (Bend::GatedTanh, 1..=MOST_CHANNELS) | (_, 2 | 3 | 4 | 6 | 8 | 12 | 16)) {
             return None;
         }
         let input = input();
         let all = input.now().count == channels && delays.iter().all(|&delay| input.reaches(delay));
         assert!(all, "other channels or more past than are kept");
-        let strip = strip(channels, level.lanes());
+        let strip = strip(bend, channels, level.lanes());
+        let halves = if gate.is_some() { 2 } else { 1 };
+        let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
         let (mut conv, mut mix) = (Vec::new(), Vec::new());
         for first in (0..channels).step_by(strip) {
             let rows = first..first + strip;
-            conv.extend(rows.clone().map(|row| scale * (weights.conv_bias)(row)));
-            conv.extend(rows.clone().map(|row| scale * (weights.condition)(row)));
+            let both = || (0..halves).flat_map(|half| rows.clone().map(move |row| half * channels + row));
+            conv.extend(both().map(|row| scale(row) * (weights.conv_bias)(row)));
+            conv.extend(both().map(|row| scale(row) * (weights.condition)(row)));
             for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..channels).map(move |channel| (tap, channel))) {
-                conv.extend(rows.clone().map(|row| scale * (weights.conv)(row, channel, tap)));
+                conv.extend(both().map(|row| scale(row) * (weights.conv)(row, channel, tap)));
             }
             mix.extend(rows.clone().map(weights.mix_bias));
             for channel in 0..channels {
@@ -146,43 +153,54 @@ impl Stack {
         self.layers.iter_mut().for_each(|layer| layer.input.rewind());
     }
 
-    /// Computes a block, at most [`BLOCK`] frames. Frames beyond it up to a multiple of 16 are written, too.
+    /// Computes a block, at most `BLOCK` frames. Frames beyond it up to a multiple of 16 are written, too.
     ///
     /// # Panics
     /// When signals do not lie within `memory`, or have another number of channels.
     #[inline(always)]
     pub fn run<S: Simd>(&mut self, simd: S, memory: &mut [f32], frames: usize, signals: Signals) {
-        match self.bend {
-            Bend::Tanh => self.run_with::<S, ScaledTanh>(simd, memory, frames, signals),
-            Bend::Leaky => self.run_with::<S, Leaky>(simd, memory, frames, signals),
-        }
-    }
-
-    #[inline(always)]
-    fn run_with<S: Simd, F: Kind>(&mut self, simd: S, memory: &mut [f32], frames: usize, signals: Signals) {
-        let Signals { condition, before, after, next } = signals;
+        let Signals { condition, sum, next } = signals;
         let fits = |rows: &Rows| rows.count == self.channels && rows.fit(frames.next_multiple_of(TILE), memory.len());
         let inputs = frames <= BLOCK && self.reach <= memory.len();
-        assert!(inputs && condition.fit(BLOCK, memory.len()) && fits(&after), "signals outside a model's memory");
-        assert!(before.as_ref().is_none_or(fits) && next.as_ref().is_none_or(fits), "signals outside a model's memory");
+        let signals_fit = condition.fit(BLOCK, memory.len()) && fits(&sum) && next.as_ref().is_none_or(fits);
+        assert!(inputs && signals_fit, "signals outside a model's memory");
         let channels = self.channels;
         let job = Job { layers: &mut self.layers, memory, frames, signals };
-        // Each is entered by itself: what one of them keeps in registers is no burden to the others.
         // SAFETY: all signals lie within the memory, as was checked, and `new` has laid out weights for these channels in
         // strips of this many rows.
         unsafe {
-            match (channels, S::LANES) {
-                (2, _) => simd.enter(Run::<F, 2, 2>::new(job)),
-                (3, _) => simd.enter(Run::<F, 3, 3>::new(job)),
-                (4, _) => simd.enter(Run::<F, 4, 4>::new(job)),
-                (6, _) => simd.enter(Run::<F, 6, 6>::new(job)),
-                (8, 16) => simd.enter(Run::<F, 8, 8>::new(job)),
-                (8, _) => simd.enter(Run::<F, 8, 4>::new(job)),
-                (12, _) => simd.enter(Run::<F, 12, 6>::new(job)),
-                (16, 16) => simd.enter(Run::<F, 16, 8>::new(job)),
-                (16, _) => simd.enter(Run::<F, 16, 4>::new(job)),
-                _ => {}
+            match self.bend {
+                Bend::Tanh => enter::<S, ScaledTanh>(simd, channels, job),
+                Bend::Leaky => enter::<S, Leaky>(simd, channels, job),
+                Bend::GatedTanh => match strip(self.bend, channels, S::LANES) {
+                    4 => simd.enter(Run::<GatedTanh, 0, 4>::new(job)),
+                    2 => simd.enter(Run::<GatedTanh, 0, 2>::new(job)),
+                    _ => simd.enter(Run::<GatedTanh, 0, 1>::new(job)),
+                },
             }
+        }
+    }
+}
+
+/// Each number of channels is entered by itself: what one of them keeps in registers is no burden to the others.
+///
+/// # Safety
+/// As for [`Run::new`].
+#[inline(always)]
+unsafe fn enter<S: Simd, F: Kind>(simd: S, channels: usize, job: Job<'_>) {
+    // SAFETY: as the caller promises; strips as by `strip`.
+    unsafe {
+        match (channels, S::LANES) {
+            (2, _) => simd.enter(Run::<F, 2, 2>::new(job)),
+            (3, _) => simd.enter(Run::<F, 3, 3>::new(job)),
+            (4, _) => simd.enter(Run::<F, 4, 4>::new(job)),
+            (6, _) => simd.enter(Run::<F, 6, 6>::new(job)),
+            (8, 16) => simd.enter(Run::<F, 8, 8>::new(job)),
+            (8, _) => simd.enter(Run::<F, 8, 4>::new(job)),
+            (12, _) => simd.enter(Run::<F, 12, 6>::new(job)),
+            (16, 16) => simd.enter(Run::<F, 16, 8>::new(job)),
+            (16, _) => simd.enter(Run::<F, 16, 4>::new(job)),
+            _ => {}
         }
     }
 }

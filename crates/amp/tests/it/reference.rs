@@ -1,7 +1,7 @@
 //! WaveNets with everything that a file may ask for, against a plain computation in `f64`, frame by frame, from the
 //! definitions alone.
 
-use amp::{ModelFile, file::Options};
+use amp::{Level, ModelFile, file::Options};
 use serde_json::{Value, json};
 
 /// A stream of numbers that look random, the same each time.
@@ -244,16 +244,17 @@ fn expected(arrays: &[Asked], condition: Option<(&Signal, Value)>) -> (Signal, V
 
 fn check(name: &str, expected: &Signal, file: &Value) {
     let file = ModelFile::read(file.to_string().as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let mut model = file.model(Options::default()).unwrap();
-    // From silence before the first frame, as the plain computation.
-    model.reset(false);
-    let input = input();
-    let mut played = vec![0.0; input.len()];
-    model.process(&input, &mut played);
-    let peak = expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max);
-    let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
-    let worst = errors.fold(0.0, f64::max);
-    assert!(peak > 1e-3 && worst < 4e-6 * peak.max(1.0), "{name}: {worst:e} of {peak}");
+    let (input, peak) = (input(), expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max));
+    for level in Level::all() {
+        let mut model = file.model(Options { level, ..Options::default() }).unwrap();
+        // From silence before the first frame, as the plain computation.
+        model.reset(false);
+        let mut played = vec![0.0; input.len()];
+        model.process(&input, &mut played);
+        let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
+        let worst = errors.fold(0.0, f64::max);
+        assert!(peak > 1e-3 && worst < 4e-6 * peak.max(1.0), "{name}, {}: {worst:e} of {peak}", level.name());
+    }
 }
 
 #[test]
@@ -279,6 +280,15 @@ fn all_that_a_layer_may_have() {
     for (name, asked) in cases {
         let (expected, file) = expected(&[asked], None);
         check(name, &expected, &file);
+    }
+}
+
+/// Up to more channels than any is built for.
+#[test]
+fn layers_of_every_width() {
+    for (channels, mode) in (1..=17).flat_map(|channels| [(channels, "none"), (channels, "gated")]) {
+        let (expected, file) = expected(&[Asked { channels, bottleneck: channels, mode, ..PLAIN }], None);
+        check(&format!("{channels} channels, {mode}"), &expected, &file);
     }
 }
 

@@ -49,14 +49,13 @@ impl Layers {
         }
     }
 
-    /// Computes a block: activations are summed up from `before` to `after`, `next` becomes what the next ones see.
+    /// Computes a block: activations are added to the sum, and `next` becomes what the next ones see.
     #[inline(always)]
     pub fn run<S: Simd>(&mut self, simd: S, pass: Pass, memory: &mut [f32], signals: Signals) {
         match self {
             Self::Common(stack) => stack.run(simd, memory, pass.frames, signals),
             Self::Rich(rich) => {
-                let Signals { condition, before, after, next } = signals;
-                rich.run(pass, memory, condition, (before, after), next);
+                rich.run(pass, memory, signals);
                 rich.advance(pass.frames);
             }
         }
@@ -80,8 +79,13 @@ fn common(
     layout: &mut Layout,
     level: Level,
 ) -> Option<Stack> {
-    let is_square = kept.conv.inputs == kept.conv.outputs && kept.mixin.inputs == 1;
-    if layer.gate != Gate::None || !whole.is_plain() || !is_square {
+    let channels = kept.conv.inputs;
+    let (gate, sums) = match &layer.gate {
+        Gate::None => (None, channels),
+        Gate::Gated(gate) => (Some(gate), 2 * channels),
+        Gate::Blended(_) => return None,
+    };
+    if !whole.is_plain() || kept.conv.outputs != sums || kept.mixin.inputs != 1 {
         return None;
     }
     let mut take = |whole: Shape, kept: Shape| weights.dense(whole).keep(kept.inputs, kept.outputs);
@@ -96,7 +100,6 @@ fn common(
         mix_bias: &|row| mix.bias(row),
     };
     let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
-    let channels = kept.conv.inputs;
     let input = || layout.past(channels, layer.history());
-    Stack::new(level, channels, input, delays, &layer.activation, &weights)
+    Stack::new(level, channels, input, delays, (&layer.activation, gate), &weights)
 }

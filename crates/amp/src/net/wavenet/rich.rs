@@ -7,7 +7,7 @@ use crate::{
         conv::Conv,
         dense::{Shape, Weights},
     },
-    simd::{Activation, Combine, Pass, Rows, combine, multiply},
+    simd::{Activation, Combine, Pass, Rows, Signals, combine, multiply},
 };
 
 /// A layer with whatever a file may ask for, ready to play.
@@ -113,14 +113,8 @@ impl Rich {
     }
 
     /// Computes a block.
-    pub fn run(
-        &mut self,
-        pass: Pass,
-        memory: &mut [f32],
-        condition: Rows,
-        (before, after): (Option<Rows>, Rows),
-        next: Option<Rows>,
-    ) {
+    pub fn run(&mut self, pass: Pass, memory: &mut [f32], signals: Signals) {
+        let Signals { condition, sum, next } = signals;
         self.input.complete(pass, memory);
         let activated = self.activated(pass, memory, condition);
         let to_sum = match &mut self.head1x1 {
@@ -133,8 +127,7 @@ impl Rich {
                 *output
             }
         };
-        let summed = before.map_or(Combine::Copy(to_sum), |before| Combine::Add(before, to_sum));
-        combine(pass, memory, summed, after);
+        combine(pass, memory, Combine::Add(sum, to_sum), sum);
         let Some(next) = next else { return };
         let input = self.input.now();
         match (&mut self.layer1x1, &mut self.layer1x1_post) {

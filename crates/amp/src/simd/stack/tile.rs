@@ -5,17 +5,42 @@ use std::{marker::PhantomData, mem::MaybeUninit};
 use super::{Layer, Signals};
 use crate::simd::{
     Op, Rows, Simd,
-    functions::{Function, Leaky, ScaledTanh},
+    functions::{Function, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
     wide::Wide,
 };
+
+/// Most channels of a layer.
+pub const MOST_CHANNELS: usize = 16;
 
 /// Frames that go through a whole layer together. A multiple of the lanes of every vector, and part of a block.
 pub const TILE: usize = 16;
 
 /// An activation that a layer is built with.
 pub trait Kind: Function {
+    /// Whether each channel has a second sum, the logistic function of which its activation is multiplied with.
+    const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
     fn new(slope: f32) -> Self;
+}
+
+/// [`ScaledTanh`] with a gate.
+#[derive(Debug, Clone, Copy)]
+pub struct GatedTanh;
+
+impl Function for GatedTanh {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, x: S::V) -> S::V {
+        scaled_tanh(simd, x)
+    }
+}
+
+impl Kind for GatedTanh {
+    const IS_GATED: bool = true;
+
+    #[inline(always)]
+    fn new(_: f32) -> Self {
+        Self
+    }
 }
 
 impl Kind for ScaledTanh {
@@ -40,15 +65,15 @@ pub struct Job<'a> {
     pub signals: Signals,
 }
 
-/// All layers, of `C` channels in strips of `R`.
+/// All layers, of `C` channels in strips of `R`; 0 for as many as there are: that is slower, and less to build.
 pub struct Run<'a, F, const C: usize, const R: usize>(Job<'a>, PhantomData<F>);
 
 impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
     /// A job to be done.
     ///
     /// # Safety
-    /// All signals have `C` rows and lie within the memory, for the frames up to a multiple of a tile; the layers have `C`
-    /// channels, and weights in strips of `R`.
+    /// All signals have `C` rows, of 0 as many as each other and at most [`MOST_CHANNELS`], and lie within the memory, for the
+    /// frames up to a multiple of a tile; the layers have as many channels, and weights in strips of `R`.
     pub unsafe fn new(job: Job<'a>) -> Self {
         Self(job, PhantomData)
     }
@@ -59,18 +84,18 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Job { layers, memory, frames, signals } = self.0;
+        let Job { layers, memory, frames, signals: Signals { condition, sum, next } } = self.0;
         let count = layers.len();
-        let mut before = signals.before;
         for index in 0..count {
             let input = &layers[index].input;
             input.complete_with(simd, memory, frames);
-            let next = if index + 1 < count { Some(layers[index + 1].input.now()) } else { signals.next };
             let tile = Tile::<F, C, R> {
                 layer: &layers[index],
-                input: input.now(),
                 memory: memory.as_mut_ptr(),
-                signals: Signals { before, next, ..signals },
+                condition,
+                input: input.now(),
+                sum,
+                next: if index + 1 < count { Some(layers[index + 1].input.now()) } else { next },
                 function: F::new(layers[index].slope),
             };
             let mut frame = 0;
@@ -85,7 +110,6 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
                 }
                 frame += TILE;
             }
-            before = Some(signals.after);
             layers[index].input.advance(frames);
         }
     }
@@ -95,62 +119,60 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
 #[derive(Clone, Copy)]
 struct Tile<'a, F, const C: usize, const R: usize> {
     layer: &'a Layer,
-    input: Rows,
     memory: *mut f32,
-    signals: Signals,
+    condition: Rows,
+    input: Rows,
+    sum: Rows,
+    next: Option<Rows>,
     function: F,
 }
 
-impl<F: Function, const C: usize, const R: usize> Tile<'_, F, C, R> {
+impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// Computes one vector of frames.
     ///
     /// # Safety
-    /// All signals lie within the memory and have `C` rows; the layer's weights are for `C` channels in strips of `R`.
+    /// As for [`Run::new`].
     #[inline(always)]
     unsafe fn run<S: Simd>(self, simd: S, frame: usize) {
-        let Self { layer, input, memory, signals: Signals { condition, before, after, next }, function } = self;
+        let Self { layer, memory, condition, input, sum, next, function } = self;
         let at = |rows: Rows, row: usize| memory.wrapping_add(rows.start(row) + frame);
-        let mut activated = [MaybeUninit::<S::V>::uninit(); C];
-        // SAFETY: as the caller promises; `C` being a multiple of `R`, all activations are written before they are read.
+        let channels = if C == 0 { input.count } else { C };
+        let mut activated = [MaybeUninit::<S::V>::uninit(); MOST_CHANNELS];
+        // SAFETY: as the caller promises; channels being a multiple of `R`, all activations are written before they are read.
         unsafe {
             let mut weights = layer.conv.as_ptr();
             let x = simd.load(at(condition, 0));
-            for strip in 0..C / R {
-                let mut sums = [x; R];
-                for r in 0..R {
-                    sums[r] = simd.mul_add(simd.splat(*weights.add(R + r)), x, simd.splat(*weights.add(r)));
-                }
-                weights = weights.add(2 * R);
+            for strip in 0..channels / R {
+                let mut sums = biases::<S, R>(simd, &mut weights);
+                let mut gates = if F::IS_GATED { biases::<S, R>(simd, &mut weights) } else { sums };
+                add_to_both::<S, F, R>(simd, &mut sums, &mut gates, &mut weights, x);
                 for &delay in &layer.delays {
                     let mut from = at(layer.input.before(delay), 0).cast_const();
-                    for _ in 0..C {
-                        add_row::<S, R>(simd, &mut sums, weights, simd.load(from));
-                        weights = weights.add(R);
+                    for _ in 0..channels {
+                        add_to_both::<S, F, R>(simd, &mut sums, &mut gates, &mut weights, simd.load(from));
                         from = from.wrapping_offset(input.pitch);
                     }
                 }
                 for r in 0..R {
                     let row = strip * R + r;
-                    let made = function.of(simd, sums[r]);
+                    let mut made = function.of(simd, sums[r]);
+                    if F::IS_GATED {
+                        made = simd.mul(made, scaled_sigmoid(simd, gates[r]));
+                    }
                     activated[row].write(made);
-                    let total = match before {
-                        Some(before) => simd.add(simd.load(at(before, row)), made),
-                        None => made,
-                    };
-                    simd.store(at(after, row), total);
+                    simd.store(at(sum, row), simd.add(simd.load(at(sum, row)), made));
                 }
             }
             let Some(next) = next else { return };
             let mut weights = layer.mix.as_ptr();
-            for strip in 0..C / R {
+            for strip in 0..channels / R {
                 let mut sums = [x; R];
                 for r in 0..R {
                     sums[r] = simd.add(simd.load(at(input, strip * R + r)), simd.splat(*weights.add(r)));
                 }
                 weights = weights.add(R);
-                for channel in 0..C {
-                    add_row::<S, R>(simd, &mut sums, weights, activated[channel].assume_init());
-                    weights = weights.add(R);
+                for channel in 0..channels {
+                    add_row::<S, R>(simd, &mut sums, &mut weights, activated[channel].assume_init());
                 }
                 for r in 0..R {
                     simd.store(at(next, strip * R + r), sums[r]);
@@ -160,15 +182,54 @@ impl<F: Function, const C: usize, const R: usize> Tile<'_, F, C, R> {
     }
 }
 
-/// Adds one row of a signal to `R` sums, each with its weight.
+/// `R` biases; `weights` becomes where the next ones are.
+///
+/// # Safety
+/// There are `R` biases.
+#[inline(always)]
+unsafe fn biases<S: Simd, const R: usize>(simd: S, weights: &mut *const f32) -> [S::V; R] {
+    let mut sums = [simd.splat(0.0); R];
+    for r in 0..R {
+        // SAFETY: as the caller promises.
+        sums[r] = simd.splat(unsafe { *weights.add(r) });
+    }
+    // SAFETY: as the caller promises.
+    *weights = unsafe { weights.add(R) };
+    sums
+}
+
+/// Adds one row of a signal to `R` sums, and to those of their gates where they have some, as [`add_row`] does.
+///
+/// # Safety
+/// There are `R` weights, and as many for the gates.
+#[inline(always)]
+unsafe fn add_to_both<S: Simd, F: Kind, const R: usize>(
+    simd: S,
+    sums: &mut [S::V; R],
+    gates: &mut [S::V; R],
+    weights: &mut *const f32,
+    x: S::V,
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        add_row::<S, R>(simd, sums, weights, x);
+        if F::IS_GATED {
+            add_row::<S, R>(simd, gates, weights, x);
+        }
+    }
+}
+
+/// Adds one row of a signal to `R` sums, each with its weight; `weights` becomes where the next ones are.
 ///
 /// # Safety
 /// There are `R` weights.
 #[inline(always)]
-unsafe fn add_row<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: *const f32, x: S::V) {
+unsafe fn add_row<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: &mut *const f32, x: S::V) {
     for r in 0..R {
         // SAFETY: as the caller promises.
         let weight = simd.splat(unsafe { *weights.add(r) });
         sums[r] = simd.mul_add(weight, x, sums[r]);
     }
+    // SAFETY: as the caller promises.
+    *weights = unsafe { weights.add(R) };
 }
