@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use amp::{Cabinet, Ir};
+use amp::{Cabinet, Ir, Level};
 use anyhow::{Result, anyhow};
 use fft_convolver::TwoStageFFTConvolver;
 
@@ -28,7 +28,7 @@ pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
         }
         eprintln!("{name}");
         let response = noise(taps);
-        let mut engines = vec![ours(&response, frames)?];
+        let mut engines = vec![ours(&response, frames, asked.level)?];
         if !asked.ours {
             engines.push(peer(&response, frames)?);
         }
@@ -48,8 +48,8 @@ fn at_99(times: &Times) -> Times {
     Times { medians: vec![time], all: vec![time] }
 }
 
-fn ours(response: &[f32], frames: usize) -> Result<Engine<'static>> {
-    let mut cabinet = Cabinet::new(&Ir::new(48_000, vec![response.to_vec()])?);
+fn ours(response: &[f32], frames: usize, level: Level) -> Result<Engine<'static>> {
+    let mut cabinet = Cabinet::with_level(&Ir::new(48_000, vec![response.to_vec()])?, level);
     let (input, mut left, mut right) = (noise(frames), vec![0.0; frames], vec![0.0; frames]);
     Ok(Box::new(move || {
         cabinet.process(&input, &mut left, &mut right);

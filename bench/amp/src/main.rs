@@ -16,34 +16,39 @@ mod row;
 
 use std::{env, process::ExitCode};
 
-use anyhow::{Result, bail};
+use amp::Level;
+use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::rounds::Effort;
 
-const USAGE: &str = "usage: bench-amp [--quick] [--check] [--ours] [NAME...]
+const USAGE: &str = "usage: bench-amp [--quick] [--check] [--ours] [--level=NAME] [NAME...]
   --quick   few rounds
   --check   exit with 2 where a target is missed by more than the noise margin
   --ours    without the peers
+  --level   the amplifier with these instructions: AVX-512, AVX2, NEON, portable; else the best there are
   NAME      only the rows whose name has it";
 
 /// What was asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Asked {
     check: bool,
     ours: bool,
+    level: Level,
     effort: Effort,
     names: Vec<String>,
 }
 
 impl Asked {
     fn new(arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut asked = Self::default();
+        let (level, effort, names) = (Level::best(), Effort::default(), Vec::new());
+        let mut asked = Self { check: false, ours: false, level, effort, names };
         for argument in arguments {
             match argument.as_str() {
                 "--quick" => asked.effort = Effort::QUICK,
                 "--check" => asked.check = true,
                 "--ours" => asked.ours = true,
+                other if other.starts_with("--level=") => asked.level = level_named(&other["--level=".len()..])?,
                 other if other.starts_with('-') => bail!("{other} is no option\n{USAGE}"),
                 name => asked.names.push(name.to_owned()),
             }
@@ -55,6 +60,17 @@ impl Asked {
     pub fn has(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
     }
+}
+
+fn level_named(name: &str) -> Result<Level> {
+    let all = Level::all();
+    let named = all.iter().find(|level| level.name().eq_ignore_ascii_case(name));
+    named.copied().with_context(|| {
+        format!(
+            "this processor has no {name}; it has {}",
+            all.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 fn main() -> ExitCode {
@@ -70,7 +86,7 @@ fn main() -> ExitCode {
 
 /// Whether all is as it should be, as far as that was asked.
 fn compare(asked: &Asked) -> Result<bool> {
-    println!("{}\n", scene()?);
+    println!("{}\n", scene(asked.level)?);
     let mut rows = Vec::new();
     // One file a subject.
     rows.extend(models::rows(asked)?);
@@ -85,19 +101,19 @@ fn compare(asked: &Asked) -> Result<bool> {
 }
 
 /// Goes to one CPU, and says what runs where and how it was built.
-fn scene() -> Result<String> {
+fn scene(level: Level) -> Result<String> {
     let there = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| there.is_set(cpu)).unwrap_or_default();
     let mut one = CpuSet::new();
     one.set(last);
     sched_setaffinity(None, &one)?;
     let built = match cfg!(target_feature = "avx2") || cfg!(target_arch = "aarch64") {
-        true => "all built for this processor (target-cpu=native)",
+        true => "all built for newer processors alone (-C target-cpu)",
         false => "all built for the oldest processor of the kind; the amplifier chooses its instructions when it runs",
     };
     Ok(format!(
         "CPU {last}; amplifier with {}; {built}; one thread, blocks in turn\n\
          ratio = amplifier / peer of the medians of each round; its median and quartiles over the rounds",
-        amp::Level::best().name(),
+        level.name(),
     ))
 }
