@@ -178,6 +178,10 @@ impl Player for Amplifier {
     fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
         self.0.process(input, left, right);
     }
+
+    fn delay(&self) -> usize {
+        self.0.delay()
+    }
 }
 
 #[cfg(test)]

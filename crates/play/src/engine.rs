@@ -136,6 +136,14 @@ impl Engine {
         }
     }
 
+    /// Tells others by how many frames what is played is late by itself, which may change while it plays: JACK's clients reckon
+    /// with it. May wait for JACK's server.
+    pub fn tell_delay(&self, frames: usize) {
+        if let Driver::Jack(Some(session)) = &self.driver {
+            session.tell_delay(frames);
+        }
+    }
+
     /// What it plays on, in words, as it is now.
     #[must_use]
     pub fn told(&self) -> String {

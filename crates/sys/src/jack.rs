@@ -5,6 +5,7 @@
 
 mod callbacks;
 mod client;
+mod latency;
 mod library;
 
 pub use self::{

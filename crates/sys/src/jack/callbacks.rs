@@ -6,7 +6,7 @@ use std::{
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU32},
 };
 
 use super::library::{Library, RawPort};
@@ -76,6 +76,8 @@ pub struct Callbacks {
     /// For the real-time thread alone.
     pub process: UnsafeCell<Box<dyn Process>>,
     pub events: Arc<dyn Events>,
+    /// Frames by which the outputs are later than the input.
+    pub delay: Arc<AtomicU32>,
 }
 
 /// # Safety

@@ -5,13 +5,17 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_ulong},
     fmt,
     ptr::{self, NonNull},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use super::{
     JackError,
     callbacks::{Callbacks, Events, Process, on_end, on_period, on_rate, on_xrun},
-    library::{Library, Range, RawClient, RawPort},
+    latency::{self, CAPTURE, PLAYBACK, on_latency},
+    library::{Library, RawClient, RawPort},
 };
 
 /// `JackNoStartServer`: a server is the user's to start.
@@ -24,9 +28,6 @@ const NO_SERVER: c_int = 0x10 | 0x20;
 const IS_INPUT: c_ulong = 1;
 const IS_OUTPUT: c_ulong = 2;
 const IS_PHYSICAL: c_ulong = 4;
-/// `JackCaptureLatency`, `JackPlaybackLatency`.
-const CAPTURE: c_int = 0;
-const PLAYBACK: c_int = 1;
 /// `JACK_DEFAULT_AUDIO_TYPE`.
 const AUDIO: &CStr = c"32 bit float mono audio";
 
@@ -45,6 +46,8 @@ pub struct Client {
     raw: NonNull<RawClient>,
     input: *mut RawPort,
     outputs: [*mut RawPort; 2],
+    /// Frames by which the outputs are later than the input by what the client does.
+    delay: Arc<AtomicU32>,
     /// Once it is active; ours again when the client is closed.
     callbacks: Option<NonNull<Callbacks>>,
 }
@@ -75,7 +78,8 @@ impl Client {
         let Some(raw) = NonNull::new(raw) else {
             return Err(if status & NO_SERVER != 0 { JackError::NoServer } else { JackError::Refused(status) });
         };
-        let mut client = Self { library, raw, input: ptr::null_mut(), outputs: [ptr::null_mut(); 2], callbacks: None };
+        let (input, outputs) = (ptr::null_mut(), [ptr::null_mut(); 2]);
+        let mut client = Self { library, raw, input, outputs, delay: Arc::default(), callbacks: None };
         client.input = client.register(c"in", IS_INPUT)?;
         client.outputs = [client.register(c"left", IS_OUTPUT)?, client.register(c"right", IS_OUTPUT)?];
         Ok(client)
@@ -149,14 +153,18 @@ impl Client {
     /// longest way in, and the longest way out.
     #[must_use]
     pub fn latency_frames(&self) -> u32 {
-        let latency = |port, mode| {
-            let mut range = Range::default();
-            // SAFETY: one of our ports, and a place for the answer.
-            unsafe { (self.library.port_latency)(port, mode, &raw mut range) };
-            range.most
-        };
+        let latency = |port, mode| latency::of(self.library, port, mode).most;
         let out = self.outputs.map(|port| latency(port, PLAYBACK));
         latency(self.input, CAPTURE).saturating_add(out[0].max(out[1]))
+    }
+
+    /// Tells the server by how many frames the outputs are later than the input by what the client does, where that has
+    /// changed: it asks all clients for their latencies anew. For threads that may wait, and not for the server's.
+    pub fn tell_delay(&self, frames: u32) {
+        if self.delay.swap(frames, Relaxed) != frames && self.callbacks.is_some() {
+            // SAFETY: the client is open. A server that is gone refuses, and tells its end in another way.
+            unsafe { (self.library.recompute_latencies)(self.raw.as_ptr()) };
+        }
     }
 
     /// Begins: from now on the server calls both.
@@ -168,8 +176,8 @@ impl Client {
             return Err(JackError::Activate);
         }
         let (library, raw) = (self.library, self.raw.as_ptr());
-        let (input, outputs) = (self.input, self.outputs);
-        let callbacks = Callbacks { library, input, outputs, process: UnsafeCell::new(process), events };
+        let (input, outputs, delay) = (self.input, self.outputs, self.delay.clone());
+        let callbacks = Callbacks { library, input, outputs, process: UnsafeCell::new(process), events, delay };
         let callbacks = NonNull::from(Box::leak(Box::new(callbacks)));
         self.callbacks = Some(callbacks);
         let told = callbacks.as_ptr().cast();
@@ -179,6 +187,7 @@ impl Client {
             (library.on_period)(raw, on_period, told) != 0
                 || (library.on_xrun)(raw, on_xrun, told) != 0
                 || (library.on_rate)(raw, on_rate, told) != 0
+                || (library.on_latency)(raw, on_latency, told) != 0
                 || (library.activate)(raw) != 0
         };
         if refused { Err(JackError::Activate) } else { Ok(()) }

@@ -21,7 +21,7 @@ pub struct RawPort([u8; 0]);
 
 /// Least and largest latency, frames.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
     pub least: u32,
     pub most: u32,
@@ -30,6 +30,7 @@ pub struct Range {
 pub type OnPeriod = unsafe extern "C" fn(u32, *mut c_void) -> c_int;
 pub type OnXrun = unsafe extern "C" fn(*mut c_void) -> c_int;
 pub type OnEnd = unsafe extern "C" fn(*mut c_void);
+pub type OnLatency = unsafe extern "C" fn(c_int, *mut c_void);
 type OnText = unsafe extern "C" fn(*const c_char);
 
 /// Declares the functions, and looks all of them up.
@@ -69,12 +70,16 @@ functions! {
     on_period = c"jack_set_process_callback": unsafe extern "C" fn(*mut RawClient, OnPeriod, *mut c_void) -> c_int;
     on_xrun = c"jack_set_xrun_callback": unsafe extern "C" fn(*mut RawClient, OnXrun, *mut c_void) -> c_int;
     on_rate = c"jack_set_sample_rate_callback": unsafe extern "C" fn(*mut RawClient, OnPeriod, *mut c_void) -> c_int;
+    on_latency = c"jack_set_latency_callback": unsafe extern "C" fn(*mut RawClient, OnLatency, *mut c_void) -> c_int;
     on_end = c"jack_on_shutdown": unsafe extern "C" fn(*mut RawClient, OnEnd, *mut c_void);
     port_register = c"jack_port_register":
         unsafe extern "C" fn(*mut RawClient, *const c_char, *const c_char, c_ulong, c_ulong) -> *mut RawPort;
     port_name = c"jack_port_name": unsafe extern "C" fn(*const RawPort) -> *const c_char;
     port_buffer = c"jack_port_get_buffer": unsafe extern "C" fn(*mut RawPort, u32) -> *mut c_void;
     port_latency = c"jack_port_get_latency_range": unsafe extern "C" fn(*mut RawPort, c_int, *mut Range);
+    set_port_latency = c"jack_port_set_latency_range": unsafe extern "C" fn(*mut RawPort, c_int, *mut Range);
+    port_connected = c"jack_port_connected": unsafe extern "C" fn(*const RawPort) -> c_int;
+    recompute_latencies = c"jack_recompute_total_latencies": unsafe extern "C" fn(*mut RawClient) -> c_int;
     ports = c"jack_get_ports":
         unsafe extern "C" fn(*mut RawClient, *const c_char, *const c_char, c_ulong) -> *mut *const c_char;
     connect = c"jack_connect": unsafe extern "C" fn(*mut RawClient, *const c_char, *const c_char) -> c_int;

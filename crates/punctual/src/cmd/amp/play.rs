@@ -53,6 +53,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
             }
         }
         stage.controls.collect();
+        stage.engine.tell_delay(stage.controls.delay());
         if let Some(view) = &mut view {
             view.update(&stage.look(&board));
         }

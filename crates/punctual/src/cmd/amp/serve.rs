@@ -45,6 +45,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     thread::scope(|scope| {
         scope.spawn(|| page.serve(&desk, &stop));
         while sys::signal::termination_requests() == 0 && !desk.has_ended() {
+            desk.tell_delay();
             thread::sleep(LOOK_EVERY);
         }
         stop.store(true, Relaxed);

@@ -80,6 +80,12 @@ impl Desk {
         self.playing().engine.end().is_some()
     }
 
+    /// Tells others how late what plays is by itself; to be called now and then.
+    pub fn tell_delay(&self) {
+        let playing = self.playing();
+        playing.engine.tell_delay(playing.controls.delay());
+    }
+
     /// Ends the audio thread; answers how it ended.
     pub fn stop(self) -> End {
         self.playing.into_inner().unwrap_or_else(PoisonError::into_inner).engine.stop().1

@@ -1,0 +1,107 @@
+//! What the server's threads do for us: a period at a time on one, and what it tells on others.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
+};
+
+use amp::Player;
+use probes::timer::Grant;
+use sys::{
+    alloc_guard::without_allocation,
+    clock::Clock,
+    jack::{Events, Period, Process},
+    memory, sched, signal,
+};
+
+use crate::load::{End, Shared};
+
+/// Stack that a period may need, bytes; touched before it begins.
+const STACK_TOUCHED: usize = 64 * 1024;
+
+/// What is done before the first period.
+pub struct Begin {
+    pub cpu: Option<u32>,
+    pub floor_ns: u64,
+    pub tell_grant: mpsc::Sender<io::Result<Grant>>,
+}
+
+impl Begin {
+    /// On the server's thread, while nobody hears us.
+    fn run(self) {
+        let _ = self.tell_grant.send(self.set_up());
+    }
+
+    fn set_up(&self) -> io::Result<Grant> {
+        signal::block_termination_here()?;
+        let pin_refused = self.cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
+        memory::touch_stack::<STACK_TOUCHED>();
+        Ok(Grant {
+            thread_id: sched::thread_id(),
+            policy: sched::policy()?,
+            cpus: sched::affinity()?,
+            timer_slack_ns: sched::timer_slack_ns(),
+            policy_refused: None,
+            pin_refused: pin_refused.map(|error| error.kind()),
+            floor_ns: self.floor_ns,
+            evl_level: None,
+        })
+    }
+}
+
+/// What the server's thread does.
+pub struct Work {
+    pub player: Box<dyn Player>,
+    pub shared: Arc<Shared>,
+    pub go: Arc<AtomicBool>,
+    pub rate_hz: u32,
+    pub begin: Option<Begin>,
+}
+
+impl Process for Work {
+    fn period(&mut self, period: &mut Period<'_>) {
+        if let Some(begin) = self.begin.take() {
+            begin.run();
+        }
+        if !self.go.load(Relaxed) || self.shared.end().is_some() {
+            return period.play(|_, left, right| {
+                left.fill(0.0);
+                right.fill(0.0);
+            });
+        }
+        let began_ns = Clock::Monotonic.now_ns();
+        without_allocation(|| period.play(|input, left, right| self.player.play(input, left, right)));
+        let work_ns = (Clock::Monotonic.now_ns() - began_ns).max(0) as u64;
+        self.shared.note(work_ns, period.frames() as u64 * 1_000_000_000 / u64::from(self.rate_hz.max(1)));
+    }
+}
+
+/// What the server tells.
+pub struct Seen {
+    pub shared: Arc<Shared>,
+    pub rate_hz: u32,
+}
+
+impl Events for Seen {
+    fn xrun(&self) {
+        self.shared.note_xrun();
+    }
+
+    fn rate(&self, rate_hz: u32) {
+        if rate_hz != self.rate_hz {
+            self.shared.set_end(End::Rate(rate_hz));
+        }
+    }
+
+    fn ended(&self) {
+        self.shared.set_end(End::Server);
+    }
+
+    fn panicked(&self) {
+        self.shared.set_end(End::Broken);
+    }
+}
