@@ -168,6 +168,7 @@ pub const ALL: &[Boot] = &[
             cards::are_listed,
             cards::the_round_trip_is_that_of_the_cable,
             cards::paced::every_period_is_counted,
+            cards::paced::format_and_input_are_those_asked_for,
             cards::paced::xruns_are_those_that_were_made,
             cards::paced::the_smallest_buffer_is_searched_for,
             cards::played::all_goes_through_and_midi_chooses,

@@ -91,7 +91,10 @@ pub(crate) fn command(series: &Series) -> Option<String> {
     let mut words = if preset.is_empty() { vec!["--model", model, "--cab", cab] } else { vec!["--preset", preset] };
     if let Some(card) = card {
         words.extend(["--capture", &card.capture, "--playback", &card.playback]);
+        words.extend(card.asked_format.iter().flat_map(|format| ["--format", format]));
     }
+    let input = card.as_ref().and_then(|card| card.input).filter(|input| *input > 1).map(|input| input.to_string());
+    words.extend(input.iter().flat_map(|input| ["--input", input]));
     let words = record::shell::command(&words);
     Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}"))
 }
@@ -153,7 +156,7 @@ fn once_in(periods: u64, period_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Histogram, Times};
+    use record::{Cause, CauseKind, Culprit, Histogram, SoundCard, Times};
 
     use super::*;
 
@@ -173,6 +176,23 @@ mod tests {
         assert_eq!(slow.at_fault(played(900, 1_400), 1_333_333), Part::Dsp, "the model is too slow for this buffer");
         let late = Usual { wait_ns: 2_000_000, dsp_ns: 300_000 };
         assert_eq!(late.at_fault(played(2_000, 310), 1_333_333), Part::Wake, "an ordinary thread on a busy CPU");
+    }
+
+    #[test]
+    fn what_played_is_told_as_a_command() {
+        let card = |card| Series { audio: Some(Box::new(Audio { card, ..Audio::default() })), ..Series::default() };
+        let told = |series| command(&series).unwrap();
+        assert!(!told(card(None)).contains("--capture"));
+        let usb = SoundCard {
+            capture: "hw:USB".to_owned(),
+            playback: "hw:0".to_owned(),
+            format: "S16".to_owned(),
+            input: Some(1),
+            ..SoundCard::default()
+        };
+        assert!(told(card(Some(usb.clone()))).ends_with("--capture hw:USB --playback hw:0"));
+        let second = SoundCard { asked_format: Some("S16".to_owned()), input: Some(2), ..usb };
+        assert!(told(card(Some(second))).ends_with("--playback hw:0 --format S16 --input 2"));
     }
 
     #[test]

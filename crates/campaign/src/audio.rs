@@ -18,7 +18,7 @@ use sys::{clock::Clock, pcm::Duplex};
 
 use crate::{PhasePlan, Plan, PlanError, Probe, RunError, thrift::Thrift};
 pub use cab::CabSource;
-pub use device::Device;
+pub use device::{Device, INPUTS};
 pub use source::{AudioError, ModelSource};
 
 /// Samples of a period, at least and at most.
@@ -163,7 +163,10 @@ pub fn prepare(plan: &Plan, phase: &PhasePlan, audio: &AudioPlan) -> Result<Audi
         caveats: notes.into_iter().map(|text| Caveat { kind: "resampled".to_owned(), text }).collect(),
     };
     Ok(match duplex {
-        Some(duplex) => Audio::prepare_on(duplex, settings, player),
+        Some(duplex) => {
+            let input = audio.device.as_ref().map_or(0, |device| device.input);
+            Audio::prepare_on((duplex, input), settings, player)
+        }
         None => Audio::prepare(settings, player),
     })
 }

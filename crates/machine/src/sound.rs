@@ -134,25 +134,38 @@ pub enum OpenError {
         /// Its process.
         process: u32,
     },
+    /// It has fewer inputs.
+    #[error("{capture} has {inputs} inputs: choose one of them, as --input 1")]
+    Input {
+        /// What was to be captured from.
+        capture: String,
+        /// How many it has.
+        inputs: u32,
+    },
 }
 
-/// Opens both directions by their names, and sets them alike.
+/// Opens both directions by their names, and sets them alike; `input`, counted from 0, is to be among what is captured.
 ///
 /// # Errors
 /// [`OpenError`]: each tells what there is instead.
-pub fn open(root: &Root, capture: &str, playback: &str, asked: &Asked) -> Result<Duplex, OpenError> {
+pub fn open(root: &Root, capture: &str, playback: &str, asked: &Asked, input: u32) -> Result<Duplex, OpenError> {
+    let name = capture;
     let node = |name, direction| {
         let (card, device) = find(root, name)?;
         Ok::<_, SoundError>(Node { card, device, direction })
     };
     let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
-    Duplex::open(capture, playback, asked).map_err(|error| {
+    let duplex = Duplex::open(capture, playback, asked).map_err(|error| {
         let PcmError::Busy(node) = error else { return Box::new(error).into() };
         match holder(root, node.card, node.device, node.direction == Direction::Playback) {
             Some(Holder { process, program }) => OpenError::Held { node, program, process },
-            None => Box::new(error).into(),
+            None => OpenError::from(Box::new(error)),
         }
-    })
+    })?;
+    match duplex.capture().channels() {
+        inputs if input >= inputs => Err(OpenError::Input { capture: name.to_owned(), inputs }),
+        _ => Ok(duplex),
+    }
 }
 
 /// Who holds a direction of a device: the first of those who have a part of it.

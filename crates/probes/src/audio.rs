@@ -34,7 +34,7 @@ use crate::{
 };
 use card::Card;
 use pace::Pace;
-use paced::{Paced, State};
+use paced::{OnCard, Paced, State};
 use play::Play;
 use reader::Reader;
 use shared::Shared;
@@ -115,14 +115,15 @@ impl Audio {
         Self { settings, work: Some(Box::new(work)), shared, reader }
     }
 
-    /// As [`prepare`](Self::prepare), at the pace of a card, which is set already and starts with the thread.
+    /// As [`prepare`](Self::prepare), at the pace of a card, which is set already and starts with the thread; the input of it
+    /// that is read is counted from 0.
     #[must_use]
-    pub fn prepare_on(duplex: Duplex, settings: AudioSettings, player: impl Player + 'static) -> Self {
+    pub fn prepare_on((duplex, input): (Duplex, u32), settings: AudioSettings, player: impl Player + 'static) -> Self {
         let (writer, shared, reader) = shared::channel(settings.spikes_kept, settings.threshold_ns);
         let silence = || vec![0.0; settings.frames as usize].into_boxed_slice();
         let work = Paced {
             player,
-            sound: duplex,
+            sound: OnCard { duplex, input },
             pace: Pace::new(settings.grid(), settings.rate_hz),
             grid: settings.grid(),
             writer,

@@ -77,6 +77,12 @@ pub struct SoundCard {
     pub playback: String,
     /// How its samples look: `S32`.
     pub format: String,
+    /// The format that was asked for; absent where the most exact was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_format: Option<String>,
+    /// The input that was read, counted from 1; absent where nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u32>,
     /// Whether the kernel starts and stops both directions in one call.
     pub linked: bool,
     /// How much faster than its sample rate it ran by the monotonic clock, ppm, by least squares over all stamps; absent

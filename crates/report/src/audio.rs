@@ -136,14 +136,15 @@ pub fn remarks(series: &Series, audio: &Audio) -> [String; 2] {
 
 /// What the card was, in a sentence.
 fn paced_by(card: &SoundCard) -> String {
-    let SoundCard { capture, playback, format, linked, rate_ppm, rate_error_ppm, .. } = card;
+    let SoundCard { capture, playback, format, input, linked, rate_ppm, rate_error_ppm, .. } = card;
     let ends = if capture == playback { playback.clone() } else { format!("{capture} in, {playback} out") };
+    let input = input.filter(|input| *input > 1).map_or_else(String::new, |input| format!(", input {input}"));
     let start = if *linked { "started together" } else { "started one after the other" };
     let rate = rate_ppm.zip(*rate_error_ppm).map_or_else(
         || "its rate by the clock is not known".to_owned(),
         |(ppm, error_ppm)| format!("{ppm:+.1} ppm off its rate by the clock, give or take {:.1}", 2.0 * error_ppm),
     );
-    format!("Card: {ends}, {format}, both directions {start}, {rate}.")
+    format!("Card: {ends}, {format}{input}, both directions {start}, {rate}.")
 }
 
 /// Who was to blame for the xruns: a sentence each.

@@ -1,13 +1,16 @@
 //! Which sound card paces.
 
-use std::{convert::Infallible, fmt, str::FromStr};
+use std::{convert::Infallible, fmt, ops::RangeInclusive, str::FromStr};
 
 use machine::{
     Root,
     sound::{self, OpenError},
 };
 use record::SoundCard;
-use sys::pcm::{Asked, Duplex};
+use sys::pcm::{Asked, Duplex, Format};
+
+/// Inputs to choose from, counted from 1.
+pub const INPUTS: RangeInclusive<u32> = 1..=64;
 
 /// Both ends of a sound card, or of two that run from one clock, by their names: `hw:CARD` or `hw:CARD,DEVICE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,10 @@ pub struct Device {
     pub capture: String,
     /// What is played on.
     pub playback: String,
+    /// How its samples look; the most exact that it has where `None`.
+    pub format: Option<Format>,
+    /// The input that is read, counted from 0.
+    pub input: u32,
 }
 
 impl Device {
@@ -24,12 +31,15 @@ impl Device {
     /// # Errors
     /// [`OpenError`].
     pub fn open(&self, root: &Root, rate_hz: u32, frames: u32, periods: u32) -> Result<(Duplex, SoundCard), OpenError> {
-        let asked = Asked { rate_hz, period_frames: frames, periods, channels: 2, format: None };
-        let mut duplex = sound::open(root, &self.capture, &self.playback, &asked)?;
+        let asked =
+            Asked { rate_hz, period_frames: frames, periods, channels: 2.max(self.input + 1), format: self.format };
+        let mut duplex = sound::open(root, &self.capture, &self.playback, &asked, self.input)?;
         let card = SoundCard {
             capture: self.capture.clone(),
             playback: self.playback.clone(),
             format: duplex.playback().format().to_string(),
+            asked_format: self.format.map(|format| format.to_string()),
+            input: Some(self.input + 1),
             linked: duplex.is_linked(),
             ..SoundCard::default()
         };
@@ -40,9 +50,9 @@ impl Device {
 impl FromStr for Device {
     type Err = Infallible;
 
-    /// One card for both ends.
+    /// One card for both ends, in its most exact format, with its first input.
     fn from_str(name: &str) -> Result<Self, Infallible> {
-        Ok(Self { capture: name.to_owned(), playback: name.to_owned() })
+        Ok(Self { capture: name.to_owned(), playback: name.to_owned(), format: None, input: 0 })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Audio in a campaign file.
 
 use record::CLOCK;
+use sys::pcm::Format;
 
 use super::Fields;
 use crate::{
     AudioPlan, CabSource, ModelSource, Through,
-    audio::{Device, FRAMES, PERIODS, RATES_HZ},
+    audio::{Device, FRAMES, INPUTS, PERIODS, RATES_HZ},
 };
 
 /// Audio played in periods.
@@ -25,7 +26,7 @@ impl AudioProbe {
     }
 }
 
-/// Reads what this kind alone has.
+/// Reads what this kind alone has, but for [`format()`].
 pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
     let mut whole = |key, range: &std::ops::RangeInclusive<u32>, default: u32| {
         let value = fields.integer(key, u64::from(*range.start())..=u64::from(*range.end()));
@@ -34,6 +35,7 @@ pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
     let rate_hz = whole("rate", &RATES_HZ, 48_000);
     let frames = whole("frames", &FRAMES, 64);
     let periods = whole("periods", &PERIODS, 2);
+    let input = whole("input", &INPUTS, 1) - 1;
     let model = fields.parsed("model", str::parse::<ModelSource>).unwrap_or_default();
     let cab = fields.parsed("cab", str::parse::<CabSource>).unwrap_or_default();
     let preset = fields.text("preset");
@@ -41,8 +43,30 @@ pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
         fields.wrong(key, format!("{key} and preset both say what is played: leave one of them out"));
     }
     let through = preset.map_or(Through::Parts { model, cab }, |path| Through::Preset(path.into()));
-    let device = fields.parsed("device", device).flatten();
+    let device = match fields.parsed("device", device) {
+        // What is wrong with it has been told: a card stands in.
+        None if fields.has("device") => "hw:0".parse().ok(),
+        named => named.flatten(),
+    };
+    let device = device.map(|device| Device { input, ..device });
     AudioProbe { frames, plan: AudioPlan { rate_hz, periods, through, device, find: false } }
+}
+
+/// How the samples of its card look: `format` is a stream's where the kind is another.
+pub(super) fn format(fields: &mut Fields<'_>, audio: &mut AudioProbe) {
+    let format = fields.parsed("format", str::parse::<Format>);
+    if let Some(device) = &mut audio.plan.device {
+        device.format = format;
+    }
+}
+
+/// What is wrong with keys that are right each by itself.
+pub(super) fn check(fields: &Fields<'_>, audio: &AudioProbe) {
+    let useless = |key: &&str| audio.plan.device.is_none() && fields.has(key);
+    for key in ["format", "input"].into_iter().filter(useless) {
+        let text = "is a sound card's, and the clock paces: leave it out, or write device = \"hw:0\"";
+        fields.wrong(key, format!("{key} {text}"));
+    }
 }
 
 /// A card by its name, or none.

@@ -77,7 +77,7 @@ const KINDS_OF: &[(&str, &[&str])] = &[
     ("talk", &["stream"]),
     ("listen", &["stream"]),
     ("class", &["stream"]),
-    ("format", &["stream"]),
+    ("format", &["stream", "audio"]),
     ("wakeup_offset", &["stream"]),
     ("mode", &["stream"]),
     ("unique_id", &["stream"]),
@@ -92,6 +92,7 @@ const KINDS_OF: &[(&str, &[&str])] = &[
     ("cab", &["audio"]),
     ("preset", &["audio"]),
     ("device", &["audio"]),
+    ("input", &["audio"]),
 ];
 const KINDS: [(&str, &str); 6] = [
     ("timer", "timer"),
@@ -118,8 +119,13 @@ fn probe(mut fields: Fields<'_>) -> Probe {
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
     let receive_wait = udp::wait(&mut fields);
     let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), receive_wait);
-    let stream = stream::stream(&mut fields, period_ns, receive_wait);
-    let audio = audio::audio(&mut fields);
+    let mut stream = stream::stream(&mut fields, period_ns, receive_wait);
+    let mut audio = audio::audio(&mut fields);
+    // Both have formats, of different words.
+    match word {
+        Some("audio") => audio::format(&mut fields, &mut audio),
+        _ => stream.format = stream::format(&mut fields),
+    }
     let has_launch_times = stream.mode == TransmitMode::Txtime;
     let kind = match word {
         Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
@@ -167,7 +173,8 @@ fn check(fields: &mut Fields<'_>, kind: &ProbeKind) {
         }
         ProbeKind::Udp(udp) => udp::check(fields, udp),
         ProbeKind::Stream(stream) => stream::check(fields, stream),
-        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } | ProbeKind::Audio(_) => {}
+        ProbeKind::Audio(audio) => audio::check(fields, audio),
+        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => {}
     }
 }
 

@@ -72,11 +72,10 @@ pub enum StreamEnds {
     Listen(String),
 }
 
-/// Reads what this kind alone has; `period_ns` where it is not that of the class.
+/// Reads what this kind alone has, but for [`format()`]; `period_ns` where it is not that of the class.
 pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> StreamProbe {
     let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
     let class = fields.parsed("class", |text| one_of(text, &CLASSES)).unwrap_or_default();
-    let format = fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or_default();
     let offsets = offsets(fields);
     let mode = fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or_default();
     let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).unwrap_or_default() as u16;
@@ -92,7 +91,7 @@ pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
         },
         period_ns: period_ns.unwrap_or_else(|| class.interval_ns()),
         class,
-        format,
+        format: Format::default(),
         offsets,
         mode,
         unique_id,
@@ -102,6 +101,11 @@ pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: Rece
         queue,
         capture,
     }
+}
+
+/// How its samples are packed: `format` is a sound card's where the kind is another.
+pub(super) fn format(fields: &mut Fields<'_>) -> Format {
+    fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or_default()
 }
 
 /// What a listener takes frames from.

@@ -25,7 +25,7 @@ pub trait Sound: Send {
     fn wait(&mut self) -> io::Result<Turn>;
     /// When the kernel learned how much was captured, ns of the monotonic clock.
     fn stamp_ns(&self) -> i64;
-    /// Takes a period from the first input.
+    /// Takes a period from the input.
     fn read(&self, samples: &mut [f32]);
     /// Gives a period to both sides, and hands it and the one that was taken back; `false` where the card has stopped.
     fn give(&mut self, samples: &[f32]) -> io::Result<bool>;
@@ -35,32 +35,39 @@ pub trait Sound: Send {
     }
 }
 
-impl Sound for Duplex {
+/// A card of the kernel's.
+pub struct OnCard {
+    pub duplex: Duplex,
+    /// The input that is read.
+    pub input: u32,
+}
+
+impl Sound for OnCard {
     fn start(&mut self) -> io::Result<()> {
-        Self::start(self)
+        self.duplex.start()
     }
 
     #[inline]
     fn wait(&mut self) -> io::Result<Turn> {
-        Self::wait(self)
+        self.duplex.wait()
     }
 
     #[inline]
     fn stamp_ns(&self) -> i64 {
-        self.capture().stamp_ns()
+        self.duplex.capture().stamp_ns()
     }
 
     #[inline]
     fn read(&self, samples: &mut [f32]) {
-        self.capture().read(0, samples);
+        self.duplex.capture().read(self.input, samples);
     }
 
     #[inline]
     fn give(&mut self, samples: &[f32]) -> io::Result<bool> {
-        self.playback().write(0, samples);
-        self.playback().write(1, samples);
-        self.turn()?;
-        self.is_running()
+        self.duplex.playback().write(0, samples);
+        self.duplex.playback().write(1, samples);
+        self.duplex.turn()?;
+        self.duplex.is_running()
     }
 }
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use campaign::{
     CabSource, ModelSource, Through,
-    audio::{Device, FRAMES, PERIODS, RATES_HZ},
+    audio::{Device, FRAMES, INPUTS, PERIODS, RATES_HZ},
 };
 use clap::Args;
 use record::CLOCK;
-use sys::sched::Policy;
+use sys::{pcm::Format, sched::Policy};
 
 use super::{Common, Placement, WakeUps};
 
@@ -44,6 +44,12 @@ pub struct Audio {
     /// The device to play on.
     #[arg(long, value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
+    /// Sample format of the card, FLOAT, S32, S24, S24_3 or S16; the most exact it has where none is told.
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Input of the card that is read, counted from 1; the first where none is told.
+    #[arg(long, value_name = "N", value_parser = input)]
+    pub input: Option<u32>,
     /// Find the smallest buffer that holds for --duration under the loads: of the powers of two from 16 to 1024, or of a
     /// range, as --find-buffer=32..256, or its multiples of a number, as --find-buffer=16..256:16. Each size that is tried
     /// takes --duration; sizes are halved, so 3 of 7 are.
@@ -85,7 +91,8 @@ impl Audio {
     pub fn card(&self) -> Option<Device> {
         let [capture, playback] =
             [&self.capture, &self.playback].map(|name| name.as_ref().unwrap_or(&self.device).clone());
-        (playback != CLOCK || capture != CLOCK).then_some(Device { capture, playback })
+        let (format, input) = (self.format, self.input.map_or(0, |input| input - 1));
+        (playback != CLOCK || capture != CLOCK).then_some(Device { capture, playback, format, input })
     }
 }
 
@@ -125,4 +132,10 @@ fn periods(text: &str) -> Result<u32, String> {
     let (first, last) = (PERIODS.start(), PERIODS.end());
     let periods = text.parse().ok().filter(|periods| PERIODS.contains(periods));
     periods.ok_or_else(|| format!("must be {first} to {last}, as 2"))
+}
+
+fn input(text: &str) -> Result<u32, String> {
+    let (first, last) = (INPUTS.start(), INPUTS.end());
+    let input = text.parse().ok().filter(|input| INPUTS.contains(input));
+    input.ok_or_else(|| format!("must be {first} to {last}, as 1"))
 }

@@ -87,11 +87,7 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
         return Ok(Ready::Card(Device::Clock(paced), settings));
     }
     let (capture, playback) = names;
-    let duplex = sound::open(&Root::system(), capture, playback, &settings.card)?;
-    let channels = duplex.capture().channels();
-    if options.input > channels {
-        anyhow::bail!("{capture} has {channels} inputs: choose one of them, as --input 1");
-    }
+    let duplex = sound::open(&Root::system(), capture, playback, &settings.card, settings.input)?;
     Ok(Ready::Card(Device::Card(Box::new(duplex)), settings))
 }
 

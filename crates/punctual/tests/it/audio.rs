@@ -83,6 +83,59 @@ fn a_card_that_is_not_there_is_told() {
 }
 
 #[test]
+fn format_and_input_are_a_card_s() {
+    let scratch = Scratch::new();
+    let said = |options: &str, status| {
+        let run = scratch.run(&format!("measure audio --quiet --record a --model builtin:nano {options}"));
+        assert!(!scratch.record_path().exists(), "{options}");
+        run.expect_status(status).stderr()
+    };
+    for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
+        assert_eq!(
+            said(options, 64),
+            "punctual: --format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0\n",
+            "{options}"
+        );
+    }
+    for (options, told) in [
+        ("--device hw:0 --format U8", "unknown sample format `U8`: use FLOAT, S32, S24, S24_3 or S16"),
+        ("--device hw:0 --input 0", "must be 1 to 64, as 1"),
+        ("--device hw:0 --input 65", "must be 1 to 64, as 1"),
+    ] {
+        let said = said(options, 64);
+        assert!(said.contains(told), "{options}: {said}");
+    }
+    let said = said("--device usb --format s16 --input 2", 1);
+    assert!(said.contains("`usb` names no device of a card"), "{said}");
+}
+
+#[test]
+fn a_campaign_chooses_format_and_input_of_a_card() {
+    let scratch = Scratch::new();
+    let validate = |probe: &str, status| {
+        let file = format!("name = \"card\"\n[[probe]]\n{probe}\n");
+        std::fs::write(scratch.path().join("card.toml"), file).unwrap();
+        scratch.run("validate card.toml").expect_status(status).stdout()
+    };
+    validate("kind = \"audio\"\ndevice = \"hw:USB\"\nformat = \"S16\"\ninput = 2", 0);
+    validate("kind = \"stream\"\nformat = \"61883-6\"", 0);
+    for (probe, told) in [
+        ("kind = \"audio\"\nformat = \"S16\"", "format is a sound card's, and the clock paces: leave it out"),
+        ("kind = \"audio\"\ndevice = \"clock\"\ninput = 2", "input is a sound card's, and the clock paces"),
+        ("kind = \"audio\"\ndevice = \"hw:0\"\nformat = \"aaf\"", "unknown sample format `aaf`"),
+        ("kind = \"audio\"\ndevice = \"hw:0\"\ninput = 65", "1 to 64"),
+        ("kind = \"audio\"\ndevice = \"usb\"\ninput = 2", "`usb` names no sound card"),
+        ("kind = \"stream\"\nformat = \"S16\"", "aaf"),
+        ("kind = \"stream\"\ninput = 2", "input is of no use with kind = \"stream\""),
+        ("kind = \"timer\"\nformat = \"aaf\"", "format is of no use with kind = \"timer\": leave it out"),
+    ] {
+        let mistakes = validate(probe, 1);
+        assert_eq!(mistakes.matches("card.toml:").count(), 1, "{mistakes}");
+        assert!(mistakes.contains(told), "{probe}: {mistakes}");
+    }
+}
+
+#[test]
 fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
     let scratch = Scratch::new();
     let child = scratch.punctual(&format!("{NANO} --frames 1024 --endless")).stdout(Stdio::null()).spawn().unwrap();

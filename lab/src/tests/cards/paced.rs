@@ -1,7 +1,7 @@
 //! `measure audio` at the pace of a card: every period is counted, and xruns are those that were made, by the card's count and
 //! by the clock's.
 
-use std::{thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use record::{Audio, Record, Series};
@@ -68,6 +68,38 @@ pub fn xruns_are_those_that_were_made() -> Result<()> {
         ensure!(told.xruns == STOPS, "{device}: {} xruns where {STOPS} were made", told.xruns);
         // 30 ms are 5.6 periods.
         ensure!((4 * STOPS..=6 * STOPS).contains(&told.lost), "{device}: {} lost", told.lost);
+    }
+    Ok(())
+}
+
+/// Format and input are those asked for, as the kernel tells while it plays, or refused with what there is.
+pub fn format_and_input_are_those_asked_for() -> Result<()> {
+    let card = "--device hw:Loopback,1 --frames 1024 --periods 3 --format S16 --input 3";
+    let run = start(&format!("measure audio --quiet --record chosen --endless {card} {RIG}"))?;
+    wait_until("periods are played", || {
+        let record = recorded("chosen")?;
+        Ok(audio(&record)?.1.played > 0)
+    })?;
+    let set = fs::read_to_string("/proc/asound/Loopback/pcm1c/sub0/hw_params")?;
+    let pid = i32::try_from(run.id()).ok().and_then(Pid::from_raw).context("no process")?;
+    kill_process(pid, Signal::INT)?;
+    expect(0, &run.wait_with_output()?)?;
+    ensure!(set.contains("format: S16_LE") && set.contains("channels: 3"), "{set}");
+    let record = recorded("chosen")?;
+    let card = audio(&record)?.1.card.clone().context("no card")?;
+    println!("{card:?}");
+    ensure!((&*card.format, card.asked_format.as_deref(), card.input) == ("S16", Some("S16"), Some(3)), "{card:?}");
+
+    for (asked, told) in [
+        ("--device hw:Dummy --format S24_3", "has no S24_3 samples, only"),
+        (
+            "--device hw:Loopback,1 --frames 1024 --input 64",
+            "hw:Loopback,1 has 32 inputs: choose one of them, as --input 1",
+        ),
+    ] {
+        let refused = punctual(&format!("measure audio --quiet --no-record {asked} {RIG}"))?;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        ensure!(refused.status.code() == Some(1) && said.contains(told), "{asked}: {said}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use analysis::{Profile, format_duration};
 use anyhow::Context;
-use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, threads};
+use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, audio::Device, threads};
 use machine::{CpuList, Root, evl_cpus, isolated_cpus, usable_cpus};
 use probes::timer::Core;
 use record::{AUDIO, Outcome};
@@ -10,6 +10,7 @@ use record::{AUDIO, Outcome};
 use super::Results;
 use crate::{
     cli::{Audio, Talk},
+    exit::Usage,
     output,
 };
 
@@ -18,6 +19,7 @@ const FRAMES: u32 = 64;
 
 pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
+    let device = device(options)?;
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
@@ -25,7 +27,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         rate_hz: options.rate,
         periods: options.periods,
         through: options.through(),
-        device: options.card(),
+        device,
         find: options.find_buffer.is_some(),
     };
     // What cannot be played through is known before anything is set up.
@@ -60,6 +62,16 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
         Some(search) if search.held.is_none() && record.validity.valid => Ok(Outcome::Fail.exit_status()),
         _ => wake_ups.status(&record, &results),
     }
+}
+
+/// The card that paces, if it is not the clock, which has neither samples nor inputs.
+fn device(options: &Audio) -> Result<Option<Device>, Usage> {
+    let device = options.card();
+    if device.is_none() && (options.format.is_some() || options.input.is_some()) {
+        let text = "--format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0";
+        return Err(Usage(text.to_owned()));
+    }
+    Ok(device)
 }
 
 /// The sizes that the card has, where one paces.
