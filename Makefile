@@ -37,6 +37,7 @@ test-all: test
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 
 lab:
 	@tools/setup lab || true
@@ -70,7 +71,7 @@ help:
 	@echo 'make run       build, then look at this machine for half a minute'
 	@echo 'make test      the tests; as root those that need real-time rights too; for arm64: make lab'
 	@echo 'make test-all  the slow ones as well'
-	@echo 'make lint      formatting and lints'
+	@echo 'make lint      formatting, lints, and the links of the documentation'
 	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
 	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios; BENCH="--only udp,stream" for some'
 	@echo 'make bench-amp the amplifier beside its peers, alternating: a table of ratios, and a gate; BENCH=--quick for less'

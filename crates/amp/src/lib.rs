@@ -11,7 +11,7 @@
 //! | [`rig`] | what a preset names, read and checked |
 //! | [`tuner`] | which note is played |
 //! | [`wav`] | WAV files as bytes |
-//! | [`file`] | files of every kind, checked, and what they tell of themselves |
+//! | [`mod@file`] | files of every kind, checked, and what they tell of themselves |
 //! | [`model`] | a model ready to play |
 //! | `net` | the networks, one kind a file |
 //! | `memory` | signals and their past, all in one slice |

@@ -15,7 +15,7 @@
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
 //! | [`matrix`] | the tables of a matrix, and the pair of CPUs that it recommends |
-//! | [`reference`] | figures published elsewhere, read from TOML; `references/` in the binary |
+//! | [`mod@reference`] | figures published elsewhere, read from TOML; `references/` in the binary |
 //! | [`against()`] | figures of another record beside those of a run |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |

@@ -2,9 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`file`] | a campaign as its user writes it, with every mistake named |
+//! | [`mod@file`] | a campaign as its user writes it, with every mistake named |
 //! | [`builtin`] | the campaigns that ship with punctual |
-//! | [`expand`] | from the file to scenarios for the CPUs of a machine |
+//! | [`mod@expand`] | from the file to scenarios for the CPUs of a machine |
 //! | [`order`] | in which order they run |
 //! | [`plan`] | what is asked for |
 //! | [`threads`] | where threads of their own go |

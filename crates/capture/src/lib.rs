@@ -10,7 +10,7 @@
 //! | [`analyse`](mod@analyse) | both passes |
 //! | `caveats` | what the figures cannot tell |
 //! | [`to_record`](mod@to_record) | the run record |
-//! | [`write`] | a capture of our own |
+//! | [`mod@write`] | a capture of our own |
 
 #![forbid(unsafe_code)]
 

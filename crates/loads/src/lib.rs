@@ -1,7 +1,7 @@
 //! What runs beside a measurement, each load proving that it ran.
 //!
 //! Every load runs in a child process of its own, so that its page-table work, its memory and its crashes do not touch
-//! the measuring process. [`Running`] is the measuring side: it starts the children and collects the proof. [`worker`]
+//! the measuring process. [`Running`] is the measuring side: it starts the children and collects the proof. [`worker()`]
 //! is the child's side, behind the hidden command `punctual __load SPEC --cpus LIST`.
 //!
 //! | module | holds |
@@ -31,5 +31,5 @@ pub use running::Running;
 pub use spec::{Load, LoadSpec, SpecError};
 pub use worker::worker;
 
-/// The hidden subcommand that must hand its arguments to [`worker`].
+/// The hidden subcommand that must hand its arguments to [`worker()`].
 pub const WORKER_COMMAND: &str = "__load";

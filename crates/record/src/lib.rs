@@ -30,7 +30,7 @@
 //! | [`against`] | figures of another record beside those of a run |
 //! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
-//! | [`file`] | reading it, writing it atomically |
+//! | [`mod@file`] | reading it, writing it atomically |
 //! | [`shell`] | commands to paste |
 //! | [`shielding`] | CPUs kept free of other work |
 //! | [`export`] | the same figures in other tools' formats |

@@ -1,27 +1,27 @@
 //! The HTML report: one self-contained document that opens from a file, reads on paper, and works without a script.
 //!
 //! It loads nothing: style, script and charts stand in it, and its content policy forbids the rest. All text of the
-//! record is escaped by the template, or by [`svg`] where it stands in a chart.
+//! record is escaped by the template, or by `svg` where it stands in a chart.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`verdict`] | headline, figures that stand out, ladder of uses |
-//! | [`histogram`], [`percentiles`], [`timeline`] | the charts, each with its table |
-//! | [`worst`] | the worst spikes as a table |
-//! | [`blame`], [`waterfall`] | who made the spikes: the ledger, and spikes as time lines |
-//! | [`campaign`] | the report of a campaign, a document of its own |
-//! | [`process`] | a user's own program, thread by thread |
-//! | [`against`] | other records beside the run; published figures |
-//! | [`matrix`] | the tables of a matrix |
-//! | [`far`] | the far end of a measurement between two machines |
-//! | [`facts`] | the other tables: series, loads, machine, settings |
-//! | [`noise`] | what stands in for figures of wake-ups where a record is of gaps |
-//! | [`audio`] | when periods of audio were done, and who was to blame for xruns |
-//! | [`round_trip`] | what became of datagrams that were to come back |
-//! | [`stream`] | the ends of a stream |
-//! | [`capture`] | a capture of it |
-//! | [`lines`] | colour, dash and name of each series |
-//! | [`figure`], [`svg`], [`text`] | what all of them are made of |
+//! | `verdict` | headline, figures that stand out, ladder of uses |
+//! | `histogram`, `percentiles`, `timeline` | the charts, each with its table |
+//! | `worst` | the worst spikes as a table |
+//! | `blame`, `waterfall` | who made the spikes: the ledger, and spikes as time lines |
+//! | `campaign` | the report of a campaign, a document of its own |
+//! | `process` | a user's own program, thread by thread |
+//! | `against` | other records beside the run; published figures |
+//! | `matrix` | the tables of a matrix |
+//! | `far` | the far end of a measurement between two machines |
+//! | `facts` | the other tables: series, loads, machine, settings |
+//! | `noise` | what stands in for figures of wake-ups where a record is of gaps |
+//! | `audio` | when periods of audio were done, and who was to blame for xruns |
+//! | `round_trip` | what became of datagrams that were to come back |
+//! | `stream` | the ends of a stream |
+//! | `capture` | a capture of it |
+//! | `lines` | colour, dash and name of each series |
+//! | `figure`, `svg`, `text` | what all of them are made of |
 
 mod against;
 mod audio;

@@ -134,7 +134,7 @@ pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: u
     page.finish()
 }
 
-/// What `punctual blame RECORD` answers: the whole ledger, and the worst spikes with the numbers that [`spike`] takes.
+/// What `punctual blame RECORD` answers: the whole ledger, and the worst spikes with the numbers that [`spike()`] takes.
 ///
 /// Width and text are as for [`overview`].
 #[must_use]

@@ -8,7 +8,7 @@ pub const PIECE: usize = Bridge::MOST;
 /// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
 const MOST: f32 = 1000.0;
 
-/// Counts of [`Metering`], by what they count.
+/// Counts of `Metering`, by what they count.
 const INPUT_CLIPS: usize = 0;
 const OUTPUT_CLIPS: usize = 1;
 const BAD_INPUT: usize = 2;

@@ -27,7 +27,7 @@ pub struct CampaignFile {
     pub against: Vec<String>,
     /// The order of the scenarios.
     pub order: Order,
-    /// How often each scenario runs; 1 to [`REPEATS_MAX`].
+    /// How often each scenario runs; 1 to `REPEATS_MAX`.
     pub repeats: u32,
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,

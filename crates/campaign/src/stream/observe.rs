@@ -25,7 +25,7 @@ const PIECE: usize = 256 << 10;
 pub enum CaptureTo {
     /// Into this file.
     File(PathBuf),
-    /// Beside the record, under its name with the extension [`EXTENSION`].
+    /// Beside the record, under its name with the extension `EXTENSION`.
     BesideRecord,
 }
 

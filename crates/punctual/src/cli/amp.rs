@@ -85,7 +85,7 @@ pub struct Play {
     #[arg(long, value_name = "DIR")]
     pub presets: Option<PathBuf>,
     /// Where MIDI comes from: hw:CARD,DEVICE, or the path of a port, a named pipe or a file. A program chooses
-    /// a preset, a controller turns what the preset's [midi] says.
+    /// a preset, a controller turns what the preset's `midi` says.
     #[arg(long, value_name = "PORT")]
     pub midi: Option<String>,
     /// The MIDI channel to listen to; all of them otherwise.
