@@ -163,7 +163,8 @@ impl Level {
         Self::all()[0]
     }
 
-    /// The same, or shorter vectors where half of each would lie idle with so many values: those take less time.
+    /// The same, or shorter vectors where a single one would hold so many values: two that need not wait for each other take less
+    /// time, and one is enough for half as many.
     #[must_use]
     pub fn for_values(self, values: usize) -> Self {
         let shorter = match self {
@@ -171,7 +172,7 @@ impl Level {
             Self::Avx512(simd) => Self::Avx2(simd.shorter()),
             level => level,
         };
-        if 2 * values <= self.lanes() { shorter } else { self }
+        if values <= self.lanes() { shorter } else { self }
     }
 
     /// What it is called.
@@ -257,10 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_shorter_where_half_of_each_would_lie_idle() {
+    fn vectors_are_shorter_where_a_single_one_would_do() {
         for level in Level::all() {
-            assert_eq!(level.for_values(8).lanes(), level.lanes().min(8), "{}", level.name());
-            assert_eq!(level.for_values(9), level);
+            assert_eq!(level.for_values(16).lanes(), level.lanes().min(8), "{}", level.name());
+            assert_eq!(level.for_values(17), level);
         }
     }
 

@@ -35,16 +35,15 @@ impl Unit for Lstm {
 
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, [input, forget, candidate, output]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
-        // Everything on one line of a fraction, since a processor divides slowly, and one vector after the other.
         let (input, below_input) = logistic_in_parts(simd, input);
         let (forget, below_forget) = logistic_in_parts(simd, forget);
         let (x, above, below) = tanh_in_parts(simd, candidate);
-        let candidate = simd.mul(simd.mul(x, simd.splat(Self::KEPT_SCALE)), above);
-        let below_taken = simd.mul(below_input, below);
-        let taken = simd.mul(input, simd.mul(candidate, below_forget));
-        let above = simd.mul_add(simd.mul(forget, kept), below_taken, taken);
-        let now = simd.div(above, simd.mul(below_taken, simd.add(below_forget, below_forget)));
-        // This does not wait for anything, and so is done while the division is.
+        // Two divisions side by side: on one line of a fraction they would wait for more products.
+        let forget = simd.div(forget, simd.add(below_forget, below_forget));
+        let candidate = simd.mul(simd.mul(x, simd.splat(Self::KEPT_SCALE / 2.0)), above);
+        let taken = simd.div(simd.mul(input, candidate), simd.mul(below_input, below));
+        let now = simd.mul_add(forget, kept, taken);
+        // This does not wait for anything, and so is done while the divisions are.
         let (output, below_output) = logistic_in_parts(simd, output);
         let (x, above, below) = tanh_in_parts(simd, now);
         let above = simd.mul(simd.mul(output, x), above);
