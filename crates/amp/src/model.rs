@@ -1,6 +1,10 @@
 //! A model, ready to play.
 
-use crate::{memory::BLOCK, net::Net, simd::flush_denormals};
+use crate::{
+    memory::BLOCK,
+    net::Net,
+    simd::{Level, flush_denormals},
+};
 
 /// A model of an amplifier: one signal in, one out, without delay.
 pub struct Model {
@@ -100,5 +104,11 @@ impl Model {
     #[must_use]
     pub fn work(&self) -> u64 {
         self.net.work()
+    }
+
+    /// The instructions that it is played with: those asked for, or the next less wide where they take less time.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.net.level()
     }
 }

@@ -7,6 +7,8 @@ pub mod linear;
 pub mod recurrent;
 pub mod wavenet;
 
+use crate::simd::Level;
+
 /// A network with one signal in: what a model computes, without its gains and parameters.
 pub trait Net: Send {
     /// Number of signals that come out.
@@ -33,4 +35,7 @@ pub trait Net: Send {
 
     /// Multiplications and additions a frame.
     fn work(&self) -> u64;
+
+    /// The instructions that it is played with.
+    fn level(&self) -> Level;
 }

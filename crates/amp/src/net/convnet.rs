@@ -161,6 +161,10 @@ impl Net for ConvNet {
     fn work(&self) -> u64 {
         self.work
     }
+
+    fn level(&self) -> Level {
+        self.level
+    }
 }
 
 impl ConvNet {

@@ -80,4 +80,8 @@ impl Net for Linear {
     fn work(&self) -> u64 {
         self.taps as u64
     }
+
+    fn level(&self) -> Level {
+        self.level
+    }
 }

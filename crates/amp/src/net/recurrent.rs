@@ -76,6 +76,10 @@ impl Net for Recurrent {
     fn work(&self) -> u64 {
         self.work
     }
+
+    fn level(&self) -> Level {
+        self.level
+    }
 }
 
 struct Block<'a> {

@@ -156,6 +156,10 @@ impl Net for WaveNet {
     fn work(&self) -> u64 {
         self.work
     }
+
+    fn level(&self) -> Level {
+        self.level
+    }
 }
 
 impl WaveNet {

@@ -242,6 +242,7 @@ fn models_of_a_folder_are_timed() {
         let figure = |name: &str| row[name].as_f64().unwrap();
         assert!(0.0 < figure("best_us") && figure("best_us") <= figure("median_us"), "{row}");
         assert!(figure("median_us") <= figure("p99_us"), "{row}");
+        assert!(row["instructions"].as_str().is_some_and(|name| !name.is_empty()), "{row}");
         let budget_us = 16e6 / figure("sample_rate_hz");
         assert!((figure("share") * budget_us / figure("median_us") - 1.0).abs() < 1e-9, "{row}");
         assert!((figure("real_time_factor") * figure("share") - 1.0).abs() < 1e-9, "{row}");

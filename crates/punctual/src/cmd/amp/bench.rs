@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amp::{Level, file::Options};
+use amp::file::Options;
 use anyhow::{Context, bail};
 
 use super::cost::Cost;
@@ -18,6 +18,8 @@ const EXTENSIONS: [&str; 3] = ["nam", "json", "aidax"];
 struct Row {
     name: String,
     sample_rate_hz: f64,
+    /// What it is played with.
+    instructions: &'static str,
     cost: Cost,
 }
 
@@ -27,16 +29,12 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     let width = files.iter().map(|(path, _)| name_of(path).chars().count()).max().unwrap_or_default();
     if !options.json {
         output::stdout(|out| {
-            writeln!(
-                out,
-                "{frames} frames a block, with {}; us a block, shares of a block's time",
-                Level::best().name()
-            )?;
+            writeln!(out, "{frames} frames a block; us a block, shares of a block's time")?;
             let (best, median, share) = ("best us", "median", "share");
             writeln!(
                 out,
-                "{:<width$}  {best:>9}  {median:>9}  {:>9}  {share:>7}  {:>7}  real time",
-                "", "p99", "of p99"
+                "{:<width$}  {best:>9}  {median:>9}  {:>9}  {share:>7}  {:>7}  {:>9}  with",
+                "", "p99", "of p99", "real time"
             )
         })?;
     }
@@ -55,7 +53,7 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     }
     if options.json {
         let models: Vec<_> = rows.iter().map(|row| row.as_json(frames)).collect();
-        let json = serde_json::json!({ "frames": frames, "instructions": Level::best().name(), "models": models });
+        let json = serde_json::json!({ "frames": frames, "models": models });
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     }
     Ok(0)
@@ -89,7 +87,8 @@ fn measured(path: &Path, frames: usize) -> anyhow::Result<Row> {
     let file = super::read(path)?;
     let mut model = file.model(Options::default()).with_context(|| path.display().to_string())?;
     let cost = Cost::of(frames, |input, output| model.process(input, output));
-    Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, cost })
+    let instructions = model.level().name();
+    Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, instructions, cost })
 }
 
 fn name_of(path: &Path) -> String {
@@ -99,23 +98,24 @@ fn name_of(path: &Path) -> String {
 impl Row {
     fn in_words(&self, frames: usize, width: usize) -> String {
         let budget_us = self.budget_us(frames);
-        let Self { name, cost, .. } = self;
+        let Self { name, instructions, cost, .. } = self;
         let (best, median, p99) = (cost.best_us(), cost.median_us(), cost.p99_us());
         let share = |us: f64| format!("{:.2} %", us / budget_us * 100.0);
         format!(
-            "{name:<width$}  {best:>9.2}  {median:>9.2}  {p99:>9.2}  {:>7}  {:>7}  {:.0}x",
+            "{name:<width$}  {best:>9.2}  {median:>9.2}  {p99:>9.2}  {:>7}  {:>7}  {:>9}  {instructions}",
             share(median),
             share(p99),
-            budget_us / median
+            format!("{:.0}x", budget_us / median)
         )
     }
 
     fn as_json(&self, frames: usize) -> serde_json::Value {
         let budget_us = self.budget_us(frames);
-        let Self { name, sample_rate_hz, cost } = self;
+        let Self { name, sample_rate_hz, instructions, cost } = self;
         serde_json::json!({
             "file": name,
             "sample_rate_hz": sample_rate_hz,
+            "instructions": instructions,
             "best_us": cost.best_us(),
             "median_us": cost.median_us(),
             "p99_us": cost.p99_us(),
