@@ -1,4 +1,4 @@
-//! Arrays of eight, which the compiler turns into whatever the processor has at least.
+//! Arrays of four, which the compiler turns into whatever the processor has at least: longer ones would only be more to build.
 
 use super::{Op, Simd};
 
@@ -6,7 +6,7 @@ use super::{Op, Simd};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portable;
 
-const LANES: usize = 8;
+const LANES: usize = 4;
 
 impl Simd for Portable {
     type V = [f32; LANES];
