@@ -19,7 +19,9 @@ const DELAYS: usize = 240;
 const DURATION_S: i64 = 10;
 /// A tick of the kernel, every 4 ms, may come between the end of a delay and the probe, ...
 const TICK_NS: i64 = 100_000;
-/// ... which then sees a longer delay than the blocker tells of, rightly; of so many per cent it must see the same.
+/// ... which then sees a longer delay than the blocker tells of, rightly; of so many per cent it must see the same. With other
+/// work of the kernel behind it, it may hold the probe by itself: as seldom, and shorter than any
+/// delay.
 const UNDISTURBED_PERCENT: usize = 98;
 
 /// 240 delays of 0.2 to 20 ms at irregular times.
@@ -27,7 +29,7 @@ pub fn delays_are_found() -> Result<()> {
     let way_ns = ordinary_way_ns()?;
     let (record, delays) = disturbed()?;
     let series = &record.series[0];
-    ensure!(series.spikes_total == DELAYS as u64, "{DELAYS} delays made {} spikes", series.spikes_total);
+    ensure!(series.spikes_total == series.spikes.len() as u64, "{} spikes, not all are kept", series.spikes_total);
     let mut same = 0;
     for delay in &delays {
         let spike = find(series, delay).with_context(|| format!("{delay:?}"))?;
@@ -42,6 +44,10 @@ pub fn delays_are_found() -> Result<()> {
         same += usize::from(error_ns <= tolerance_ns);
     }
     ensure!(same * 100 >= DELAYS * UNDISTURBED_PERCENT, "{same} of {DELAYS} were measured within 5 % and 2 us");
+    let others: Vec<_> =
+        series.spikes.iter().filter(|spike| !delays.iter().any(|delay| overlap(series, spike, delay))).collect();
+    let few = others.len() * 100 <= DELAYS * (100 - UNDISTURBED_PERCENT);
+    ensure!(few && others.iter().all(|spike| spike.lateness_ns < LENGTHS_NS[0]), "nobody made {others:?}");
     missed_are_counted(series, &delays)
 }
 
@@ -64,14 +70,14 @@ fn disturbed() -> Result<(Record, Vec<Delay>)> {
 
 /// The one spike that a delay made.
 fn find<'a>(series: &'a Series, delay: &Delay) -> Result<&'a Spike> {
-    let (begin_ns, end_ns) = (delay.begin_ns - series.first_deadline_ns, delay.end_ns - series.first_deadline_ns);
-    let overlaps = |spike: &&Spike| {
-        let at_ns = spike.at_ns as i64;
-        at_ns < end_ns && at_ns + spike.lateness_ns > begin_ns
-    };
-    let found: Vec<&Spike> = series.spikes.iter().filter(overlaps).collect();
+    let found: Vec<&Spike> = series.spikes.iter().filter(|spike| overlap(series, spike, delay)).collect();
     ensure!(found.len() == 1, "it made {} spikes: {found:?}", found.len());
     Ok(found[0])
+}
+
+fn overlap(series: &Series, spike: &Spike, delay: &Delay) -> bool {
+    let begin_ns = series.first_deadline_ns + spike.at_ns as i64;
+    begin_ns < delay.end_ns && begin_ns + spike.lateness_ns > delay.begin_ns
 }
 
 /// Every deadline was met by a wake-up or counted as missed, and as many as the delays ran over were missed.
