@@ -1,7 +1,8 @@
 //! WAV files as bytes: integers of 8 to 32 bits and floating point of 32 and 64, of any number of channels.
 //!
 //! Layout from Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" and, for the extensible form, the
-//! documentation of `WAVEFORMATEXTENSIBLE`. Lengths that were left open by what wrote a stream end with the bytes.
+//! documentation of `WAVEFORMATEXTENSIBLE`. Lengths that were left open by what wrote a stream, or never got to write them, end
+//! with the bytes.
 
 use thiserror::Error;
 
@@ -22,6 +23,16 @@ pub enum WavError {
     /// It begins otherwise.
     #[error("the file is no WAV: convert it first, as sox in.flac out.wav")]
     NoWav,
+    /// It was longer.
+    #[error(
+        "the WAV file is cut short, {there} of {told} bytes of its samples are there: export it again, or take what is there, as sox --ignore-length in.wav out.wav"
+    )]
+    Cut {
+        /// Bytes that are there.
+        there: usize,
+        /// Bytes that there should be.
+        told: usize,
+    },
     /// A part of it is not there.
     #[error("the WAV file has no {0}: it is cut short; export it again")]
     Lacks(&'static str),
@@ -47,6 +58,9 @@ const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;
 const EXTENSIBLE: u16 = 0xfffe;
 
+/// Lengths from here on are what programs write that do not know them yet.
+const OPEN: usize = 0x7fff_0000;
+
 struct Format {
     kind: u16,
     channels: usize,
@@ -68,7 +82,16 @@ pub fn read(bytes: &[u8]) -> Result<Wav, WavError> {
         let body_len = told.min(body.len());
         match &head[..4] {
             b"fmt " => format = Some(read_format(&body[..body_len])?),
-            b"data" => return samples(&format.ok_or(WavError::Lacks("format before its samples"))?, &body[..body_len]),
+            b"data" => {
+                let format = format.ok_or(WavError::Lacks("format before its samples"))?;
+                // A recorder that crashed has left both lengths at 0.
+                let is_open = told >= OPEN || (told == 0 && u32_at(bytes, 4) == 0);
+                return match body_len {
+                    _ if is_open => samples(&format, body),
+                    there if there < told => Err(WavError::Cut { there, told }),
+                    there => samples(&format, &body[..there]),
+                };
+            }
             _ => {}
         }
         // Parts begin at even places.
@@ -172,6 +195,20 @@ mod tests {
         assert_eq!(read(&file(85, 0, 2, &[])), Err(WavError::Samples { bits: 0, kind: 85 }));
         assert_eq!(read(&file(INTEGER, 16, 0, &[])), Err(WavError::Nothing("no channels")));
         assert_eq!(read(&file(FLOAT, 32, 1, &f32::NAN.to_le_bytes())), Err(WavError::NotFinite(0)));
+    }
+
+    #[test]
+    fn a_length_is_kept_or_open_or_the_file_is_cut_short() {
+        let told = |riff: u32, data: u32| {
+            let mut bytes = file(INTEGER, 16, 1, &[1, 0, 2, 0, 3, 0]);
+            let at = bytes.len() - 10;
+            bytes[4..8].copy_from_slice(&riff.to_le_bytes());
+            bytes[at..at + 4].copy_from_slice(&data.to_le_bytes());
+            read(&bytes).map(|wav| wav.channels[0].len())
+        };
+        assert_eq!((told(54, 6), told(54, 4), told(54, 0)), (Ok(3), Ok(2), Ok(0)));
+        assert_eq!((told(u32::MAX, u32::MAX), told(0x7fff_f024, 0x7fff_f000), told(0, 0)), (Ok(3), Ok(3), Ok(3)));
+        assert_eq!(told(56, 8), Err(WavError::Cut { there: 6, told: 8 }));
     }
 
     proptest! {
