@@ -92,10 +92,12 @@ pub enum Fault {
     #[error(transparent)]
     Rate(#[from] RateError),
     /// A size was chosen of a model that has one only.
-    #[error("the model has one size: leave out --slim")]
+    #[error("the model has one size: leave out --slim, or the preset's slim")]
     OneSize,
     /// More knobs are turned than there are.
-    #[error("{turned} knobs are turned by --param, and the model has {there}")]
+    #[error(
+        "so many knobs are turned: {turned}, and the model has {there}: leave out some of --param, or of the preset's knobs"
+    )]
     Knobs {
         /// How many are turned.
         turned: usize,
@@ -203,6 +205,12 @@ impl Rig {
     #[must_use]
     pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
         self.models.get(place).map(|piece| (piece.path.as_path(), &*piece.file))
+    }
+
+    /// The files that were read.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let models = self.models.iter().map(|piece| piece.path.as_path());
+        models.chain(self.irs.iter().map(|piece| piece.path.as_path()))
     }
 
     /// Whether left and right differ.

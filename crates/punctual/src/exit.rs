@@ -23,10 +23,19 @@ pub fn code(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("punctual: {error:#}");
+            say!("punctual: {}", in_words(&error));
             ExitCode::from(status_of(&error))
         }
     }
+}
+
+/// What went wrong and why, each cause once: many tell theirs themselves.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => said.to_owned(),
+        said => format!("{said}: {cause}"),
+    })
 }
 
 fn status_of(error: &anyhow::Error) -> u8 {

@@ -200,10 +200,10 @@ impl Kept {
     /// Says where things are.
     pub fn say(&self) {
         if let Some(path) = &self.record {
-            eprintln!("record  {}", path.display());
+            say!("record  {}", path.display());
         }
         if let Some(path) = self.report().filter(|path| path.exists()) {
-            eprintln!("report  {}", path.display());
+            say!("report  {}", path.display());
         }
     }
 }

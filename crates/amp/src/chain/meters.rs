@@ -30,7 +30,7 @@ pub struct Meters {
     pub limiter_gain: f32,
     /// Samples of the input at full scale or above, since the beginning.
     pub input_clips: u64,
-    /// Samples of the output above full scale, since the beginning: none while the limiter is on.
+    /// Samples of the output of which a side is above full scale, since the beginning: none while the limiter is on.
     pub output_clips: u64,
     /// Samples of the input that were no finite number, or beyond all measure, and were played as silence.
     pub bad_input: u64,

@@ -140,7 +140,7 @@ impl Chain {
         left.copy_from_slice(made_left);
         right.copy_from_slice(made_right);
         for (left, right) in made_left.iter_mut().zip(&*made_right) {
-            self.metering.counts[OUTPUT_CLIPS] += u64::from(left.abs() > 1.0) + u64::from(right.abs() > 1.0);
+            self.metering.counts[OUTPUT_CLIPS] += u64::from(left.abs().max(right.abs()) > 1.0);
             *left = left.abs().max(right.abs());
         }
         self.metering.level(1, made_left);

@@ -31,7 +31,7 @@ fn read(path: &Path) -> anyhow::Result<ModelFile> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = ModelFile::read(&bytes).with_context(|| path.display().to_string())?;
     for warning in &file.warnings {
-        eprintln!("note: {}: {warning}", path.display());
+        say!("note: {}: {warning}", path.display());
     }
     Ok(file)
 }
@@ -43,7 +43,11 @@ fn model(file: &ModelFile, choice: &cli::ModelChoice) -> anyhow::Result<Model> {
     }
     let mut model = file.model(Options { slim: choice.slim, ..Options::default() })?;
     if choice.param.len() > model.knobs() {
-        let text = format!("{} knobs are turned by --param, and the model has {}", choice.param.len(), model.knobs());
+        let text = format!(
+            "so many knobs are turned: {}, and the model has {}: leave out some of --param",
+            choice.param.len(),
+            model.knobs()
+        );
         return Err(Usage(text).into());
     }
     for (knob, &value) in choice.param.iter().enumerate() {

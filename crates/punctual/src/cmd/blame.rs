@@ -29,7 +29,7 @@ pub fn run(options: &BlameRecord) -> anyhow::Result<u8> {
         record::file::check_writable(path)?;
         record::file::write_atomic(path, ::blame::perfetto(&record).to_string().as_bytes())?;
         if !options.talk.quiet {
-            eprintln!("trace  {}: open it in https://ui.perfetto.dev or chrome://tracing", path.display());
+            say!("trace  {}: open it in https://ui.perfetto.dev or chrome://tracing", path.display());
         }
     }
     if options.talk.json {

@@ -36,7 +36,7 @@ pub fn run(options: &Capture) -> anyhow::Result<u8> {
     };
     let analysis = capture::analyse(open, &name, &asked(options)).with_context(|| name.clone());
     if show && begin.elapsed() > SILENT {
-        eprint!("\r\x1b[K");
+        hint!("\r\x1b[K");
     }
     let mut record = capture::to_record(analysis?, output::command_line());
     record.started_at = started_at;
@@ -95,7 +95,7 @@ impl Read for Told {
             let share = self.done as f64 / self.total as f64;
             let left_ns = elapsed.as_nanos() as f64 * (1.0 / share - 1.0).max(0.0);
             let left = format_duration((left_ns / 1e9).ceil() as u64 * 1_000_000_000);
-            eprint!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
+            hint!("\r{:3.0} %, {left} left\x1b[K", share * 100.0);
         }
         Ok(read)
     }

@@ -30,7 +30,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     echo.set_memory_locked(locked);
     let as_asked = say_what_was_granted(&echo, options, locked);
     let served = serve_interrupts(options);
-    eprintln!("answering on {address}; Ctrl-C ends it");
+    say!("answering on {address}; Ctrl-C ends it");
     if let Some(path) = &options.ready {
         record::file::write_atomic(path, format!("{address}\n").as_bytes())?;
     }
@@ -51,7 +51,7 @@ fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool 
     let grant = echo.grant();
     let cpus: CpuList = grant.cpus.iter().copied().collect();
     let memory = if locked { "memory locked" } else { "memory not locked" };
-    eprintln!("granted {} on {}, {memory}", grant.policy, cpus.in_words());
+    say!("granted {} on {}, {memory}", grant.policy, cpus.in_words());
     let mut refused = Vec::new();
     if grant.policy_refused.is_some() {
         refused.push(format!("policy {} was refused", options.policy));
@@ -63,8 +63,8 @@ fn say_what_was_granted(echo: &Echo, options: &cli::Echo, locked: bool) -> bool 
         refused.push("memory could not be locked".to_owned());
     }
     if !refused.is_empty() {
-        eprintln!("INVALID {}: what it adds to round trips says nothing about real-time work", refused.join(", "));
-        eprintln!("        {}", machine::SETCAP);
+        say!("INVALID {}: what it adds to round trips says nothing about real-time work", refused.join(", "));
+        say!("        {}", machine::SETCAP);
     }
     refused.is_empty()
 }
@@ -74,11 +74,11 @@ fn serve_interrupts(options: &cli::Echo) -> Option<IrqPriorityHold> {
     let (interface, priority) = options.interface.as_deref().zip(options.irq_priority)?;
     match IrqPriorityHold::take(&Root::system(), interface, priority) {
         Ok(hold) => {
-            eprintln!("granted fifo:{priority} for the interrupts of {interface}");
+            say!("granted fifo:{priority} for the interrupts of {interface}");
             Some(hold)
         }
         Err(error) => {
-            eprintln!("INVALID interrupts are not served at the priority asked for: {error}");
+            say!("INVALID interrupts are not served at the priority asked for: {error}");
             None
         }
     }

@@ -28,16 +28,16 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
         file::check_writable(path)?;
     }
     if !options.quiet {
-        eprintln!("booting {} ({}, {})", options.kernel.display(), image.arch, in_words(&guest));
+        say!("booting {} ({}, {})", options.kernel.display(), image.arch, in_words(&guest));
     }
     let mut talk = Talk::default();
     let outcome = ::lab::run(&guest, &image, &initramfs, &mut |said| show(said, options, &mut talk))?;
     if options.quiet && matches!(outcome.status, FAILED | USAGE) {
-        eprint!("{}", talk.kept);
+        hint!("{}", talk.kept);
     }
     keep(&outcome, &kept, guest.time)?;
     if !options.quiet {
-        eprintln!("guest   {:.1} s to boot, {:.1} s in all", outcome.boot.as_secs_f64(), outcome.wall.as_secs_f64());
+        say!("guest   {:.1} s to boot, {:.1} s in all", outcome.boot.as_secs_f64(), outcome.wall.as_secs_f64());
         kept.say();
     }
     Ok(u8::try_from(outcome.status).unwrap_or(1))
@@ -76,9 +76,9 @@ fn show(said: Said, options: &Lab, talk: &mut Talk) {
         // A reader that has gone away does not end the run; the record is still to come.
         Said::Out(piece) => drop(output::stdout(|out| out.write_all(piece))),
         Said::Err(piece) => talk.take(piece, options.quiet),
-        Said::Console(line) if options.console => eprintln!("{line}"),
+        Said::Console(line) if options.console => say!("{line}"),
         Said::Booted(release) if !options.quiet => {
-            eprintln!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
+            say!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
         }
         Said::Console(_) | Said::Booted(_) => {}
     }
@@ -102,7 +102,7 @@ impl Talk {
                 if line.starts_with("record  ") || line.starts_with("report  ") {
                     continue;
                 }
-                if quiet { self.kept += &line } else { eprint!("{line}") }
+                if quiet { self.kept += &line } else { hint!("{line}") }
             }
         }
     }

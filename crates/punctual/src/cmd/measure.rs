@@ -113,7 +113,7 @@ impl WakeUps {
     /// Says where the trace is, runs the user's command, and answers that a limit was exceeded.
     fn stopped(&self, results: &Results, trace: &str) -> anyhow::Result<u8> {
         if !results.options.talk.quiet {
-            eprintln!("trace   {trace}   (kernelshark {trace}, or: trace-cmd report {trace})");
+            say!("trace   {trace}   (kernelshark {trace}, or: trace-cmd report {trace})");
         }
         if let Some(command) = &self.stop_run {
             let record = results.kept.record.as_deref().unwrap_or(Path::new(""));
@@ -124,7 +124,7 @@ impl WakeUps {
                 .status()
                 .context("cannot start a shell for --stop-run")?;
             if !status.success() {
-                eprintln!("punctual: the command of --stop-run ended with {status}");
+                say!("punctual: the command of --stop-run ended with {status}");
             }
         }
         Ok(Outcome::Fail.exit_status())

@@ -73,9 +73,7 @@ fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
     let mut near = reach(options, talk)?;
     let tie = near.tie(ready.plan.clock);
     if !talk.quiet && near.clock().shows_one_way() && tie == ClockTie::None {
-        eprintln!(
-            "note: PTP ties the system clocks of both machines: --clock realtime tells times from one to the other"
-        );
+        say!("note: PTP ties the system clocks of both machines: --clock realtime tells times from one to the other");
     }
     let far_interface = what.far_interface.as_ref().unwrap_or(&what.interface);
     let ask = Ask::Listen(AskListen {
@@ -115,7 +113,7 @@ fn check(options: &Pair, what: &PairStream) -> Result<(), Usage> {
 fn have(near: &mut Near, what: Ask, asked: FarAsked, talk: Talk) -> anyhow::Result<Option<SocketAddr>> {
     let (address, refused) = near.ask(what, asked)?;
     for Reason { text, remedy, .. } in refused.iter().filter(|_| !talk.quiet) {
-        eprintln!("INVALID {text}\n        {remedy}");
+        say!("INVALID {text}\n        {remedy}");
     }
     Ok(address)
 }
@@ -132,12 +130,12 @@ fn reach(options: &Pair, talk: Talk) -> anyhow::Result<Near> {
     };
     let tell = |bytes: usize| {
         if !talk.quiet {
-            eprintln!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);
+            say!("copying punctual to {} ({:.1} MB)", reach.name(), bytes as f64 / 1e6);
         }
     };
     let near = Near::reach(&reach, tell)?;
     for restored in near.restored() {
-        eprintln!("{}: {restored}", near.name());
+        say!("{}: {restored}", near.name());
     }
     Ok(near)
 }
@@ -153,7 +151,7 @@ fn measure(
     let mut record = output::measure(plan, talk)?;
     let lost = near.bring(&mut record);
     if let Some(why) = &lost {
-        eprintln!("punctual: the far end was lost: {why}");
+        say!("punctual: the far end was lost: {why}");
     }
     Ok(deliver(record)?.max(u8::from(lost.is_some())))
 }

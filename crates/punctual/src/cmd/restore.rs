@@ -25,7 +25,7 @@ pub fn run(options: &Restore) -> anyhow::Result<u8> {
 pub fn before(command: Option<&Command>) {
     if matches!(command, None | Some(Command::Measure(_) | Command::Echo(_) | Command::Pair(_) | Command::Run(_))) {
         for restored in journal::restore(&Root::system()) {
-            eprintln!("punctual: {}", restored.in_words());
+            say!("punctual: {}", restored.in_words());
         }
     }
 }

@@ -82,6 +82,11 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
     };
     let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };
     if names == (CLOCK, CLOCK) {
+        if options.format.is_some() || options.input > 1 {
+            let text =
+                "--format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0";
+            return Err(Usage(text.to_owned()).into());
+        }
         let Asked { rate_hz, period_frames, periods, .. } = settings.card;
         let paced = Paced::new(rate_hz, period_frames, periods).context("the clock cannot be set")?;
         return Ok(Ready::Card(Device::Clock(paced), settings));
@@ -93,7 +98,7 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
 
 /// Starts the audio thread; says what it was refused, at once, with the remedy.
 pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
-    let note = |text: String| eprintln!("note: {text}");
+    let note = |text: String| say!("note: {text}");
     let (mut engine, cpu) = match ready {
         Ready::Card(device, settings) => {
             let is_linked = device.is_linked();

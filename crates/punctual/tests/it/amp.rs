@@ -75,11 +75,58 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     refused(&format!("--model {model} --set tone.bass_db=99"), 64, "must be -15 to 15 dB");
     refused(&format!("--model {model} --param 0.5"), 64, "the model has 0");
     refused("--slim 0.5 --cab dry.wav", 64, "add --model");
+    refused(&format!("--model {model} --parallel"), 64, "add --model2");
+    refused(&format!("--model {model} --cab-normalised"), 64, "add --cab");
+    refused(&format!("--bare --model {model} --neutral"), 64, "the model alone");
+    refused("--model dry.wav", 1, "dry.wav: the file is no");
     refused(&format!("--bare --model {model} --slim 0.5"), 64, "leave out --slim");
     refused(&format!("--bare --model {model} --param 0.5"), 64, "the model has 0");
     let bad = vectors().join("truncated_weights.bad.nam");
     refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, and 197 are there");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
+}
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let scratch = with_input(48_000, &noise(64));
+    let model = scratch.path().join("nano.nam");
+    fs::copy(vectors().join("wn_a1_nano.nam"), &model).unwrap();
+    std::os::unix::fs::symlink("dry.wav", scratch.path().join("link.wav")).unwrap();
+    let before = fs::read(scratch.path().join("dry.wav")).unwrap();
+    for (output, read) in [("dry.wav", "dry.wav"), ("link.wav", "dry.wav"), ("nano.nam", "nano.nam")] {
+        let run = scratch.run(&format!("amp render dry.wav {output} --neutral --model nano.nam"));
+        let said = run.expect_status(64).stderr();
+        assert_eq!(said, format!("punctual: {read} is read, and would be lost: write to another file\n"));
+    }
+    assert_eq!(fs::read(scratch.path().join("dry.wav")).unwrap(), before);
+    // What was there stays until the new one is whole.
+    fs::write(scratch.path().join("wet.wav"), b"old").unwrap();
+    fs::create_dir(scratch.path().join(".wet.wav.new")).unwrap();
+    scratch.run("amp render dry.wav wet.wav --neutral --model nano.nam").expect_status(1);
+    assert_eq!(fs::read(scratch.path().join("wet.wav")).unwrap(), b"old");
+    // A device takes it as it comes, and stays one.
+    scratch.run("amp render dry.wav /dev/null --neutral --model nano.nam").expect_status(0);
+    scratch.run("amp render dry.wav /dev/full --neutral --model nano.nam").expect_status(1);
+    assert!(!fs::metadata("/dev/null").unwrap().is_file() && !fs::metadata("/dev/full").unwrap().is_file());
+}
+
+#[test]
+fn what_is_left_out_or_cut_short_is_told() {
+    let model = vectors().join("wn_a1_nano.nam");
+    let scratch = with_input(48_000, &[0.1, 2000.0, -30_000.0, 0.1]);
+    let said =
+        scratch.run(&format!("amp render dry.wav wet.wav --model {}", model.display())).expect_status(0).stderr();
+    assert!(said.contains("note: 2 samples of dry.wav are more than 60 dB above full scale"), "{said}");
+    let whole = fs::read(scratch.path().join("dry.wav")).unwrap();
+    fs::write(scratch.path().join("dry.wav"), &whole[..whole.len() - 4]).unwrap();
+    let run = scratch.run(&format!("amp render dry.wav cut.wav --model {}", model.display()));
+    let said = run.expect_status(1).stderr();
+    assert!(said.contains("cut short, 12 of 16 bytes"), "{said}");
+    // Nobody hears it.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut deaf = std::process::Command::new(env!("CARGO_BIN_EXE_punctual"));
+    deaf.args(["amp", "render", "dry.wav", "cut.wav", "--bare"]).current_dir(scratch.path()).stderr(full);
+    assert_eq!(deaf.status().unwrap().code(), Some(64));
 }
 
 fn write(path: &Path, sample_rate: u32, channels: &[Vec<f32>]) {

@@ -48,7 +48,7 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
                 rows.push(row);
             }
             Err(error) if *is_asked_for => return Err(error),
-            Err(error) => eprintln!("note: {error:#}; left out"),
+            Err(error) => say!("note: {error:#}; left out"),
         }
     }
     if options.json {

@@ -62,7 +62,8 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
     let settles_ms = model.settles_after() as f64 / file.sample_rate * 1000.0;
     lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.settles_after())));
-    lines.push(("knobs", model.knobs().to_string()));
+    let at = if model.knobs() > 0 { ", at 0 where --param says nothing" } else { "" };
+    lines.push(("knobs", format!("{}{at}", model.knobs())));
     let level = |name, level: Option<f64>, unit: &str| Some((name, format!("{} {unit}", level?)));
     lines.extend(level("loudness", about.loudness, "dB RMS"));
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));

@@ -40,7 +40,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
         };
         let mut note = |text: String| {
             view.iter_mut().for_each(PlayingView::erase);
-            eprintln!("note: {text}");
+            say!("note: {text}");
         };
         for event in events.unwrap_or_else(|error| {
             // Playing goes on.

@@ -1,8 +1,8 @@
 //! `punctual amp render`.
 
 use std::{
-    fs,
-    io::{self, IsTerminal},
+    fs::{self, File},
+    io::{self, Cursor, IsTerminal, Write},
     path::Path,
     time::{Duration, Instant},
 };
@@ -29,6 +29,10 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     refuse_contradictions(options)?;
     let input = input(&options.input)?;
     let rig = rig::read(&options.rig)?;
+    refuse_to_write_over(
+        &options.output,
+        rig.paths().chain([options.input.as_path()]).chain(options.rig.preset.as_deref()),
+    )?;
     let seconds = input.channels[0].len() as f64 / f64::from(input.rate_hz);
     let begin = Instant::now();
     let played = if options.bare { bare(options, &rig, &input)? } else { whole(options, &rig, &input)? };
@@ -36,7 +40,7 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
     write(&options.output, &played)?;
     let Played { rate_hz, channels } = &played;
     let sides = if channels.len() == 2 { "stereo" } else { "mono" };
-    eprintln!(
+    say!(
         "{} samples at {rate_hz} Hz, {sides}, written to {}: {:.0}x real time",
         channels[0].len(),
         options.output.display(),
@@ -47,9 +51,13 @@ pub fn run(options: &AmpRender) -> anyhow::Result<u8> {
 
 fn refuse_contradictions(options: &AmpRender) -> Result<(), Usage> {
     let rig = &options.rig;
-    let more = rig.preset.is_some() || rig.model2.is_some() || rig.cab.is_some() || !rig.set.is_empty();
+    let of_chain =
+        rig.neutral || rig.series || rig.parallel || rig.cab_normalised || rig.cab_without_delay || options.mono;
+    let more = of_chain || rig.preset.is_some() || rig.model2.is_some() || rig.cab.is_some() || !rig.set.is_empty();
     let text = match options.bare {
-        true if more => "--bare is the model alone: leave out --preset, --model2, --cab and --set",
+        true if more => {
+            "--bare is the model alone, on one channel: leave out --preset, --model2, --cab, --set and all else that is the chain's"
+        }
         true if rig.model.is_none() => "--bare is the model alone: add --model FILE",
         false if options.no_prewarm => "--no-prewarm begins a model as it was made: add --bare",
         _ => return Ok(()),
@@ -93,8 +101,18 @@ fn whole(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Playe
         let model = rig.model(place).map_or(Path::new("the model"), |(path, _)| path).display();
         bail!("{model} makes what is no number of {}: choose another model", options.input.display());
     }
+    if meters.bad_input > 0 {
+        say!(
+            "note: {} samples of {} are more than 60 dB above full scale, and were left out: is it scaled otherwise? as sox in.wav out.wav norm",
+            meters.bad_input,
+            options.input.display()
+        );
+    }
+    if meters.overloads > 0 {
+        say!("note: {} samples grew to more than 60 dB above full scale, and were cut off there", meters.overloads);
+    }
     if meters.output_clips > 0 {
-        eprintln!(
+        say!(
             "note: {} samples are above full scale: lower output.gain_db, or leave the limiter on",
             meters.output_clips
         );
@@ -150,15 +168,41 @@ fn input(path: &Path) -> anyhow::Result<Played> {
     Ok(Played { rate_hz, channels })
 }
 
-fn write(path: &Path, Played { rate_hz, channels }: &Played) -> anyhow::Result<()> {
+/// What is played stays: the same file under another name, too.
+fn refuse_to_write_over<'a>(output: &Path, mut read: impl Iterator<Item = &'a Path>) -> Result<(), Usage> {
+    let Ok(output) = fs::canonicalize(output) else { return Ok(()) };
+    let is_output = |path: &&Path| fs::canonicalize(path).is_ok_and(|path| path == output);
+    match read.find(is_output) {
+        Some(path) if output.is_file() => {
+            Err(Usage(format!("{} is read, and would be lost: write to another file", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whole or not at all, but for what is no file: a pipe takes it as it comes.
+fn write(path: &Path, played: &Played) -> anyhow::Result<()> {
     let what = || format!("cannot write {}", path.display());
+    let bytes = as_wav(played).with_context(what)?;
+    match fs::metadata(path) {
+        Ok(there) if !there.is_file() && !there.is_dir() => {
+            let mut file = File::options().write(true).open(path).with_context(what)?;
+            file.write_all(&bytes).with_context(what)
+        }
+        _ => Ok(record::file::write_atomic(path, &bytes)?),
+    }
+}
+
+fn as_wav(Played { rate_hz, channels }: &Played) -> hound::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     let (count, sample_format) = (channels.len() as u16, SampleFormat::Float);
     let spec = WavSpec { channels: count, sample_rate: *rate_hz, bits_per_sample: 32, sample_format };
-    let mut writer = WavWriter::create(path, spec).with_context(what)?;
+    let mut writer = WavWriter::new(Cursor::new(&mut bytes), spec)?;
     for at in 0..channels[0].len() {
-        channels.iter().try_for_each(|channel| writer.write_sample(channel[at])).with_context(what)?;
+        channels.iter().try_for_each(|channel| writer.write_sample(channel[at]))?;
     }
-    writer.finalize().with_context(what)
+    writer.finalize()?;
+    Ok(bytes)
 }
 
 /// Says on a terminal how far it is, once that takes long.
@@ -182,7 +226,7 @@ impl Progress {
         }
         let share = self.done as f64 / self.total as f64;
         let left = self.begin.elapsed().as_secs_f64() * (1.0 / share - 1.0);
-        eprint!("\r\x1b[Kplaying: {:.0} %, {left:.0} s left", share * 100.0);
+        hint!("\r\x1b[Kplaying: {:.0} %, {left:.0} s left", share * 100.0);
         self.said = Some(Instant::now());
     }
 }
@@ -190,7 +234,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.said.is_some() {
-            eprint!("\r\x1b[K");
+            hint!("\r\x1b[K");
         }
     }
 }

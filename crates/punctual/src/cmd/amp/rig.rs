@@ -41,6 +41,12 @@ pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
     if chosen.models.is_empty() && chosen.irs.is_empty() && options.preset.is_none() {
         return Err(Usage("nothing is to be played: add --model, --cab or --preset".to_owned()).into());
     }
+    if options.parallel && chosen.models.len() < 2 {
+        return Err(Usage("--parallel is for two models: add --model2".to_owned()).into());
+    }
+    if (options.cab_normalised || options.cab_without_delay) && chosen.irs.is_empty() {
+        return Err(Usage("--cab-normalised and --cab-without-delay are a cabinet's: add --cab".to_owned()).into());
+    }
     for (_, part) in &mut chosen.irs {
         part.normalised |= options.cab_normalised;
         part.without_delay |= options.cab_without_delay;
@@ -91,7 +97,7 @@ fn told(error: RigError) -> anyhow::Error {
 }
 
 fn say(notes: impl Iterator<Item = String>) {
-    notes.for_each(|note| eprintln!("note: {note}"));
+    notes.for_each(|note| say!("note: {note}"));
 }
 
 fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {

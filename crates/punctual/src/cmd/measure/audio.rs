@@ -32,7 +32,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     };
     // What cannot be played through is known before anything is set up.
     let (_, notes) = audio.load()?;
-    notes.iter().filter(|_| !common.talk.quiet).for_each(|note| eprintln!("note: {note}"));
+    notes.iter().filter(|_| !common.talk.quiet).for_each(|note| say!("note: {note}"));
     let cpu = cpu(options)?;
     let phases = match &options.find_buffer {
         Some(sizes) => {
@@ -90,7 +90,7 @@ fn granted(audio: &AudioPlan, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u
         Some(why) if granted.is_empty() => Err(why.into()),
         Some(why) => {
             if !talk.quiet {
-                eprintln!("note: buffers of {} frames are left out: {why}", left_out.join(", "));
+                say!("note: buffers of {} frames are left out: {why}", left_out.join(", "));
             }
             Ok(granted)
         }
@@ -102,7 +102,7 @@ fn granted(audio: &AudioPlan, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u
 fn say_search(plan: &Plan, talk: Talk) {
     let Some(total_ns) = plan.total_ns().filter(|_| !talk.quiet && plan.phases.len() > 1) else { return };
     let (steps, sizes) = (plan.steps(), plan.phases.len());
-    eprintln!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
+    say!("search  at most {steps} of {sizes} sizes are tried, which takes {}", format_duration(total_ns));
 }
 
 /// A size that may be tried.

@@ -25,7 +25,7 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
     let record = output::measure(&ready.plan, options.how.common.talk)?;
     let status = ready.deliver(record)?;
     if let Some(path) = options.capture.as_ref().filter(|_| !options.how.common.talk.quiet) {
-        eprintln!("capture {}", path.display());
+        say!("capture {}", path.display());
     }
     Ok(status)
 }
@@ -67,7 +67,7 @@ impl<'a> Ready<'a> {
         output::find_profiles(&wake_ups.profiles)?;
         let plan = plan(how, stream()?, &results)?;
         if how.wakeup_offset == Some(WakeupOffset::Auto) && !common.talk.quiet {
-            eprintln!("offset  5 s of wake-ups tell which one this machine needs");
+            say!("offset  5 s of wake-ups tell which one this machine needs");
         }
         Ok(Self { how, results, others, plan })
     }

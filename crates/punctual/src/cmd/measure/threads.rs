@@ -90,7 +90,7 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
         ..wake_ups.apply(super::plan(common, &results.kept, matrix.phases())?)
     };
     if !common.talk.quiet {
-        eprintln!("matrix  {}", in_words(&matrix));
+        say!("matrix  {}", in_words(&matrix));
     }
     let (before, began) = (Interrupts::read(&root), Instant::now());
     let mut record = output::measure(&plan, common.talk)?;

@@ -54,12 +54,12 @@ impl campaign::Audience for Audience<'_> {
 
     fn judge(&mut self, record: &mut Record, path: &Path) -> Option<String> {
         if let Err(error) = output::judge(record, self.profiles) {
-            eprintln!("punctual: {error:#}");
+            say!("punctual: {error:#}");
         }
         output::lay_beside(record, &self.references);
         // The record is what counts; a report can be made from it again.
         if let Err(error) = file::write_atomic(&path.with_extension("html"), report::html::render(record).as_bytes()) {
-            eprintln!("punctual: {error}");
+            say!("punctual: {error}");
         }
         report::blame::heaviest(record)
     }
@@ -76,7 +76,7 @@ impl campaign::Audience for Audience<'_> {
             left_ns => format!("   {} left", format_duration(left_ns)),
         };
         let (index, count) = (campaign.index + 1, campaign.count);
-        eprintln!("{index:3} of {count}  {}: {}{left}", self.names[campaign.index], told(entry));
+        say!("{index:3} of {count}  {}: {}{left}", self.names[campaign.index], told(entry));
     }
 }
 

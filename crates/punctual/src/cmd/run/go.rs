@@ -30,8 +30,8 @@ pub fn go(scenarios: &Scenarios, dir: Option<&Path>, resume: bool, talk: Talk) -
         output::print(talk, |style, width| report::terminal::campaign(&campaign, style, width))?;
     }
     if !talk.quiet {
-        eprintln!("records {}", dir.display());
-        eprintln!("report  {}", report.display());
+        say!("records {}", dir.display());
+        say!("report  {}", report.display());
     }
     Ok(output::campaign_status(&campaign))
 }
@@ -60,8 +60,8 @@ fn begin(scenarios: &Scenarios, dir: &Path, done: usize) {
     let count = scenarios.list.len();
     let left = if done > 0 { format!(", {done} of them done already") } else { String::new() };
     let planned = format_duration(scenarios.planned_ns());
-    eprintln!("{}: {count} scenarios{left}, {planned} in all; records in {}", scenarios.name, dir.display());
+    say!("{}: {count} scenarios{left}, {planned} in all; records in {}", scenarios.name, dir.display());
     for note in &scenarios.notes {
-        eprintln!("note: {note}");
+        say!("note: {note}");
     }
 }
