@@ -32,7 +32,7 @@ pub struct Common {
     /// How to look for the culprits of spikes.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "trace")]
     pub blame: Blame,
-    /// Where the record goes [default: HOST-DATE-TIME.punctual.json in this folder].
+    /// Where the record goes, its name ending in .punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Keep no record.

@@ -85,7 +85,7 @@ pub struct LatencyLoop {
     /// How many times it is measured.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// Where the record goes [default: HOST-DATE-TIME.punctual.json in this folder].
+    /// Where the record goes, its name ending in .punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Keep no record.
