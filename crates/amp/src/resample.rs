@@ -5,12 +5,14 @@
 //! Discrete-Time Signal Processing, 7.6). Every phase's weights add up to 1, so that nothing comes out of steady input but itself.
 
 mod bridge;
+mod response;
 
 use std::f64::consts::PI;
 
 use thiserror::Error;
 
 pub use bridge::Bridge;
+pub use response::response;
 
 /// Most weights of a table: 64 MiB.
 const MOST_WEIGHTS: usize = 1 << 24;

@@ -108,8 +108,8 @@ impl Ir {
         self.channels.iter().map(energy).fold(0.0, f64::max).sqrt() as f32
     }
 
-    /// At another sample rate, with the same response to every frequency that both have. It begins where it began: what
-    /// a resampled beginning that is steep would ring before it is cut off, so that no delay is added.
+    /// At another sample rate, with the same response to every frequency that both have. It begins where it began, so that no
+    /// delay is added: what a steep beginning would ring before it, the first samples make up for.
     ///
     /// # Errors
     /// [`RateError`], where the rates cannot be brought together.
@@ -121,7 +121,7 @@ impl Ir {
         let weight = self.rate_hz as f32 / rate_hz as f32;
         let mut channels = Vec::new();
         for channel in &self.channels {
-            let mut made = resample::offline(channel, self.rate_hz, rate_hz)?;
+            let mut made = resample::response(channel, self.rate_hz, rate_hz)?;
             made.iter_mut().for_each(|sample| *sample *= weight);
             channels.push(made);
         }
