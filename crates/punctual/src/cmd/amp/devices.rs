@@ -15,7 +15,7 @@ pub fn run(options: &AmpDevices) -> anyhow::Result<u8> {
     let root = Root::system();
     let cards = sound::cards(&root);
     let jack = jack::ways();
-    if cards.is_empty() && jack.is_empty() {
+    if cards.is_empty() && jack.is_empty() && !options.json {
         return Err(sound::SoundError::NoCard.into());
     }
     let ways: Vec<Way> = cards.iter().flat_map(|card| ways(&root, card)).collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 use amp::{Model, ModelFile, file::Format};
 
 use super::cost::Cost;
-use crate::{cli::AmpInfo, output};
+use crate::{cli::AmpInfo, exit::Usage, output};
 
 /// Frames of the block whose time is told.
 const BLOCK: usize = 64;
@@ -21,6 +21,10 @@ struct Told {
 
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
     let is = |extension: &str| options.file.extension().is_some_and(|it| it.eq_ignore_ascii_case(extension));
+    let chosen = options.choice.slim < 1.0 || !options.choice.param.is_empty();
+    if chosen && (is("wav") || is("toml")) {
+        return Err(Usage("--slim and --param are a model's: leave them out".to_owned()).into());
+    }
     let told = if is("wav") {
         cabinet::told(&options.file)?
     } else if is("toml") {
@@ -57,7 +61,9 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     let about = &file.about;
     let mut lines = vec![("model", format!("{kind}: {}", file.architecture))];
     let texts = [("name", &about.name), ("modeled by", &about.modeled_by), ("gear", &about.gear_model)];
-    lines.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
+    // A file may tell anything, and a terminal would obey it.
+    let harmless = |text: &String| text.replace(char::is_control, " ");
+    lines.extend(texts.into_iter().filter_map(|(name, text)| Some((name, harmless(text.as_ref()?)))));
     let assumed = if file.tells_sample_rate { "" } else { ", as all of its kind; the file tells none" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
     let settles_ms = model.settles_after() as f64 / file.sample_rate * 1000.0;
