@@ -148,7 +148,7 @@ impl Network {
             Self::WaveNet { plan, weights, condition } => {
                 let whole = Options { slim: 1.0, level };
                 let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
-                Box::new(WaveNet::new(plan, &plan.slimmed(slim), weights, condition, level)?)
+                Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, level)?)
             }
             Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, level)?),
             Self::Linear(config, weights) => Box::new(Linear::new(config, weights, level)?),

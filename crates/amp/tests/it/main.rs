@@ -6,6 +6,7 @@ mod bounds;
 mod chain;
 mod counting;
 mod keras;
+mod nam;
 mod reference;
 mod silence;
 mod slim;

@@ -54,8 +54,9 @@ impl Plan {
         fits("the input and the first layers", arrays[0].inputs as i64, 1)?;
         for pair in arrays.windows(2) {
             fits("one array's channels and the next one's input", pair[1].inputs as i64, pair[0].channels)?;
-            fits("one array's head and the next one's sum", pair[1].sum() as i64, pair[0].head.outputs)?;
+            fits("one array's head and the next one's channels", pair[1].channels as i64, pair[0].head.outputs)?;
         }
+        sums_fit(&arrays)?;
         let last = arrays.last().map_or(0, |array| array.head.outputs);
         let head = config.head.as_ref().map(|head| PostHead::new(head, last)).transpose()?;
         Ok(Self { condition, arrays, head })
@@ -101,7 +102,10 @@ impl Plan {
     }
 
     /// The plan cut down to a size of 0 to 1, as Neural Amp Modeler's core does it. The weights stay those of the whole.
-    pub fn slimmed(&self, slim: f64) -> Self {
+    ///
+    /// # Errors
+    /// [`LoadError::InconsistentShapes`] where it can only be played whole.
+    pub fn slimmed(&self, slim: f64) -> Result<Self, LoadError> {
         let mut cut = self.clone();
         let channels = self.arrays.iter().map(|array| match array.allowed.len() {
             0 => array.channels,
@@ -119,7 +123,10 @@ impl Plan {
             array.head.inputs = array.sum();
             array.head.outputs = channels.get(index + 1).copied().unwrap_or(whole.head.outputs);
         }
-        cut
+        match sums_fit(&cut.arrays) {
+            Ok(()) => Ok(cut),
+            Err(_) => Err(unfit("a smaller size and the network's head1x1 (without --slim it plays whole)")),
+        }
     }
 
     /// Whether it can be cut down.
@@ -149,6 +156,13 @@ fn fits(what: &str, asked: i64, there: usize) -> Result<(), LoadError> {
         true => Ok(()),
         false => Err(LoadError::InconsistentShapes(format!("{asked} and {there} ({what})"))),
     }
+}
+
+/// The sum of each array begins with what the head of the one before makes.
+fn sums_fit(arrays: &[Array]) -> Result<(), LoadError> {
+    let fit =
+        |pair: &[Array]| fits("one array's head and the next one's sum", pair[1].sum() as i64, pair[0].head.outputs);
+    arrays.windows(2).try_for_each(fit)
 }
 
 fn unfit(what: &str) -> LoadError {

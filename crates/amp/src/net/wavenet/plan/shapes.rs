@@ -99,6 +99,9 @@ impl Array {
         if self.films.layer1x1_post.active && self.layer1x1.is_none() {
             return Err(unfit("layer1x1_post_film and a layer1x1 that is not there"));
         }
+        if self.layer1x1.is_none() && self.bottleneck != self.channels {
+            return Err(unfit("bottleneck and channels without a layer1x1"));
+        }
         for layer in &self.layers {
             self.shapes(layer, condition).all().into_iter().flatten().try_for_each(|shape| shape.check("a layer"))?;
         }

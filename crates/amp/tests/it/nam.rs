@@ -1,0 +1,81 @@
+//! What Neural Amp Modeler's files may say, and what they may not.
+
+use amp::{LoadError, ModelFile, file::Options};
+use serde_json::{Value, json};
+
+use crate::reference::Numbers;
+
+/// A file of layer arrays like these, each with what is told of it besides.
+fn file(arrays: &[Value]) -> Value {
+    let array = |more: &Value| {
+        let mut array = json!({
+            "input_size": 1, "condition_size": 1, "channels": 4, "kernel_size": 3, "dilations": [1, 2, 4],
+            "activation": "Tanh", "head_size": 1, "head_bias": true,
+        });
+        for (name, value) in more.as_object().unwrap() {
+            array[name] = value.clone();
+        }
+        array
+    };
+    let layers: Vec<Value> = arrays.iter().map(array).collect();
+    json!({ "version": "0.7.0", "architecture": "WaveNet", "config": { "layers": layers }, "weights": [] })
+}
+
+fn read(file: &Value) -> Result<ModelFile, LoadError> {
+    ModelFile::read(file.to_string().as_bytes())
+}
+
+/// The same with as many weights as it lacks.
+fn filled(mut file: Value) -> Value {
+    if let Err(LoadError::WeightsTooFew { needed, .. }) = read(&file) {
+        let mut numbers = Numbers(needed);
+        file["weights"] = (0..needed).map(|_| json!(numbers.signed() * 0.5)).collect();
+    }
+    file
+}
+
+/// What it makes of a sine.
+fn play(file: &Value, slim: f64) -> Result<Vec<f32>, LoadError> {
+    let mut model = read(file)?.model(Options { slim, ..Options::default() })?;
+    let input: Vec<f32> = (0..300).map(|frame| (frame as f32 * 0.07).sin() * 0.7).collect();
+    let mut output = vec![0.0; input.len()];
+    model.process(&input, &mut output);
+    assert!(output.iter().any(|x| x.abs() > 1e-3));
+    Ok(output)
+}
+
+fn is_unfit<T>(result: Result<T, LoadError>) -> bool {
+    matches!(result, Err(LoadError::InconsistentShapes(_)))
+}
+
+fn slimmable(allowed: &[usize]) -> Value {
+    json!({ "method": "slice_channels_uniform", "kwargs": { "allowed_channels": allowed } })
+}
+
+#[test]
+fn channels_that_do_not_fit_together_are_refused() {
+    let no_mix = json!({ "active": false, "groups": 1 });
+    for bottleneck in [3, 5] {
+        assert!(is_unfit(read(&file(&[json!({ "layer1x1": no_mix, "bottleneck": bottleneck })]))), "{bottleneck}");
+    }
+    // What the first array's head makes begins the second one's sum, and has as many channels as that has.
+    for (head, second) in [
+        (6, json!({ "input_size": 4, "bottleneck": 6 })),
+        (2, json!({ "input_size": 4, "bottleneck": 2 })),
+        (4, json!({ "input_size": 4, "bottleneck": 2 })),
+        (5, json!({ "input_size": 4, "head1x1": { "active": true, "out_channels": 5, "groups": 1 } })),
+    ] {
+        assert!(is_unfit(read(&file(&[json!({ "head_size": head }), second.clone()]))), "{head}: {second}");
+    }
+}
+
+/// Its channels out stay as many, and what the array before makes does not.
+#[test]
+fn a_sum_of_fixed_channels_behind_an_array_is_played_whole_alone() {
+    let head1x1 = json!({ "active": true, "out_channels": 4, "groups": 1 });
+    let first = json!({ "head_size": 4, "slimmable": slimmable(&[2, 4]) });
+    let second = json!({ "input_size": 4, "head1x1": head1x1, "slimmable": slimmable(&[2, 4]) });
+    let file = filled(file(&[first, second]));
+    assert!(play(&file, 1.0).is_ok());
+    assert!(is_unfit(play(&file, 0.2)));
+}
