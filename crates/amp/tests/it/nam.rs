@@ -79,3 +79,39 @@ fn a_sum_of_fixed_channels_behind_an_array_is_played_whole_alone() {
     assert!(play(&file, 1.0).is_ok());
     assert!(is_unfit(play(&file, 0.2)));
 }
+
+/// Of a convolution in groups no part can be told that the smaller network would have.
+#[test]
+fn groups_are_played_whole_alone() {
+    let groups = |name: &str, value: Value, allowed: Option<&[usize]>| {
+        let slimmable = allowed.map_or(json!({ "method": "slice_channels_uniform" }), slimmable);
+        let mut array = json!({ "slimmable": slimmable });
+        array[name] = value;
+        array
+    };
+    let film = |groups: usize| json!({ "active": true, "shift": true, "groups": groups });
+    let condition = filled(file(&[json!({ "head_size": 2 })]));
+    let of_two = |mut array: Value| {
+        array["condition_size"] = json!(2);
+        let mut file = file(&[array]);
+        file["config"]["condition_dsp"] = condition.clone();
+        filled(file)
+    };
+    let head1x1 = json!({ "active": true, "out_channels": 2, "groups": 2 });
+    for array in [
+        groups("groups_input", json!(2), Some(&[2, 4])),
+        groups("groups_input", json!(2), None),
+        groups("groups_input_mixin", json!(2), Some(&[2, 4])),
+        groups("layer1x1", json!({ "active": true, "groups": 2 }), Some(&[2, 4])),
+        groups("head1x1", head1x1, Some(&[2, 4])),
+        groups("conv_post_film", film(2), Some(&[2, 4])),
+    ] {
+        let file = of_two(array.clone());
+        assert!(read(&file).unwrap().is_slimmable(), "{array}");
+        assert!(play(&file, 1.0).is_ok(), "{array}");
+        assert!(is_unfit(play(&file, 0.2)), "{array}");
+    }
+    // What is modulated here has as many channels in every size.
+    let file = of_two(groups("input_mixin_pre_film", film(2), Some(&[2, 4])));
+    assert!(play(&file, 0.2).is_ok());
+}

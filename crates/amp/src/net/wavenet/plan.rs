@@ -123,9 +123,11 @@ impl Plan {
             array.head.inputs = array.sum();
             array.head.outputs = channels.get(index + 1).copied().unwrap_or(whole.head.outputs);
         }
-        match sums_fit(&cut.arrays) {
-            Ok(()) => Ok(cut),
-            Err(_) => Err(unfit("a smaller size and the network's head1x1 (without --slim it plays whole)")),
+        let whole_groups =
+            cut.arrays.iter().zip(&self.arrays).all(|(cut, whole)| !cut.cuts_groups(whole, self.condition));
+        match whole_groups && sums_fit(&cut.arrays).is_ok() {
+            true => Ok(cut),
+            false => Err(unfit("a smaller size and the network's groups or head1x1 (without --slim it plays whole)")),
         }
     }
 

@@ -194,8 +194,7 @@ impl nam::LayerArray {
         let allowed: Vec<usize> =
             allowed.iter().map(|&count| size("allowed_channels", count, MOST_CHANNELS)).collect::<Result<_, _>>()?;
         let rising = allowed.windows(2).all(|pair| pair[0] < pair[1]);
-        let alone = self.groups_input == 1 && self.groups_input_mixin == 1;
-        match rising && alone && allowed.last() == Some(&channels) {
+        match rising && allowed.last() == Some(&channels) {
             true => Ok(allowed),
             false => Err(unfit("allowed_channels and the channels")),
         }

@@ -108,6 +108,14 @@ impl Array {
         Ok(())
     }
 
+    /// Whether it has less than `whole`, which it was cut from, of a convolution in groups.
+    pub fn cuts_groups(&self, whole: &Self, condition: usize) -> bool {
+        self.layers.iter().any(|layer| {
+            let (cut, whole) = (self.shapes(layer, condition).all(), whole.shapes(layer, condition).all());
+            cut.iter().zip(&whole).any(|(cut, whole)| cut != whole && cut.is_some_and(|shape| shape.groups > 1))
+        })
+    }
+
     /// Number of weights and biases.
     pub fn weights(&self, condition: usize) -> u64 {
         let of_layer = |layer: &Layer| self.shapes(layer, condition).weights();
