@@ -144,9 +144,9 @@ impl Network {
     /// Makes a net of it.
     pub fn net(&self, options: Options, sample_rate: f64) -> Result<Box<dyn Net>, LoadError> {
         let Options { slim, level } = options;
+        let whole = Options { slim: 1.0, level };
         Ok(match self {
             Self::WaveNet { plan, weights, condition } => {
-                let whole = Options { slim: 1.0, level };
                 let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
                 Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, level)?)
             }
@@ -159,7 +159,8 @@ impl Network {
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
                 let Some((_, network)) = fitting else { return Err(LoadError::MissingKey("submodels".to_owned())) };
-                network.net(options, sample_rate)?
+                // The size has chosen it, and cuts nothing from it.
+                network.net(whole, sample_rate)?
             }
         })
     }

@@ -80,6 +80,20 @@ fn a_sum_of_fixed_channels_behind_an_array_is_played_whole_alone() {
     assert!(is_unfit(play(&file, 0.2)));
 }
 
+#[test]
+fn a_container_plays_each_of_its_networks_whole() {
+    let small = filled(file(&[json!({ "slimmable": slimmable(&[2, 4]) })]));
+    let large = filled(file(&[json!({ "activation": "ReLU" })]));
+    let container = json!({
+        "version": "0.7.0", "architecture": "SlimmableContainer", "weights": [],
+        "config": { "submodels": [{ "max_value": 0.9, "model": small }, { "max_value": 1.0, "model": large }] },
+    });
+    for (slim, expected) in [(0.2, &small), (0.6, &small), (0.95, &large), (1.0, &large)] {
+        assert_eq!(play(&container, slim), play(expected, 1.0), "{slim}");
+    }
+    assert_ne!(play(&small, 0.2), play(&small, 1.0));
+}
+
 /// Of a convolution in groups no part can be told that the smaller network would have.
 #[test]
 fn groups_are_played_whole_alone() {
