@@ -94,6 +94,51 @@ fn a_container_plays_each_of_its_networks_whole() {
     assert_ne!(play(&small, 0.2), play(&small, 1.0));
 }
 
+/// Plays the file with each of these arrays, of the same sizes.
+fn each_plays<const COUNT: usize>(arrays: [Value; COUNT]) -> [Vec<f32>; COUNT] {
+    arrays.map(|array| play(&filled(file(&[array.clone()])), 1.0).unwrap_or_else(|error| panic!("{array}: {error}")))
+}
+
+#[test]
+fn what_weighs_is_read_where_there_is_a_gating_mode() {
+    let [sigmoid, tanh, old, broken] = each_plays([
+        json!({ "gating_mode": "gated" }),
+        json!({ "gating_mode": "gated", "secondary_activation": "Tanh" }),
+        json!({ "gated": true, "secondary_activation": "Tanh" }),
+        json!({ "gated": true, "secondary_activation": 7 }),
+    ]);
+    assert_ne!(sigmoid, tanh);
+    assert_eq!([&old, &broken], [&sigmoid; 2]);
+    // Layers without a gate take whatever stands there.
+    let [plain] = each_plays([json!({})]);
+    for second in [json!(""), json!({}), json!([]), json!(["Tanh"]), json!(false)] {
+        let [played] = each_plays([json!({ "gating_mode": "none", "secondary_activation": second })]);
+        assert_eq!(played, plain, "{second}");
+    }
+    let modes = json!(["gated", "none", "gated"]);
+    let [one, of_each] = each_plays([
+        json!({ "gating_mode": modes, "secondary_activation": "Tanh" }),
+        json!({ "gating_mode": modes, "secondary_activation": ["Tanh", false, { "type": "Tanh" }] }),
+    ]);
+    assert_eq!(one, of_each);
+    for second in [json!(false), json!(["Tanh", false, {}]), json!(["Tanh", "Tanh"])] {
+        let error = read(&file(&[json!({ "gating_mode": modes, "secondary_activation": second })])).unwrap_err();
+        assert!(matches!(error, LoadError::WrongType(_) | LoadError::InconsistentShapes(_)), "{second}: {error}");
+    }
+}
+
+#[test]
+fn one_slope_for_all_channels_is_no_list() {
+    let slopes = [0.5, 0.4, 0.3, 0.2];
+    let [plain, listed, of_each] = each_plays([
+        json!({ "activation": "LeakyReLU" }),
+        json!({ "activation": { "type": "LeakyReLU", "negative_slopes": slopes } }),
+        json!({ "activation": { "type": "PReLU", "negative_slopes": slopes } }),
+    ]);
+    assert_eq!(listed, plain);
+    assert_ne!(of_each, plain);
+}
+
 /// Of a convolution in groups no part can be told that the smaller network would have.
 #[test]
 fn groups_are_played_whole_alone() {

@@ -17,7 +17,7 @@ pub enum Activation {
         name: String,
         /// What negative values are scaled by.
         negative_slope: Option<f32>,
-        /// The same for each channel.
+        /// The same for each channel; of `PReLU` alone.
         negative_slopes: Option<Vec<f32>>,
         /// Where the lower slope begins.
         min_val: Option<f32>,
@@ -40,8 +40,10 @@ impl Activation {
         let (name, slopes, [min, max, min_slope, max_slope]) = match self {
             Self::Named(name) => (name, vec![0.01], [-1.0, 1.0, 0.01, 0.01]),
             Self::Detailed { name, negative_slope, negative_slopes, min_val, max_val, min_slope, max_slope } => {
-                let one = negative_slope.map(|slope| vec![slope]);
-                let slopes = one.or_else(|| negative_slopes.clone()).unwrap_or_else(|| vec![0.01]);
+                let slopes = match (negative_slope, negative_slopes) {
+                    (None, Some(slopes)) if name == "PReLU" => slopes.clone(),
+                    (slope, _) => vec![slope.unwrap_or(0.01)],
+                };
                 let or = |value: &Option<f32>, other| value.unwrap_or(other);
                 (name, slopes, [or(min_val, -1.0), or(max_val, 1.0), or(min_slope, 0.01), or(max_slope, 0.01)])
             }

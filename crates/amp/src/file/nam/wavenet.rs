@@ -9,7 +9,8 @@ use super::{Activation, Film, one};
 #[derive(Debug, Deserialize)]
 pub struct WaveNet<'a> {
     /// One after the other.
-    pub layers: Vec<LayerArray>,
+    #[serde(borrow)]
+    pub layers: Vec<LayerArray<'a>>,
     /// After all of them.
     #[serde(default)]
     pub head: Option<PostHead>,
@@ -36,7 +37,7 @@ pub struct PostHead {
 
 /// One array of layers.
 #[derive(Debug, Clone, Deserialize)]
-pub struct LayerArray {
+pub struct LayerArray<'a> {
     /// Signals in.
     pub input_size: i64,
     /// Signals of the condition.
@@ -58,8 +59,9 @@ pub struct LayerArray {
     pub gated: bool,
     /// How half of the channels weighs the other half, in all layers or in each.
     pub gating_mode: Option<OneOrEach<String>>,
-    /// Of the half that weighs.
-    pub secondary_activation: Option<OneOrEach<Option<Activation>>>,
+    /// Of the half that weighs, in all layers or in each: anything where there is no such half.
+    #[serde(borrow, default)]
+    pub secondary_activation: Option<&'a RawValue>,
     /// Groups of the convolutions.
     #[serde(default = "one")]
     pub groups_input: i64,

@@ -1,5 +1,7 @@
 //! What a file says of one array of layers.
 
+use serde_json::value::RawValue;
+
 use super::unfit;
 use crate::{
     file::{
@@ -75,7 +77,7 @@ impl Array {
     ///
     /// # Errors
     /// [`LoadError`], naming what is wrong.
-    pub fn new(config: &nam::LayerArray) -> Result<Self, LoadError> {
+    pub fn new(config: &nam::LayerArray<'_>) -> Result<Self, LoadError> {
         let count = size("the number of layers", config.dilations.len() as i64, MOST_LAYERS)?;
         let channels = size("channels", config.channels, MOST_CHANNELS)?;
         let bottleneck = config.bottleneck.map(|value| size("bottleneck", value, MOST_CHANNELS)).transpose()?;
@@ -142,24 +144,28 @@ impl Array {
     }
 }
 
-impl nam::LayerArray {
+impl nam::LayerArray<'_> {
     fn gates(&self, count: usize) -> Result<Vec<Gate>, LoadError> {
         let modes = match &self.gating_mode {
             Some(modes) => each("gating_mode", modes, count)?,
-            None if self.gated => vec!["gated".to_owned(); count],
-            None => vec!["none".to_owned(); count],
+            // As it was said before there were kinds of gates: what weighs was the logistic function.
+            None if self.gated => return Ok(vec![Gate::Gated(Activation::Sigmoid); count]),
+            None => return Ok(vec![Gate::None; count]),
         };
-        let seconds = match &self.secondary_activation {
-            Some(seconds) => each("secondary_activation", seconds, count)?,
-            None => vec![None; count],
+        if modes.iter().all(|mode| mode == "none") {
+            return Ok(vec![Gate::None; count]);
+        }
+        let seconds = match self.secondary_activation {
+            Some(list) if list.get().starts_with('[') => {
+                each("secondary_activation", &OneOrEach::Each(serde_json::from_str(list.get())?), count)?
+            }
+            all => vec![all; count],
         };
-        let gate = |(mode, second): (&String, &Option<nam::Activation>)| {
-            // What weighs is the logistic function unless the file says otherwise.
-            let second = second.as_ref().map_or(Ok(Activation::Sigmoid), nam::Activation::build);
+        let gate = |(mode, second): (&String, &Option<&RawValue>)| {
             Ok(match mode.as_str() {
                 "none" => Gate::None,
-                "gated" => Gate::Gated(second?),
-                "blended" => Gate::Blended(second?),
+                "gated" => Gate::Gated(weighing(*second)?),
+                "blended" => Gate::Blended(weighing(*second)?),
                 _ => return Err(LoadError::UnknownPart { what: "the gating mode", name: mode.clone() }),
             })
         };
@@ -199,6 +205,12 @@ impl nam::LayerArray {
             false => Err(unfit("allowed_channels and the channels")),
         }
     }
+}
+
+/// The function of the half that weighs: the logistic function unless the file says otherwise.
+fn weighing(said: Option<&RawValue>) -> Result<Activation, LoadError> {
+    let said: Option<nam::Activation> = said.map_or(Ok(None), |said| serde_json::from_str(said.get()))?;
+    said.map_or(Ok(Activation::Sigmoid), |said| said.build())
 }
 
 /// One value for each of `count` layers.
