@@ -4,15 +4,17 @@ mod activation;
 mod film;
 mod plain;
 mod wavenet;
+mod whole;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub use self::{
     activation::Activation,
     film::Film,
     plain::{ConvNet, Linear, Lstm},
-    wavenet::{LayerArray, OneOrEach, PostHead, WaveNet},
+    wavenet::{LayerArray, OneOrEach, PostHead, Slimmable, WaveNet},
+    whole::Whole,
 };
 use super::LoadError;
 
@@ -39,8 +41,8 @@ pub struct File<'a> {
     pub config: &'a RawValue,
     /// All weights in a row.
     pub weights: Vec<f32>,
-    /// Of the signals that it was trained with, Hz.
-    #[serde(default)]
+    /// Of the signals that it was trained with, Hz, where it is known.
+    #[serde(default, deserialize_with = "known_rate")]
     pub sample_rate: Option<f64>,
     /// Who made it of what.
     #[serde(borrow, default)]
@@ -65,9 +67,14 @@ pub struct Submodel<'a> {
     pub model: &'a RawValue,
 }
 
+/// A sample rate, Hz: one that is not above 0, as Neural Amp Modeler's core writes where it knows none, is none.
+fn known_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    Ok(Option::<f64>::deserialize(from)?.filter(|&rate| rate > 0.0))
+}
+
 /// What most numbers are that a file leaves out.
-fn one() -> i64 {
-    1
+fn one() -> Whole {
+    Whole(1)
 }
 
 /// A number of something: at least 1, at most `most`.

@@ -178,12 +178,12 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
 /// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and how it begins;
 /// then those of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
-    if config.input_size != 1 {
-        return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.input_size)));
+    if config.input_size.0 != 1 {
+        return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.input_size.0)));
     }
-    let units = nam::size("hidden_size", config.hidden_size, nam::MOST_CHANNELS)?;
-    let count = nam::size("num_layers", config.num_layers, nam::MOST_LAYERS)?;
-    let outputs = nam::size("out_channels", config.out_channels, nam::MOST_CHANNELS)?;
+    let units = nam::size("hidden_size", config.hidden_size.0, nam::MOST_CHANNELS)?;
+    let count = nam::size("num_layers", config.num_layers.0, nam::MOST_LAYERS)?;
+    let outputs = nam::size("out_channels", config.out_channels.0, nam::MOST_CHANNELS)?;
     let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
     let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
     let mut weights = Weights::new(weights, needed as u64)?;

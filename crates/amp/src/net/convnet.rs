@@ -51,11 +51,11 @@ impl Plan {
     /// When sizes do not fit together.
     pub fn new(config: &nam::ConvNet) -> Result<Self, LoadError> {
         size("the number of dilations", config.dilations.len() as i64, MOST_LAYERS)?;
-        let dilations = config.dilations.iter().map(|&dilation| size("a dilation", dilation, MOST_DILATION));
+        let dilations = config.dilations.iter().map(|dilation| size("a dilation", dilation.0, MOST_DILATION));
         let plan = Self {
-            channels: size("channels", config.channels, MOST_CHANNELS)?,
-            outputs: size("out_channels", config.out_channels, MOST_CHANNELS)?,
-            groups: size("groups", config.groups, MOST_CHANNELS)?,
+            channels: size("channels", config.channels.0, MOST_CHANNELS)?,
+            outputs: size("out_channels", config.out_channels.0, MOST_CHANNELS)?,
+            groups: size("groups", config.groups.0, MOST_CHANNELS)?,
             dilations: dilations.collect::<Result<_, _>>()?,
             is_normalised: config.batchnorm,
             activation: config.activation.build()?,

@@ -1,5 +1,7 @@
 //! What Neural Amp Modeler's files may say, and what they may not.
 
+use std::slice::from_ref;
+
 use amp::{LoadError, ModelFile, file::Options};
 use serde_json::{Value, json};
 
@@ -44,7 +46,7 @@ fn play(file: &Value, slim: f64) -> Result<Vec<f32>, LoadError> {
     Ok(output)
 }
 
-fn is_unfit<T>(result: Result<T, LoadError>) -> bool {
+fn is_unfit<T>(result: &Result<T, LoadError>) -> bool {
     matches!(result, Err(LoadError::InconsistentShapes(_)))
 }
 
@@ -56,7 +58,7 @@ fn slimmable(allowed: &[usize]) -> Value {
 fn channels_that_do_not_fit_together_are_refused() {
     let no_mix = json!({ "active": false, "groups": 1 });
     for bottleneck in [3, 5] {
-        assert!(is_unfit(read(&file(&[json!({ "layer1x1": no_mix, "bottleneck": bottleneck })]))), "{bottleneck}");
+        assert!(is_unfit(&read(&file(&[json!({ "layer1x1": no_mix, "bottleneck": bottleneck })]))), "{bottleneck}");
     }
     // What the first array's head makes begins the second one's sum, and has as many channels as that has.
     for (head, second) in [
@@ -65,7 +67,7 @@ fn channels_that_do_not_fit_together_are_refused() {
         (4, json!({ "input_size": 4, "bottleneck": 2 })),
         (5, json!({ "input_size": 4, "head1x1": { "active": true, "out_channels": 5, "groups": 1 } })),
     ] {
-        assert!(is_unfit(read(&file(&[json!({ "head_size": head }), second.clone()]))), "{head}: {second}");
+        assert!(is_unfit(&read(&file(&[json!({ "head_size": head }), second.clone()]))), "{head}: {second}");
     }
 }
 
@@ -77,7 +79,7 @@ fn a_sum_of_fixed_channels_behind_an_array_is_played_whole_alone() {
     let second = json!({ "input_size": 4, "head1x1": head1x1, "slimmable": slimmable(&[2, 4]) });
     let file = filled(file(&[first, second]));
     assert!(play(&file, 1.0).is_ok());
-    assert!(is_unfit(play(&file, 0.2)));
+    assert!(is_unfit(&play(&file, 0.2)));
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn a_container_plays_each_of_its_networks_whole() {
 
 /// Plays the file with each of these arrays, of the same sizes.
 fn each_plays<const COUNT: usize>(arrays: [Value; COUNT]) -> [Vec<f32>; COUNT] {
-    arrays.map(|array| play(&filled(file(&[array.clone()])), 1.0).unwrap_or_else(|error| panic!("{array}: {error}")))
+    arrays.map(|array| play(&filled(file(from_ref(&array))), 1.0).unwrap_or_else(|error| panic!("{array}: {error}")))
 }
 
 #[test]
@@ -139,6 +141,48 @@ fn one_slope_for_all_channels_is_no_list() {
     assert_ne!(of_each, plain);
 }
 
+#[test]
+fn whole_numbers_may_have_a_point() {
+    let film = |groups: Value| json!({ "active": true, "shift": true, "groups": groups });
+    let pointless = json!({ "conv_post_film": film(json!(1)), "slimmable": slimmable(&[2, 4]) });
+    let mut with_point = json!({
+        "input_size": 1.0, "condition_size": 1.0, "channels": 4.0, "bottleneck": 4.0, "kernel_size": 3.0,
+        "dilations": [1.0, 2.0, 4.0], "groups_input": 1.0, "head_size": 1.0, "conv_post_film": film(json!(1.0)),
+        "slimmable": { "method": "slice_channels_uniform", "kwargs": { "allowed_channels": [2.0, 4.0] } },
+    });
+    let made = |array: &Value| filled(file(from_ref(array)));
+    for slim in [0.2, 1.0] {
+        assert_eq!(play(&made(&with_point), slim), play(&made(&pointless), slim));
+    }
+    with_point["channels"] = json!(4.5);
+    let told = read(&made(&with_point)).unwrap_err();
+    assert!(matches!(told, LoadError::WrongType(_)) && told.to_string().contains("4.5"), "{told}");
+
+    let plain = |architecture: &str, config: Value| {
+        filled(json!({ "version": "0.7.0", "architecture": architecture, "config": config, "weights": [] }))
+    };
+    for file in [
+        plain("Linear", json!({ "receptive_field": 5.0, "bias": true })),
+        plain("LSTM", json!({ "num_layers": 1.0, "input_size": 1.0, "hidden_size": 4.0 })),
+        plain("ConvNet", json!({ "channels": 4.0, "dilations": [1.0, 3.0], "batchnorm": false, "activation": "ReLU" })),
+    ] {
+        assert!(play(&file, 1.0).is_ok(), "{file}");
+    }
+}
+
+#[test]
+fn what_says_nothing_is_as_if_it_were_not_there() {
+    let whole = filled(file(&[json!({ "slimmable": false })]));
+    assert!(!read(&whole).unwrap().is_slimmable());
+    assert_eq!(play(&whole, 0.2), play(&filled(file(&[json!({})])), 1.0));
+    for rate in [-1.0, 0.0] {
+        let mut file = whole.clone();
+        file["sample_rate"] = json!(rate);
+        let read = read(&file).unwrap();
+        assert_eq!((read.sample_rate, read.tells_sample_rate), (48_000.0, false), "{rate}");
+    }
+}
+
 /// Of a convolution in groups no part can be told that the smaller network would have.
 #[test]
 fn groups_are_played_whole_alone() {
@@ -168,7 +212,7 @@ fn groups_are_played_whole_alone() {
         let file = of_two(array.clone());
         assert!(read(&file).unwrap().is_slimmable(), "{array}");
         assert!(play(&file, 1.0).is_ok(), "{array}");
-        assert!(is_unfit(play(&file, 0.2)), "{array}");
+        assert!(is_unfit(&play(&file, 0.2)), "{array}");
     }
     // What is modulated here has as many channels in every size.
     let file = of_two(groups("input_mixin_pre_film", film(2), Some(&[2, 4])));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Deserializer};
 
+use super::Whole;
+
 /// Modulation by the condition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Film {
@@ -20,14 +22,16 @@ impl<'de> Deserialize<'de> for Film {
         #[serde(untagged)]
         enum Written {
             None(bool),
-            Parts { active: Option<bool>, shift: Option<bool>, groups: Option<i64> },
+            Parts { active: Option<bool>, shift: Option<bool>, groups: Option<Whole> },
         }
         Ok(match Option::<Written>::deserialize(from)? {
             None | Some(Written::None(false)) => Self::default(),
             Some(Written::None(true)) => Self { active: true, shift: true, groups: 1 },
-            Some(Written::Parts { active, shift, groups }) => {
-                Self { active: active.unwrap_or(true), shift: shift.unwrap_or(true), groups: groups.unwrap_or(1) }
-            }
+            Some(Written::Parts { active, shift, groups }) => Self {
+                active: active.unwrap_or(true),
+                shift: shift.unwrap_or(true),
+                groups: groups.map_or(1, |groups| groups.0),
+            },
         })
     }
 }

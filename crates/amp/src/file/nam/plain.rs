@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use super::{Activation, one};
+use super::{Activation, Whole, one};
 
 /// A response.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Linear {
     /// Taps.
-    pub receptive_field: i64,
+    pub receptive_field: Whole,
     /// Whether a constant is added.
     pub bias: bool,
 }
@@ -17,31 +17,31 @@ pub struct Linear {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Lstm {
     /// Layers.
-    pub num_layers: i64,
+    pub num_layers: Whole,
     /// Signals in.
-    pub input_size: i64,
+    pub input_size: Whole,
     /// Units of each layer.
-    pub hidden_size: i64,
+    pub hidden_size: Whole,
     /// Signals out.
     #[serde(default = "one")]
-    pub out_channels: i64,
+    pub out_channels: Whole,
 }
 
 /// Convolutions of two taps.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ConvNet {
     /// Channels of each.
-    pub channels: i64,
+    pub channels: Whole,
     /// Distance of the taps of each.
-    pub dilations: Vec<i64>,
+    pub dilations: Vec<Whole>,
     /// Whether values are normalised after each.
     pub batchnorm: bool,
     /// After each.
     pub activation: Activation,
     /// Parts that know nothing of each other.
     #[serde(default = "one")]
-    pub groups: i64,
+    pub groups: Whole,
     /// Signals out.
     #[serde(default = "one")]
-    pub out_channels: i64,
+    pub out_channels: Whole,
 }

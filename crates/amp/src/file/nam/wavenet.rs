@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Activation, Film, one};
+use super::{Activation, Film, Whole, one};
 
 /// Arrays of dilated convolutions.
 #[derive(Debug, Deserialize)]
@@ -16,7 +16,7 @@ pub struct WaveNet<'a> {
     pub head: Option<PostHead>,
     /// Signals in.
     #[serde(default = "one")]
-    pub in_channels: i64,
+    pub in_channels: Whole,
     /// A network that makes the condition of what is played.
     #[serde(borrow, default)]
     pub condition_dsp: Option<&'a RawValue>,
@@ -26,11 +26,11 @@ pub struct WaveNet<'a> {
 #[derive(Debug, Clone, Deserialize)]
 pub struct PostHead {
     /// Channels between them.
-    pub channels: i64,
+    pub channels: Whole,
     /// Signals out.
-    pub out_channels: i64,
+    pub out_channels: Whole,
     /// Taps of each.
-    pub kernel_sizes: Vec<i64>,
+    pub kernel_sizes: Vec<Whole>,
     /// Before each.
     pub activation: Activation,
 }
@@ -39,19 +39,19 @@ pub struct PostHead {
 #[derive(Debug, Clone, Deserialize)]
 pub struct LayerArray<'a> {
     /// Signals in.
-    pub input_size: i64,
+    pub input_size: Whole,
     /// Signals of the condition.
-    pub condition_size: i64,
+    pub condition_size: Whole,
     /// Channels from layer to layer.
-    pub channels: i64,
+    pub channels: Whole,
     /// Channels within a layer, where they differ.
-    pub bottleneck: Option<i64>,
+    pub bottleneck: Option<Whole>,
     /// Taps of all layers,
-    pub kernel_size: Option<i64>,
+    pub kernel_size: Option<Whole>,
     /// or of each.
-    pub kernel_sizes: Option<Vec<i64>>,
+    pub kernel_sizes: Option<Vec<Whole>>,
     /// Distance of the taps of each layer.
-    pub dilations: Vec<i64>,
+    pub dilations: Vec<Whole>,
     /// Of all layers, or of each.
     pub activation: OneOrEach<Activation>,
     /// Whether half of the channels weighs the other half.
@@ -64,10 +64,10 @@ pub struct LayerArray<'a> {
     pub secondary_activation: Option<&'a RawValue>,
     /// Groups of the convolutions.
     #[serde(default = "one")]
-    pub groups_input: i64,
+    pub groups_input: Whole,
     /// Groups of what the condition adds.
     #[serde(default = "one")]
-    pub groups_input_mixin: i64,
+    pub groups_input_mixin: Whole,
     /// From the activation to the next layer.
     pub layer1x1: Option<Mix>,
     /// From the activation to the sum of all layers.
@@ -75,12 +75,12 @@ pub struct LayerArray<'a> {
     /// The sum of all layers, made signals: since 0.6.
     pub head: Option<Head>,
     /// The same before.
-    pub head_size: Option<i64>,
+    pub head_size: Option<Whole>,
     /// The same before.
     pub head_bias: Option<bool>,
-    /// Sizes that it can be cut down to.
-    #[serde(default)]
-    pub slimmable: Option<Slimmable>,
+    /// [`Slimmable`]; what is no object says nothing.
+    #[serde(borrow, default)]
+    pub slimmable: Option<&'a RawValue>,
     /// Modulated by the condition: the input of the convolution,
     #[serde(default)]
     pub conv_pre_film: Film,
@@ -123,7 +123,7 @@ pub struct Mix {
     /// Whether it is there.
     pub active: bool,
     /// Its groups.
-    pub groups: i64,
+    pub groups: Whole,
 }
 
 /// Whether and how channels are mixed into others.
@@ -132,23 +132,23 @@ pub struct HeadMix {
     /// Whether it is there.
     pub active: bool,
     /// How many others.
-    pub out_channels: i64,
+    pub out_channels: Whole,
     /// Its groups.
-    pub groups: i64,
+    pub groups: Whole,
 }
 
 /// How the sum of all layers becomes signals.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Head {
     /// How many.
-    pub out_channels: i64,
+    pub out_channels: Whole,
     /// Taps.
-    pub kernel_size: i64,
+    pub kernel_size: Whole,
     /// Whether each has a bias.
     pub bias: bool,
     /// Distance of the taps.
     #[serde(default = "one")]
-    pub head_dilation: i64,
+    pub head_dilation: Whole,
 }
 
 /// Sizes that an array can be cut down to.
@@ -166,5 +166,5 @@ pub struct Slimmable {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Allowed {
     /// Channels, the fewest first.
-    pub allowed_channels: Option<Vec<i64>>,
+    pub allowed_channels: Option<Vec<Whole>>,
 }

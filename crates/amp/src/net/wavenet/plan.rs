@@ -41,14 +41,14 @@ impl Plan {
     /// # Errors
     /// [`LoadError`], naming what is wrong.
     pub fn new(config: &nam::WaveNet<'_>, condition: Option<usize>) -> Result<Self, LoadError> {
-        if config.in_channels != 1 {
-            return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.in_channels)));
+        if config.in_channels.0 != 1 {
+            return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.in_channels.0)));
         }
         size("the number of layer arrays", config.layers.len() as i64, MOST_LAYERS)?;
         let arrays = config.layers.iter().map(Array::new).collect::<Result<Vec<_>, _>>()?;
         let condition = condition.unwrap_or(1);
         for (array, asked) in arrays.iter().zip(&config.layers) {
-            fits("the condition and its layers", asked.condition_size, condition)?;
+            fits("the condition and its layers", asked.condition_size.0, condition)?;
             array.check(condition)?;
         }
         fits("the input and the first layers", arrays[0].inputs as i64, 1)?;
@@ -139,13 +139,13 @@ impl Plan {
 
 impl PostHead {
     fn new(config: &nam::PostHead, inputs: usize) -> Result<Self, LoadError> {
-        let channels = size("head.channels", config.channels, MOST_CHANNELS)?;
-        let outputs = size("head.out_channels", config.out_channels, MOST_CHANNELS)?;
+        let channels = size("head.channels", config.channels.0, MOST_CHANNELS)?;
+        let outputs = size("head.out_channels", config.out_channels.0, MOST_CHANNELS)?;
         let count = size("the number of head.kernel_sizes", config.kernel_sizes.len() as i64, MOST_LAYERS)?;
-        let conv = |(index, &kernel): (usize, &i64)| {
+        let conv = |(index, kernel): (usize, &nam::Whole)| {
             let inputs = if index == 0 { inputs } else { channels };
             let outputs = if index + 1 == count { outputs } else { channels };
-            let kernel = size("head.kernel_sizes", kernel, MOST_TAPS)?;
+            let kernel = size("head.kernel_sizes", kernel.0, MOST_TAPS)?;
             Ok(Shape { kernel, ..Shape::mix(inputs, outputs, true) })
         };
         let convs = config.kernel_sizes.iter().enumerate().map(conv).collect::<Result<_, LoadError>>()?;

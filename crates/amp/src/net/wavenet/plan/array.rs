@@ -79,8 +79,8 @@ impl Array {
     /// [`LoadError`], naming what is wrong.
     pub fn new(config: &nam::LayerArray<'_>) -> Result<Self, LoadError> {
         let count = size("the number of layers", config.dilations.len() as i64, MOST_LAYERS)?;
-        let channels = size("channels", config.channels, MOST_CHANNELS)?;
-        let bottleneck = config.bottleneck.map(|value| size("bottleneck", value, MOST_CHANNELS)).transpose()?;
+        let channels = size("channels", config.channels.0, MOST_CHANNELS)?;
+        let bottleneck = config.bottleneck.map(|value| size("bottleneck", value.0, MOST_CHANNELS)).transpose()?;
         let kernels = match (config.kernel_size, &config.kernel_sizes) {
             (Some(kernel), None) => vec![kernel; count],
             (None, Some(kernels)) => kernels.clone(),
@@ -93,33 +93,33 @@ impl Array {
             return Err(unfit("kernel_sizes and dilations"));
         }
         let layers = kernels.iter().zip(&config.dilations).zip(activations.iter().zip(gates));
-        let layers = layers.map(|((&kernel, &dilation), (activation, gate))| {
+        let layers = layers.map(|((kernel, dilation), (activation, gate))| {
             Ok(Layer {
-                kernel: size("kernel_size", kernel, MOST_TAPS)?,
-                dilation: size("a dilation", dilation, MOST_DILATION)?,
+                kernel: size("kernel_size", kernel.0, MOST_TAPS)?,
+                dilation: size("a dilation", dilation.0, MOST_DILATION)?,
                 activation: activation.build()?,
                 gate,
             })
         });
         let head1x1 = config.head1x1.as_ref().filter(|mix| mix.active).map(|mix| {
-            let outputs = size("head1x1.out_channels", mix.out_channels, MOST_CHANNELS)?;
-            Ok::<_, LoadError>((outputs, size("head1x1.groups", mix.groups, MOST_CHANNELS)?))
+            let outputs = size("head1x1.out_channels", mix.out_channels.0, MOST_CHANNELS)?;
+            Ok::<_, LoadError>((outputs, size("head1x1.groups", mix.groups.0, MOST_CHANNELS)?))
         });
         let layer1x1 = match &config.layer1x1 {
             Some(mix) if !mix.active => None,
-            Some(mix) => Some(size("layer1x1.groups", mix.groups, MOST_CHANNELS)?),
+            Some(mix) => Some(size("layer1x1.groups", mix.groups.0, MOST_CHANNELS)?),
             None => Some(1),
         };
         let bottleneck = bottleneck.unwrap_or(channels);
         let head1x1 = head1x1.transpose()?;
         let (head, head_dilation) = config.head(head1x1.map_or(bottleneck, |(outputs, _)| outputs))?;
         Ok(Self {
-            inputs: size("input_size", config.input_size, MOST_CHANNELS)?,
+            inputs: size("input_size", config.input_size.0, MOST_CHANNELS)?,
             channels,
             bottleneck,
             layers: layers.collect::<Result<_, LoadError>>()?,
-            groups_input: size("groups_input", config.groups_input, MOST_CHANNELS)?,
-            groups_mixin: size("groups_input_mixin", config.groups_input_mixin, MOST_CHANNELS)?,
+            groups_input: size("groups_input", config.groups_input.0, MOST_CHANNELS)?,
+            groups_mixin: size("groups_input_mixin", config.groups_input_mixin.0, MOST_CHANNELS)?,
             layer1x1,
             head1x1,
             head,
@@ -173,23 +173,26 @@ impl nam::LayerArray<'_> {
     }
 
     fn head(&self, inputs: usize) -> Result<(Shape, usize), LoadError> {
+        let one = nam::Whole(1);
         let (outputs, kernel, bias, dilation) = match (&self.head, self.head_size) {
             (Some(head), _) => (head.out_channels, head.kernel_size, head.bias, head.head_dilation),
             (None, Some(size)) => {
                 let bias = self.head_bias.ok_or_else(|| LoadError::MissingKey("head_bias".to_owned()))?;
-                (size, 1, bias, 1)
+                (size, one, bias, one)
             }
             (None, None) => return Err(LoadError::MissingKey("head_size".to_owned())),
         };
         let shape = Shape {
-            kernel: size("head.kernel_size", kernel, MOST_TAPS)?,
-            ..Shape::mix(inputs, size("head_size", outputs, MOST_CHANNELS)?, bias)
+            kernel: size("head.kernel_size", kernel.0, MOST_TAPS)?,
+            ..Shape::mix(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
         };
-        Ok((shape, size("head_dilation", dilation, MOST_DILATION)?))
+        Ok((shape, size("head_dilation", dilation.0, MOST_DILATION)?))
     }
 
     fn allowed(&self, channels: usize) -> Result<Vec<usize>, LoadError> {
-        let Some(slimmable) = &self.slimmable else { return Ok(Vec::new()) };
+        let said = self.slimmable.filter(|said| said.get().starts_with('{'));
+        let Some(said) = said else { return Ok(Vec::new()) };
+        let slimmable: nam::Slimmable = serde_json::from_str(said.get())?;
         match slimmable.method.as_str() {
             "" => return Ok(Vec::new()),
             "slice_channels_uniform" => {}
@@ -198,7 +201,7 @@ impl nam::LayerArray<'_> {
         let allowed = slimmable.kwargs.as_ref().and_then(|kwargs| kwargs.allowed_channels.as_ref());
         let Some(allowed) = allowed else { return Ok((1..=channels).collect()) };
         let allowed: Vec<usize> =
-            allowed.iter().map(|&count| size("allowed_channels", count, MOST_CHANNELS)).collect::<Result<_, _>>()?;
+            allowed.iter().map(|count| size("allowed_channels", count.0, MOST_CHANNELS)).collect::<Result<_, _>>()?;
         let rising = allowed.windows(2).all(|pair| pair[0] < pair[1]);
         match rising && allowed.last() == Some(&channels) {
             true => Ok(allowed),
