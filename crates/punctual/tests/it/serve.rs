@@ -176,6 +176,16 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
 }
 
 #[test]
+fn a_folder_that_has_gone_is_told_once() {
+    let served = Served::start();
+    fs::remove_dir_all(served.folder.path()).unwrap();
+    let (status, body) = served.post("/save", r#"{"name":"zz"}"#);
+    assert_eq!(status, 400);
+    assert_eq!((body.matches("cannot write").count(), body.matches("zz.toml").count()), (1, 1), "{body}");
+    served.end();
+}
+
+#[test]
 fn what_stands_in_the_way_is_told() {
     let served = Served::start();
     let run = served.folder.run(&format!("amp serve . --device clock --port {}", served.port));

@@ -236,8 +236,7 @@ impl page::Desk for Desk {
         if path.exists() && playing.name.as_deref() != Some(&file) {
             return Err(format!("there is a {file} already: choose it first to change it, or another name"));
         }
-        record::file::write_atomic(&path, playing.preset.written().as_bytes())
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        record::file::write_atomic(&path, playing.preset.written().as_bytes()).map_err(|error| error.to_string())?;
         playing.name = Some(file.clone());
         playing.version += 1;
         Ok(file)
