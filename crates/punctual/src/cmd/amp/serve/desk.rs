@@ -101,7 +101,7 @@ impl Desk {
             let playing = self.playing();
             (playing.rig.clone(), playing.controls.rate_hz())
         };
-        let rig = rig::of(&preset, self.library.folder(), &[&before])?;
+        let rig = self.library.rig(&preset, &[&before])?;
         let exchange = rig::instead_of(&rig, &before, rate_hz)?;
         let mut playing = self.playing();
         playing.controls.exchange(exchange)?;
@@ -139,7 +139,7 @@ impl Desk {
         match place {
             Place::Preset => {
                 let Some(file) = file else { return Ok(()) };
-                preset = rig::read_preset(&self.library.folder().join(file))?;
+                preset = self.library.preset(file)?;
                 return self.play(place, preset, own);
             }
             Place::Model1 | Place::Model2 => {

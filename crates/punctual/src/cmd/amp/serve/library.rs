@@ -5,6 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use amp::{Preset, Rig};
+
+use crate::cmd::amp::rig;
+
 /// Folders within folders that are looked into.
 const DEPTH: usize = 4;
 /// Files that are told.
@@ -52,6 +56,22 @@ impl Library {
         files
     }
 
+    /// A preset of [`files`](Self::files).
+    pub fn preset(&self, name: &str) -> anyhow::Result<Preset> {
+        let path = self.folder.join(name);
+        check_regular(&path)?;
+        rig::read_preset(&path)
+    }
+
+    /// A preset with all its files; what others have read already, and has not changed since, is shared with them.
+    pub fn rig(&self, preset: &Preset, others: &[&Rig]) -> anyhow::Result<Rig> {
+        let models = preset.models.iter().map(|part| &part.file);
+        for file in models.chain(preset.irs.iter().map(|part| &part.file)) {
+            check_regular(&self.folder.join(file))?;
+        }
+        rig::of(preset, &self.folder, others)
+    }
+
     fn look(&self, within: &str, depth: usize, files: &mut Files) {
         for entry in fs::read_dir(self.folder.join(within)).into_iter().flatten().flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -59,11 +79,12 @@ impl Library {
                 continue;
             }
             let path = format!("{within}{name}");
-            let is_folder = entry.path().is_dir();
+            // Of the entry itself: a link to a folder is none, so that none is looked into twice, or for ever.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let ending = Path::new(&name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
             match ending.to_lowercase().as_str() {
                 _ if is_folder && depth > 0 => self.look(&format!("{path}/"), depth - 1, files),
-                _ if is_folder => {}
+                _ if !entry.path().is_file() => {}
                 "nam" | "json" | "aidax" => files.models.push(path),
                 "wav" => files.cabinets.push(path),
                 "toml" if within.is_empty() => files.presets.push(path),
@@ -73,8 +94,17 @@ impl Library {
     }
 }
 
+/// Whether it is a file, or a link to one: a pipe would keep who opens it waiting. What is missing is for the reader to say.
+fn check_regular(path: &Path) -> anyhow::Result<()> {
+    let is_other = fs::metadata(path).is_ok_and(|known| !known.is_file());
+    anyhow::ensure!(!is_other, "{} is not a regular file: choose one that is", path.display());
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{os::unix::fs::symlink, process::Command};
+
     use super::*;
 
     #[test]
@@ -99,5 +129,30 @@ mod tests {
         assert_eq!(files.cabinets, ["cabs/4x12.WAV", "cabs/old/v30.wav"]);
         assert_eq!(files.presets, ["clean.toml"]);
         assert!(Library::open(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn links_to_files_are_followed_and_neither_those_to_folders_nor_pipes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("cabs")).unwrap();
+        fs::write(at("cabs/4x12.wav"), "").unwrap();
+        symlink("cabs/4x12.wav", at("linked.wav")).unwrap();
+        symlink("nowhere.nam", at("broken.nam")).unwrap();
+        symlink(".", at("loop")).unwrap();
+        symlink("cabs", at("more.nam")).unwrap();
+        fs::create_dir(at("folder.toml")).unwrap();
+        for pipe in ["pipe.nam", "pipe.toml"] {
+            assert!(Command::new("mkfifo").arg(at(pipe)).status().unwrap().success());
+        }
+        let library = Library::open(folder.path()).unwrap();
+        let files = library.files();
+        assert_eq!(files.cabinets, ["cabs/4x12.wav", "linked.wav"]);
+        assert!(files.models.is_empty() && files.presets.is_empty(), "{files:?}");
+
+        // Nobody writes into the pipe, so who opens it waits for ever.
+        assert!(library.preset("pipe.toml").unwrap_err().to_string().contains("pipe.toml is not a regular file"));
+        let preset = Preset::parse("[[model]]\nfile = 'pipe.nam'").unwrap();
+        assert!(library.rig(&preset, &[]).unwrap_err().to_string().contains("pipe.nam is not a regular file"));
     }
 }
