@@ -1,10 +1,10 @@
 //! `amp serve`: the page in a real browser, and what it is asked behind it.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use hound::{SampleFormat, WavSpec, WavWriter};
@@ -27,7 +27,11 @@ struct Served {
 impl Served {
     /// Two models, one of which is none, and a cabinet in a folder.
     fn start() -> Self {
-        let folder = Scratch::new();
+        Self::start_in(Scratch::new())
+    }
+
+    /// The same beside what the folder holds.
+    fn start_in(folder: Scratch) -> Self {
         let vectors = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../amp/tests/vectors");
         fs::copy(vectors.join("wn_a1_nano.nam"), folder.path().join("nano.nam")).unwrap();
         fs::write(folder.path().join("broken.nam"), "{").unwrap();
@@ -37,7 +41,8 @@ impl Served {
         (0..400).for_each(|n| cab.write_sample((20_000.0 * (-f64::from(n) / 40.0).exp()) as i16).unwrap());
         cab.finalize().unwrap();
         let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
-        let mut child = folder.punctual(serve).stdout(Stdio::piped()).spawn().unwrap();
+        let said = File::create(folder.path().join("said")).unwrap();
+        let mut child = folder.punctual(serve).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         let port = url.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
@@ -59,6 +64,11 @@ impl Served {
         let state = self.get("/state");
         let known = state["parameters"].as_array().unwrap().iter().find(|known| known["name"] == name);
         known.unwrap()["value"].as_f64().unwrap()
+    }
+
+    /// What it has said on standard error.
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
     /// Ends it as Ctrl-C does.
@@ -172,6 +182,32 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
     assert!(served.post("/save", r#"{"name":"theirs"}"#).1.contains("already"));
     assert_eq!(served.post("/choose", r#"{"what":"preset","file":"theirs.toml"}"#).0, 200);
     assert_eq!(served.value("gate.on"), 1.0);
+    served.end();
+}
+
+#[test]
+fn a_preset_that_cannot_be_played_is_left_out_and_told() {
+    let folder = Scratch::new();
+    let preset = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    preset("a.toml", "[gate]\nonn = true\n");
+    preset("b.toml", "[[model]]\nfile = 'none.nam'\n");
+    preset("c.toml", "[[model]]\nfile = 'pipe.nam'\n");
+    preset("d.toml", "[gate]\non = true\n");
+    assert!(Command::new("mkfifo").arg(folder.path().join("pipe.nam")).status().unwrap().success());
+    let served = Served::start_in(folder);
+    assert_eq!(served.get("/state")["playing"]["preset"], "d.toml");
+    assert_eq!(served.value("gate.on"), 1.0);
+    let said = served.said();
+    for (name, why) in [("a.toml", "onn"), ("b.toml", "none.nam"), ("c.toml", "pipe.nam is not a regular file")] {
+        let line = said.lines().find(|line| line.contains(&format!("{name} is left out")));
+        assert!(line.is_some_and(|line| line.contains(why)), "{said}");
+    }
+    // What is chosen is not left out in silence either.
+    let (status, body) = served.post("/choose", r#"{"what":"preset","file":"c.toml"}"#);
+    assert!(status == 400 && body.contains("pipe.nam is not a regular file"), "{body}");
+    let run = served.folder.run("amp serve . --device clock --port 0 --preset a");
+    run.expect_status(1);
+    assert!(run.stderr().contains("a.toml: line 2"), "{}", run.stderr());
     served.end();
 }
 

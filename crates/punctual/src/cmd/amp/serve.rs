@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use amp::{Chain, Preset};
+use amp::{Chain, Parts};
 use anyhow::Context;
 use play::page::Page;
 
@@ -27,18 +27,12 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     let folder = &options.folder;
     let library = Library::open(folder).with_context(|| format!("cannot look into {}", folder.display()))?;
     let page = Page::open(options.port)?;
-    let name = first_preset(&library, options.preset.as_deref())?;
-    let preset = match &name {
-        Some(name) => rig::read_preset(&folder.join(name))?,
-        None => Preset::default(),
-    };
-    let rig = rig::of(&preset, folder, &[])?;
+    let asked = options.preset.as_deref().map(|asked| find_preset(&library, asked)).transpose()?;
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
-    let parts = rig::parts(&rig, rate_hz)?;
-    let (chain, controls) = Chain::new(rate_hz, &preset.settings, parts);
+    let (start, parts) = first(&library, asked, rate_hz)?;
+    let (chain, controls) = Chain::new(rate_hz, &start.preset.settings, parts);
     let engine = sound::start(ready, Box::new(chain))?;
-    let start = Start { preset, name, rig };
     let desk = Desk::new(library, start, (controls, engine));
     output::stdout(|out| writeln!(out, "{}", page.url()))?;
     let stop = AtomicBool::new(false);
@@ -54,11 +48,33 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn first_preset(library: &Library, asked: Option<&str>) -> anyhow::Result<Option<String>> {
+/// What is played at first: the preset that was asked for, or the first one that can be played.
+fn first(library: &Library, asked: Option<String>, rate_hz: u32) -> anyhow::Result<(Start, Parts)> {
+    if asked.is_some() {
+        return load(library, asked, rate_hz);
+    }
+    for name in library.files().presets {
+        match load(library, Some(name.clone()), rate_hz) {
+            Err(error) => eprintln!("note: {name} is left out: {error:#}; mend it, then choose it on the page"),
+            good => return good,
+        }
+    }
+    load(library, None, rate_hz)
+}
+
+/// A preset of the library, ready to be played; the standing settings where there is none.
+fn load(library: &Library, name: Option<String>, rate_hz: u32) -> anyhow::Result<(Start, Parts)> {
+    let preset = name.as_deref().map(|name| library.preset(name)).transpose()?.unwrap_or_default();
+    let rig = library.rig(&preset, &[])?;
+    let parts = rig::parts(&rig, rate_hz)?;
+    Ok((Start { preset, name, rig }, parts))
+}
+
+/// The file of the preset that was asked for, with its ending or without.
+fn find_preset(library: &Library, asked: &str) -> anyhow::Result<String> {
     let presets = library.files().presets;
-    let Some(asked) = asked else { return Ok(presets.into_iter().next()) };
     match presets.iter().find(|name| *name == asked || name.strip_suffix(".toml") == Some(asked)) {
-        Some(name) => Ok(Some(name.clone())),
+        Some(name) => Ok(name.clone()),
         None => {
             let there = if presets.is_empty() { "none".to_owned() } else { presets.join(", ") };
             Err(Usage(format!("there is no preset {asked} in the folder, which has {there}")).into())
