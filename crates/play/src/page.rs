@@ -116,7 +116,7 @@ impl Page {
     }
 
     fn answer(&self, mut request: Request, desk: &dyn Desk) {
-        let (status, kind, body) = match FILES.iter().find(|(path, ..)| *path == request.url()) {
+        let (status, kind, body) = match FILES.iter().find(|(path, ..)| *path == path_of(&request)) {
             Some((_, kind, text)) if *request.method() == Method::Get => (200, *kind, (*text).to_owned()),
             _ => {
                 let (status, answer) = self.ask(&mut request, desk);
@@ -142,12 +142,12 @@ impl Page {
         if !self.is_meant(request) {
             return refuse(403, "this page answers only to its own address");
         }
-        match (request.method(), request.url()) {
+        match (request.method(), path_of(request)) {
             (Method::Get, "/state") => (200, desk.state()),
             (Method::Get, "/live") => (200, desk.live()),
             (Method::Post, path @ ("/set" | "/choose" | "/save")) => {
                 let path = path.to_owned();
-                if header(request, "Content-Type") != Some("application/json") {
+                if !is_json(request) {
                     return refuse(415, "send application/json");
                 }
                 match read(request).map_err(|error| error.to_string()).and_then(|body| change(&path, &body, desk)) {
@@ -171,6 +171,17 @@ impl Page {
 
 fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
     request.headers().iter().find(|header| header.field.equiv(name)).map(|header| header.value.as_str())
+}
+
+/// What is asked for, without what a page may be given on its way.
+fn path_of(request: &Request) -> &str {
+    request.url().split('?').next().unwrap_or_default()
+}
+
+/// Whether JSON was sent, whatever else is told of it.
+fn is_json(request: &Request) -> bool {
+    let kind = header(request, "Content-Type").and_then(|kind| kind.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn read(request: &mut Request) -> io::Result<String> {

@@ -186,6 +186,22 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
 }
 
 #[test]
+fn what_other_clients_send_is_understood() {
+    let served = Served::start();
+    let typed = |kind| http(served.port, "POST", "/set", &[("Content-Type", kind)], r#"{"name":"gate.on","value":1}"#);
+    assert_eq!(typed("application/json; charset=utf-8").0, 200);
+    assert_eq!(typed("Application/JSON;charset=utf-8").0, 200);
+    assert_eq!(typed("text/plain; application/json").0, 415);
+    assert_eq!(typed("application/jsonp").0, 415);
+    for page in ["/?x=1", "/page.js?v=2"] {
+        let (status, body) = http(served.port, "GET", page, &[], "");
+        assert_eq!((status, body), http(served.port, "GET", page.split('?').next().unwrap(), &[], ""));
+        assert_eq!(status, 200);
+    }
+    served.end();
+}
+
+#[test]
 fn a_preset_that_cannot_be_played_is_left_out_and_told() {
     let folder = Scratch::new();
     let preset = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
