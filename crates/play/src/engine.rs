@@ -175,7 +175,8 @@ impl Engine {
         (self.shared.read(), self.shared.end().unwrap_or(End::Broken))
     }
 
-    fn join(&mut self) {
+    /// Ends it, and waits for that: from then on [`end`](Self::end) tells how it ended.
+    pub fn join(&mut self) {
         self.shared.stop();
         match &mut self.driver {
             Driver::Own { go, thread, .. } => {

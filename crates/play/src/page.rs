@@ -3,18 +3,23 @@
 //! It answers this machine alone. A page of another site, which a browser here may have open, can send requests too, so what
 //! changes something must come as JSON (which such a page may not send unasked) and name this server as its host (which a
 //! name that was bent to point here does not).
+//!
+//! Who asks and then stalls, be it while sending or while reading, keeps one thread and nobody else: see `crew`.
+
+mod crew;
 
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::Duration,
+    sync::Arc,
 };
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tiny_http::{Header, Method, Request, Response, Server};
+
+use self::crew::Crew;
 
 /// The page and what belongs to it: path, type, content.
 const FILES: [(&str, &str, &str); 3] = [
@@ -24,15 +29,12 @@ const FILES: [(&str, &str, &str); 3] = [
 ];
 /// Nothing from elsewhere, nothing written into the page.
 const POLICY: &str = "default-src 'self'; img-src data:; frame-ancestors 'none'; form-action 'none'";
-/// Requests that are answered at a time: loading a model must not keep the meters waiting.
-const THREADS: usize = 3;
-/// Largest request.
-const MOST_BYTES: u64 = 4096;
-/// How often is looked whether to end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Largest request, bytes: so much the server has read whole (`new_request` of `tiny_http`) before anybody here has to wait for
+/// it, and what is larger is refused unread.
+const MOST_BYTES: usize = 1024;
 
 /// What the page shows and turns. Everything here is called by several threads.
-pub trait Desk: Sync {
+pub trait Desk: Send + Sync {
     /// All that can be chosen and set, and what is.
     fn state(&self) -> Value;
     /// Meters and the like, as they are now.
@@ -100,19 +102,12 @@ impl Page {
         format!("http://{}/", self.address)
     }
 
-    /// Serves until `stop`.
-    pub fn serve(&self, desk: &dyn Desk, stop: &AtomicBool) {
-        std::thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    while !stop.load(Relaxed) {
-                        if let Ok(Some(request)) = self.server.recv_timeout(LOOK_EVERY) {
-                            self.answer(request, desk);
-                        }
-                    }
-                });
-            }
-        });
+    /// Serves from now on, by threads that end with the process.
+    ///
+    /// # Errors
+    /// When the system has no room for a thread.
+    pub fn serve(self, desk: Arc<dyn Desk>) -> io::Result<()> {
+        Crew::new(self, desk).begin()
     }
 
     fn answer(&self, mut request: Request, desk: &dyn Desk) {
@@ -133,7 +128,7 @@ impl Page {
         for (name, value) in headers {
             response.add_header(Header::from_bytes(name, value).expect("these are right"));
         }
-        // Who has gone needs no answer.
+        // Who has gone needs no answer. Who has not sent all is waited for here, once it has been answered.
         let _ = request.respond(response);
     }
 
@@ -147,8 +142,8 @@ impl Page {
             (Method::Get, "/live") => (200, desk.live()),
             (Method::Post, path @ ("/set" | "/choose" | "/save")) => {
                 let path = path.to_owned();
-                if !is_json(request) {
-                    return refuse(415, "send application/json");
+                if let Some((status, error)) = fault(request) {
+                    return refuse(status, &error);
                 }
                 match read(request).map_err(|error| error.to_string()).and_then(|body| change(&path, &body, desk)) {
                     Ok(answer) => (200, answer),
@@ -184,9 +179,23 @@ fn is_json(request: &Request) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
+/// What is wrong with a request that is to change something, as far as its headers tell.
+fn fault(request: &Request) -> Option<(u16, String)> {
+    // With these the server leaves to us what follows, however short it is.
+    let upgrades = header(request, "Connection").is_some_and(|value| value.to_ascii_lowercase().contains("upgrade"));
+    let is_late = upgrades || header(request, "Expect").is_some();
+    match request.body_length() {
+        _ if !is_json(request) => Some((415, "send application/json".to_owned())),
+        _ if is_late => Some((417, "send all at once, without Expect or an upgrade".to_owned())),
+        None => Some((411, "send it with a Content-Length".to_owned())),
+        Some(length) if length > MOST_BYTES => Some((413, format!("send at most {MOST_BYTES} bytes"))),
+        Some(_) => None,
+    }
+}
+
 fn read(request: &mut Request) -> io::Result<String> {
     let mut body = String::new();
-    io::Read::read_to_string(&mut io::Read::take(request.as_reader(), MOST_BYTES), &mut body)?;
+    io::Read::read_to_string(&mut io::Read::take(request.as_reader(), MOST_BYTES as u64), &mut body)?;
     Ok(body)
 }
 

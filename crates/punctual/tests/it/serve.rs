@@ -2,9 +2,11 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use hound::{SampleFormat, WavSpec, WavWriter};
@@ -71,10 +73,23 @@ impl Served {
         fs::read_to_string(self.folder.path().join("said")).unwrap()
     }
 
+    /// A connection that has sent this and keeps silent; nothing is waited for longer than 20 s.
+    fn sent(&self, request: &str) -> TcpStream {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        connection.write_all(request.as_bytes()).unwrap();
+        connection
+    }
+
     /// Ends it as Ctrl-C does.
     fn end(mut self) {
         signal(&self.child, "INT");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        let mut status = None;
+        wait_until("it ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        assert_eq!(status.unwrap().code(), Some(0));
     }
 }
 
@@ -170,7 +185,7 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
         (400, served.post("/choose", r#"{"what":"model1","file":"../nano.nam"}"#)),
         (400, served.post("/choose", r#"{"what":"cabinet","file":"nano.nam"}"#)),
         (400, served.post("/save", r#"{"name":"../x"}"#)),
-        (400, served.post("/set", &"x".repeat(100_000))),
+        (413, served.post("/set", &"x".repeat(100_000))),
     ];
     for (expected, (status, body)) in refused {
         assert_eq!(status, expected, "{body}");
@@ -183,6 +198,42 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
     assert_eq!(served.post("/choose", r#"{"what":"preset","file":"theirs.toml"}"#).0, 200);
     assert_eq!(served.value("gate.on"), 1.0);
     served.end();
+}
+
+#[test]
+fn who_stalls_keeps_nobody_else_waiting() {
+    let served = Served::start();
+    let host = format!("Host: 127.0.0.1:{}\r\n", served.port);
+    let json = "Content-Type: application/json\r\n";
+    // One byte of the body, so that what is answered is answered for its headers.
+    let post = |headers: &str| served.sent(&format!("POST /set HTTP/1.1\r\n{host}{headers}\r\n{{"));
+    let refused = [
+        ("413", format!("{json}Content-Length: 3000\r\n")),
+        ("403", format!("{json}Content-Length: 3000\r\nOrigin: http://elsewhere.example\r\n")),
+        ("415", "Content-Length: 3000\r\n".to_owned()),
+        ("417", format!("{json}Content-Length: 30\r\nExpect: 100-continue\r\n")),
+        ("411", format!("{json}Transfer-Encoding: chunked\r\n")),
+    ];
+    let mut stalled = Vec::new();
+    for (status, headers) in refused.iter().cycle().take(15) {
+        let mut connection = post(headers);
+        let mut answer = [0; 12];
+        connection.read_exact(&mut answer).expect("it is answered before its body has come");
+        assert_eq!(std::str::from_utf8(&answer).unwrap(), format!("HTTP/1.1 {status}"));
+        stalled.push(connection);
+    }
+    // Short bodies that do not come either, and somebody who asks more than he ever reads.
+    stalled.extend((0..5).map(|_| post(&format!("{json}Content-Length: 30\r\n"))));
+    stalled.push(served.sent(&format!("GET /state HTTP/1.1\r\n{host}\r\n").repeat(2000)));
+
+    let mut asks = served.sent(&format!("GET /live HTTP/1.1\r\n{host}Connection: close\r\n\r\n"));
+    let mut answer = String::new();
+    asks.read_to_string(&mut answer).expect("others are answered");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(served.value("gate.on"), 0.0);
+    // With all of them still there.
+    served.end();
+    drop(stalled);
 }
 
 #[test]

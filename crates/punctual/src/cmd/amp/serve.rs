@@ -3,11 +3,7 @@
 mod desk;
 mod library;
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, thread, time::Duration};
 
 use amp::{Chain, Parts};
 use anyhow::Context;
@@ -27,23 +23,20 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     let folder = &options.folder;
     let library = Library::open(folder).with_context(|| format!("cannot look into {}", folder.display()))?;
     let page = Page::open(options.port)?;
+    let url = page.url();
     let asked = options.preset.as_deref().map(|asked| find_preset(&library, asked)).transpose()?;
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
     let (start, parts) = first(&library, asked, rate_hz)?;
     let (chain, controls) = Chain::new(rate_hz, &start.preset.settings, parts);
     let engine = sound::start(ready, Box::new(chain))?;
-    let desk = Desk::new(library, start, (controls, engine));
-    output::stdout(|out| writeln!(out, "{}", page.url()))?;
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| page.serve(&desk, &stop));
-        while sys::signal::termination_requests() == 0 && !desk.has_ended() {
-            desk.tell_delay();
-            thread::sleep(LOOK_EVERY);
-        }
-        stop.store(true, Relaxed);
-    });
+    let desk = Arc::new(Desk::new(library, start, (controls, engine)));
+    page.serve(desk.clone()).context("cannot start the threads of the page; close other programs")?;
+    output::stdout(|out| writeln!(out, "{url}"))?;
+    while sys::signal::termination_requests() == 0 && !desk.has_ended() {
+        desk.tell_delay();
+        thread::sleep(LOOK_EVERY);
+    }
     sound::check(desk.stop())?;
     Ok(0)
 }

@@ -86,9 +86,11 @@ impl Desk {
         playing.engine.tell_delay(playing.controls.delay());
     }
 
-    /// Ends the audio thread; answers how it ended.
-    pub fn stop(self) -> End {
-        self.playing.into_inner().unwrap_or_else(PoisonError::into_inner).engine.stop().1
+    /// Ends the audio thread, whoever is being answered; says how it ended.
+    pub fn stop(&self) -> End {
+        let engine = &mut self.playing().engine;
+        engine.join();
+        engine.end().unwrap_or(End::Broken)
     }
 
     fn playing(&self) -> MutexGuard<'_, Playing> {
