@@ -14,6 +14,7 @@ use std::{
     sync::Arc,
 };
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -90,6 +91,7 @@ impl Page {
     /// # Errors
     /// [`PageError`].
     pub fn open(port: u16) -> Result<Self, PageError> {
+        allow_connections();
         let wrong = |source| PageError { port, source };
         let server = Server::http((Ipv4Addr::LOCALHOST, port)).map_err(wrong)?;
         let address = server.server_addr().to_ip().ok_or_else(|| wrong("no address".into()))?;
@@ -162,6 +164,13 @@ impl Page {
         let origin = header(request, "Origin").and_then(|origin| origin.strip_prefix("http://").or(Some("")));
         host && origin.is_none_or(|origin| names.iter().any(|name| name == origin))
     }
+}
+
+/// Has as many files open as the system grants: the server takes two for a connection, and falls over one that it has none for.
+fn allow_connections() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // What is granted is not refused; and where it is, there are fewer.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     browser::{Browser, http},
-    harness::{Scratch, signal, wait_until},
+    harness::{PUNCTUAL, Scratch, signal, wait_until},
 };
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -44,7 +44,10 @@ impl Served {
         cab.finalize().unwrap();
         let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
         let said = File::create(folder.path().join("said")).unwrap();
-        let mut child = folder.punctual(serve).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
+        // It takes what it may have, and not only what it is given.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -S -n 40 && exec \"$0\" \"$@\"", PUNCTUAL]).args(serve.split(' '));
+        let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
         let port = url.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/')).unwrap();
