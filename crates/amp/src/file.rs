@@ -15,6 +15,8 @@ use crate::{model::Model, simd::Level};
 
 /// Deeper than any model's file nests.
 const MOST_DEPTH: usize = 40;
+/// What some editors put before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Kinds of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,7 @@ impl ModelFile {
     /// # Errors
     /// [`LoadError`]. Until the file has been found whole, no more is allotted than a few times its size.
     pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         if bytes.is_empty() {
             return Err(LoadError::Empty);
         }
@@ -102,9 +105,13 @@ impl ModelFile {
         if depth(bytes) > MOST_DEPTH {
             return Err(LoadError::TooDeep);
         }
+        let text = text.trim_end_matches('\0');
         let keys: Keys = serde_json::from_str(text).map_err(LoadError::from)?;
         match keys {
+            Keys { layers: Some(_), in_shape: Some(_), .. } => keras::read(text),
+            Keys { model_data: Some(_), state_dict: Some(_), .. } => guitarml::read(text),
             Keys { architecture: Some(_), .. } | Keys { version: Some(_), .. } => Self::nam(text),
+            // Of what is cut short, the most likely kind says what is missing.
             Keys { model_data: Some(_), .. } | Keys { state_dict: Some(_), .. } => guitarml::read(text),
             Keys { layers: Some(_), .. } => keras::read(text),
             _ => Err(LoadError::UnknownFormat),
@@ -158,6 +165,7 @@ struct Keys {
     model_data: Option<IgnoredAny>,
     state_dict: Option<IgnoredAny>,
     layers: Option<IgnoredAny>,
+    in_shape: Option<IgnoredAny>,
 }
 
 fn about(metadata: Option<&RawValue>, warnings: &mut Vec<String>) -> About {

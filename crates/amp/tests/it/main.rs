@@ -7,6 +7,7 @@ mod chain;
 mod counting;
 mod keras;
 mod nam;
+mod odd;
 mod reference;
 mod silence;
 mod slim;
