@@ -5,6 +5,7 @@ mod guitarml;
 mod keras;
 pub(crate) mod nam;
 mod network;
+mod number;
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;

@@ -1,11 +1,13 @@
 //! GuitarML's files: one recurrent layer as PyTorch has it, one or two knobs, and the input added to the output.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::{
     About, Format, LoadError, ModelFile, finite,
     nam::{MOST_CHANNELS, size},
     network::{Network, Stack},
+    number::{Whole, number},
 };
 use crate::net::recurrent::{Plan, Table, Units};
 
@@ -15,22 +17,23 @@ const SAMPLE_RATE: f64 = 44_100.0;
 const MOST_INPUTS: usize = 3;
 
 #[derive(Deserialize)]
-struct File {
-    model_data: Data,
+struct File<'a> {
+    #[serde(borrow)]
+    model_data: Data<'a>,
     state_dict: State,
 }
 
 #[derive(Deserialize)]
-struct Data {
-    input_size: i64,
-    #[serde(default)]
-    skip: i64,
+struct Data<'a> {
+    input_size: Whole,
+    #[serde(borrow, default)]
+    skip: Option<&'a RawValue>,
     unit_type: String,
-    hidden_size: i64,
+    hidden_size: Whole,
     #[serde(default = "one")]
-    num_layers: i64,
+    num_layers: Whole,
     #[serde(default = "one")]
-    output_size: i64,
+    output_size: Whole,
 }
 
 #[derive(Deserialize)]
@@ -49,20 +52,28 @@ struct State {
     head_bias: Vec<f32>,
 }
 
-fn one() -> i64 {
-    1
+fn one() -> Whole {
+    Whole(1)
+}
+
+impl Data<'_> {
+    /// Whether the input is added. Its players always do, whatever stands here; only a file that says no is believed.
+    fn skips(&self) -> bool {
+        self.skip.is_none_or(|skip| skip.get() != "false") && number(self.skip) != Some(0.0)
+    }
 }
 
 pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let File { model_data: data, state_dict: state } = serde_json::from_str(text)?;
+    let skip = data.skips();
     if data.unit_type != "LSTM" {
         return Err(LoadError::UnknownPart { what: "the unit type", name: data.unit_type });
     }
-    if data.num_layers != 1 || data.output_size != 1 {
+    if data.num_layers.0 != 1 || data.output_size.0 != 1 {
         return Err(LoadError::InconsistentShapes("more than one layer or output".to_owned()));
     }
-    let inputs = size("input_size", data.input_size, MOST_INPUTS)?;
-    let units = size("hidden_size", data.hidden_size, MOST_CHANNELS)?;
+    let inputs = size("input_size", data.input_size.0, MOST_INPUTS)?;
+    let units = size("hidden_size", data.hidden_size.0, MOST_CHANNELS)?;
     let State { of_input, of_units, input_bias, unit_bias, head, head_bias } = state;
     let is = |rows: &[Vec<f32>], count: usize, columns: usize| {
         rows.len() == count && rows.iter().all(|row| row.len() == columns)
@@ -96,6 +107,6 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         warnings: Vec::new(),
         network: Network::Recurrent(stack),
         gains: (1.0, 1.0),
-        skip: data.skip != 0,
+        skip,
     })
 }

@@ -36,6 +36,27 @@ fn guitarml() -> Value {
 }
 
 #[test]
+fn guitarml_adds_the_input_unless_told_not_to() {
+    let of = |skip: Option<Value>| {
+        let mut file = guitarml();
+        let data = file["model_data"].as_object_mut().unwrap();
+        match skip {
+            Some(skip) => data.insert("skip".to_owned(), skip),
+            None => data.remove("skip"),
+        };
+        played(&read(&file))
+    };
+    let (added, alone) = (of(Some(json!(1))), of(Some(json!(0))));
+    assert_ne!(added, alone);
+    for skip in [None, Some(json!(null)), Some(json!(true)), Some(json!(1.0))] {
+        assert_eq!(of(skip.clone()), added, "{skip:?}");
+    }
+    for skip in [json!(false), json!(0.0)] {
+        assert_eq!(of(Some(skip.clone())), alone, "{skip}");
+    }
+}
+
+#[test]
 fn what_a_file_holds_tells_its_kind() {
     let more =
         [json!({ "version": "1.0" }), json!({ "architecture": "LSTM" }), json!({ "model_data": { "name": "x" } })];
