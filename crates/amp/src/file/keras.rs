@@ -7,6 +7,7 @@ use super::{
     About, Format, LoadError, ModelFile, finite,
     nam::{MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, size},
     network::{MOST_VALUES, Network, Stack},
+    number::{Whole, number},
 };
 use crate::{
     net::recurrent::{Conv, Plan, Table, Units},
@@ -22,13 +23,16 @@ const SETTLES_AFTER: usize = 2048;
 
 #[derive(Deserialize)]
 struct File<'a> {
-    in_shape: Vec<Option<i64>>,
-    #[serde(default)]
-    in_skip: i64,
-    #[serde(default)]
-    in_gain: f64,
-    #[serde(default)]
-    out_gain: f64,
+    in_shape: Vec<Option<Whole>>,
+    // As AIDA-X has it, these count where they are numbers.
+    #[serde(borrow, default)]
+    in_skip: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    in_gain: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    out_gain: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    samplerate: Option<&'a RawValue>,
     #[serde(borrow)]
     layers: Vec<Written<'a>>,
     #[serde(borrow, default)]
@@ -42,7 +46,7 @@ struct Written<'a> {
     kind: String,
     #[serde(default)]
     activation: Option<String>,
-    shape: Vec<Option<i64>>,
+    shape: Vec<Option<Whole>>,
     #[serde(borrow, default)]
     weights: Option<&'a RawValue>,
     #[serde(default)]
@@ -50,39 +54,32 @@ struct Written<'a> {
     #[serde(default)]
     dilation: Option<OneOrMore>,
     #[serde(default)]
-    groups: Option<i64>,
+    groups: Option<Whole>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
-    More(Vec<i64>),
-    One(i64),
+    More(Vec<Whole>),
+    One(Whole),
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    author: Option<String>,
-    #[serde(default)]
-    samplerate: Option<Rate>,
-}
-
-/// As a number, or as text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Rate {
-    Number(f64),
-    Text(String),
+/// Each is read by itself, so that one that is odd takes no other with it.
+#[derive(Default, Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    author: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    samplerate: Option<&'a RawValue>,
 }
 
 type Rows = Vec<Vec<f32>>;
 
 pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let file: File<'_> = serde_json::from_str(text)?;
-    let inputs = size("in_shape", file.in_shape.last().copied().flatten().unwrap_or(1), MOST_INPUTS)?;
+    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(1), MOST_INPUTS)?;
     size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
     let mut layers = Vec::new();
     let mut channels = inputs;
@@ -96,33 +93,39 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     if channels != 1 {
         return Err(LoadError::InconsistentShapes(format!("the last layer's {channels} outputs and one signal")));
     }
-    let metadata: Option<Metadata> = file.metadata.and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let rate = metadata.as_ref().and_then(|metadata| metadata.samplerate.as_ref());
-    let rate = rate.and_then(|rate| match rate {
-        Rate::Number(rate) => Some(*rate),
-        Rate::Text(text) => text.trim().parse().ok(),
-    });
-    if rate.is_some_and(|rate| !(1_000.0..=1_000_000.0).contains(&rate)) {
-        return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
-    }
+    let metadata =
+        file.metadata.and_then(|raw| serde_json::from_str::<Metadata<'_>>(raw.get()).ok()).unwrap_or_default();
+    let rate = rate(metadata.samplerate).or_else(|| rate(file.samplerate));
     let kinds: Vec<&str> = file.layers.iter().map(|layer| layer.kind.as_str()).collect();
     let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(SETTLES_AFTER) };
-    let (name, modeled_by) = metadata.map_or((None, None), |metadata| (metadata.name, metadata.author));
+    let text = |field: Option<&RawValue>| serde_json::from_str(field?.get()).ok();
     Ok(ModelFile {
         format: Format::Keras,
         architecture: kinds.join(", "),
         sample_rate: rate.unwrap_or(SAMPLE_RATE),
         tells_sample_rate: rate.is_some(),
-        about: About { name, modeled_by, ..About::default() },
+        about: About { name: text(metadata.name), modeled_by: text(metadata.author), ..About::default() },
         warnings: Vec::new(),
         network: Network::Recurrent(stack),
-        gains: (factor(file.in_gain)?, factor(file.out_gain)?),
-        skip: file.in_skip != 0,
+        gains: (factor(number(file.in_gain))?, factor(number(file.out_gain))?),
+        skip: number(file.in_skip).is_some_and(|skip| skip.abs() >= 1.0),
     })
 }
 
-/// dB as a factor.
-fn factor(db: f64) -> Result<f32, LoadError> {
+/// A sample rate as a number, or as text, if a signal can have it.
+fn rate(field: Option<&RawValue>) -> Option<f64> {
+    let rate = field?.get().trim_matches('"').trim().parse().ok()?;
+    (1_000.0..=1_000_000.0).contains(&rate).then_some(rate)
+}
+
+/// Of a shape, what counts: the values of a frame.
+fn last(shape: &[Option<Whole>]) -> Option<i64> {
+    shape.last().copied().flatten().map(|Whole(values)| values)
+}
+
+/// dB as a factor, 0 dB where none are told.
+fn factor(db: Option<f64>) -> Result<f32, LoadError> {
+    let db = db.unwrap_or_default();
     match (-120.0..=120.0).contains(&db) {
         true => Ok(10.0_f64.powf(db / 20.0) as f32),
         false => Err(LoadError::WrongType(format!("a gain of {db} dB"))),
@@ -132,7 +135,7 @@ fn factor(db: f64) -> Result<f32, LoadError> {
 impl Written<'_> {
     /// Adds the layer, and answers how many values come out of it.
     fn build(&self, inputs: usize, layers: &mut Vec<Plan>) -> Result<usize, LoadError> {
-        let units = size("shape", self.shape.last().copied().flatten().unwrap_or_default(), MOST_CHANNELS)?;
+        let units = size("shape", last(&self.shape).unwrap_or_default(), MOST_CHANNELS)?;
         let recurrent = matches!(self.kind.as_str(), "lstm" | "gru");
         match self.kind.as_str() {
             "lstm" => layers.push(self.lstm(inputs, units)?),
@@ -208,12 +211,12 @@ impl Written<'_> {
     fn conv(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
         let last = |given: &Option<OneOrMore>, name: &str, most: usize| match given {
             None => Ok(1),
-            Some(OneOrMore::One(value)) => size(name, *value, most),
-            Some(OneOrMore::More(values)) => size(name, values.last().copied().unwrap_or_default(), most),
+            Some(OneOrMore::One(Whole(value))) => size(name, *value, most),
+            Some(OneOrMore::More(values)) => size(name, values.last().map_or(0, |last| last.0), most),
         };
         let taps = last(&self.kernel_size, "kernel_size", MOST_TAPS)?;
         let dilation = last(&self.dilation, "dilation", MOST_DILATION)?;
-        let groups = size("groups", self.groups.unwrap_or(1), MOST_CHANNELS)?;
+        let groups = size("groups", self.groups.map_or(1, |groups| groups.0), MOST_CHANNELS)?;
         let (kernel, bias): (Vec<Rows>, Vec<f32>) = self.weights()?;
         let fits = inputs.is_multiple_of(groups)
             && units.is_multiple_of(groups)

@@ -36,6 +36,48 @@ fn guitarml() -> Value {
 }
 
 #[test]
+fn an_odd_field_takes_no_other_with_it() {
+    let file = read(&keras(&json!({ "metadata": { "name": 7, "author": "me", "samplerate": "44100" } })));
+    assert_eq!((file.sample_rate, file.tells_sample_rate), (44_100.0, true));
+    assert_eq!((file.about.name, file.about.modeled_by.as_deref()), (None, Some("me")));
+    let file = read(&keras(&json!({ "metadata": { "name": "amp", "author": ["a", "b"], "samplerate": 44100 } })));
+    assert_eq!((file.sample_rate, file.tells_sample_rate), (44_100.0, true));
+    assert_eq!((file.about.name.as_deref(), file.about.modeled_by), (Some("amp"), None));
+}
+
+#[test]
+fn a_rate_that_no_signal_has_is_as_none() {
+    for rate in [json!("44.1k"), json!("0"), json!(48), json!(-1), json!(null), json!([44100]), json!("inf")] {
+        let file = read(&keras(&json!({ "metadata": { "samplerate": rate } })));
+        assert_eq!((file.sample_rate, file.tells_sample_rate), (48_000.0, false), "{rate}");
+        let file = read(&keras(&json!({ "samplerate": 44100, "metadata": { "samplerate": rate } })));
+        assert_eq!((file.sample_rate, file.tells_sample_rate), (44_100.0, true), "{rate}");
+    }
+    // Neural Amp Modeler's core has -1 for what it does not know.
+    let config = json!({ "receptive_field": 1, "bias": false });
+    let linear = json!({ "version": "0.5.4", "architecture": "Linear", "config": config, "weights": [0.5] });
+    for rate in [-1.0, 0.0] {
+        let file = read(&with(&linear, &json!({ "sample_rate": rate })));
+        assert_eq!((file.sample_rate, file.tells_sample_rate), (48_000.0, false), "{rate}");
+    }
+}
+
+#[test]
+fn gains_and_skip_count_where_they_are_numbers() {
+    let plain = played(&read(&keras(&json!({}))));
+    for odd in [json!(null), json!("3"), json!(true), json!([])] {
+        let file = read(&keras(&json!({ "in_skip": odd, "in_gain": odd, "out_gain": odd })));
+        assert_eq!(played(&file), plain, "{odd}");
+    }
+    let added: Vec<f32> = plain.iter().map(|y| 3.0 * y).collect();
+    for skip in [json!(1), json!(1.0)] {
+        assert_eq!(played(&read(&keras(&json!({ "in_skip": skip })))), added, "{skip}");
+    }
+    let louder = played(&read(&keras(&json!({ "out_gain": 20 }))));
+    assert_eq!(louder, plain.iter().map(|y| 10.0 * y).collect::<Vec<_>>());
+}
+
+#[test]
 fn guitarml_adds_the_input_unless_told_not_to() {
     let of = |skip: Option<Value>| {
         let mut file = guitarml();
@@ -54,6 +96,19 @@ fn guitarml_adds_the_input_unless_told_not_to() {
     for skip in [json!(false), json!(0.0)] {
         assert_eq!(of(Some(skip.clone())), alone, "{skip}");
     }
+}
+
+#[test]
+fn whole_numbers_may_be_written_with_a_point() {
+    let mut file = keras(&json!({ "in_shape": [null, null, 1.0] }));
+    file["layers"][0]["shape"][2] = json!(1.0);
+    assert_eq!(played(&read(&file)), played(&read(&keras(&json!({})))));
+    let mut file = guitarml();
+    file["model_data"]["hidden_size"] = json!(20.0);
+    assert_eq!(played(&read(&file)), played(&read(&guitarml())));
+    file["model_data"]["hidden_size"] = json!(20.5);
+    let told = ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(told.contains("20.5 where a whole number belongs"), "{told}");
 }
 
 #[test]
