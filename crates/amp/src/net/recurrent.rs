@@ -4,7 +4,7 @@ mod layer;
 mod plan;
 
 use self::layer::Layer;
-pub use self::plan::{Conv, Plan, Table, Units};
+pub use self::plan::{Conv, Line, Plan, Table, Units};
 use super::Net;
 use crate::{
     memory::BLOCK,

@@ -3,7 +3,7 @@
 use super::{
     Op, Pass, Rows, Simd,
     elements::each,
-    functions::{Function, Leaky, clamp, fast_tanh, sigmoid, tanh},
+    functions::{Function, Leaky, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_in_parts},
 };
 
 /// An activation function.
@@ -32,6 +32,8 @@ pub enum Activation {
     Relu,
     /// Negative values are scaled, by one factor a row or by the same for all.
     LeakyRelu(Vec<f32>),
+    /// e^x - 1 below 0.
+    Elu,
     /// Logistic function.
     Sigmoid,
     /// x times its logistic function.
@@ -76,6 +78,15 @@ impl Activation {
                 let slope = |row: usize| *slopes.get(row).or(slopes.first()).unwrap_or(&0.0);
                 each!(simd, memory, row, [x in rows] => rows, frames, Leaky(slope(row)).of(simd, x));
             }
+            // With t the tangent of x / 2, e^x - 1 is 2 t / (1 - t).
+            Self::Elu => map!(x, {
+                let zero = simd.splat(0.0);
+                let half = simd.mul(simd.min(x, zero), simd.splat(TANH_SCALE / 2.0));
+                let (half, above, below) = tanh_in_parts(simd, half);
+                let tangent = simd.mul(half, above);
+                let bent = simd.div(simd.add(tangent, tangent), simd.sub(below, tangent));
+                simd.add(simd.max(x, zero), bent)
+            }),
             Self::Sigmoid => map!(x, sigmoid(simd, x)),
             Self::Silu => map!(x, simd.mul(x, sigmoid(simd, x))),
             Self::HardSwish => map!(x, {
@@ -124,7 +135,7 @@ mod tests {
         let leaky = |x: f64| if x < -1.0 { -1.0 + 0.1 * (x + 1.0) } else { x.min(2.0) + 0.2 * (x - 2.0).max(0.0) };
         let leaky_hard_tanh = Activation::LeakyHardTanh { min: -1.0, max: 2.0, min_slope: 0.1, max_slope: 0.2 };
         type Exact<'a> = &'a dyn Fn(f64) -> f64;
-        let all: [(Activation, Exact<'_>, f64); 11] = [
+        let all: [(Activation, Exact<'_>, f64); 12] = [
             (Activation::Identity, &|x| x, 0.0),
             (Activation::Tanh, &f64::tanh, 5e-7),
             (Activation::FastTanh, &f64::tanh, 9e-4),
@@ -132,6 +143,7 @@ mod tests {
             (leaky_hard_tanh, &leaky, 2e-6),
             (Activation::Relu, &|x| x.max(0.0), 0.0),
             (Activation::LeakyRelu(vec![0.25]), &|x| if x < 0.0 { 0.25 * x } else { x }, 0.0),
+            (Activation::Elu, &|x| if x < 0.0 { x.exp_m1() } else { x }, 3e-7),
             (Activation::Sigmoid, &sigmoid, 3e-7),
             (Activation::Silu, &|x| x * sigmoid(x), 3e-6),
             (Activation::HardSwish, &|x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0, 3e-6),

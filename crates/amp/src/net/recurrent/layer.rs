@@ -1,6 +1,6 @@
 //! Layers that are computed frame by frame, ready to play: each a whole block before the next one.
 
-use super::plan::{self, Plan, Table};
+use super::plan::{self, Line, Plan, Table};
 use crate::{
     memory::BLOCK,
     simd::{Activation, Aligned, Columns, Frames, Gates, Gru, Head, Level, Lstm, Rows, Simd, Unit, dot, padded},
@@ -21,6 +21,8 @@ pub enum Layer {
     Conv(Conv),
     /// A function of each value.
     Function(Function),
+    /// A bent line of each value.
+    Lines(Lines),
 }
 
 /// What a layer tells: a row of values for each frame of a block.
@@ -30,6 +32,13 @@ type Told = Aligned;
 #[derive(Debug, Clone)]
 pub struct Function {
     activation: Activation,
+    told: Told,
+}
+
+/// A bent line of each value.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    lines: Vec<Line>,
     told: Told,
 }
 
@@ -101,6 +110,7 @@ impl Layer {
             Plan::Activation(activation) => {
                 Self::Function(Function { activation: activation.clone(), told: told(inputs) })
             }
+            Plan::Lines(lines) => Self::Lines(Lines { lines: lines.clone(), told: told(lines.len()) }),
         }
     }
 
@@ -110,7 +120,7 @@ impl Layer {
             Self::Lstm(units) => units.restart(),
             Self::Gru(units) => units.restart(),
             Self::Conv(conv) => conv.past.fill(0.0),
-            Self::Dense(_) | Self::Dot(_) | Self::Function(_) => {}
+            Self::Dense(_) | Self::Dot(_) | Self::Function(_) | Self::Lines(_) => {}
         }
     }
 
@@ -124,6 +134,7 @@ impl Layer {
             Self::Dot(dot) => dot.block(simd, frames, input),
             Self::Conv(conv) => conv.block(simd, frames, input),
             Self::Function(function) => function.block(simd, frames, input),
+            Self::Lines(lines) => lines.block(frames, input),
         }
     }
 }
@@ -260,5 +271,17 @@ impl Function {
         told[..values].copy_from_slice(&input.values[..values]);
         activation.apply_with(simd, told, Rows { at: 0, pitch: 0, count: 1 }, values);
         Frames { values: told, ..input }
+    }
+}
+
+impl Lines {
+    #[inline(always)]
+    fn block(&mut self, frames: usize, input: Frames<'_>) -> Frames<'_> {
+        let Self { lines, told } = self;
+        for_each_frame!(frames, input, told, lines.len(), |x, made| {
+            for ((made, &x), line) in made.iter_mut().zip(x).zip(&*lines) {
+                *made = x.max(0.0) * line.above + x.min(0.0) * line.below + line.at_0;
+            }
+        })
     }
 }

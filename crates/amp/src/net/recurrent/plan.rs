@@ -15,6 +15,19 @@ pub enum Plan {
     Conv(Conv),
     /// A function of each value.
     Activation(Activation),
+    /// A bent line of each value, each of its own.
+    Lines(Vec<Line>),
+}
+
+/// A line that is bent at 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    /// Its slope above 0.
+    pub above: f32,
+    /// Its slope below 0.
+    pub below: f32,
+    /// Its value at 0.
+    pub at_0: f32,
 }
 
 /// Recurrent units of four sums each.
@@ -90,7 +103,7 @@ impl Plan {
             Self::Lstm(units) | Self::Gru(units) => units.units,
             Self::Dense(table) => table.biases.len(),
             Self::Conv(conv) => conv.table.biases.len(),
-            Self::Activation(_) => inputs,
+            Self::Activation(_) | Self::Lines(_) => inputs,
         }
     }
 
@@ -98,7 +111,7 @@ impl Plan {
     pub fn units(&self) -> usize {
         match self {
             Self::Lstm(units) | Self::Gru(units) => units.units,
-            Self::Dense(_) | Self::Conv(_) | Self::Activation(_) => 0,
+            Self::Dense(_) | Self::Conv(_) | Self::Activation(_) | Self::Lines(_) => 0,
         }
     }
 
@@ -117,6 +130,7 @@ impl Plan {
             Self::Dense(table) => table.weights.len(),
             Self::Conv(conv) => conv.table.weights.len(),
             Self::Activation(_) => 0,
+            Self::Lines(lines) => 2 * lines.len(),
         };
         weights as u64
     }
