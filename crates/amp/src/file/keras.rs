@@ -10,7 +10,7 @@ use super::{
     number::{Whole, number},
 };
 use crate::{
-    net::recurrent::{Conv, Plan, Table, Units},
+    net::recurrent::{Conv, Line, Plan, Table, Units},
     simd::Activation,
 };
 
@@ -55,6 +55,8 @@ struct Written<'a> {
     dilation: Option<OneOrMore>,
     #[serde(default)]
     groups: Option<Whole>,
+    #[serde(borrow, default)]
+    epsilon: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -83,8 +85,10 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
     let mut layers = Vec::new();
     let mut channels = inputs;
-    for written in &file.layers {
-        channels = written.build(channels, &mut layers)?;
+    for (before, written) in file.layers.iter().enumerate() {
+        let units = size("shape", last(&written.shape).unwrap_or_default(), MOST_CHANNELS)?;
+        Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
+        channels = units;
     }
     let values = layers.iter().map(Plan::past).fold(0, usize::saturating_add);
     if values > MOST_VALUES {
@@ -132,49 +136,71 @@ fn factor(db: Option<f64>) -> Result<f32, LoadError> {
     }
 }
 
-impl Written<'_> {
-    /// Adds the layer, and answers how many values come out of it.
-    fn build(&self, inputs: usize, layers: &mut Vec<Plan>) -> Result<usize, LoadError> {
-        let units = size("shape", last(&self.shape).unwrap_or_default(), MOST_CHANNELS)?;
-        let recurrent = matches!(self.kind.as_str(), "lstm" | "gru");
-        match self.kind.as_str() {
-            "lstm" => layers.push(self.lstm(inputs, units)?),
-            "gru" => layers.push(self.gru(inputs, units)?),
-            "dense" | "time-distributed-dense" => layers.push(self.dense(inputs, units)?),
-            "conv1d" => layers.push(self.conv(inputs, units)?),
-            "activation" => {}
-            _ => return Err(LoadError::UnknownPart { what: "the layer", name: self.kind.clone() }),
+/// A layer in its place.
+struct Layer<'a> {
+    number: usize,
+    written: &'a Written<'a>,
+    inputs: usize,
+    units: usize,
+}
+
+impl<'a> Layer<'a> {
+    fn build(&self, layers: &mut Vec<Plan>) -> Result<(), LoadError> {
+        let kind = self.written.kind.as_str();
+        let recurrent = matches!(kind, "lstm" | "gru");
+        match kind {
+            "lstm" => layers.push(self.lstm()?),
+            "gru" => layers.push(self.gru()?),
+            "dense" | "time-distributed-dense" => layers.push(self.dense()?),
+            "conv1d" => layers.push(self.conv()?),
+            "prelu" => layers.push(self.prelu()?),
+            "batchnorm" => layers.push(self.batchnorm()?),
+            "activation" => self.check(self.inputs == self.units, &[])?,
+            _ => return Err(LoadError::UnknownPart { what: "the layer", name: kind.to_owned() }),
         }
-        match self.activation.as_deref().unwrap_or_default() {
+        match self.written.activation.as_deref().unwrap_or_default() {
             "" | "linear" => {}
             // What recurrent units have within.
             "tanh" if recurrent => {}
             name if !recurrent => layers.push(Plan::Activation(activation(name)?)),
             name => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
         }
-        Ok(units)
+        Ok(())
     }
 
-    fn weights<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
-        let raw = self.weights.ok_or_else(|| LoadError::MissingKey("weights".to_owned()))?;
-        Ok(serde_json::from_str(raw.get())?)
+    /// What the layer's weights consist of. More than is known is left alone.
+    fn weights(&self) -> Result<Vec<&'a RawValue>, LoadError> {
+        let Layer { number, written, .. } = self;
+        let missing = || LoadError::MissingKey(format!("the weights of layer {number} ({})", written.kind));
+        serde_json::from_str(written.weights.ok_or_else(missing)?.get()).map_err(|_| self.unfit())
     }
 
-    fn unfit(&self, inputs: usize, units: usize) -> LoadError {
-        LoadError::InconsistentShapes(format!("weights of {} and its {inputs} inputs and {units} units", self.kind))
+    fn parse<T: DeserializeOwned>(&self, weights: &RawValue) -> Result<T, LoadError> {
+        serde_json::from_str(weights.get()).map_err(|_| self.unfit())
     }
 
-    fn check(&self, fits: bool, inputs: usize, units: usize, rows: &[&Rows]) -> Result<(), LoadError> {
+    fn unfit(&self) -> LoadError {
+        let Layer { number, written, inputs, units } = self;
+        let kind = &written.kind;
+        LoadError::InconsistentShapes(format!(
+            "layer {number} ({kind}), its weights, {inputs} inputs and {units} outputs"
+        ))
+    }
+
+    fn check(&self, fits: bool, rows: &[&Rows]) -> Result<(), LoadError> {
         if !fits {
-            return Err(self.unfit(inputs, units));
+            return Err(self.unfit());
         }
         rows.iter().flat_map(|rows| rows.iter()).try_for_each(|row| finite(row))
     }
 
-    fn lstm(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
-        let (kernel, recurrent, bias): (Rows, Rows, Vec<f32>) = self.weights()?;
+    fn lstm(&self) -> Result<Plan, LoadError> {
+        let &Self { inputs, units, .. } = self;
+        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let (kernel, recurrent, bias): (Rows, Rows, Vec<f32>) =
+            (self.parse(kernel)?, self.parse(recurrent)?, self.parse(bias)?);
         let fits = are(&kernel, inputs, 4 * units) && are(&recurrent, units, 4 * units) && bias.len() == 4 * units;
-        self.check(fits, inputs, units, &[&kernel, &recurrent, &vec![bias.clone()]])?;
+        self.check(fits, &[&kernel, &recurrent, &vec![bias.clone()]])?;
         let weight = |gate: usize, unit: usize, column: usize| {
             let row = if column < inputs { &kernel[column] } else { &recurrent[column - inputs] };
             row[gate * units + unit]
@@ -183,10 +209,13 @@ impl Written<'_> {
         Ok(Plan::Lstm(Units::new(inputs, units, weight, bias, Default::default())))
     }
 
-    fn gru(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
-        let (kernel, recurrent, bias): (Rows, Rows, Rows) = self.weights()?;
+    fn gru(&self) -> Result<Plan, LoadError> {
+        let &Self { inputs, units, .. } = self;
+        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let (kernel, recurrent, bias): (Rows, Rows, Rows) =
+            (self.parse(kernel)?, self.parse(recurrent)?, self.parse(bias)?);
         let fits = are(&kernel, inputs, 3 * units) && are(&recurrent, units, 3 * units) && are(&bias, 2, 3 * units);
-        self.check(fits, inputs, units, &[&kernel, &recurrent, &bias])?;
+        self.check(fits, &[&kernel, &recurrent, &bias])?;
         // The candidate's two sums stay apart, since the reset acts on that of the units alone.
         let weight = |sum: usize, unit: usize, column: usize| match (sum, column.checked_sub(inputs)) {
             (3, None) | (2, Some(_)) => 0.0,
@@ -200,30 +229,37 @@ impl Written<'_> {
         Ok(Plan::Gru(Units::new(inputs, units, weight, bias, Default::default())))
     }
 
-    fn dense(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
-        let (kernel, bias): (Rows, Vec<f32>) = self.weights()?;
+    fn dense(&self) -> Result<Plan, LoadError> {
+        let &Self { inputs, units, .. } = self;
+        let (kernel, bias): (Rows, Vec<f32>) = match self.weights()?[..] {
+            [kernel] => (self.parse(kernel)?, vec![0.0; units]),
+            [kernel, bias, ..] => (self.parse(kernel)?, self.parse(bias)?),
+            [] => return Err(self.unfit()),
+        };
         let fits = are(&kernel, inputs, units) && bias.len() == units;
-        self.check(fits, inputs, units, &[&kernel, &vec![bias.clone()]])?;
+        self.check(fits, &[&kernel, &vec![bias.clone()]])?;
         Ok(Plan::Dense(Table::new(units, inputs, |row, column| kernel[column][row], |row| bias[row])))
     }
 
     /// Weights are `[tap][input][output]`, the oldest tap first.
-    fn conv(&self, inputs: usize, units: usize) -> Result<Plan, LoadError> {
+    fn conv(&self) -> Result<Plan, LoadError> {
+        let &Self { written, inputs, units, .. } = self;
         let last = |given: &Option<OneOrMore>, name: &str, most: usize| match given {
             None => Ok(1),
             Some(OneOrMore::One(Whole(value))) => size(name, *value, most),
             Some(OneOrMore::More(values)) => size(name, values.last().map_or(0, |last| last.0), most),
         };
-        let taps = last(&self.kernel_size, "kernel_size", MOST_TAPS)?;
-        let dilation = last(&self.dilation, "dilation", MOST_DILATION)?;
-        let groups = size("groups", self.groups.map_or(1, |groups| groups.0), MOST_CHANNELS)?;
-        let (kernel, bias): (Vec<Rows>, Vec<f32>) = self.weights()?;
+        let taps = last(&written.kernel_size, "kernel_size", MOST_TAPS)?;
+        let dilation = last(&written.dilation, "dilation", MOST_DILATION)?;
+        let groups = size("groups", written.groups.map_or(1, |groups| groups.0), MOST_CHANNELS)?;
+        let [kernel, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let (kernel, bias): (Vec<Rows>, Vec<f32>) = (self.parse(kernel)?, self.parse(bias)?);
         let fits = inputs.is_multiple_of(groups)
             && units.is_multiple_of(groups)
             && kernel.len() == taps
             && kernel.iter().all(|tap| are(tap, inputs / groups, units))
             && bias.len() == units;
-        self.check(fits, inputs, units, &kernel.iter().chain([&vec![bias.clone()]]).collect::<Vec<_>>())?;
+        self.check(fits, &kernel.iter().chain([&vec![bias.clone()]]).collect::<Vec<_>>())?;
         let (seen, made) = (inputs / groups, units / groups);
         let weight = |row: usize, column: usize| {
             let (tap, input) = (column / inputs, column % inputs);
@@ -231,6 +267,35 @@ impl Written<'_> {
         };
         let table = Table::new(units, taps * inputs, weight, |row| bias[row]);
         Ok(Plan::Conv(Conv { table, kernel: taps, dilation }))
+    }
+
+    /// One slope below 0 for each value, or one for all.
+    fn prelu(&self) -> Result<Plan, LoadError> {
+        let [slopes, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let slopes: Rows = self.parse(slopes)?;
+        let count = slopes.first().map_or(0, Vec::len);
+        self.check(self.inputs == self.units && (count == 1 || count == self.units), &[&slopes])?;
+        Ok(Plan::Lines(
+            (0..self.units).map(|unit| Line { above: 1.0, below: slopes[0][unit % count], at_0: 0.0 }).collect(),
+        ))
+    }
+
+    /// Factors and what is added are there or not, then means and variances of what was seen in training.
+    fn batchnorm(&self) -> Result<Plan, LoadError> {
+        let epsilon = number(self.written.epsilon).ok_or_else(|| LoadError::MissingKey("epsilon".to_owned()))?;
+        let mut rows = self.weights()?.into_iter().map(|row| self.parse(row)).collect::<Result<Rows, _>>()?;
+        if rows.len() == 2 {
+            rows.splice(..0, [vec![1.0; self.units], vec![0.0; self.units]]);
+        }
+        self.check(self.inputs == self.units && are(&rows, 4, self.units), &[])?;
+        let line = |unit: usize| {
+            let [factor, added, mean, variance] = [0, 1, 2, 3].map(|row: usize| f64::from(rows[row][unit]));
+            let factor = factor / (variance + epsilon).sqrt();
+            Line { above: factor as f32, below: factor as f32, at_0: (added - factor * mean) as f32 }
+        };
+        let lines: Vec<Line> = (0..self.units).map(line).collect();
+        lines.iter().try_for_each(|line| finite(&[line.above, line.at_0]))?;
+        Ok(Plan::Lines(lines))
     }
 }
 
@@ -243,6 +308,7 @@ fn activation(name: &str) -> Result<Activation, LoadError> {
         "tanh" => Activation::Tanh,
         "sigmoid" => Activation::Sigmoid,
         "relu" => Activation::Relu,
+        "elu" => Activation::Elu,
         _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
     })
 }

@@ -159,3 +159,96 @@ fn convolutions_and_what_stands_between_layers() {
     ]);
     check("convolutions", &made, &layers);
 }
+
+/// An exponential below 0, slopes of each value's own or of all, and values brought to a mean and a spread.
+#[test]
+fn what_bends_and_moves_values() {
+    let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
+    let mut numbers = Numbers(3);
+    let (first, head) =
+        ((rows(&mut numbers, 1, 5), vec![0.1, -0.2, 0.3, -0.4, 0.0]), (rows(&mut numbers, 5, 1), vec![0.1]));
+    let layer = |kind: &str, activation: &str, units: usize, weights: &Value| json!({ "type": kind, "activation": activation, "shape": [null, null, units], "epsilon": 0.001, "weights": weights });
+    let of_head = layer("dense", "", 1, &json!(head));
+    let elu = |x: f64| if x < 0.0 { x.exp_m1() } else { x };
+    let made = dense(&dense(&signal, &first, elu), &head, |x| x);
+    check("an exponential", &made, &json!([layer("dense", "elu", 5, &json!(first)), of_head]));
+
+    let plain = dense(&signal, &first, |x| x);
+    let each = |make: &dyn Fn(f64, usize) -> f64| -> Vec<Vec<f64>> {
+        plain.iter().map(|row| row.iter().enumerate().map(|(at, &x)| make(x, at)).collect()).collect()
+    };
+    let of_first = layer("dense", "", 5, &json!(first));
+    let slopes = [0.1, -0.3, 0.0, 1.5, 0.25];
+    for slopes in [&slopes[..], &slopes[..1]] {
+        let made = each(&|x, at| if x < 0.0 { slopes[at % slopes.len()] * x } else { x });
+        let layers = json!([of_first, layer("prelu", "", 5, &json!([[slopes]])), of_head]);
+        check("slopes", &dense(&made, &head, |x| x), &layers);
+    }
+
+    let (factor, added) = ([1.1, 0.9, -0.5, 0.0, 2.0], [0.1, 0.2, -0.3, 0.4, 0.0]);
+    let (mean, variance) = ([0.05, -0.1, 0.3, 0.2, -0.4], [0.8, 1.2, 0.02, 0.5, 0.0]);
+    let normal = |x: f64, at: usize| (x - mean[at]) / (variance[at] + 0.001_f64).sqrt();
+    let made = each(&|x, at| factor[at] * normal(x, at) + added[at]);
+    let layers = json!([of_first, layer("batchnorm", "", 5, &json!([factor, added, mean, variance])), of_head]);
+    check("normalised, moved", &dense(&made, &head, |x| x), &layers);
+    let made = dense(&each(&normal), &head, f64::tanh);
+    let layers =
+        json!([of_first, layer("batchnorm", "", 5, &json!([mean, variance])), layer("dense", "tanh", 1, &json!(head))]);
+    check("normalised", &made, &layers);
+}
+
+/// As RTNeural has it: a sum may be without a constant, and more than is known is left alone.
+#[test]
+fn weighted_sums_may_be_without_a_constant() {
+    let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
+    let mut numbers = Numbers(4);
+    let (first, head) = (rows(&mut numbers, 1, 5), rows(&mut numbers, 5, 1));
+    let layer =
+        |units: usize, weights: &Value| json!({ "type": "dense", "shape": [null, null, units], "weights": weights });
+    let made = dense(&dense(&signal, &(first.clone(), vec![0.0; 5]), |x| x), &(head.clone(), vec![0.25]), |x| x);
+    check("sums", &made, &json!([layer(5, &json!([first])), layer(1, &json!([head, [0.25], [], "more"]))]));
+}
+
+#[test]
+fn layers_that_do_not_fit_are_told_by_their_place() {
+    let layer = |kind: &str, units: usize, weights: &Value| json!({ "type": kind, "activation": "", "shape": [null, null, units], "epsilon": 0.1, "weights": weights });
+    let (zero, row) = ([0.0], [0.0, 0.0]);
+    let first = layer("dense", 2, &json!([[row], row]));
+    let of = |kind: &str, weights: Value| layer(kind, if kind == "dense" { 1 } else { 2 }, &weights);
+    let bad = [
+        of("dense", json!([])),
+        of("dense", json!([[zero], zero])),
+        of("dense", json!([[zero, ["0"]], zero])),
+        of("dense", json!({ "kernel": [zero, zero] })),
+        of("lstm", json!([[row], [row]])),
+        of("gru", json!([])),
+        of("conv1d", json!([[[row]]])),
+        of("prelu", json!([])),
+        of("prelu", json!([[]])),
+        of("prelu", json!([[[]]])),
+        of("prelu", json!([[[0.1, 0.2, 0.3]]])),
+        of("batchnorm", json!([row, row, row])),
+        of("batchnorm", json!([row, zero])),
+        // More values than there are would be taken from what is not there.
+        layer("activation", 40, &json!([])),
+        layer("batchnorm", 1, &json!([zero, zero])),
+    ];
+    for bad in bad {
+        let kind = bad["type"].as_str().unwrap();
+        let file = json!({ "in_shape": [null, null, 1], "layers": [first, bad] }).to_string();
+        let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+        assert!(told.starts_with(&format!("layer 2 ({kind}), its weights, 2 inputs")), "{told}: {file}");
+    }
+    for (name, said) in [("weights", "lacks the weights of layer 2 (batchnorm)"), ("epsilon", "lacks epsilon")] {
+        let mut bad = of("batchnorm", json!([row, row]));
+        bad.as_object_mut().unwrap().remove(name);
+        let file = json!({ "in_shape": [null, null, 1], "layers": [first, bad] }).to_string();
+        let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+        assert!(told.contains(said), "{told}");
+    }
+    // A variance below 0.
+    let layers = json!([first, of("batchnorm", json!([row, [-1.0, 0.0]])), of("dense", json!([[zero, zero]]))]);
+    let file = json!({ "in_shape": [null, null, 1], "layers": layers }).to_string();
+    let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+    assert!(told.contains("no finite number"), "{told}");
+}
