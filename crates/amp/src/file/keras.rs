@@ -10,6 +10,7 @@ use super::{
     number::{Whole, number},
 };
 use crate::{
+    memory::BLOCK,
     net::recurrent::{Conv, Line, Plan, Table, Units},
     simd::Activation,
 };
@@ -84,15 +85,20 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let inputs = size("in_shape", last(&file.in_shape).unwrap_or(1), MOST_INPUTS)?;
     size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
     let mut layers = Vec::new();
-    let mut channels = inputs;
+    // Values beyond the weights that are in the file.
+    let (mut channels, mut values) = (inputs, 0_usize);
     for (before, written) in file.layers.iter().enumerate() {
         let units = size("shape", last(&written.shape).unwrap_or_default(), MOST_CHANNELS)?;
+        let known = layers.len();
         Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
+        let beyond = |plan: &Plan| match plan {
+            Plan::Activation(_) | Plan::Lines(_) => units * BLOCK,
+            Plan::Conv(conv) if written.groups() != 1 => conv.table.weights.len().saturating_add(plan.past()),
+            plan => plan.past(),
+        };
+        values = layers[known..].iter().map(beyond).fold(values, usize::saturating_add);
+        check_values(values)?;
         channels = units;
-    }
-    let values = layers.iter().map(Plan::past).fold(0, usize::saturating_add);
-    if values > MOST_VALUES {
-        return Err(LoadError::TooLarge(format!("the network keeps {values} values of its past")));
     }
     if channels != 1 {
         return Err(LoadError::InconsistentShapes(format!("the last layer's {channels} outputs and one signal")));
@@ -116,6 +122,14 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     })
 }
 
+/// Looks over values that the file has no weights for: the past, what layers without weights tell, zeros between groups.
+fn check_values(values: usize) -> Result<(), LoadError> {
+    match values > MOST_VALUES {
+        true => Err(LoadError::TooLarge(format!("the network keeps {values} values"))),
+        false => Ok(()),
+    }
+}
+
 /// A sample rate as a number, or as text, if a signal can have it.
 fn rate(field: Option<&RawValue>) -> Option<f64> {
     let rate = field?.get().trim_matches('"').trim().parse().ok()?;
@@ -133,6 +147,12 @@ fn factor(db: Option<f64>) -> Result<f32, LoadError> {
     match (-120.0..=120.0).contains(&db) {
         true => Ok(10.0_f64.powf(db / 20.0) as f32),
         false => Err(LoadError::WrongType(format!("a gain of {db} dB"))),
+    }
+}
+
+impl Written<'_> {
+    fn groups(&self) -> i64 {
+        self.groups.map_or(1, |Whole(groups)| groups)
     }
 }
 
@@ -251,7 +271,7 @@ impl<'a> Layer<'a> {
         };
         let taps = last(&written.kernel_size, "kernel_size", MOST_TAPS)?;
         let dilation = last(&written.dilation, "dilation", MOST_DILATION)?;
-        let groups = size("groups", written.groups.map_or(1, |groups| groups.0), MOST_CHANNELS)?;
+        let groups = size("groups", written.groups(), MOST_CHANNELS)?;
         let [kernel, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
         let (kernel, bias): (Vec<Rows>, Vec<f32>) = (self.parse(kernel)?, self.parse(bias)?);
         let fits = inputs.is_multiple_of(groups)
@@ -261,6 +281,9 @@ impl<'a> Layer<'a> {
             && bias.len() == units;
         self.check(fits, &kernel.iter().chain([&vec![bias.clone()]]).collect::<Vec<_>>())?;
         let (seen, made) = (inputs / groups, units / groups);
+        if groups != 1 {
+            check_values((units * inputs).saturating_mul(taps))?;
+        }
         let weight = |row: usize, column: usize| {
             let (tap, input) = (column / inputs, column % inputs);
             if input / seen == row / made { kernel[tap][input % seen][row] } else { 0.0 }

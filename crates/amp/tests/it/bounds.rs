@@ -38,6 +38,10 @@ fn array(channels: usize, kernel: usize, dilations: &[usize]) -> Value {
     })
 }
 
+fn keras(layers: &[Value]) -> Vec<u8> {
+    json!({ "in_shape": [null, null, 1], "layers": layers }).to_string().into_bytes()
+}
+
 /// Files that ask for much with little text: reading one, and making and playing the model where it is one, takes a few
 /// times the file's size, and what the largest small network may take.
 #[test]
@@ -51,7 +55,21 @@ fn no_file_takes_more_than_a_few_times_its_size() {
     let submodels: Vec<Value> = (1..=20)
         .map(|at| json!({ "max_value": f64::from(at) / 20.0, "model": serde_json::from_slice::<Value>(&narrow).unwrap() }))
         .collect();
+    let layer = |kind: &str, outputs: usize, weights: Value| json!({ "type": kind, "shape": [outputs], "groups": 1024, "kernel_size": 100, "activation": "tanh", "weights": weights });
+    // From one value to many, and back.
+    let between = |layers: &[Value]| {
+        let first = layer("dense", 1024, json!([[vec![0; 1024]]]));
+        let last = layer("dense", 1, json!([vec![[0]; 1024]]));
+        keras(&[&[first], layers, &[last]].concat())
+    };
+    let function = layer("activation", 1024, json!([]));
+    let slopes = layer("prelu", 1024, json!([[[0.5]]]));
+    let groups = layer("conv1d", 1024, json!([vec![[vec![0; 1024]]; 100], vec![0; 1024]]));
     let files = [
+        ("some functions of many values", between(&vec![function.clone(); 10]), true),
+        ("many functions of many values", between(&vec![function; 1000]), false),
+        ("many slopes of many values", between(&vec![slopes; 1000]), false),
+        ("many groups", between(&[groups]), false),
         ("narrow layers", narrow, true),
         ("narrow layers of one tap", of_layers(1024, 1, 1, 1), true),
         ("far taps", of_layers(2, 1, 2, 1 << 19), false),
