@@ -120,9 +120,7 @@ impl ModelFile {
     }
 
     fn nam(text: &str) -> Result<Self, LoadError> {
-        let mut file: nam::File<'_> = serde_json::from_str(text)?;
-        // Neural Amp Modeler's core has -1 for a rate that is not known.
-        file.sample_rate = file.sample_rate.filter(|&rate| rate > 0.0);
+        let file: nam::File<'_> = serde_json::from_str(text)?;
         let mut warnings = Vec::new();
         let network = Network::of_nam(&file, &mut warnings)?;
         let outputs = network.outputs();

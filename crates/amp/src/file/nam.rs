@@ -4,7 +4,6 @@ mod activation;
 mod film;
 mod plain;
 mod wavenet;
-mod whole;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -14,9 +13,9 @@ pub use self::{
     film::Film,
     plain::{ConvNet, Linear, Lstm},
     wavenet::{LayerArray, OneOrEach, PostHead, Slimmable, WaveNet},
-    whole::Whole,
 };
 use super::LoadError;
+pub use super::number::Whole;
 
 /// Most channels of a signal.
 pub const MOST_CHANNELS: usize = 1024;

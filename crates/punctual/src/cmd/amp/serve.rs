@@ -48,7 +48,7 @@ fn first(library: &Library, asked: Option<String>, rate_hz: u32) -> anyhow::Resu
     }
     for name in library.files().presets {
         match load(library, Some(name.clone()), rate_hz) {
-            Err(error) => eprintln!("note: {name} is left out: {error:#}; mend it, then choose it on the page"),
+            Err(error) => say!("note: {name} is left out: {error:#}; mend it, then choose it on the page"),
             good => return good,
         }
     }
