@@ -6,7 +6,7 @@ mod unit;
 use std::slice;
 
 pub use self::unit::{Gru, Lstm, Unit};
-use super::{Aligned, Level, Simd, dot};
+use super::{Aligned, Level, Simd, dot, wide::Wide};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
 /// their sums, then for each column their weights.
@@ -86,8 +86,9 @@ impl Gates {
         );
         let (mut last, mut input, mut told) = (last.as_ptr(), inputs.values.as_ptr(), told.as_mut_ptr());
         let kept = kept.as_mut_ptr();
+        let all_weights = self.weights.as_ptr();
         for frame in 0..frames {
-            let (mut weights, mut first) = (self.weights.as_ptr(), 0);
+            let (mut weights, mut first) = (all_weights, 0);
             while first < self.vectors {
                 let at = first * S::LANES;
                 // SAFETY: there is room for so many vectors of units in what is kept and told, there are weights for them,
@@ -137,7 +138,7 @@ pub struct Frames<'a> {
 }
 
 /// Computes `N` vectors of units, each sum in `P` parts, so that they need not wait for each other; `weights` becomes where
-/// the next ones are. The first vector's units are told before those of the second are: the next frame begins with them.
+/// the next ones are.
 ///
 /// # Safety
 /// There are weights for as many units and columns, and room for their vectors.
@@ -153,12 +154,30 @@ unsafe fn part<S: Simd, U: Unit, const N: usize, const P: usize>(
     // SAFETY: as the caller promises.
     unsafe {
         let sums = sums::<S, N, P>(simd, weights, columns);
-        for n in 0..N {
-            let (kept, told) = (kept.add(n * S::LANES), told.add(n * S::LANES));
-            let (now, tells) = unit.step(simd, [sums[0][n], sums[1][n], sums[2][n], sums[3][n]], simd.load(kept));
-            simd.store(kept, now);
-            simd.store(told, tells);
+        if N < 3 || S::ABREAST == 1 {
+            // The first vector's units are told before those of the second are: the next frame begins with them.
+            for n in 0..N {
+                let (at, sums) = (n * S::LANES, [sums[0][n], sums[1][n], sums[2][n], sums[3][n]]);
+                step(simd, unit, sums, kept.add(at), told.add(at));
+            }
+        } else {
+            // What three have to do is too long for the processor to see a second one before the first is done. It takes registers.
+            step(Wide::<S, N>(simd), unit, sums, kept, told);
         }
+    }
+}
+
+/// One step of a vector of units, kept and told.
+///
+/// # Safety
+/// There is room for a vector.
+#[inline(always)]
+unsafe fn step<S: Simd, U: Unit>(simd: S, unit: U, sums: [S::V; 4], kept: *mut f32, told: *mut f32) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (now, tells) = unit.step(simd, sums, simd.load(kept));
+        simd.store(kept, now);
+        simd.store(told, tells);
     }
 }
 

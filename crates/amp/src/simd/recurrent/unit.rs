@@ -38,11 +38,11 @@ impl Unit for Lstm {
         let (input, below_input) = logistic_in_parts(simd, input);
         let (forget, below_forget) = logistic_in_parts(simd, forget);
         let (x, above, below) = tanh_in_parts(simd, candidate);
-        // Two divisions side by side: on one line of a fraction they would wait for more products.
-        let forget = simd.div(forget, simd.add(below_forget, below_forget));
+        // Two divisions side by side, of which one need not wait for what it is multiplied with.
+        let before = simd.div(simd.mul(forget, simd.mul(kept, simd.splat(0.5))), below_forget);
+        let part = simd.div(simd.splat(1.0), simd.mul(below_input, below));
         let candidate = simd.mul(simd.mul(x, simd.splat(Self::KEPT_SCALE / 2.0)), above);
-        let taken = simd.div(simd.mul(input, candidate), simd.mul(below_input, below));
-        let now = simd.mul_add(forget, kept, taken);
+        let now = simd.mul_add(simd.mul(input, candidate), part, before);
         // This does not wait for anything, and so is done while the divisions are.
         let (output, below_output) = logistic_in_parts(simd, output);
         let (x, above, below) = tanh_in_parts(simd, now);
