@@ -163,8 +163,8 @@ impl Level {
         Self::all()[0]
     }
 
-    /// The same, or shorter vectors where a single one would hold so many values: two that need not wait for each other take less
-    /// time, and one is enough for half as many.
+    /// The same, or shorter vectors where a single one would hold so many values, two that need not wait for each other taking
+    /// less time, and where fewer of their lanes would be empty.
     #[must_use]
     pub fn for_values(self, values: usize) -> Self {
         let shorter = match self {
@@ -172,7 +172,8 @@ impl Level {
             Self::Avx512(simd) => Self::Avx2(simd.shorter()),
             level => level,
         };
-        if values <= self.lanes() { shorter } else { self }
+        let empty = |level: Self| values.next_multiple_of(level.lanes()) - values;
+        if values <= self.lanes() || empty(shorter) < empty(self) { shorter } else { self }
     }
 
     /// What it is called.
@@ -258,10 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_shorter_where_a_single_one_would_do() {
+    fn vectors_are_shorter_where_a_single_one_would_do_or_lanes_be_empty() {
         for level in Level::all() {
-            assert_eq!(level.for_values(16).lanes(), level.lanes().min(8), "{}", level.name());
-            assert_eq!(level.for_values(17), level);
+            for values in [16, 20, 40] {
+                assert_eq!(level.for_values(values).lanes(), level.lanes().min(8), "{}, {values}", level.name());
+            }
+            assert_eq!((level.for_values(25), level.for_values(32)), (level, level));
         }
     }
 
