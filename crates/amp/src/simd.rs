@@ -32,7 +32,7 @@ pub use activation::Activation;
 pub use aligned::Aligned;
 pub use columns::{Columns, dot, padded};
 pub use denormals::{Flushed, flush_denormals};
-pub use elements::{Combine, Mirror, begin_sum, combine, mirror};
+pub use elements::{Combine, Mirror, combine, mirror, silence};
 pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     file::LoadError,
     memory::{BLOCK, Layout, Past, Scratch},
-    simd::{Activation, Aligned, Combine, Level, Op, Pass, Rows, Signals, Simd, begin_sum, combine},
+    simd::{Activation, Aligned, Level, Op, Pass, Rows, Signals, Simd, silence},
 };
 
 /// A WaveNet, ready to play.
@@ -26,8 +26,7 @@ pub struct WaveNet {
     input: Rows,
     condition: Rows,
     arrays: Vec<Array>,
-    scale: f32,
-    /// The scaled output of the last array, then that of each convolution after it.
+    /// The output of the last array, then that of each convolution after it.
     ends: Vec<Past>,
     head: Vec<(Activation, Conv)>,
     memory: Aligned,
@@ -41,10 +40,9 @@ struct Array {
     layers: Vec<Layers>,
     /// Where the last layer's output goes.
     output: Rows,
-    /// The sum of all layers' activations.
+    /// What the array before made, and all layers' activations.
     sum: Past,
     head: Conv,
-    head_output: Rows,
 }
 
 impl WaveNet {
@@ -59,6 +57,8 @@ impl WaveNet {
         condition_net: Option<Box<dyn Net>>,
         level: Level,
     ) -> Result<Self, LoadError> {
+        // What the arrays make is scaled by the last one of all: the last head's weights are.
+        let scale = weights.last().copied().unwrap_or_default();
         let mut weights = Weights::new(weights, whole.weights())?;
         let mut layout = Layout::default();
         let input = layout.rows(1);
@@ -68,7 +68,7 @@ impl WaveNet {
             |array: &plan::Array| array.layers.iter().map(|layer| array.shapes(layer, whole.condition).scratch()).max();
         let scratch = layout.rows(kept.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
-        for (whole_array, array) in whole.arrays.iter().zip(&kept.arrays) {
+        for (index, (whole_array, array)) in whole.arrays.iter().zip(&kept.arrays).enumerate() {
             let rechannel = weights.dense(Shape::mix(whole_array.inputs, whole_array.channels, false));
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
@@ -76,13 +76,13 @@ impl WaveNet {
                 Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), level);
             }
             let head = weights.dense(whole_array.head).keep(array.head.inputs, array.head.outputs);
+            let factor = if index + 1 == whole.arrays.len() { scale } else { 1.0 };
             arrays.push(Array {
                 rechannel: Conv::new(rechannel.keep(array.inputs, array.channels), 1),
                 layers,
                 output: layout.rows(array.channels),
                 sum: layout.past(array.sum(), array.head_dilation * (array.head.kernel - 1)),
-                head: Conv::new(head, array.head_dilation),
-                head_output: layout.rows(array.head.outputs),
+                head: Conv::scaled(head, array.head_dilation, |_| factor, |output| factor * head.bias(output)),
             });
         }
         let last = kept.arrays.last().map_or(0, |array| array.head.outputs);
@@ -104,7 +104,6 @@ impl WaveNet {
             input,
             condition,
             arrays,
-            scale: weights.take(1).first().copied().unwrap_or_default(),
             ends,
             head,
             memory: layout.memory(),
@@ -165,20 +164,9 @@ impl Net for WaveNet {
 impl WaveNet {
     /// Computes what is behind the input, for `frames`.
     fn run(&mut self, frames: usize) {
-        let Self { level, input, condition, arrays, scale, ends, head, memory, .. } = self;
-        let (pass, condition) = (Pass { level: *level, frames }, *condition);
-        let mut from = *input;
-        let mut head_before: Option<Rows> = None;
-        let count = arrays.len();
-        for (index, array) in arrays.iter_mut().enumerate() {
-            let before = head_before;
-            let is_last = index + 1 == count;
-            level.run(ArrayPass { array, pass, memory, from, condition, before, is_last });
-            from = array.output;
-            head_before = Some(array.head_output);
-        }
-        let Some(last) = head_before else { return };
-        combine(pass, memory, Combine::Scale(last, *scale), ends[0].now());
+        let Self { level, input, condition, arrays, ends, head, memory, .. } = self;
+        let pass = Pass { level: *level, frames };
+        level.run(Arrays { arrays, pass, memory, input: *input, condition: *condition, output: ends[0].now() });
         for (index, (activation, conv)) in head.iter_mut().enumerate() {
             activation.apply(pass, memory, ends[index].now());
             ends[index].complete(pass, memory);
@@ -188,41 +176,38 @@ impl WaveNet {
     }
 }
 
-/// A whole array, entered once.
-struct ArrayPass<'a> {
-    array: &'a mut Array,
+/// All arrays, entered once.
+struct Arrays<'a> {
+    arrays: &'a mut [Array],
     pass: Pass,
     memory: &'a mut [f32],
-    from: Rows,
+    input: Rows,
     condition: Rows,
-    before: Option<Rows>,
-    is_last: bool,
+    output: Rows,
 }
 
-impl Op for ArrayPass<'_> {
+impl Op for Arrays<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self {
-            array: Array { rechannel, layers, output, sum, head, head_output },
-            pass,
-            memory,
-            from,
-            condition,
-            before,
-            is_last,
-        } = self;
-        let input = |layers: &[Layers], index: usize| layers.get(index).map_or(*output, Layers::input);
-        rechannel.apply_with(simd, pass, memory, |_| from, input(layers, 0));
-        begin_sum(simd, memory, before, sum.now(), pass.frames);
-        let count = layers.len();
-        for at in 0..count {
-            let next = (!is_last || at + 1 < count).then(|| input(layers, at + 1));
-            layers[at].run(simd, pass, memory, Signals { condition, sum: sum.now(), next });
+        let Self { arrays, pass, memory, mut input, condition, output } = self;
+        silence(simd, memory, arrays[0].sum.now(), pass.frames);
+        for index in 0..arrays.len() {
+            // Each head's sums are what the next array's begin with.
+            let out = arrays.get(index + 1).map_or(output, |next| next.sum.now());
+            let is_last = index + 1 == arrays.len();
+            let Array { rechannel, layers, output, sum, head } = &mut arrays[index];
+            let first = |layers: &[Layers]| layers.first().map_or(*output, Layers::input);
+            rechannel.apply_with(simd, pass, memory, |_| input, first(layers));
+            for at in 0..layers.len() {
+                let next = (!is_last || at + 1 < layers.len()).then(|| first(&layers[at + 1..]));
+                layers[at].run(simd, pass, memory, Signals { condition, sum: sum.now(), next });
+            }
+            sum.complete_with(simd, memory, pass.frames);
+            head.apply_with(simd, pass, memory, |delay| sum.before(delay), out);
+            sum.advance(pass.frames);
+            input = *output;
         }
-        sum.complete_with(simd, memory, pass.frames);
-        head.apply_with(simd, pass, memory, |delay| sum.before(delay), *head_output);
-        sum.advance(pass.frames);
     }
 }

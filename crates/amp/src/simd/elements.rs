@@ -27,16 +27,13 @@ macro_rules! each {
 
 pub(super) use each;
 
-/// Begins a sum: with what is in `from`, else with nothing.
+/// Makes the frames of all rows silent.
 ///
 /// # Panics
-/// When rows do not lie within `memory`.
+/// When they do not lie within `memory`.
 #[inline(always)]
-pub fn begin_sum<S: Simd>(simd: S, memory: &mut [f32], from: Option<Rows>, sum: Rows, frames: usize) {
-    match from {
-        Some(from) => each!(simd, memory, _, [x in from] => sum, frames, x),
-        None => each!(simd, memory, _, [_x in sum] => sum, frames, simd.splat(0.0)),
-    }
+pub fn silence<S: Simd>(simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
+    each!(simd, memory, _, [_x in rows] => rows, frames, simd.splat(0.0));
 }
 
 /// Copies what is to stand elsewhere once more.
@@ -92,8 +89,6 @@ impl Op for Copying<'_> {
 pub enum Combine {
     /// The value.
     Copy(Rows),
-    /// The value times a constant.
-    Scale(Rows, f32),
     /// Their sum.
     Add(Rows, Rows),
     /// Their product.
@@ -134,9 +129,6 @@ impl Op for Combination<'_> {
         let Self { how, memory, out, frames } = self;
         match how {
             Combine::Copy(x) => each!(simd, memory, _, [a in x] => out, frames, a),
-            Combine::Scale(x, factor) => {
-                each!(simd, memory, _, [a in x] => out, frames, simd.mul(a, simd.splat(factor)));
-            }
             Combine::Add(x, y) => each!(simd, memory, _, [a in x, b in y] => out, frames, simd.add(a, b)),
             Combine::Multiply(x, y) => each!(simd, memory, _, [a in x, b in y] => out, frames, simd.mul(a, b)),
             Combine::MultiplyAdd(x, y, z) => {

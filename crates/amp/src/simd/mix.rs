@@ -20,7 +20,8 @@ pub fn mix<S: Simd>(simd: S, memory: &mut [f32], matrix: &Matrix, from: Rows, ou
     let mut first = 0;
     while first < out.count {
         let strip = strip_of(out.count - first);
-        for frame in (0..frames).step_by(S::LANES) {
+        let mut frame = 0;
+        while frame < frames {
             // SAFETY: the rows lie within the memory, and the matrix has weights and biases for them, as was checked.
             unsafe {
                 match strip {
@@ -29,6 +30,7 @@ pub fn mix<S: Simd>(simd: S, memory: &mut [f32], matrix: &Matrix, from: Rows, ou
                     _ => job.tile::<S, 1, 1>(simd, first, frame),
                 }
             }
+            frame += S::LANES;
         }
         first += strip;
     }
