@@ -13,6 +13,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod columns;
+mod convs;
 mod denormals;
 mod elements;
 mod fir;
@@ -26,11 +27,13 @@ mod portable;
 mod recurrent;
 mod spectra;
 mod stack;
+mod strip;
 mod wide;
 
 pub use activation::Activation;
 pub use aligned::Aligned;
 pub use columns::{Columns, dot, padded};
+pub use convs::Convs;
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror, silence};
 pub use fir::{STEP, SUMS, fir};

@@ -3,15 +3,15 @@
 use super::{
     Net,
     conv::Conv,
-    dense::{Dense, Shape, Weights},
+    dense::{Shape, Weights},
 };
 use crate::{
     file::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
-    memory::{BLOCK, Layout, Past, values_of_past},
-    simd::{Activation, Aligned, Level, Pass, Rows},
+    memory::{BLOCK, Layout, values_of_past},
+    simd::{Activation, Aligned, Convs, Level, Pass, Rows},
 };
 
 /// Taps of each convolution.
@@ -21,9 +21,7 @@ const TAPS: usize = 2;
 #[derive(Debug)]
 pub struct ConvNet {
     level: Level,
-    activation: Activation,
-    /// Each with its input.
-    convs: Vec<(Past, Conv)>,
+    convs: Convs,
     last: Rows,
     head: Conv,
     output: Rows,
@@ -99,19 +97,22 @@ impl ConvNet {
     pub fn new(plan: &Plan, weights: &[f32], level: Level) -> Result<Self, LoadError> {
         let mut weights = Weights::new(weights, plan.weights())?;
         let mut layout = Layout::default();
-        let mut convs = Vec::new();
+        let mut convs = Convs::new(&plan.activation);
         for (shape, &dilation) in plan.shapes().zip(&plan.dilations) {
             let dense = weights.dense(shape);
+            let norm = plan.is_normalised.then(|| Norm::new(&mut weights, plan.channels));
+            let factor = |output: usize| norm.as_ref().map_or(1.0, |norm| norm.factor(output));
             let input = layout.past(shape.inputs, dilation * (TAPS - 1));
-            let conv = match plan.is_normalised {
-                true => normalised(dense, &mut weights, dilation),
-                false => Conv::new(dense, dilation),
-            };
-            convs.push((input, conv));
+            convs.push(
+                input,
+                (0..TAPS).rev().map(|tap| tap * dilation).collect(),
+                shape.outputs,
+                |output, input, tap| factor(output) * dense.at(output, input, tap),
+                |output| norm.as_ref().map_or_else(|| dense.bias(output), |norm| norm.bias(output)),
+            );
         }
         Ok(Self {
             level,
-            activation: plan.activation.clone(),
             convs,
             last: layout.rows(plan.channels),
             head: Conv::new(weights.dense(plan.head()), 1),
@@ -123,14 +124,30 @@ impl ConvNet {
     }
 }
 
-/// The convolution with the next normalisation in its weights: mean, variance, scale, shift, and what keeps the variance
-/// from being nothing.
-fn normalised(dense: Dense<'_>, weights: &mut Weights<'_>, dilation: usize) -> Conv {
-    let channels = dense.shape.outputs;
-    let [mean, variance, scale, shift] = [(); 4].map(|()| weights.take(channels));
-    let epsilon = weights.take(1)[0];
-    let factor = |channel: usize| scale[channel] / (epsilon + variance[channel]).sqrt();
-    Conv::scaled(dense, dilation, factor, |channel| shift[channel] - factor(channel) * mean[channel])
+/// A normalisation, which becomes part of the weights before it.
+struct Norm<'a> {
+    mean: &'a [f32],
+    variance: &'a [f32],
+    scale: &'a [f32],
+    shift: &'a [f32],
+    /// Keeps the variance from being nothing.
+    epsilon: f32,
+}
+
+impl<'a> Norm<'a> {
+    /// The next one.
+    fn new(weights: &mut Weights<'a>, channels: usize) -> Self {
+        let [mean, variance, scale, shift] = [(); 4].map(|()| weights.take(channels));
+        Self { mean, variance, scale, shift, epsilon: weights.take(1)[0] }
+    }
+
+    fn factor(&self, channel: usize) -> f32 {
+        self.scale[channel] / (self.epsilon + self.variance[channel]).sqrt()
+    }
+
+    fn bias(&self, channel: usize) -> f32 {
+        self.shift[channel] - self.factor(channel) * self.mean[channel]
+    }
 }
 
 impl Net for ConvNet {
@@ -144,7 +161,7 @@ impl Net for ConvNet {
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
         let frames = input.len();
-        let first = self.convs[0].0.now();
+        let first = self.convs.input();
         self.memory[first.at..first.at + frames].copy_from_slice(input);
         self.run(frames);
         for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(self.output.count) {
@@ -155,7 +172,7 @@ impl Net for ConvNet {
 
     fn restart(&mut self) {
         self.memory.fill(0.0);
-        self.convs.iter_mut().for_each(|(input, _)| input.rewind());
+        self.convs.rewind();
     }
 
     fn work(&self) -> u64 {
@@ -169,16 +186,9 @@ impl Net for ConvNet {
 
 impl ConvNet {
     fn run(&mut self, frames: usize) {
-        let Self { level, activation, convs, last, head, output, memory, .. } = self;
+        let Self { level, convs, last, head, output, memory, .. } = self;
         let pass = Pass { level: *level, frames };
-        for index in 0..convs.len() {
-            let next = convs.get(index + 1).map_or(*last, |(input, _)| input.now());
-            let (input, conv) = &mut convs[index];
-            input.complete(pass, memory);
-            conv.apply(pass, memory, |delay| input.before(delay), None, next);
-            activation.apply(pass, memory, next);
-            input.advance(frames);
-        }
+        convs.run(pass, memory, *last);
         head.apply(pass, memory, |_| *last, None, *output);
     }
 }

@@ -1,5 +1,5 @@
-//! WaveNets with everything that a file may ask for, against a plain computation in `f64`, frame by frame, from the
-//! definitions alone.
+//! WaveNets with everything that a file may ask for, and ConvNets, against a plain computation in `f64`, frame by frame,
+//! from the definitions alone.
 
 use amp::{Level, ModelFile, file::Options};
 use serde_json::{Value, json};
@@ -304,6 +304,45 @@ fn arrays_in_a_row_and_a_condition_of_its_own() {
     let conditioned = Asked { condition: 2, mixin_groups: 2, ..PLAIN };
     let (made, file) = expected(&[conditioned], Some((&condition, condition_file)));
     check("condition", &made, &file);
+}
+
+/// Convolutions of two taps in a row: of every width, of each way that an activation is computed, normalised or not.
+#[test]
+fn convolutions_in_a_row() {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let leaky = |x: f64| if x < 0.0 { 0.25 * x } else { x };
+    type Exact<'a> = &'a dyn Fn(f64) -> f64;
+    let activations: [(Value, Exact<'_>); 4] = [
+        (json!("Tanh"), &f64::tanh),
+        (json!("ReLU"), &|x| x.max(0.0)),
+        (json!({ "type": "LeakyReLU", "negative_slope": 0.25 }), &leaky),
+        (json!("Sigmoid"), &sigmoid),
+    ];
+    for (channels, normalised) in (1..=9).flat_map(|channels| [(channels, false), (channels, true)]) {
+        let (activation, exact) = &activations[channels % 4];
+        let weights: Vec<f32> =
+            weights(0.45).iter().map(|weight| if normalised { weight.abs() } else { *weight }).collect();
+        let mut taken = Taken(&weights, 0);
+        let mut signal: Signal = input().iter().map(|&x| vec![f64::from(x)]).collect();
+        for dilation in [1, 70, 3] {
+            let inputs = signal[0].len();
+            signal = taken.conv([inputs, channels, 2, dilation, 1], !normalised).of(&signal);
+            if normalised {
+                let [mean, variance, scale, shift] = [(); 4].map(|()| taken.numbers(channels));
+                let epsilon = taken.numbers(1)[0];
+                let norm =
+                    |(at, x): (usize, &f64)| scale[at] * (x - mean[at]) / (variance[at] + epsilon).sqrt() + shift[at];
+                signal = signal.iter().map(|row| row.iter().enumerate().map(norm).collect()).collect();
+            }
+            signal = map(&signal, exact);
+        }
+        let made = taken.conv([channels, 1, 1, 1, 1], true).of(&signal);
+        let file = json!({
+            "version": "0.5.4", "architecture": "ConvNet", "sample_rate": 48000, "weights": &weights[..taken.1],
+            "config": { "channels": channels, "dilations": [1, 70, 3], "batchnorm": normalised, "activation": activation },
+        });
+        check(&format!("{channels} channels, normalised: {normalised}"), &made, &file);
+    }
 }
 
 /// One of two signals would be dropped in silence.

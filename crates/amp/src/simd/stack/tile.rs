@@ -6,6 +6,7 @@ use super::{Layer, Signals};
 use crate::simd::{
     Op, Rows, Simd,
     functions::{Function, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
+    strip::{add_row, biases},
     wide::Wide,
 };
 
@@ -182,22 +183,6 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
     }
 }
 
-/// `R` biases; `weights` becomes where the next ones are.
-///
-/// # Safety
-/// There are `R` biases.
-#[inline(always)]
-unsafe fn biases<S: Simd, const R: usize>(simd: S, weights: &mut *const f32) -> [S::V; R] {
-    let mut sums = [simd.splat(0.0); R];
-    for r in 0..R {
-        // SAFETY: as the caller promises.
-        sums[r] = simd.splat(unsafe { *weights.add(r) });
-    }
-    // SAFETY: as the caller promises.
-    *weights = unsafe { weights.add(R) };
-    sums
-}
-
 /// Adds one row of a signal to `R` sums, and to those of their gates where they have some, as [`add_row`] does.
 ///
 /// # Safety
@@ -217,19 +202,4 @@ unsafe fn add_to_both<S: Simd, F: Kind, const R: usize>(
             add_row::<S, R>(simd, gates, weights, x);
         }
     }
-}
-
-/// Adds one row of a signal to `R` sums, each with its weight; `weights` becomes where the next ones are.
-///
-/// # Safety
-/// There are `R` weights.
-#[inline(always)]
-unsafe fn add_row<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: &mut *const f32, x: S::V) {
-    for r in 0..R {
-        // SAFETY: as the caller promises.
-        let weight = simd.splat(unsafe { *weights.add(r) });
-        sums[r] = simd.mul_add(weight, x, sums[r]);
-    }
-    // SAFETY: as the caller promises.
-    *weights = unsafe { weights.add(R) };
 }
