@@ -30,6 +30,18 @@ pub fn set_up(cpu: Option<u32>, policy: Policy, floor_ns: impl FnOnce() -> u64) 
         }
     }
     memory::touch_stack::<STACK_TOUCHED>();
+    granted(policy_refused, pin_refused, floor_ns)
+}
+
+/// What the calling thread was granted, read back; and what it was refused.
+///
+/// # Errors
+/// When it cannot be read back.
+pub fn granted(
+    policy_refused: Option<io::Error>,
+    pin_refused: Option<io::Error>,
+    floor_ns: impl FnOnce() -> u64,
+) -> io::Result<Grant> {
     Ok(Grant {
         thread_id: sched::thread_id(),
         policy: sched::policy()?,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use amp::Player;
-use probes::timer::Grant;
+use probes::{setup, timer::Grant};
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
@@ -40,16 +40,7 @@ impl Begin {
         signal::block_termination_here()?;
         let pin_refused = self.cpu.and_then(|cpu| sched::set_affinity(&[cpu]).err());
         memory::touch_stack::<STACK_TOUCHED>();
-        Ok(Grant {
-            thread_id: sched::thread_id(),
-            policy: sched::policy()?,
-            cpus: sched::affinity()?,
-            timer_slack_ns: sched::timer_slack_ns(),
-            policy_refused: None,
-            pin_refused: pin_refused.map(|error| error.kind()),
-            floor_ns: self.floor_ns,
-            evl_level: None,
-        })
+        setup::granted(None, pin_refused, || self.floor_ns)
     }
 }
 
