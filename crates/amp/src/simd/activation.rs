@@ -53,9 +53,14 @@ impl Activation {
         pass.level.run(Activate { activation: self, memory, rows, frames: pass.frames });
     }
 
-    /// The same where vectors are at work already.
+    /// The same where vectors are at work already, in the same function: all of them are too long to stand in two.
     #[inline(always)]
     pub fn apply_with<S: Simd>(&self, simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
+        simd.enter(Activate { activation: self, memory, rows, frames });
+    }
+
+    #[inline(always)]
+    fn replace<S: Simd>(&self, simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
         macro_rules! map {
             ($x:ident, $made:expr) => {
                 each!(simd, memory, _, [$x in rows] => rows, frames, $made)
@@ -110,7 +115,7 @@ impl Op for Activate<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        self.activation.apply_with(simd, self.memory, self.rows, self.frames);
+        self.activation.replace(simd, self.memory, self.rows, self.frames);
     }
 }
 
