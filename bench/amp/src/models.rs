@@ -39,8 +39,8 @@ const CASES: [Case; 14] = [
 const SHORT_BLOCKS: f64 = 1.3;
 
 /// What it does cost where that is missed: what is done once for a layer and block weighs where it has few channels, most where
-/// vectors are long; ConvNet's layers are computed one step after the other, each entered by itself.
-const SHORT_BLOCKS_KNOWN: [(&str, f64); 3] = [("nano", 1.45), ("A2 lite", 1.45), ("ConvNet", 2.1)];
+/// vectors are long.
+const SHORT_BLOCKS_KNOWN: [(&str, f64); 2] = [("nano", 1.45), ("A2 lite", 1.45)];
 
 /// All models that were asked for.
 pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
