@@ -115,8 +115,7 @@ impl Past {
     /// The same where vectors are at work already.
     #[inline(always)]
     pub fn complete_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize) {
-        // Within the first block, or beyond the end: one comparison for both.
-        if self.size > 0 && self.position.wrapping_sub(BLOCK) > (self.size - BLOCK).wrapping_sub(frames) {
+        if self.size > 0 && (self.position < BLOCK || self.position + frames > self.size) {
             for what in self.copies(frames) {
                 what.copy(simd, memory);
             }

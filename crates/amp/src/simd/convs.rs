@@ -5,13 +5,10 @@ use super::{
     Activation, Op, Pass, Rows, Simd,
     functions::{Function, Leaky, TANH_SCALE, scaled_tanh},
     matrix::strip_of,
-    strip::{add_row, biases},
+    strip::{TILE, add_row, biases},
     wide::Wide,
 };
 use crate::memory::{BLOCK, Past};
-
-/// Frames that go through a layer together. A multiple of the lanes of every vector, and part of a block.
-const TILE: usize = 16;
 
 /// Convolutions one after the other, each with the same activation behind it.
 #[derive(Debug)]

@@ -161,8 +161,8 @@ unsafe fn part<S: Simd, U: Unit, const N: usize, const P: usize>(
                 step(simd, unit, sums, kept.add(at), told.add(at));
             }
         } else {
-            // What three have to do is too long for the processor to see the second one before the first is done; together
-            // they take registers.
+            // What three have to do is too long for the processor to see the second one before the first is done. Together
+            // they need more registers than there are for portable vectors.
             step(Wide::<S, N>(simd), unit, sums, kept, told);
         }
     }

@@ -2,10 +2,11 @@
 
 mod tile;
 
-use self::tile::{GatedTanh, Job, Kind, MOST_CHANNELS, Run, TILE};
+use self::tile::{GatedTanh, Job, Kind, MOST_CHANNELS, Run};
 use super::{
     Activation, Level, Rows, Simd,
     functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
+    strip::TILE,
 };
 use crate::memory::{BLOCK, Past};
 

@@ -2,6 +2,9 @@
 
 use super::Simd;
 
+/// Frames that go through a whole layer together. A multiple of the lanes of every vector, and part of a block.
+pub const TILE: usize = 16;
+
 /// `R` biases; `weights` becomes where the next ones are.
 ///
 /// # Safety

@@ -6,15 +6,12 @@ use super::{Layer, Signals};
 use crate::simd::{
     Op, Rows, Simd,
     functions::{Function, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
-    strip::{add_row, biases},
+    strip::{TILE, add_row, biases},
     wide::Wide,
 };
 
 /// Most channels of a layer.
 pub const MOST_CHANNELS: usize = 16;
-
-/// Frames that go through a whole layer together. A multiple of the lanes of every vector, and part of a block.
-pub const TILE: usize = 16;
 
 /// An activation that a layer is built with.
 pub trait Kind: Function {
