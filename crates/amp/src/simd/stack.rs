@@ -75,6 +75,7 @@ fn strip(bend: Bend, channels: usize, lanes: usize) -> usize {
         4 | 8 | 12 | 16 if bend == Bend::GatedTanh && lanes == 16 => 4,
         few if bend == Bend::GatedTanh => 2 - few % 2,
         6 | 12 => 6,
+        16 if lanes == 8 => 6,
         8 | 16 if lanes == 16 => 8,
         4 | 8 | 16 => 4,
         few => few,
@@ -114,7 +115,7 @@ impl Stack {
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
         let (mut conv, mut mix) = (Vec::new(), Vec::new());
         for first in (0..channels).step_by(strip) {
-            let rows = first..first + strip;
+            let rows = first..channels.min(first + strip);
             let both = || (0..halves).flat_map(|half| rows.clone().map(move |row| half * channels + row));
             conv.extend(both().map(|row| scale(row) * (weights.conv_bias)(row)));
             conv.extend(both().map(|row| scale(row) * (weights.condition)(row)));
@@ -200,6 +201,7 @@ unsafe fn enter<S: Simd, F: Kind>(simd: S, channels: usize, job: Job<'_>) {
             (8, _) => simd.enter(Run::<F, 8, 4>::new(job)),
             (12, _) => simd.enter(Run::<F, 12, 6>::new(job)),
             (16, 16) => simd.enter(Run::<F, 16, 8>::new(job)),
+            (16, 8) => simd.enter(Run::<F, 16, 6>::new(job)),
             (16, _) => simd.enter(Run::<F, 16, 4>::new(job)),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! All layers of a stack, for each number of channels, so that their values stay in registers or near them.
 
-use std::{marker::PhantomData, mem::MaybeUninit};
+use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 
 use super::{Layer, Signals};
 use crate::simd::{
@@ -19,6 +19,12 @@ pub trait Kind: Function {
     const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
     fn new(slope: f32) -> Self;
+    /// Whether a strip's activations are made while its sums are in registers. What takes long is made of all strips together,
+    /// where no sum has to wait for it.
+    #[inline(always)]
+    fn is_short<S: Simd>() -> bool {
+        false
+    }
 }
 
 /// [`ScaledTanh`] with a gate.
@@ -39,6 +45,11 @@ impl Kind for GatedTanh {
     fn new(_: f32) -> Self {
         Self
     }
+
+    #[inline(always)]
+    fn is_short<S: Simd>() -> bool {
+        S::ABREAST > 1
+    }
 }
 
 impl Kind for ScaledTanh {
@@ -53,6 +64,11 @@ impl Kind for Leaky {
     fn new(slope: f32) -> Self {
         Self(slope)
     }
+
+    #[inline(always)]
+    fn is_short<S: Simd>() -> bool {
+        true
+    }
 }
 
 /// A block whose signals were checked.
@@ -63,7 +79,8 @@ pub struct Job<'a> {
     pub signals: Signals,
 }
 
-/// All layers, of `C` channels in strips of `R`; 0 for as many as there are: that is slower, and less to build.
+/// All layers, of `C` channels in strips of `R`, the last of what is left; 0 for as many as there are: that is slower, and less
+/// to build.
 pub struct Run<'a, F, const C: usize, const R: usize>(Job<'a>, PhantomData<F>);
 
 impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
@@ -84,6 +101,11 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
     fn run<S: Simd>(self, simd: S) {
         let Job { layers, memory, frames, signals: Signals { condition, sum, next } } = self.0;
         let count = layers.len();
+        let mut room = MaybeUninit::<Room>::uninit();
+        let room = &raw mut room;
+        // Where there are several strips, the compiler must not know that nobody else sees the room: it would load all of it
+        // before the first strip that mixes it, and put it elsewhere for want of registers.
+        let room = if C == R { room } else { black_box(room) };
         for index in 0..count {
             let input = &layers[index].input;
             input.complete_with(simd, memory, frames);
@@ -95,6 +117,7 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
                 sum,
                 next: if index + 1 < count { Some(layers[index + 1].input.now()) } else { next },
                 function: F::new(layers[index].slope),
+                room,
             };
             let mut frame = 0;
             while frame < frames {
@@ -123,6 +146,13 @@ struct Tile<'a, F, const C: usize, const R: usize> {
     sum: Rows,
     next: Option<Rows>,
     function: F,
+    room: *mut MaybeUninit<Room>,
+}
+
+/// What a tile's activations are made of, and then they, by their channels; behind them the same of their gates.
+#[repr(align(64))]
+struct Room {
+    _rows: [[f32; TILE]; 2 * MOST_CHANNELS],
 }
 
 impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
@@ -132,49 +162,124 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// As for [`Run::new`].
     #[inline(always)]
     unsafe fn run<S: Simd>(self, simd: S, frame: usize) {
-        let Self { layer, memory, condition, input, sum, next, function } = self;
-        let at = |rows: Rows, row: usize| memory.wrapping_add(rows.start(row) + frame);
-        let channels = if C == 0 { input.count } else { C };
-        let mut activated = [MaybeUninit::<S::V>::uninit(); MOST_CHANNELS];
-        // SAFETY: as the caller promises; channels being a multiple of `R`, all activations are written before they are read.
+        const { assert!(C.is_multiple_of(R) || C % R == 4, "what is left after the last strip has no code") };
+        let channels = if C == 0 { self.input.count } else { C };
+        // SAFETY: as the caller promises; all channels' activations are written before they are read.
         unsafe {
-            let mut weights = layer.conv.as_ptr();
-            let x = simd.load(at(condition, 0));
+            let mut weights = self.layer.conv.as_ptr();
             for strip in 0..channels / R {
-                let mut sums = biases::<S, R>(simd, &mut weights);
-                let mut gates = if F::IS_GATED { biases::<S, R>(simd, &mut weights) } else { sums };
-                add_to_both::<S, F, R>(simd, &mut sums, &mut gates, &mut weights, x);
-                for &delay in &layer.delays {
-                    let mut from = at(layer.input.before(delay), 0).cast_const();
-                    for _ in 0..channels {
-                        add_to_both::<S, F, R>(simd, &mut sums, &mut gates, &mut weights, simd.load(from));
-                        from = from.wrapping_offset(input.pitch);
-                    }
-                }
-                for r in 0..R {
-                    let row = strip * R + r;
-                    let mut made = function.of(simd, sums[r]);
-                    if F::IS_GATED {
-                        made = simd.mul(made, scaled_sigmoid(simd, gates[r]));
-                    }
-                    activated[row].write(made);
-                    simd.store(at(sum, row), simd.add(simd.load(at(sum, row)), made));
+                self.convolve::<S, R>(simd, frame, strip * R, &mut weights);
+            }
+            if C % R == 4 {
+                self.convolve::<S, 4>(simd, frame, C - 4, &mut weights);
+            }
+            if !F::is_short::<S>() {
+                for row in 0..channels {
+                    let gate = if F::IS_GATED { simd.load(self.room(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
+                    self.bend(simd, frame, row, simd.load(self.room(row)), gate);
                 }
             }
-            let Some(next) = next else { return };
-            let mut weights = layer.mix.as_ptr();
+            let Some(next) = self.next else { return };
+            let mut weights = self.layer.mix.as_ptr();
             for strip in 0..channels / R {
-                let mut sums = [x; R];
-                for r in 0..R {
-                    sums[r] = simd.add(simd.load(at(input, strip * R + r)), simd.splat(*weights.add(r)));
+                self.mix::<S, R>(simd, frame, strip * R, &mut weights, next);
+            }
+            if C % R == 4 {
+                self.mix::<S, 4>(simd, frame, C - 4, &mut weights, next);
+            }
+        }
+    }
+
+    /// Where a vector of frames of a row is.
+    #[inline(always)]
+    fn at(self, rows: Rows, row: usize, frame: usize) -> *mut f32 {
+        self.memory.wrapping_add(rows.start(row) + frame)
+    }
+
+    /// Where a row of the tile's own is.
+    #[inline(always)]
+    fn room(self, row: usize) -> *mut f32 {
+        self.room.cast::<f32>().wrapping_add(row * TILE)
+    }
+
+    /// The convolution of the `N` channels from `first` on, which lies in the room, or its activations do; `weights` becomes
+    /// where the next channels' are.
+    ///
+    /// # Safety
+    /// As for [`Run::new`]; there are as many channels, with weights in a strip.
+    #[inline(always)]
+    unsafe fn convolve<S: Simd, const N: usize>(self, simd: S, frame: usize, first: usize, weights: &mut *const f32) {
+        let channels = if C == 0 { self.input.count } else { C };
+        // SAFETY: as the caller promises.
+        unsafe {
+            let x = simd.load(self.at(self.condition, 0, frame));
+            let mut sums = biases::<S, N>(simd, weights);
+            let mut gates = if F::IS_GATED { biases::<S, N>(simd, weights) } else { sums };
+            add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, x);
+            for &delay in &self.layer.delays {
+                let mut from = self.at(self.layer.input.before(delay), 0, frame).cast_const();
+                for _ in 0..channels {
+                    add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
+                    from = from.wrapping_offset(self.input.pitch);
                 }
-                weights = weights.add(R);
-                for channel in 0..channels {
-                    add_row::<S, R>(simd, &mut sums, &mut weights, activated[channel].assume_init());
+            }
+            for n in 0..N {
+                if F::is_short::<S>() {
+                    self.bend(simd, frame, first + n, sums[n], gates[n]);
+                } else {
+                    simd.store(self.room(first + n), sums[n]);
+                    if F::IS_GATED {
+                        simd.store(self.room(MOST_CHANNELS + first + n), gates[n]);
+                    }
                 }
-                for r in 0..R {
-                    simd.store(at(next, strip * R + r), sums[r]);
-                }
+            }
+        }
+    }
+
+    /// Makes a channel's activation, and adds it to the sum.
+    ///
+    /// # Safety
+    /// As for [`Run::new`]; there are as many channels.
+    #[inline(always)]
+    unsafe fn bend<S: Simd>(self, simd: S, frame: usize, row: usize, x: S::V, gate: S::V) {
+        let mut made = self.function.of(simd, x);
+        if F::IS_GATED {
+            made = simd.mul(made, scaled_sigmoid(simd, gate));
+        }
+        let sum = self.at(self.sum, row, frame);
+        // SAFETY: as the caller promises.
+        unsafe {
+            simd.store(self.room(row), made);
+            simd.store(sum, simd.add(simd.load(sum), made));
+        }
+    }
+
+    /// What the next layer sees of the `N` channels from `first` on: the input and what is made of all activations; `weights`
+    /// becomes where the next channels' are.
+    ///
+    /// # Safety
+    /// As for [`Run::new`]; there are as many channels, with weights in a strip, and all activations were made.
+    #[inline(always)]
+    unsafe fn mix<S: Simd, const N: usize>(
+        self,
+        simd: S,
+        frame: usize,
+        first: usize,
+        weights: &mut *const f32,
+        next: Rows,
+    ) {
+        let channels = if C == 0 { self.input.count } else { C };
+        // SAFETY: as the caller promises.
+        unsafe {
+            let mut sums = biases::<S, N>(simd, weights);
+            for n in 0..N {
+                sums[n] = simd.add(simd.load(self.at(self.input, first + n, frame)), sums[n]);
+            }
+            for channel in 0..channels {
+                add_row::<S, N>(simd, &mut sums, weights, simd.load(self.room(channel)));
+            }
+            for n in 0..N {
+                simd.store(self.at(next, first + n, frame), sums[n]);
             }
         }
     }
