@@ -67,7 +67,8 @@ impl Scratch {
     }
 }
 
-/// A signal with its past: a ring, whose first block stands behind its end once more, so that every block is in one piece.
+/// A signal with its past: a ring, whose first frames stand behind its end once more, as many as are read in one piece: a block,
+/// or less where the block is read in pieces.
 #[derive(Debug, Clone)]
 pub struct Past {
     rows: Rows,
@@ -85,7 +86,14 @@ impl Past {
     /// The frames so far ago; at most the history that was asked for.
     #[inline]
     pub fn before(&self, delay: usize) -> Rows {
-        let position = if delay <= self.position { self.position - delay } else { self.position + self.size - delay };
+        self.piece(0, delay)
+    }
+
+    /// The same for the piece of a block that begins at `frame`.
+    #[inline]
+    pub fn piece(&self, frame: usize, delay: usize) -> Rows {
+        let position = self.position + frame;
+        let position = if delay <= position { position - delay } else { position + self.size - delay };
         Rows { at: self.rows.at + position, ..self.rows }
     }
 
@@ -107,16 +115,16 @@ impl Past {
 
     /// Completes what was written: to be done before the frames are read at a delay.
     pub fn complete(&self, pass: Pass, memory: &mut [f32]) {
-        for what in self.copies(pass.frames) {
+        for what in self.copies(pass.frames, BLOCK) {
             mirror(pass.level, memory, what);
         }
     }
 
-    /// The same where vectors are at work already.
+    /// The same where vectors are at work already, and at most `piece` frames are read in one piece.
     #[inline(always)]
-    pub fn complete_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize) {
-        if self.size > 0 && (self.position < BLOCK || self.position + frames > self.size) {
-            for what in self.copies(frames) {
+    pub fn complete_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize, piece: usize) {
+        if self.size > 0 && (self.position < piece || self.position + frames > self.size) {
+            for what in self.copies(frames, piece) {
                 what.copy(simd, memory);
             }
         }
@@ -124,7 +132,7 @@ impl Past {
 
     /// What has to be copied to complete it. What is copied beyond the frames, as vectors do, is read by nobody.
     #[inline]
-    fn copies(&self, frames: usize) -> [Mirror; 2] {
+    fn copies(&self, frames: usize, piece: usize) -> [Mirror; 2] {
         let (begin, end) = (self.position, self.position + frames);
         let at = |frame: usize| Rows { at: self.rows.at + frame, ..self.rows };
         let none = Mirror { from: self.rows, to: self.rows, frames: 0 };
@@ -133,7 +141,7 @@ impl Past {
         }
         [
             Mirror { from: at(self.size), to: self.rows, frames: end.saturating_sub(self.size) },
-            Mirror { from: at(begin), to: at(self.size + begin), frames: end.min(BLOCK).saturating_sub(begin) },
+            Mirror { from: at(begin), to: at(self.size + begin), frames: end.min(piece).saturating_sub(begin) },
         ]
     }
 
@@ -152,12 +160,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simd::Level;
+    use crate::simd::{Level, Op};
+
+    struct Complete<'a> {
+        past: &'a Past,
+        memory: &'a mut [f32],
+        frames: usize,
+        piece: usize,
+    }
+
+    impl Op for Complete<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            self.past.complete_with(simd, self.memory, self.frames, self.piece);
+        }
+    }
 
     proptest! {
-        /// Blocks of any size against the whole signal in one piece.
+        /// Blocks of any size, read in pieces, against the whole signal.
         #[test]
-        fn every_delay_is_in_one_piece(history in 0..300usize, blocks in prop::collection::vec(1..=BLOCK, 1..60)) {
+        fn every_delay_is_in_one_piece(
+            history in 0..300usize,
+            piece in prop::sample::select(vec![16, BLOCK]),
+            blocks in prop::collection::vec(1..=BLOCK, 1..60),
+        ) {
             let mut layout = Layout::default();
             let mut past = layout.past(2, history);
             prop_assert!(layout.len <= values_of_past(2, history));
@@ -171,13 +199,13 @@ mod tests {
                         memory[now.start(row) + frame] = if frame < frames { (count + frame + 1 + row) as f32 } else { -1.0 };
                     }
                 }
-                past.complete(Pass { level: Level::best(), frames }, &mut memory);
-                for delay in [0, history / 2, history] {
-                    for row in 0..2 {
-                        for frame in 0..frames {
-                            let expected = if count + frame < delay { 0.0 } else { (count + frame - delay + 1 + row) as f32 };
-                            prop_assert_eq!(memory[past.before(delay).start(row) + frame], expected);
-                        }
+                Level::best().run(Complete { past: &past, memory: &mut memory, frames, piece });
+                for delay in [0, 1, history / 2, history] {
+                    for (row, frame) in (0..2).flat_map(|row| (0..frames).map(move |frame| (row, frame))) {
+                        let begin = frame / piece * piece;
+                        let told = memory[past.piece(begin, delay.min(history)).start(row) + frame - begin];
+                        let expected = (count + frame + 1).checked_sub(delay.min(history)).filter(|&nth| nth > 0);
+                        prop_assert_eq!(told, expected.map_or(0.0, |nth| (nth + row) as f32));
                     }
                 }
                 past.advance(frames);

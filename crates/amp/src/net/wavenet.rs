@@ -204,7 +204,7 @@ impl Op for Arrays<'_> {
                 let next = (!is_last || at + 1 < layers.len()).then(|| first(&layers[at + 1..]));
                 layers[at].run(simd, pass, memory, Signals { condition, sum: sum.now(), next });
             }
-            sum.complete_with(simd, memory, pass.frames);
+            sum.complete_with(simd, memory, pass.frames, BLOCK);
             head.apply_with(simd, pass, memory, |delay| sum.before(delay), out);
             sum.advance(pass.frames);
             input = *output;

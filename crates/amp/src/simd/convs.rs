@@ -122,7 +122,7 @@ impl Op for Run<'_> {
         for index in 0..layers.len() {
             let next = layers.get(index + 1).map_or(last, |next| next.input.now());
             let layer = &mut layers[index];
-            layer.input.complete_with(simd, memory, pass.frames);
+            layer.input.complete_with(simd, memory, pass.frames, TILE);
             let mut frame = 0;
             while frame < pass.frames {
                 let (memory, next) = (memory.as_mut_ptr(), (next, frame));
@@ -184,8 +184,8 @@ impl Layer {
         unsafe {
             let mut sums = biases::<S, R>(simd, weights);
             for &delay in &self.delays {
-                let rows = self.input.before(delay);
-                let mut from = memory.wrapping_add(rows.at + frame).cast_const();
+                let rows = self.input.piece(frame, delay);
+                let mut from = memory.wrapping_add(rows.at).cast_const();
                 for _ in 0..rows.count {
                     add_row::<S, R>(simd, &mut sums, weights, simd.load(from));
                     from = from.wrapping_offset(rows.pitch);

@@ -108,7 +108,7 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
         let room = if C == R { room } else { black_box(room) };
         for index in 0..count {
             let input = &layers[index].input;
-            input.complete_with(simd, memory, frames);
+            input.complete_with(simd, memory, frames, TILE);
             let tile = Tile::<F, C, R> {
                 layer: &layers[index],
                 memory: memory.as_mut_ptr(),
@@ -217,7 +217,7 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
             let mut gates = if F::IS_GATED { biases::<S, N>(simd, weights) } else { sums };
             add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, x);
             for &delay in &self.layer.delays {
-                let mut from = self.at(self.layer.input.before(delay), 0, frame).cast_const();
+                let mut from = self.at(self.layer.input.piece(frame, delay), 0, 0).cast_const();
                 for _ in 0..channels {
                     add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
                     from = from.wrapping_offset(self.input.pitch);
