@@ -39,9 +39,9 @@ impl Unit for Lstm {
         let (forget, below_forget) = logistic_in_parts(simd, forget);
         let (x, above, below) = tanh_in_parts(simd, candidate);
         // Two divisions side by side, of which one need not wait for what it is multiplied with.
-        let before = simd.div(simd.mul(forget, simd.mul(kept, simd.splat(0.5))), below_forget);
-        let part = simd.div(simd.splat(1.0), simd.mul(below_input, below));
-        let candidate = simd.mul(simd.mul(x, simd.splat(Self::KEPT_SCALE / 2.0)), above);
+        let before = simd.div(simd.mul(forget, kept), simd.add(below_forget, below_forget));
+        let part = simd.div(simd.splat(Self::KEPT_SCALE / 2.0), simd.mul(below_input, below));
+        let candidate = simd.mul(x, above);
         let now = simd.mul_add(simd.mul(input, candidate), part, before);
         // This does not wait for anything, and so is done while the divisions are.
         let (output, below_output) = logistic_in_parts(simd, output);
