@@ -40,7 +40,7 @@ const SHORT_BLOCKS: f64 = 1.3;
 
 /// What it does cost where that is missed: what is done once for a layer and block weighs where it has few channels, most where
 /// vectors are long.
-const SHORT_BLOCKS_KNOWN: [(&str, f64); 2] = [("nano", 1.45), ("A2 lite", 1.45)];
+const SHORT_BLOCKS_KNOWN: [(&str, f64); 3] = [("nano", 1.45), ("A2 lite", 1.4), ("ConvNet", 1.4)];
 
 /// All models that were asked for.
 pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
