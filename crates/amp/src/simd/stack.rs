@@ -69,7 +69,8 @@ pub struct Signals {
     pub next: Option<Rows>,
 }
 
-/// How many rows are summed side by side, gates not counted: as many as there are registers for.
+/// How many rows are summed side by side, gates not counted: as many as there are registers for. The last strip is of what is
+/// left.
 fn strip(bend: Bend, channels: usize, lanes: usize) -> usize {
     match channels {
         4 | 8 | 12 | 16 if bend == Bend::GatedTanh && lanes == 16 => 4,

@@ -19,10 +19,10 @@ pub trait Kind: Function {
     const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
     fn new(slope: f32) -> Self;
-    /// Whether a strip's activations are made while its sums are in registers. What takes long is made of all strips together,
-    /// where no sum has to wait for it.
+    /// Whether a strip's activations are made while its sums are in registers, as is best where they take little or there are
+    /// many registers. Others are made of all strips together, where no sum has to wait for them.
     #[inline(always)]
-    fn is_short<S: Simd>() -> bool {
+    fn is_made_at_once<S: Simd>() -> bool {
         false
     }
 }
@@ -47,7 +47,7 @@ impl Kind for GatedTanh {
     }
 
     #[inline(always)]
-    fn is_short<S: Simd>() -> bool {
+    fn is_made_at_once<S: Simd>() -> bool {
         S::ABREAST > 1
     }
 }
@@ -66,7 +66,7 @@ impl Kind for Leaky {
     }
 
     #[inline(always)]
-    fn is_short<S: Simd>() -> bool {
+    fn is_made_at_once<S: Simd>() -> bool {
         true
     }
 }
@@ -163,31 +163,36 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self, simd: S, frame: usize) {
         const { assert!(C.is_multiple_of(R) || C % R == 4, "what is left after the last strip has no code") };
-        let channels = if C == 0 { self.input.count } else { C };
         // SAFETY: as the caller promises; all channels' activations are written before they are read.
         unsafe {
             let mut weights = self.layer.conv.as_ptr();
-            for strip in 0..channels / R {
+            for strip in 0..self.channels() / R {
                 self.convolve::<S, R>(simd, frame, strip * R, &mut weights);
             }
             if C % R == 4 {
                 self.convolve::<S, 4>(simd, frame, C - 4, &mut weights);
             }
-            if !F::is_short::<S>() {
-                for row in 0..channels {
+            if !F::is_made_at_once::<S>() {
+                for row in 0..self.channels() {
                     let gate = if F::IS_GATED { simd.load(self.room(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
                     self.bend(simd, frame, row, simd.load(self.room(row)), gate);
                 }
             }
             let Some(next) = self.next else { return };
             let mut weights = self.layer.mix.as_ptr();
-            for strip in 0..channels / R {
+            for strip in 0..self.channels() / R {
                 self.mix::<S, R>(simd, frame, strip * R, &mut weights, next);
             }
             if C % R == 4 {
                 self.mix::<S, 4>(simd, frame, C - 4, &mut weights, next);
             }
         }
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    fn channels(self) -> usize {
+        if C == 0 { self.input.count } else { C }
     }
 
     /// Where a vector of frames of a row is.
@@ -209,7 +214,6 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// As for [`Run::new`]; there are as many channels, with weights in a strip.
     #[inline(always)]
     unsafe fn convolve<S: Simd, const N: usize>(self, simd: S, frame: usize, first: usize, weights: &mut *const f32) {
-        let channels = if C == 0 { self.input.count } else { C };
         // SAFETY: as the caller promises.
         unsafe {
             let x = simd.load(self.at(self.condition, 0, frame));
@@ -217,14 +221,15 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
             let mut gates = if F::IS_GATED { biases::<S, N>(simd, weights) } else { sums };
             add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, x);
             for &delay in &self.layer.delays {
-                let mut from = self.at(self.layer.input.piece(frame, delay), 0, 0).cast_const();
-                for _ in 0..channels {
+                let rows = self.layer.input.piece(frame, delay);
+                let mut from = self.memory.wrapping_add(rows.at).cast_const();
+                for _ in 0..self.channels() {
                     add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
-                    from = from.wrapping_offset(self.input.pitch);
+                    from = from.wrapping_offset(rows.pitch);
                 }
             }
             for n in 0..N {
-                if F::is_short::<S>() {
+                if F::is_made_at_once::<S>() {
                     self.bend(simd, frame, first + n, sums[n], gates[n]);
                 } else {
                     simd.store(self.room(first + n), sums[n]);
@@ -268,14 +273,13 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
         weights: &mut *const f32,
         next: Rows,
     ) {
-        let channels = if C == 0 { self.input.count } else { C };
         // SAFETY: as the caller promises.
         unsafe {
             let mut sums = biases::<S, N>(simd, weights);
             for n in 0..N {
                 sums[n] = simd.add(simd.load(self.at(self.input, first + n, frame)), sums[n]);
             }
-            for channel in 0..channels {
+            for channel in 0..self.channels() {
                 add_row::<S, N>(simd, &mut sums, weights, simd.load(self.room(channel)));
             }
             for n in 0..N {
