@@ -88,6 +88,13 @@ pub trait Simd: Copy {
     /// The larger; `b` where one is no number.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
 
+    /// The same, made and used where it stands: the compiler moves none of these past another, so that work stays in the
+    /// order that it is written in. Where it was never measured what that brings, it does nothing.
+    #[inline(always)]
+    fn pinned(self, x: Self::V) -> Self::V {
+        x
+    }
+
     /// The value without its sign.
     #[inline(always)]
     fn abs(self, x: Self::V) -> Self::V {

@@ -1,5 +1,6 @@
 //! AVX2 with FMA: 8 lanes.
 
+use std::arch::asm;
 use std::arch::x86_64::{
     __m256, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps,
     _mm256_castps256_ps128, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
@@ -96,6 +97,12 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn pinned(self, x: Self::V) -> Self::V {
+        // SAFETY: a value of this type exists only where the processor has these registers.
+        unsafe { pinned(x) }
+    }
+
+    #[inline(always)]
     fn total(self, x: Self::V) -> f32 {
         // SAFETY: a value of this type exists only where the processor has these instructions.
         unsafe {
@@ -104,4 +111,13 @@ impl Simd for Avx2 {
             _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
         }
     }
+}
+
+/// What the compiler takes for an instruction that changes `x`.
+#[inline]
+#[target_feature(enable = "avx")]
+fn pinned(mut x: __m256) -> __m256 {
+    // SAFETY: it is none.
+    unsafe { asm!("/* {} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags)) };
+    x
 }

@@ -6,7 +6,7 @@ mod unit;
 use std::slice;
 
 pub use self::unit::{Gru, Lstm, Unit};
-use super::{Aligned, Level, Simd, dot, wide::Wide};
+use super::{Aligned, Level, Simd, dot};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
 /// their sums, then for each column their weights.
@@ -154,31 +154,18 @@ unsafe fn part<S: Simd, U: Unit, const N: usize, const P: usize>(
     // SAFETY: as the caller promises.
     unsafe {
         let sums = sums::<S, N, P>(simd, weights, columns);
-        if N < 3 || S::ABREAST == 1 {
-            // The first vector's units are told before those of the second are: the next frame begins with them.
-            for n in 0..N {
-                let (at, sums) = (n * S::LANES, [sums[0][n], sums[1][n], sums[2][n], sums[3][n]]);
-                step(simd, unit, sums, kept.add(at), told.add(at));
-            }
-        } else {
-            // What three have to do is too long for the processor to see the second one before the first is done. Together
-            // they need more registers than there are for portable vectors.
-            step(Wide::<S, N>(simd), unit, sums, kept, told);
+        let mut now = [simd.splat(0.0); N];
+        // All vectors keep before one tells. The processor then has enough to do while it waits for divisions; the compiler,
+        // left to itself, mixes everything and has not registers enough for it.
+        for n in 0..N {
+            let of_n = [simd.pinned(sums[0][n]), simd.pinned(sums[1][n]), simd.pinned(sums[2][n]), sums[3][n]];
+            let kept = kept.add(n * S::LANES);
+            now[n] = simd.pinned(unit.keep(simd, of_n, simd.load(kept)));
+            simd.store(kept, now[n]);
         }
-    }
-}
-
-/// One step of a vector of units, kept and told.
-///
-/// # Safety
-/// There is room for a vector.
-#[inline(always)]
-unsafe fn step<S: Simd, U: Unit>(simd: S, unit: U, sums: [S::V; 4], kept: *mut f32, told: *mut f32) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (now, tells) = unit.step(simd, sums, simd.load(kept));
-        simd.store(kept, now);
-        simd.store(told, tells);
+        for n in 0..N {
+            simd.store(told.add(n * S::LANES), unit.tell(simd, simd.pinned(sums[3][n]), now[n]));
+        }
     }
 }
 

@@ -11,8 +11,10 @@ pub trait Unit: Copy {
     const SCALES: [f32; 4];
     /// The same of what is kept.
     const KEPT_SCALE: f32;
-    /// What it keeps and what it tells, of its sums and what it kept before.
-    fn step<S: Simd>(self, simd: S, sums: [S::V; 4], kept: S::V) -> (S::V, S::V);
+    /// What it keeps, of its sums and what it kept before.
+    fn keep<S: Simd>(self, simd: S, sums: [S::V; 4], kept: S::V) -> S::V;
+    /// What it tells, of its last sum and what it keeps now.
+    fn tell<S: Simd>(self, simd: S, output: S::V, kept: S::V) -> S::V;
 }
 
 /// Long short-term memory: gates of input, forgetting, candidate and output.
@@ -34,7 +36,7 @@ impl Unit for Lstm {
     const KEPT_SCALE: f32 = WHOLE;
 
     #[inline(always)]
-    fn step<S: Simd>(self, simd: S, [input, forget, candidate, output]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
+    fn keep<S: Simd>(self, simd: S, [input, forget, candidate, _]: [S::V; 4], kept: S::V) -> S::V {
         let (input, below_input) = logistic_in_parts(simd, input);
         let (forget, below_forget) = logistic_in_parts(simd, forget);
         let (x, above, below) = tanh_in_parts(simd, candidate);
@@ -42,12 +44,15 @@ impl Unit for Lstm {
         let before = simd.div(simd.mul(forget, kept), simd.add(below_forget, below_forget));
         let part = simd.div(simd.splat(Self::KEPT_SCALE / 2.0), simd.mul(below_input, below));
         let candidate = simd.mul(x, above);
-        let now = simd.mul_add(simd.mul(input, candidate), part, before);
-        // This does not wait for anything, and so is done while the divisions are.
+        simd.mul_add(simd.mul(input, candidate), part, before)
+    }
+
+    #[inline(always)]
+    fn tell<S: Simd>(self, simd: S, output: S::V, kept: S::V) -> S::V {
         let (output, below_output) = logistic_in_parts(simd, output);
-        let (x, above, below) = tanh_in_parts(simd, now);
+        let (x, above, below) = tanh_in_parts(simd, kept);
         let above = simd.mul(simd.mul(output, x), above);
-        (now, simd.div(above, simd.mul(simd.add(below_output, below_output), below)))
+        simd.div(above, simd.mul(simd.add(below_output, below_output), below))
     }
 }
 
@@ -56,12 +61,16 @@ impl Unit for Gru {
     const KEPT_SCALE: f32 = 1.0;
 
     #[inline(always)]
-    fn step<S: Simd>(self, simd: S, [update, reset, input, units]: [S::V; 4], kept: S::V) -> (S::V, S::V) {
+    fn keep<S: Simd>(self, simd: S, [update, reset, input, units]: [S::V; 4], kept: S::V) -> S::V {
         let update = scaled_sigmoid(simd, update);
         let candidate = scaled_tanh(simd, simd.mul_add(scaled_sigmoid(simd, reset), units, input));
         let taken = simd.sub(simd.splat(1.0), update);
-        let now = simd.mul_add(taken, candidate, simd.mul(update, kept));
-        (now, now)
+        simd.mul_add(taken, candidate, simd.mul(update, kept))
+    }
+
+    #[inline(always)]
+    fn tell<S: Simd>(self, _simd: S, _output: S::V, kept: S::V) -> S::V {
+        kept
     }
 }
 
