@@ -6,14 +6,12 @@ mod unit;
 use std::slice;
 
 pub use self::unit::{Gru, Lstm, Unit};
-use super::{Aligned, Level, Simd, dot};
+use super::{Aligned, Level, Simd, dot, padded};
 
 /// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
 /// their sums, then for each column their weights.
 #[derive(Debug, Clone)]
 pub struct Gates {
-    /// Vectors of units.
-    vectors: usize,
     columns: usize,
     weights: Aligned,
 }
@@ -56,67 +54,80 @@ impl Gates {
             lay(&bias);
             (0..columns).for_each(|column| lay(&|sum, unit| weight(sum, unit, column)));
         }
-        Self { vectors, columns, weights: Aligned::new(weights.len(), weights) }
+        Self { columns, weights: Aligned::new(weights.len(), weights) }
     }
 
     /// Steps of all units, one a frame: of each frame's values and what the units told before they make what they keep and
     /// what they tell. `inputs` and `told` have a row a frame; `last` is what was told before the first.
     ///
     /// # Panics
-    /// When there are not as many values as columns, or no room for all units' vectors.
+    /// When there are not as many values as columns, or what is kept or told does not fit so many units.
     #[inline(always)]
     pub fn run<S: Simd, U: Unit>(
         &self,
         simd: S,
         unit: U,
         inputs: Frames<'_>,
+        state: (&[f32], &mut [f32]),
+        told: &mut [f32],
+        head: Option<Head<'_>>,
+    ) {
+        match (inputs.count, self.columns - inputs.count) {
+            // With numbers that the compiler knows, a sixth of the instructions is not there: those that count.
+            (1, 16) => self.frames(simd, unit, [1, 16], inputs, state, told, head),
+            (count, units) => self.frames(simd, unit, [count, units], inputs, state, told, head),
+        }
+    }
+
+    /// [`Gates::run`] of so many inputs and units.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the numbers apart, for the compiler")]
+    fn frames<S: Simd, U: Unit>(
+        &self,
+        simd: S,
+        unit: U,
+        [count, units]: [usize; 2],
+        inputs: Frames<'_>,
         (last, kept): (&[f32], &mut [f32]),
         told: &mut [f32],
-        mut head: Option<Head<'_>>,
+        head: Option<Head<'_>>,
     ) {
-        let pitch = kept.len();
-        let (all, units) = (self.vectors * S::LANES, self.columns.checked_sub(inputs.count).unwrap_or(usize::MAX));
-        assert!(pitch >= all && last.len() >= units && all >= units, "units that do not fit");
-        assert!(self.weights.len() == 4 * all * (self.columns + 1), "weights for other vectors");
+        let (pitch, vectors) = (padded(units), units.div_ceil(S::LANES));
         let frames = told.len() / pitch;
-        assert!(inputs.count <= inputs.pitch && inputs.values.len() >= frames * inputs.pitch, "inputs that do not fit");
-        assert!(
-            head.as_ref().is_none_or(|head| head.row.len() <= pitch && head.sums.len() >= frames),
-            "a head elsewhere"
-        );
-        let (mut last, mut input, mut told) = (last.as_ptr(), inputs.values.as_ptr(), told.as_mut_ptr());
-        let kept = kept.as_mut_ptr();
+        let Head { row, bias, sums } = head.unwrap_or_default();
+        assert!(last.len() >= units && kept.len() == pitch, "a state of other units");
+        assert!(self.weights.len() == 4 * vectors * S::LANES * (1 + count + units), "weights for other vectors");
+        assert!(count <= inputs.pitch && inputs.values.len() >= frames * inputs.pitch, "inputs that do not fit");
+        assert!(sums.is_empty() || row.len() == pitch, "a head of other units");
         let all_weights = self.weights.as_ptr();
-        for frame in 0..frames {
+        let (mut last, mut input, kept) = (last.as_ptr(), inputs.values.as_ptr(), kept.as_mut_ptr());
+        for (frame, told) in told.chunks_exact_mut(pitch).enumerate() {
             let (mut weights, mut first) = (all_weights, 0);
-            while first < self.vectors {
-                let at = first * S::LANES;
-                // SAFETY: there is room for so many vectors of units in what is kept and told, there are weights for them,
-                // each frame has its inputs, and the units told as many values before, as was checked.
+            while first < vectors {
+                // SAFETY: a frame has room for all units' vectors, and so has what is kept; there are weights for them, each
+                // frame has its inputs, and the units told as many values before, as was checked.
                 unsafe {
-                    let columns =
-                        [(input, inputs.count), (last, units)].map(|(at, len)| slice::from_raw_parts(at, len));
-                    let (kept, told) = (kept.add(at), told.add(at));
-                    match part_of(self.vectors - first) {
+                    let columns = [(input, count), (last, units)].map(|(at, len)| slice::from_raw_parts(at, len));
+                    let (kept, told) = (kept.add(first * S::LANES), told.as_mut_ptr().add(first * S::LANES));
+                    match part_of(vectors - first) {
                         3 => part::<S, U, 3, 1>(simd, unit, &mut weights, columns, kept, told),
                         2 => part::<S, U, 2, 1>(simd, unit, &mut weights, columns, kept, told),
                         _ => part::<S, U, 1, 2>(simd, unit, &mut weights, columns, kept, told),
                     }
                 }
-                first += part_of(self.vectors - first);
+                first += part_of(vectors - first);
             }
-            if let Some(Head { row, bias, sums }) = &mut head {
-                // SAFETY: the frame has as many values.
-                sums[frame] = *bias + dot(simd, row, unsafe { slice::from_raw_parts(told, row.len()) });
+            if let Some(sum) = sums.get_mut(frame) {
+                *sum = bias + dot(simd, &row[..pitch], told);
             }
-            last = told;
-            (input, told) = (input.wrapping_add(inputs.pitch), told.wrapping_add(pitch));
+            last = told.as_ptr();
+            input = input.wrapping_add(inputs.pitch);
         }
     }
 }
 
 /// One weighted sum of what all units tell in a frame.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Head<'a> {
     /// A weight for each unit, padded.
     pub row: &'a [f32],
