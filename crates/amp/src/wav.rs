@@ -46,6 +46,16 @@ pub enum WavError {
         /// `wFormatTag`.
         kind: u16,
     },
+    /// Frames of another length than their samples.
+    #[error(
+        "the WAV file tells {told} bytes a frame, and its samples take {take}: it is damaged, or of a form that is not known; convert it first, as sox in.wav -e float out.wav"
+    )]
+    Frames {
+        /// `nBlockAlign`.
+        told: usize,
+        /// Samples of all channels.
+        take: usize,
+    },
     /// No channel, or no rate.
     #[error("the WAV file tells {0}, which no sound has: export it again")]
     Nothing(&'static str),
@@ -65,6 +75,7 @@ struct Format {
     kind: u16,
     channels: usize,
     rate_hz: u32,
+    frame: usize,
     bits: u16,
 }
 
@@ -76,23 +87,20 @@ pub fn read(bytes: &[u8]) -> Result<Wav, WavError> {
     if bytes.len() < 12 || !(bytes.starts_with(b"RIFF") || bytes.starts_with(b"RF64")) || &bytes[8..12] != b"WAVE" {
         return Err(WavError::NoWav);
     }
-    let (mut format, mut rest) = (None, &bytes[12..]);
+    let (mut format, mut data, mut rest) = (None, None, &bytes[12..]);
     while let Some((head, body)) = rest.split_at_checked(8) {
         let told = u32_at(head, 4) as usize;
-        let body_len = told.min(body.len());
+        let there = &body[..told.min(body.len())];
         match &head[..4] {
-            b"fmt " => format = Some(read_format(&body[..body_len])?),
-            b"data" => {
-                let format = format.ok_or(WavError::Lacks("format before its samples"))?;
-                // A recorder that crashed has left both lengths at 0.
-                let is_open = told >= OPEN || (told == 0 && u32_at(bytes, 4) == 0);
-                return match body_len {
-                    _ if is_open => samples(&format, body),
-                    there if there < told => Err(WavError::Cut { there, told }),
-                    there => samples(&format, &body[..there]),
-                };
-            }
+            b"fmt " => format = Some(read_format(there)?),
+            // A recorder that crashed has left both lengths at 0.
+            b"data" if told >= OPEN || (told == 0 && u32_at(bytes, 4) == 0) => data = Some(body),
+            b"data" if there.len() < told => return Err(WavError::Cut { there: there.len(), told }),
+            b"data" => data = Some(there),
             _ => {}
+        }
+        if let (Some(format), Some(data)) = (&format, data) {
+            return samples(format, data);
         }
         // Parts begin at even places.
         rest = body.get(told.saturating_add(told % 2)..).unwrap_or_default();
@@ -109,7 +117,13 @@ fn read_format(body: &[u8]) -> Result<Format, WavError> {
         EXTENSIBLE if body.len() >= 26 => u16_at(body, 24),
         kind => kind,
     };
-    let format = Format { kind, channels: u16_at(body, 2).into(), rate_hz: u32_at(body, 4), bits: u16_at(body, 14) };
+    let format = Format {
+        kind,
+        channels: u16_at(body, 2).into(),
+        rate_hz: u32_at(body, 4),
+        frame: u16_at(body, 12).into(),
+        bits: u16_at(body, 14),
+    };
     match format {
         Format { channels: 0, .. } => Err(WavError::Nothing("no channels")),
         Format { rate_hz: 0, .. } => Err(WavError::Nothing("0 samples a second")),
@@ -130,6 +144,10 @@ fn samples(format: &Format, data: &[u8]) -> Result<Wav, WavError> {
     };
     let size = usize::from(format.bits.div_ceil(8));
     let frame = size * format.channels;
+    // Some who write files leave it at 0.
+    if ![0, frame].contains(&format.frame) {
+        return Err(WavError::Frames { told: format.frame, take: frame });
+    }
     let mut channels = vec![Vec::with_capacity(data.len() / frame); format.channels];
     for (at, values) in data.chunks_exact(frame).enumerate() {
         for (channel, value) in channels.iter_mut().zip(values.chunks_exact(size)) {
@@ -209,6 +227,26 @@ mod tests {
         assert_eq!((told(54, 6), told(54, 4), told(54, 0)), (Ok(3), Ok(2), Ok(0)));
         assert_eq!((told(u32::MAX, u32::MAX), told(0x7fff_f024, 0x7fff_f000), told(0, 0)), (Ok(3), Ok(3), Ok(3)));
         assert_eq!(told(56, 8), Err(WavError::Cut { there: 6, told: 8 }));
+    }
+
+    #[test]
+    fn samples_may_come_before_their_format() {
+        let whole = file(INTEGER, 16, 1, &[1, 0, 2, 0]);
+        let (begin, format) = (&whole[..24], &whole[24..48]);
+        let turned = [begin, b"data\x04\0\0\0\x01\0\x02\0", format].concat();
+        assert_eq!(read(&turned), read(&whole));
+        assert_eq!(read(&turned[..36]), Err(WavError::Lacks("format")));
+    }
+
+    #[test]
+    fn frames_that_are_longer_than_their_samples_are_refused() {
+        let mut bytes = file(INTEGER, 24, 1, &[0; 12]);
+        let at = bytes.len() - 12 - 8 - 4;
+        assert_eq!(bytes[at], 3);
+        bytes[at] = 4;
+        assert_eq!(read(&bytes), Err(WavError::Frames { told: 4, take: 3 }));
+        bytes[at] = 0;
+        assert_eq!(read(&bytes).unwrap().channels[0].len(), 4);
     }
 
     proptest! {
