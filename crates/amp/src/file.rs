@@ -16,6 +16,8 @@ use crate::{model::Model, simd::Level};
 
 /// Deeper than any model's file nests.
 const MOST_DEPTH: usize = 40;
+/// Levels beyond are none.
+const MOST_DB: f64 = 100.0;
 /// What some editors put before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -125,7 +127,7 @@ impl ModelFile {
         let network = Network::of_nam(&file, &mut warnings)?;
         let outputs = network.outputs();
         if outputs != 1 {
-            return Err(LoadError::TooLarge(format!("the network has {outputs} outputs, not one")));
+            return Err(LoadError::NotOne { what: "outputs", count: outputs as i64 });
         }
         Ok(Self {
             format: Format::Nam,
@@ -171,12 +173,20 @@ struct Keys {
 
 fn about(metadata: Option<&RawValue>, warnings: &mut Vec<String>) -> About {
     let Some(metadata) = metadata else { return About::default() };
-    serde_json::from_str::<Option<About>>(metadata.get())
+    let mut about = serde_json::from_str::<Option<About>>(metadata.get())
         .unwrap_or_else(|error| {
             warnings.push(format!("what the file tells of itself cannot be read ({error}); it is played all the same"));
             None
         })
-        .unwrap_or_default()
+        .unwrap_or_default();
+    for level in [&mut about.loudness, &mut about.input_level_dbu, &mut about.output_level_dbu] {
+        if let Some(db) = level.take_if(|db| db.abs() >= MOST_DB) {
+            warnings.push(format!(
+                "the file tells a level of {db} dB, which no signal has; it is played as if it told none"
+            ));
+        }
+    }
+    about
 }
 
 /// How deep brackets stand within brackets, those in strings left out.

@@ -76,7 +76,7 @@ impl Amplifier {
             }
             false => Some(Bridge::new(rate_hz, own as u32)?),
         };
-        let narrow = |level: Option<f64>| level.map(|level| level as f32).filter(|level| level.abs() < 100.0);
+        let narrow = |level: Option<f64>| level.map(|level| level as f32);
         let levels = Levels {
             loudness_db: narrow(file.about.loudness),
             input_dbu: narrow(file.about.input_level_dbu),

@@ -50,6 +50,14 @@ pub enum LoadError {
     /// Larger than anything that could be played.
     #[error("{0}, which is more than can be played in real time")]
     TooLarge(String),
+    /// Several signals where an amplifier has one.
+    #[error("the network has {count} {what}, not one: look for a model of one signal in and out")]
+    NotOne {
+        /// Inputs or outputs.
+        what: &'static str,
+        /// How many.
+        count: i64,
+    },
     /// Parts do not fit together.
     #[error("{0} do not fit together: export the model again")]
     InconsistentShapes(String),
@@ -82,9 +90,19 @@ impl From<serde_json::Error> for LoadError {
         match error.classify() {
             serde_json::error::Category::Data => match text.strip_prefix("missing field `") {
                 Some(rest) => Self::MissingKey(rest.split('`').next().unwrap_or_default().to_owned()),
-                None => Self::WrongType(text),
+                None => Self::WrongType(in_words(&text)),
             },
             _ => Self::NotJson(text),
         }
+    }
+}
+
+/// What the parser says without its own names, and without a place: it counts from the part that it was given.
+fn in_words(text: &str) -> String {
+    let text = text.split(" at line ").next().unwrap_or_default();
+    match text.split_once(", expected struct ") {
+        Some((found, _)) => format!("{found}, where a section belongs"),
+        None if text.contains("untagged enum") => "a value of a type that does not belong there".to_owned(),
+        None => text.to_owned(),
     }
 }

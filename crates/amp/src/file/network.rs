@@ -179,7 +179,7 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
 /// then those of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
     if config.input_size.0 != 1 {
-        return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.input_size.0)));
+        return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });
     }
     let units = nam::size("hidden_size", config.hidden_size.0, nam::MOST_CHANNELS)?;
     let count = nam::size("num_layers", config.num_layers.0, nam::MOST_LAYERS)?;

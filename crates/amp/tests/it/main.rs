@@ -145,6 +145,7 @@ fn what_is_no_model_is_told_as_what_it_is() {
             LoadError::WeightsTooFew { .. } => "weights_too_few",
             LoadError::WeightsTooMany { .. } => "weights_too_many",
             LoadError::WeightNotFinite(_) => "weight_not_finite",
+            LoadError::NotOne { .. } => "not_one",
         };
         // NaN is no JSON, and so is told as that.
         let expected = if bad.report == "weight_not_finite" { "not_json" } else { &bad.report };

@@ -142,6 +142,37 @@ fn one_slope_for_all_channels_is_no_list() {
 }
 
 #[test]
+fn what_is_of_another_type_is_told_in_words() {
+    let told = |config: Value, architecture: &str| {
+        let file = json!({ "version": "0.5.2", "architecture": architecture, "config": config, "weights": [0.0] });
+        ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string()
+    };
+    for (config, architecture, words) in [
+        (Value::Null, "WaveNet", "the file has invalid type: null, where a section belongs: "),
+        (json!({ "receptive_field": 1e300, "bias": false }), "Linear", "where a whole number belongs: "),
+        (json!({ "receptive_field": "5", "bias": false }), "Linear", "invalid type: string \"5\", expected f64: "),
+        (json!({ "input_size": 2, "hidden_size": 3, "num_layers": 1 }), "LSTM", "the network has 2 inputs, not one: "),
+    ] {
+        let told = told(config, architecture);
+        assert!(told.contains(words) && !told.contains(" line "), "{told}");
+    }
+    let told = read(&file(&[json!({ "activation": null })])).unwrap_err().to_string();
+    assert!(told.starts_with("the file has a value of a type that does not belong there: "), "{told}");
+}
+
+#[test]
+fn levels_that_no_signal_has_are_none_and_told() {
+    let mut file = filled(json!({
+        "version": "0.5.2", "architecture": "Linear", "config": { "receptive_field": 5, "bias": true }, "weights": [],
+    }));
+    file["metadata"] = json!({ "loudness": 1e9, "input_level_dbu": -100.0, "output_level_dbu": 12.5 });
+    let ModelFile { about, warnings, .. } = read(&file).unwrap();
+    assert_eq!((about.loudness, about.input_level_dbu, about.output_level_dbu), (None, None, Some(12.5)));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("a level of 1000000000 dB, which no signal has"), "{warnings:?}");
+}
+
+#[test]
 fn whole_numbers_may_have_a_point() {
     let film = |groups: Value| json!({ "active": true, "shift": true, "groups": groups });
     let pointless = json!({ "conv_post_film": film(json!(1)), "slimmable": slimmable(&[2, 4]) });

@@ -42,7 +42,7 @@ impl Plan {
     /// [`LoadError`], naming what is wrong.
     pub fn new(config: &nam::WaveNet<'_>, condition: Option<usize>) -> Result<Self, LoadError> {
         if config.in_channels.0 != 1 {
-            return Err(LoadError::TooLarge(format!("the network has {} inputs, not one", config.in_channels.0)));
+            return Err(LoadError::NotOne { what: "inputs", count: config.in_channels.0 });
         }
         size("the number of layer arrays", config.layers.len() as i64, MOST_LAYERS)?;
         let arrays = config.layers.iter().map(Array::new).collect::<Result<Vec<_>, _>>()?;
