@@ -224,6 +224,11 @@ mod tests {
             ("[model]\nfile = 'a'", "model must be one or two of [[model]]"),
             ("[gate\n", "line 1: "),
             ("[midi]\n128 = 'output.gain_db'", "line 2: [midi] must be a section of controllers, 0 to 127"),
+            (
+                "[midi]\n7 = 'output.gain_db'\n07 = 'tone.bass_db'",
+                "line 2: [midi] must be one parameter for each controller",
+            ),
+            ("[[ir]]\nfile = 'a'\n[[ir]]\nfile = 'b'\n[[ir]]\nfile = 'c'", "line 5: ir must be one or two of [[ir]]"),
             ("[midi]\n7 = 3", "line 2: [midi] must be"),
             ("[midi]\n7 = 'output.gain'", r#"line 2: there is no "output.gain": did you mean "output.gain_db"?"#),
         ];

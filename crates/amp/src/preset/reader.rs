@@ -94,7 +94,14 @@ impl<'a> Reader<'a> {
             let parameter = Parameter::named(name).map_err(|error| PresetError::Parameter { line, error })?;
             Ok((controller, parameter))
         };
-        table.iter().map(entry).collect()
+        let mut all = BTreeMap::new();
+        for (key, value) in table {
+            let (controller, parameter) = entry((key, value))?;
+            if all.insert(controller, parameter).is_some() {
+                return self.value_error(value, "[midi]", "one parameter for each controller: 07 is 7");
+            }
+        }
+        Ok(all)
     }
 
     pub fn list<T>(
@@ -105,8 +112,8 @@ impl<'a> Reader<'a> {
         read: impl Fn(&Self, &Value<'_>, &DeTable<'_>) -> Result<T, PresetError>,
     ) -> Result<Vec<T>, PresetError> {
         let DeValue::Array(list) = value.get_ref() else { return self.value_error(value, name, allowed) };
-        if list.len() > 2 {
-            return self.value_error(value, name, allowed);
+        if let Some(third) = list.get(2) {
+            return self.value_error(third, name, allowed);
         }
         let each = list.iter().map(|value| match value.get_ref() {
             DeValue::Table(table) => read(self, value, table),
