@@ -146,9 +146,9 @@ pub struct Bench {
 /// Options of `amp render`.
 #[derive(Debug, Args)]
 pub struct Render {
-    /// What to play: a WAV file of one channel, of any rate and depth.
+    /// What to play: a WAV file of one channel, of any rate and depth; - for standard input.
     pub input: PathBuf,
-    /// Where to write it.
+    /// Where to write it; - for standard output.
     pub output: PathBuf,
     /// The model alone: no gain, gate, cabinet or normalisation.
     #[arg(long)]
@@ -171,10 +171,10 @@ pub struct Render {
 #[derive(Debug, Args)]
 pub struct ModelChoice {
     /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
-    #[arg(long, value_name = "0..1", value_parser = part, default_value = "1")]
+    #[arg(long, value_name = "0..1", value_parser = part, default_value = "1", allow_negative_numbers = true)]
     pub slim: f64,
     /// A knob of the model, 0 to 1; again for the next one.
-    #[arg(long, value_name = "0..1", value_parser = part)]
+    #[arg(long, value_name = "0..1", value_parser = part, allow_negative_numbers = true)]
     pub param: Vec<f64>,
 }
 

@@ -72,6 +72,9 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     refused(&format!("--model {model} --cab no-such.wav"), 1, "cannot read no-such.wav");
     refused(&format!("--model {model} --set gate.threshhold_db=3"), 64, "did you mean \"gate.threshold_db\"");
     refused(&format!("--model {model} --set gate.on"), 64, "--set takes NAME=VALUE");
+    refused(&format!("--model {model} --set tone.bass_db="), 64, "--set takes NAME=VALUE");
+    refused(&format!("--model {model} --set =3"), 64, "--set takes NAME=VALUE");
+    refused(&format!("--model2 {model}"), 64, "add --model for the first");
     refused(&format!("--model {model} --set tone.bass_db=99"), 64, "must be -15 to 15 dB");
     refused(&format!("--model {model} --param 0.5"), 64, "the model has 0");
     refused("--slim 0.5 --cab dry.wav", 64, "add --model");
@@ -84,6 +87,20 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     let bad = vectors().join("truncated_weights.bad.nam");
     refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, and 197 are there");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
+    for endless in ["--model /dev/zero", "--cab /dev/zero", "--preset /dev/zero"] {
+        refused(endless, 1, "cannot read /dev/zero: it is a device, not a file");
+    }
+}
+
+#[test]
+fn it_plays_from_standard_input_to_standard_output() {
+    let scratch = with_input(48_000, &noise(640));
+    let model = vectors().join("wn_a1_nano.nam");
+    scratch.run(&format!("amp render dry.wav wet.wav --model {}", model.display())).expect_status(0);
+    let mut piped = scratch.punctual(&format!("amp render - - --model {}", model.display()));
+    piped.stdin(fs::File::open(scratch.path().join("dry.wav")).unwrap());
+    let output = piped.output().unwrap();
+    assert!(output.status.success() && output.stdout == fs::read(scratch.path().join("wet.wav")).unwrap());
 }
 
 #[test]
@@ -117,6 +134,12 @@ fn what_is_left_out_or_cut_short_is_told() {
     let said =
         scratch.run(&format!("amp render dry.wav wet.wav --model {}", model.display())).expect_status(0).stderr();
     assert!(said.contains("note: 2 samples of dry.wav are more than 60 dB above full scale"), "{said}");
+    let loud = with_input(44_100, &sine(997.0, 44_100, 4410));
+    let said = loud
+        .run(&format!("amp render dry.wav wet.wav --model {} --set output.gain_db=20", model.display()))
+        .expect_status(0)
+        .stderr();
+    assert!(said.contains("samples are above full scale: resampling raised what was limited"), "{said}");
     let whole = fs::read(scratch.path().join("dry.wav")).unwrap();
     fs::write(scratch.path().join("dry.wav"), &whole[..whole.len() - 4]).unwrap();
     let run = scratch.run(&format!("amp render dry.wav cut.wav --model {}", model.display()));

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use amp::{Chain, Rig, resample, wav};
+use amp::{Chain, Parameter, Rig, resample, wav};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::rig;
-use crate::{cli::AmpRender, exit::Usage};
+use super::{bytes, rig};
+use crate::{cli::AmpRender, exit::Usage, output};
 
 /// Frames that are played at a time.
 const PIECE: usize = 4096;
@@ -109,20 +109,23 @@ fn whole(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Playe
         );
     }
     if meters.overloads > 0 {
-        say!("note: {} samples grew to more than 60 dB above full scale, and were cut off there", meters.overloads);
-    }
-    if meters.output_clips > 0 {
-        say!(
-            "note: {} samples are above full scale: lower output.gain_db, or leave the limiter on",
-            meters.output_clips
-        );
+        say!("note: what models or gains made was more than 60 dB above full scale, and was cut off there");
     }
     let stereo = rig.is_stereo() && !options.mono;
     let channels = match channels {
         [left, right] if stereo => vec![left, right],
         [left, right] => vec![left.iter().zip(&right).map(|(left, right)| 0.5 * (left + right)).collect()],
     };
-    finish(options, input, rate_hz, &channels)
+    let played = finish(options, input, rate_hz, &channels)?;
+    let clips = played.channels.iter().flatten().filter(|sample| sample.abs() > 1.0).count();
+    if clips > 0 {
+        let remedy = match rig.settings.is_on(Parameter::LimiterOn) {
+            true => format!("resampling raised what was limited: lower limiter.ceiling_db, or add --rate {rate_hz}"),
+            false => "lower output.gain_db, or leave the limiter on".to_owned(),
+        };
+        say!("note: {clips} samples are above full scale: {remedy}");
+    }
+    Ok(played)
 }
 
 /// Both sides, as many samples as came in, in their place: what makes the chain late is played on, and its beginning left out.
@@ -156,7 +159,8 @@ fn resampled(samples: &[f32], from_hz: u32, to_hz: u32) -> anyhow::Result<Vec<f3
 }
 
 fn input(path: &Path) -> anyhow::Result<Played> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let path = if is_stream(path) { Path::new("/dev/stdin") } else { path };
+    let bytes = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
     let wav::Wav { rate_hz, channels, .. } = wav::read(&bytes).with_context(|| path.display().to_string())?;
     if channels.len() != 1 {
         bail!(
@@ -180,11 +184,17 @@ fn refuse_to_write_over<'a>(output: &Path, mut read: impl Iterator<Item = &'a Pa
     }
 }
 
+/// Standard input or output.
+fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Whole or not at all, but for what is no file: a pipe takes it as it comes.
 fn write(path: &Path, played: &Played) -> anyhow::Result<()> {
     let what = || format!("cannot write {}", path.display());
     let bytes = as_wav(played).with_context(what)?;
     match fs::metadata(path) {
+        _ if is_stream(path) => output::stdout(|out| out.write_all(&bytes)),
         Ok(there) if !there.is_file() && !there.is_dir() => {
             let mut file = File::options().write(true).open(path).with_context(what)?;
             file.write_all(&bytes).with_context(what)

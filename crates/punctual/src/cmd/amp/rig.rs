@@ -11,6 +11,7 @@ use amp::{
     rig::{Chosen, Exchange, RigError},
 };
 
+use super::bytes;
 use crate::{cli, exit::Usage};
 
 /// Reads the preset, if there is one, puts what else was asked for in its place, and reads all files.
@@ -25,6 +26,9 @@ pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
         let part = (path.clone(), ModelPart::new(path.display().to_string()));
         match place {
             place if place < models.len() => models[place] = part,
+            place if place > models.len() => {
+                return Err(Usage("--model2 is a second model: add --model for the first".to_owned()).into());
+            }
             _ => models.push(part),
         }
     }
@@ -66,7 +70,7 @@ fn load(chosen: Chosen, others: &[&Rig]) -> anyhow::Result<Rig> {
         let known = fs::metadata(path).ok()?;
         Some((known.modified().ok()?, known.len()))
     };
-    let rig = Rig::load_beside(chosen, others, |path| fs::read(path), version)?;
+    let rig = Rig::load_beside(chosen, others, bytes, version)?;
     say(rig.warnings());
     Ok(rig)
 }
@@ -115,11 +119,12 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
         settings.set(Parameter::Routing, f32::from(options.parallel))?;
     }
     for set in &options.set {
-        let Some((name, value)) = set.split_once('=') else {
+        let parts = set.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+        let Some((name, value)) = parts.filter(|(name, value)| !name.is_empty() && !value.is_empty()) else {
             return Err(Usage(format!("--set takes NAME=VALUE, as gate.on=on, and not {set:?}")).into());
         };
-        let parameter = Parameter::named(name.trim()).map_err(|error| Usage(error.to_string()))?;
-        let value = parameter.parse(value.trim()).map_err(|error| Usage(error.to_string()))?;
+        let parameter = Parameter::named(name).map_err(|error| Usage(error.to_string()))?;
+        let value = parameter.parse(value).map_err(|error| Usage(error.to_string()))?;
         settings.set(parameter, value)?;
     }
     Ok(settings)
@@ -127,5 +132,5 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
 
 /// A preset's file.
 pub fn read_preset(path: &Path) -> anyhow::Result<Preset> {
-    Ok(Preset::read(path, |path| fs::read(path))?)
+    Ok(Preset::read(path, bytes)?)
 }
