@@ -1,13 +1,16 @@
 //! Reading a record, and writing it so that it is whole at every moment.
 
+mod atomic;
+mod target;
+
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::de::DeserializeOwned;
 
+pub use self::atomic::{check_writable, write_atomic};
 use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA};
 
 /// Why a record could not be read or written.
@@ -102,40 +105,6 @@ pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
     json
 }
 
-/// Writes `bytes` to `path` so that the file holds the old content or the new at every moment, power cuts included.
-///
-/// # Errors
-/// When the folder is not writable or the disk is full; the file then holds what it held before.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let beside = beside(path);
-    let written = (|| {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&beside, path)
-    })();
-    written.map_err(|source| {
-        // Best effort: the error that matters is the one reported.
-        let _ = fs::remove_file(&beside);
-        FileError::Write { path: path.to_owned(), source }
-    })
-}
-
-/// Checks, without touching the file itself, that [`write_atomic`] will be able to write it.
-///
-/// # Errors
-/// When the folder does not exist or is not writable.
-pub fn check_writable(path: &Path) -> Result<(), FileError> {
-    let beside = beside(path);
-    let tried = File::create(&beside).and_then(|_| fs::remove_file(&beside));
-    tried.map_err(|source| FileError::Write { path: path.to_owned(), source })
-}
-
-/// The file that is written first and then takes the place of `path`.
-fn beside(path: &Path) -> PathBuf {
-    path.with_file_name(format!(".{}.new", path.file_name().unwrap_or_default().to_string_lossy()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,16 +134,6 @@ mod tests {
             let error = parse(bytes).unwrap_err();
             assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         }
-    }
-
-    #[test]
-    fn a_failed_write_leaves_the_old_content() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.punctual.json");
-        write_atomic(&path, b"old").unwrap();
-        fs::create_dir(dir.path().join(".a.punctual.json.new")).unwrap();
-        assert!(write_atomic(&path, b"new").is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"old");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
@@ -118,9 +119,13 @@ fn nothing_that_is_read_is_written_over() {
     assert_eq!(fs::read(scratch.path().join("dry.wav")).unwrap(), before);
     // What was there stays until the new one is whole.
     fs::write(scratch.path().join("wet.wav"), b"old").unwrap();
-    fs::create_dir(scratch.path().join(".wet.wav.new")).unwrap();
-    scratch.run("amp render dry.wav wet.wav --neutral --model nano.nam").expect_status(1);
-    assert_eq!(fs::read(scratch.path().join("wet.wav")).unwrap(), b"old");
+    let there = || fs::read_dir(scratch.path()).unwrap().count();
+    let before = there();
+    let mut full = Command::new("sh");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" amp render dry.wav wet.wav --neutral --model nano.nam"]);
+    full.arg(env!("CARGO_BIN_EXE_punctual")).current_dir(scratch.path()).stderr(Stdio::null());
+    assert_eq!(full.status().unwrap().code(), Some(1));
+    assert_eq!((fs::read(scratch.path().join("wet.wav")).unwrap(), there()), (b"old".to_vec(), before));
     // A device takes it as it comes, and stays one.
     scratch.run("amp render dry.wav /dev/null --neutral --model nano.nam").expect_status(0);
     scratch.run("amp render dry.wav /dev/full --neutral --model nano.nam").expect_status(1);
@@ -147,7 +152,7 @@ fn what_is_left_out_or_cut_short_is_told() {
     assert!(said.contains("cut short, 12 of 16 bytes"), "{said}");
     // Nobody hears it.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut deaf = std::process::Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let mut deaf = Command::new(env!("CARGO_BIN_EXE_punctual"));
     deaf.args(["amp", "render", "dry.wav", "cut.wav", "--bare"]).current_dir(scratch.path()).stderr(full);
     assert_eq!(deaf.status().unwrap().code(), Some(64));
 }
