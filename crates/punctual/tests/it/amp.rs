@@ -277,11 +277,56 @@ fn a_cabinet_and_a_preset_tell_what_they_are() {
 
     fs::write(scratch.path().join("a.toml"), "[[ir]]\nfile = 'dry.wav'\n[[model]]\nfile = 'no.nam'\n[gate]\non = true")
         .unwrap();
-    let page = scratch.run("amp info a.toml").expect_status(0).stdout();
+    let run = scratch.run("amp info a.toml");
+    let (page, said) = (run.expect_status(1).stdout(), run.stderr());
     assert!(page.contains("no.nam, which is not there") && page.contains("gate.on = true"), "{page}");
+    assert!(said.starts_with("punctual: cannot read no.nam: ") && said.lines().count() == 1, "{said}");
+    let told: serde_json::Value =
+        serde_json::from_str(&scratch.run("amp info a.toml --json").expect_status(1).stdout()).unwrap();
+    assert_eq!((&told["models"][0]["file"], &told["block_us"]), (&"no.nam".into(), &serde_json::Value::Null));
     fs::write(scratch.path().join("a.toml"), "[gate]\nopen = true").unwrap();
     let said = scratch.run("amp info a.toml").expect_status(1).stderr();
     assert!(said.contains("a.toml: line 2: [gate] has no \"open\": did you mean \"on\"?"), "{said}");
+}
+
+#[test]
+fn a_preset_tells_all_that_it_says_and_what_its_chain_costs() {
+    let scratch = with_input(48_000, &[0.0, 0.5, -0.25, 0.125]);
+    for name in ["a2_container.nam", "guitarml_lstm40_cond.json"] {
+        fs::copy(vectors().join(name), scratch.path().join(name)).unwrap();
+    }
+    let preset = "[[model]]\nfile = 'a2_container.nam'\nslim = 0.25\n[[model]]\nfile = 'guitarml_lstm40_cond.json'\n\
+                  knobs = [0.35]\n[[ir]]\nfile = 'dry.wav'\ngain_db = -3.1\nnormalised = true\nwithout_delay = true\n\
+                  [amp]\nrouting = 'parallel'\n[tone]\non = false\nbass_db = 2.5\n[midi]\n7 = 'output.gain_db'\n";
+    fs::write(scratch.path().join("lead.toml"), preset).unwrap();
+    let page = scratch.run("amp info lead.toml").expect_status(0).stdout();
+    for told in [
+        "model            a2_container.nam, slim 0.25\n",
+        "model            guitarml_lstm40_cond.json, knobs [0.35]\n",
+        "cabinet          dry.wav, -3.1 dB, normalised, without delay\n",
+        "set              amp.routing = \"parallel\"\n",
+        "midi             controller 7 turns output.gain_db\n",
+        "sample rate      48000 Hz\n",
+        "x real time, the whole chain\n",
+    ] {
+        assert!(page.contains(told), "{told} {page}");
+    }
+    let told: serde_json::Value =
+        serde_json::from_str(&scratch.run("amp info lead.toml --json").expect_status(0).stdout()).unwrap();
+    let models = serde_json::json!([
+        { "file": "a2_container.nam", "slim": 0.25, "knobs": [] },
+        { "file": "guitarml_lstm40_cond.json", "slim": 1.0, "knobs": [0.35] },
+    ]);
+    let cabinets =
+        serde_json::json!([{ "file": "dry.wav", "gain_db": -3.1, "normalised": true, "without_delay": true }]);
+    assert_eq!((&told["models"], &told["cabinets"]), (&models, &cabinets));
+    assert_eq!(told["midi"], serde_json::json!({ "7": "output.gain_db" }));
+    let set =
+        ["amp.routing", "output.level", "tone.on", "limiter.on", "tone.bass_db"].map(|name| &told["settings"][name]);
+    let due: [serde_json::Value; 5] = ["parallel".into(), "loudness".into(), false.into(), true.into(), 2.5.into()];
+    assert_eq!(set, due.each_ref());
+    let [us, share, rate_hz] = ["block_us", "block_share", "sample_rate_hz"].map(|key| told[key].as_f64().unwrap());
+    assert!(us > 0.0 && (us * rate_hz / 64e6 / share - 1.0).abs() < 1e-9, "{told}");
 }
 
 #[test]

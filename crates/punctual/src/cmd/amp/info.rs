@@ -17,6 +17,8 @@ const BLOCK: usize = 64;
 struct Told {
     lines: Vec<(&'static str, String)>,
     json: serde_json::Value,
+    /// Why it cannot be played.
+    fault: Option<anyhow::Error>,
 }
 
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
@@ -36,7 +38,7 @@ pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
         true => writeln!(out, "{:#}", told.json),
         false => told.lines.iter().try_for_each(|(name, value)| writeln!(out, "{name:<16} {value}")),
     })?;
-    Ok(0)
+    told.fault.map_or(Ok(0), Err)
 }
 
 fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
@@ -44,7 +46,8 @@ fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
     let mut model = super::model(&file, &options.choice)?;
     let cost_us = cost_us(|input, output| model.process(input, output));
     let budget_us = BLOCK as f64 / file.sample_rate * 1e6;
-    Ok(Told { lines: in_words(&file, &model, cost_us, budget_us), json: as_json(&file, &model, cost_us, budget_us) })
+    let lines = in_words(&file, &model, cost_us, budget_us);
+    Ok(Told { lines, json: as_json(&file, &model, cost_us, budget_us), fault: None })
 }
 
 /// Median time of a block, us: the shortest would be what a quiet moment gives, and the longest another's work.

@@ -48,5 +48,5 @@ pub fn told(path: &Path) -> anyhow::Result<Told> {
         "block_us": cost_us,
         "block_share": cost_us / budget_us,
     });
-    Ok(Told { lines, json })
+    Ok(Told { lines, json, fault: None })
 }
