@@ -368,7 +368,17 @@ fn models_of_a_folder_are_timed() {
         assert!((figure("real_time_factor") * figure("share") - 1.0).abs() < 1e-9, "{row}");
     }
     let run = scratch.run("amp bench models/cut_json.bad.nam");
-    run.expect_status(1);
+    assert_eq!(run.expect_status(1).stdout(), "", "no head without a table");
+    // A folder none of whose models can be played.
+    let bad = scratch.path().join("bad");
+    fs::create_dir(&bad).unwrap();
+    fs::rename(models.join("cut_json.bad.nam"), bad.join("cut.nam")).unwrap();
+    for form in ["", " --json"] {
+        let run = scratch.run(&format!("amp bench bad{form}"));
+        assert_eq!(run.expect_status(1).stdout(), "");
+        let (said, due) = (run.stderr(), "none of these models can be played: name another folder, or files\n");
+        assert!(said.contains("left out") && said.ends_with(due), "{said}");
+    }
     fs::create_dir(scratch.path().join("empty")).unwrap();
     scratch.run("amp bench empty").expect_status(1);
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -27,23 +28,12 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
     let frames = options.frames as usize;
     let files = files(&options.files)?;
     let width = files.iter().map(|(path, _)| name_of(path).chars().count()).max().unwrap_or_default();
-    if !options.json {
-        output::stdout(|out| {
-            writeln!(out, "{frames} frames a block; us a block, shares of a block's time")?;
-            let (best, median, share) = ("best us", "median", "share");
-            writeln!(
-                out,
-                "{:<width$}  {best:>9}  {median:>9}  {:>9}  {share:>7}  {:>7}  {:>9}  with",
-                "", "p99", "of p99", "real time"
-            )
-        })?;
-    }
     let mut rows = Vec::new();
     for (path, is_asked_for) in &files {
         match measured(path, frames) {
             Ok(row) => {
                 if !options.json {
-                    output::stdout(|out| writeln!(out, "{}", row.in_words(frames, width)))?;
+                    print(&row, frames, width, rows.is_empty())?;
                 }
                 rows.push(row);
             }
@@ -51,12 +41,35 @@ pub fn run(options: &AmpBench) -> anyhow::Result<u8> {
             Err(error) => say!("note: {error:#}; left out"),
         }
     }
+    if rows.is_empty() {
+        bail!("none of these models can be played: name another folder, or files");
+    }
     if options.json {
         let models: Vec<_> = rows.iter().map(|row| row.as_json(frames)).collect();
         let json = serde_json::json!({ "frames": frames, "models": models });
         output::stdout(|out| writeln!(out, "{json:#}"))?;
     }
     Ok(0)
+}
+
+/// Prints a row as soon as it is measured, the first one below the table's head.
+fn print(row: &Row, frames: usize, width: usize, is_first: bool) -> anyhow::Result<()> {
+    output::stdout(|out| {
+        if is_first {
+            head(out, frames, width)?;
+        }
+        writeln!(out, "{}", row.in_words(frames, width))
+    })
+}
+
+fn head(out: &mut dyn Write, frames: usize, width: usize) -> io::Result<()> {
+    writeln!(out, "{frames} frames a block; us a block, shares of a block's time")?;
+    let (best, median, share) = ("best us", "median", "share");
+    writeln!(
+        out,
+        "{:<width$}  {best:>9}  {median:>9}  {:>9}  {share:>7}  {:>7}  {:>9}  with",
+        "", "p99", "of p99", "real time"
+    )
 }
 
 /// The files to measure, and whether each was named itself.
