@@ -2,6 +2,7 @@
 
 mod cab;
 mod device;
+mod faults;
 pub(crate) mod search;
 mod source;
 

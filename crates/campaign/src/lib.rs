@@ -5,6 +5,7 @@
 //! | [`mod@file`] | a campaign as its user writes it, with every mistake named |
 //! | [`builtin`] | the campaigns that ship with punctual |
 //! | [`mod@expand`] | from the file to scenarios for the CPUs of a machine |
+//! | [`here`] | whether a machine has what a campaign needs |
 //! | [`order`] | in which order they run |
 //! | [`plan`] | what is asked for |
 //! | [`threads`] | where threads of their own go |
@@ -35,6 +36,7 @@ mod cost;
 mod evl;
 pub mod expand;
 pub mod file;
+pub mod here;
 mod keeper;
 pub mod matrix;
 mod nic;
@@ -56,6 +58,7 @@ pub use answer::{AnswerPlan, Answering};
 pub use audio::{AudioError, AudioPlan, CabSource, ModelSource, Through};
 pub use expand::{Asked, Cpus, expand};
 pub use file::{CampaignFile, CampaignFileError, FileMistakes, find_campaign};
+pub use here::Here;
 pub use matrix::Matrix;
 pub use nic::NicPlan;
 pub use plan::{Length, PhasePlan, Plan, PlanError, Probe, StopOn, ThreadPlan};

@@ -3,7 +3,7 @@
 use record::CLOCK;
 use sys::pcm::Format;
 
-use super::Fields;
+use super::{Fields, Place};
 use crate::{
     AudioPlan, CabSource, ModelSource, Through,
     audio::{Device, FRAMES, INPUTS, PERIODS, RATES_HZ},
@@ -16,6 +16,8 @@ pub struct AudioProbe {
     pub frames: u32,
     /// What is played, and how.
     pub plan: AudioPlan,
+    /// Where the keys stand whose values a machine may lack.
+    pub places: Vec<(&'static str, Place)>,
 }
 
 impl AudioProbe {
@@ -49,7 +51,8 @@ pub(super) fn audio(fields: &mut Fields<'_>) -> AudioProbe {
         named => named.flatten(),
     };
     let device = device.map(|device| Device { input, ..device });
-    AudioProbe { frames, plan: AudioPlan { rate_hz, periods, through, device, find: false } }
+    let places = ["model", "cab", "preset", "device"].map(|key| (key, fields.place_of(key))).to_vec();
+    AudioProbe { frames, places, plan: AudioPlan { rate_hz, periods, through, device, find: false } }
 }
 
 /// How the samples of its card look: `format` is a stream's where the kind is another.

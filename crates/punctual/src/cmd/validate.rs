@@ -1,15 +1,15 @@
 //! `punctual validate`: names every mistake in campaign files.
 
 use analysis::format_duration;
-use campaign::{Asked, CampaignFileError, Cpus, FileMistakes, Scenarios};
+use campaign::{CampaignFileError, FileMistakes, Here, Scenarios};
 use machine::Root;
 use serde_json::{Value, json};
 
 use crate::{cli::Validate, output};
 
 pub fn run(options: &Validate) -> anyhow::Result<u8> {
-    let cpus = Cpus::of(&options.root.as_ref().map_or_else(Root::system, Root::at))?;
-    let answers: Vec<_> = options.files.iter().map(|file| (file, check(file, &cpus))).collect();
+    let here = Here::of(options.root.as_ref().map_or_else(Root::system, Root::at))?;
+    let answers: Vec<_> = options.files.iter().map(|file| (file, check(file, &here))).collect();
     let valid = answers.iter().all(|(_, answer)| answer.is_ok());
     output::stdout(|out| {
         if options.json {
@@ -29,8 +29,8 @@ pub fn run(options: &Validate) -> anyhow::Result<u8> {
     Ok(u8::from(!valid))
 }
 
-fn check(file: &str, cpus: &Cpus) -> Result<Scenarios, CampaignFileError> {
-    Ok(campaign::expand(&campaign::find_campaign(file)?, cpus, &Asked::default())?)
+fn check(file: &str, here: &Here) -> Result<Scenarios, CampaignFileError> {
+    Ok(here.validate(&campaign::find_campaign(file)?)?)
 }
 
 fn as_json(file: &str, answer: &Result<Scenarios, CampaignFileError>) -> Value {

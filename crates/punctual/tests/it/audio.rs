@@ -6,6 +6,7 @@ use record::{Audio, CauseKind, Part, Record, State};
 
 use super::harness::{Scratch, signal, stop, wait_until};
 
+const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines/raspberry-pi-rt");
 const NANO: &str = "measure audio --quiet --record a --policy other --model builtin:nano";
 
 fn audio(record: &Record) -> &Audio {
@@ -115,7 +116,8 @@ fn a_campaign_chooses_format_and_input_of_a_card() {
     let validate = |probe: &str, status| {
         let file = format!("name = \"card\"\n[[probe]]\n{probe}\n");
         std::fs::write(scratch.path().join("card.toml"), file).unwrap();
-        scratch.run("validate card.toml").expect_status(status).stdout()
+        // A machine whose cards were not recorded.
+        scratch.run(&format!("validate card.toml --root {PI}")).expect_status(status).stdout()
     };
     validate("kind = \"audio\"\ndevice = \"hw:USB\"\nformat = \"S16\"\ninput = 2", 0);
     validate("kind = \"stream\"\nformat = \"61883-6\"", 0);
@@ -133,6 +135,56 @@ fn a_campaign_chooses_format_and_input_of_a_card() {
         assert_eq!(mistakes.matches("card.toml:").count(), 1, "{mistakes}");
         assert!(mistakes.contains(told), "{probe}: {mistakes}");
     }
+}
+
+#[test]
+fn a_campaign_that_cannot_play_here_is_not_valid() {
+    let scratch = Scratch::new();
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors");
+    let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).unwrap();
+    let spec = hound::WavSpec {
+        channels: 6,
+        sample_rate: 48_000,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut wav = hound::WavWriter::create(scratch.path().join("six.wav"), spec).unwrap();
+    (0..60).for_each(|sample| wav.write_sample(sample as i16).unwrap());
+    wav.finalize().unwrap();
+    write("lead.toml", "[[model]]\nfile = 'gone.nam'\n");
+    write(
+        "tones.toml",
+        &format!(
+            "name = \"tones\"\n[[probe]]\nname = \"gone\"\nkind = \"audio\"\nmodel = \"gone.nam\"\ncab = \"six.wav\"\n\
+             [[probe]]\nname = \"rate\"\nkind = \"audio\"\nrate = 44100\nmodel = \"{vectors}/wn_a1_nano.nam\"\n\
+             [[probe]]\nname = \"bad\"\nkind = \"audio\"\nmodel = \"{vectors}/nan_weight.bad.nam\"\n\
+             [[probe]]\nname = \"preset\"\nkind = \"audio\"\npreset = \"lead.toml\"\ndevice = \"hw:PCH\"\n\
+             [placement]\ncpus = \"99\"\n"
+        ),
+    );
+    std::fs::create_dir_all(scratch.path().join("machine/proc/asound")).unwrap();
+    std::fs::create_dir_all(scratch.path().join("machine/sys/devices/system/cpu")).unwrap();
+    write("machine/sys/devices/system/cpu/online", "0-3\n");
+    write("machine/proc/asound/cards", " 0 [USB            ]: USB-Audio - Box\n                      Box\n");
+    let said = scratch.run("validate tones.toml --root machine").expect_status(1).stdout();
+    let due = [
+        ("5:9: model: ", "cannot read gone.nam: "),
+        ("6:7: cab: ", "six.wav: a cabinet has one or two channels, and this one 6: "),
+        ("11:9: model: ", "plays 48000 Hz, and 44100 Hz was asked for: "),
+        ("15:9: model: ", "nan_weight.bad.nam: the file is no JSON "),
+        ("19:10: preset: ", "cannot read gone.nam: "),
+        ("20:10: device: ", "there is no card `PCH`, only hw:USB: "),
+        ("22:8: ", "and not CPU 99: "),
+    ];
+    assert_eq!(said.lines().count(), due.len(), "{said}");
+    for (line, (place, text)) in said.lines().zip(due) {
+        assert!(line.starts_with(&format!("tones.toml:{place}")) && line.contains(text), "{text}: {line}");
+    }
+    // In the words of the command that measures alone.
+    let alone = scratch.run("measure audio --no-record --model gone.nam").expect_status(1).stderr();
+    assert!(said.contains(alone.trim_start_matches("punctual: ").trim_end()), "{alone}");
+    write("tones.toml", "name = \"tones\"\n[probe]\nkind = \"audio\"\n");
+    scratch.run("validate tones.toml --root machine").expect_status(0);
 }
 
 #[test]
