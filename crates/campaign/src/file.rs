@@ -11,6 +11,7 @@
 //! | `words` | CPUs in words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
 //! | `udp`, `stream`, `audio` | what these kinds of probe have alone |
+//! | `unnamed` | names of probes that the file does not name |
 //! | `chosen` | the scenarios that are listed, and what fits together |
 
 mod audio;
@@ -23,6 +24,7 @@ mod parts;
 mod probes;
 mod stream;
 mod udp;
+mod unnamed;
 mod words;
 
 use std::{

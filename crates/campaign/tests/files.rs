@@ -219,6 +219,30 @@ fn an_interface_is_set_and_frames_are_taken_as_the_file_says() {
 }
 
 #[test]
+fn probes_without_names_are_called_by_what_tells_them_apart() {
+    let names = |probes: &[&str]| {
+        let probes: String = probes.iter().map(|probe| format!("[[probe]]\n{probe}\n")).collect();
+        let file = file::parse("a.toml", &format!("name = \"a\"\n{probes}")).unwrap();
+        file.probes.into_iter().map(|probe| probe.name).collect::<Vec<_>>()
+    };
+    let audio = |more: &str| format!("kind = \"audio\"\nduration = \"5s\"\n{more}");
+    assert_eq!(names(&[&audio("frames = 32")]), ["audio"], "the only one of its kind");
+    let told = names(&[
+        &audio("frames = 32"),
+        &audio("frames = 64"),
+        &audio("frames = 64\nmodel = \"deluxe.nam\""),
+        &audio("preset = \"lead.toml\""),
+        &audio(""),
+        "period = \"2ms\"",
+        "name = \"mine\"\nkind = \"audio\"",
+    ]);
+    let [many, more] = ["audio frames 64", "audio frames 64 model deluxe.nam"];
+    assert_eq!(told, ["audio frames 32", many, more, "audio preset lead.toml", "audio", "timer", "mine"]);
+    assert_eq!(names(&["period = \"1ms\"", "period = \"2ms\""]), ["timer period 1ms", "timer period 2ms"]);
+    assert_eq!(names(&["", "kind = \"timer\"\nperiod = \"2ms\""]), ["timer", "timer period 2ms"]);
+}
+
+#[test]
 fn what_stands_in_is_said() {
     let notes = shipped("shielded-core", &cpus("0", ""), &Asked::default()).notes;
     assert_eq!(

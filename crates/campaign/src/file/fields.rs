@@ -41,6 +41,11 @@ impl<'a> Fields<'a> {
         self.table.get(key)
     }
 
+    /// All keys with their values, whatever they are.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &DeValue<'a>)> {
+        self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), value.get_ref()))
+    }
+
     /// Where the value of a key stands, or the table where the key is absent.
     pub fn place_of(&self, key: &str) -> Place {
         self.mistakes.place(self.offset_of(key))

@@ -12,6 +12,7 @@ use super::{
     Fields, Place, Probe, ProbeKind, Thread, audio, duration_in, one_of,
     parts::{check_names, part_name},
     stream, udp,
+    unnamed::{self, Said},
 };
 use crate::{
     Length, ThreadAsk, TransmitMode,
@@ -32,10 +33,12 @@ const BLAME: [(&str, blame::Asked); 5] = [
 ];
 
 pub(super) fn probes(campaign: &mut Fields<'_>) -> Vec<Probe> {
-    let probes: Vec<Probe> = match campaign.tables("probe", "a probe") {
-        tables if tables.is_empty() => vec![default_probe(campaign.place())],
-        tables => tables.into_iter().map(probe).collect(),
+    let mut probes: Vec<(Probe, Option<Said>)> = match campaign.tables("probe", "a probe") {
+        tables if tables.is_empty() => vec![(default_probe(campaign.place()), None)],
+        tables => tables.into_iter().map(probe_and_said).collect(),
     };
+    unnamed::tell_apart(&mut probes, campaign);
+    let probes: Vec<Probe> = probes.into_iter().map(|(probe, _)| probe).collect();
     check_names("probes", probes.iter().map(|probe| (&*probe.name, probe.place)), campaign);
     probes
 }
@@ -102,6 +105,12 @@ const KINDS: [(&str, &str); 6] = [
     ("stream", "stream"),
     ("audio", "audio"),
 ];
+
+/// A probe, and what it says where it has no name.
+fn probe_and_said(fields: Fields<'_>) -> (Probe, Option<Said>) {
+    let said = (!fields.has("name")).then(|| unnamed::said(&fields));
+    (probe(fields), said)
+}
 
 fn probe(mut fields: Fields<'_>) -> Probe {
     let default = default_probe(fields.place());
