@@ -6,7 +6,7 @@ mod faults;
 pub(crate) mod search;
 mod source;
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use amp::{Chain, Controls, Parts, Player, Preset, Rig, Settings};
 use machine::Root;
@@ -15,7 +15,7 @@ use probes::{
     timer::Grid,
 };
 use record::{BufferSearch, Caveat, Record, SoundCard};
-use sys::{clock::Clock, pcm::Duplex};
+use sys::{clock::Clock, file, pcm::Duplex};
 
 use crate::{PhasePlan, Plan, PlanError, Probe, RunError, thrift::Thrift};
 pub use cab::CabSource;
@@ -111,9 +111,8 @@ impl AudioPlan {
                 (Settings::default(), Parts { models, cabinet: cab.load(self.rate_hz)? }, Vec::new())
             }
             Through::Preset(path) => {
-                let read = |path: &std::path::Path| fs::read(path);
                 let folder = path.parent().unwrap_or(path);
-                let rig = Rig::load(Preset::read(path, read)?.chosen(folder), read)?;
+                let rig = Rig::load(Preset::read(path, file::read)?.chosen(folder), file::read)?;
                 let (parts, notes) = rig.parts(self.rate_hz)?;
                 (rig.settings, parts, notes)
             }
@@ -190,6 +189,8 @@ impl Player for Amplifier {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

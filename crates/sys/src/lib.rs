@@ -7,6 +7,7 @@ pub mod child;
 pub mod clock;
 pub mod counter;
 pub mod evl;
+pub mod file;
 pub mod held;
 pub mod hwstamp;
 pub mod jack;

@@ -1,6 +1,6 @@
 //! Where a cabinet comes from.
 
-use std::{fmt, fs, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use amp::{Cabinet, Ir};
 
@@ -44,7 +44,7 @@ impl CabSource {
             Self::None => return Ok(None),
             Self::BuiltIn(samples) => Ir::new(rate_hz, vec![response(*samples)]).map_err(broken)?,
             Self::File(path) => {
-                let bytes = fs::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
+                let bytes = sys::file::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
                 Ir::from_wav(&bytes).map_err(broken)?
             }
         };

@@ -1,6 +1,6 @@
 //! Where a model comes from.
 
-use std::{fmt, fs, io, path::PathBuf, str::FromStr};
+use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use amp::{
     Amplifier, LoadError, ModelFile, Shape, cabinet::IrError, chain::AmplifierError, file::Options,
@@ -104,7 +104,7 @@ impl ModelSource {
         let file = match self {
             Self::BuiltIn(shape) => shape.file(f64::from(rate_hz)),
             Self::File(path) => {
-                let bytes = fs::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
+                let bytes = sys::file::read(path).map_err(|source| AudioError::Read { path: path.clone(), source })?;
                 ModelFile::read(&bytes)
             }
         };

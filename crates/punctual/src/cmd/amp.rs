@@ -9,12 +9,7 @@ mod render;
 mod rig;
 mod serve;
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    os::unix::fs::FileTypeExt,
-    path::Path,
-};
+use std::path::Path;
 
 use amp::{Model, ModelFile, file::Options};
 use anyhow::Context;
@@ -32,24 +27,8 @@ pub fn run(what: &cli::Amp) -> anyhow::Result<u8> {
     }
 }
 
-/// Most bytes of a file that is played, or played with: what never ends would take all memory.
-const MOST_BYTES: u64 = 1 << 32;
-
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_block_device() || (kind.is_char_device() && !io::IsTerminal::is_terminal(&file)) {
-        return Err(io::Error::other("it is a device, not a file"));
-    }
-    let mut bytes = Vec::new();
-    match file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 {
-        0..=MOST_BYTES => Ok(bytes),
-        _ => Err(io::Error::other("it is larger than 4 GiB: cut it first")),
-    }
-}
-
 fn read(path: &Path) -> anyhow::Result<ModelFile> {
-    let bytes = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = ModelFile::read(&bytes).with_context(|| path.display().to_string())?;
     for warning in &file.warnings {
         say!("note: {}: {warning}", path.display());

@@ -11,7 +11,7 @@ use amp::{Chain, Parameter, Rig, resample, wav};
 use anyhow::{Context, bail};
 use hound::{SampleFormat, WavSpec, WavWriter};
 
-use super::{bytes, rig};
+use super::rig;
 use crate::{cli::AmpRender, exit::Usage, output};
 
 /// Frames that are played at a time.
@@ -160,7 +160,7 @@ fn resampled(samples: &[f32], from_hz: u32, to_hz: u32) -> anyhow::Result<Vec<f3
 
 fn input(path: &Path) -> anyhow::Result<Played> {
     let path = if is_stream(path) { Path::new("/dev/stdin") } else { path };
-    let bytes = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let wav::Wav { rate_hz, channels, .. } = wav::read(&bytes).with_context(|| path.display().to_string())?;
     if channels.len() != 1 {
         bail!(

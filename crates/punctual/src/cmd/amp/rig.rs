@@ -11,7 +11,6 @@ use amp::{
     rig::{Chosen, Exchange, RigError},
 };
 
-use super::bytes;
 use crate::{cli, exit::Usage};
 
 /// Reads the preset, if there is one, puts what else was asked for in its place, and reads all files.
@@ -70,7 +69,7 @@ fn load(chosen: Chosen, others: &[&Rig]) -> anyhow::Result<Rig> {
         let known = fs::metadata(path).ok()?;
         Some((known.modified().ok()?, known.len()))
     };
-    let rig = Rig::load_beside(chosen, others, bytes, version)?;
+    let rig = Rig::load_beside(chosen, others, sys::file::read, version)?;
     say(rig.warnings());
     Ok(rig)
 }
@@ -132,5 +131,5 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
 
 /// A preset's file.
 pub fn read_preset(path: &Path) -> anyhow::Result<Preset> {
-    Ok(Preset::read(path, bytes)?)
+    Ok(Preset::read(path, sys::file::read)?)
 }

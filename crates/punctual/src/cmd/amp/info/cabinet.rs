@@ -6,10 +6,9 @@ use amp::{Cabinet, Ir, wav};
 use anyhow::Context;
 
 use super::{BLOCK, Told, cost_in_words, cost_us, name_of};
-use crate::cmd::amp::bytes;
 
 pub fn told(path: &Path) -> anyhow::Result<Told> {
-    let bytes = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let wav = wav::read(&bytes).with_context(|| path.display().to_string())?;
     let (bits, is_float) = wav.sample;
     let ir = Ir::new(wav.rate_hz, wav.channels).with_context(|| path.display().to_string())?;

@@ -1,0 +1,43 @@
+//! Files that are read whole.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Read},
+    os::unix::fs::FileTypeExt,
+    path::Path,
+};
+
+/// Most bytes that are read: what never ends would take all memory.
+const MOST_BYTES: u64 = 1 << 32;
+
+/// All bytes of a file, a pipe or a terminal.
+///
+/// # Errors
+/// When it cannot be read, is a device, or is larger than 4 GiB.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
+        return Err(io::Error::other("it is a device, not a file"));
+    }
+    let mut bytes = Vec::new();
+    match file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 {
+        0..=MOST_BYTES => Ok(bytes),
+        _ => Err(io::Error::other("it is larger than 4 GiB: cut it first")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_and_devices_are_not() {
+        let own = Path::new(file!()).file_name().unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(own);
+        assert_eq!(read(&path).unwrap(), include_bytes!("file.rs"));
+        for device in ["/dev/zero", "/dev/null"] {
+            assert_eq!(read(Path::new(device)).unwrap_err().to_string(), "it is a device, not a file");
+        }
+    }
+}
