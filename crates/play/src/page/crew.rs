@@ -1,99 +1,78 @@
-//! The threads that answer: one for each connection that has asked, and one that waits for the next.
+//! The threads that answer, each of them one connection at a time, and one request of it.
 //!
-//! So loading a model keeps no meters waiting, nor does who has stalled, for as long as it likes. A connection's answers go out in
-//! the order of its questions anyway, so more threads would only wait for one another.
+//! A connection that lived on would keep its thread from others between two questions. Who sends nothing, sends half or reads
+//! nothing is waited for only so long, and no longer than others do not need the place. So there is always a thread that waits for
+//! the next connection, unless all the others are at work; loading a model keeps no meters waiting.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
     io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::Arc,
     thread,
+    time::Duration,
 };
 
-use tiny_http::Request;
+use super::{Desk, counter::Counter, seats::Seats, wire::Wire};
 
-use super::{Desk, Page};
+/// Connections that are waited for at once. A browser opens six.
+const WAITED_FOR: usize = 16;
+/// Threads beyond those: they are at work, or wait for a connection.
+const AT_WORK: usize = 8;
+/// How long a request, and then an answer, may be under way.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// Until a connection is accepted again, where the system had no room for one.
+const BREATH: Duration = Duration::from_millis(100);
 
-/// Threads that stay when there is nothing to answer.
-const STAY: usize = 3;
-
-/// The threads, and what they share.
+/// What the threads share.
 pub struct Crew {
-    page: Page,
+    listener: TcpListener,
+    counter: Counter,
     desk: Arc<dyn Desk>,
-    work: Mutex<Work>,
-}
-
-#[derive(Default)]
-struct Work {
-    /// Threads that wait for a request.
-    free: usize,
-    /// The connections that are being answered, and what else they have asked meanwhile.
-    asked: HashMap<Option<SocketAddr>, VecDeque<Request>>,
+    seats: Seats,
 }
 
 impl Crew {
-    pub fn new(page: Page, desk: Arc<dyn Desk>) -> Arc<Self> {
-        Arc::new(Self { page, desk, work: Mutex::default() })
+    pub fn new(listener: TcpListener, counter: Counter, desk: Arc<dyn Desk>) -> Arc<Self> {
+        Arc::new(Self { listener, counter, desk, seats: Seats::new(WAITED_FOR) })
     }
 
-    /// Begins with one thread more.
+    /// Begins with all threads.
     ///
     /// # Errors
-    /// When the system has no room for it.
+    /// When the system has no room for them.
     pub fn begin(self: &Arc<Self>) -> io::Result<()> {
-        self.work().free += 1;
-        let own = self.clone();
-        let begun = thread::Builder::new().name("page".to_owned()).spawn(move || own.run());
-        if begun.is_err() {
-            self.work().free -= 1;
-        }
-        begun.map(drop)
+        (0..WAITED_FOR + AT_WORK).try_for_each(|_| {
+            let own = self.clone();
+            thread::Builder::new().name("page".to_owned()).spawn(move || own.run()).map(drop)
+        })
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(self: &Arc<Self>) {
+    fn run(&self) {
         loop {
-            let Ok(request) = self.page.server.recv() else { continue };
-            let connection = request.remote_addr().copied();
-            let was_last = {
-                let mut work = self.work();
-                match work.asked.entry(connection) {
-                    Entry::Occupied(mut asked) => {
-                        asked.get_mut().push_back(request);
-                        continue;
-                    }
-                    Entry::Vacant(asked) => asked.insert(VecDeque::from([request])),
-                };
-                work.free -= 1;
-                work.free == 0
-            };
-            if was_last {
-                // Where there is no room for another, this one waits again after its answer.
-                let _ = self.begin();
-            }
-            if !self.answer(connection) {
-                return;
+            match self.listener.accept() {
+                // Who has gone or stalls needs no answer.
+                Ok((stream, _)) => drop(self.attend(&Arc::new(stream))),
+                Err(_) => thread::sleep(BREATH),
             }
         }
     }
 
-    /// Answers all that a connection has asked; says whether this thread is to stay.
-    fn answer(&self, connection: Option<SocketAddr>) -> bool {
-        loop {
-            let mut work = self.work();
-            let Some(request) = work.asked.get_mut(&connection).and_then(VecDeque::pop_front) else {
-                work.asked.remove(&connection);
-                let stays = work.free < STAY;
-                work.free += usize::from(stays);
-                return stays;
-            };
-            drop(work);
-            self.page.answer(request, &*self.desk);
-        }
+    fn attend(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
+        let heard = {
+            let seat = self.seats.take(stream);
+            let heard = self.counter.hear(&mut Wire::new(stream, PATIENCE));
+            // Who made room takes none from others to be told so.
+            if !seat.is_kept() {
+                return Ok(());
+            }
+            heard
+        };
+        let answer = heard.answer(&*self.desk);
+        let _seat = self.seats.take(stream);
+        let mut wire = Wire::new(stream, PATIENCE);
+        answer.send(&mut wire)?;
+        // Closed while something is unread, it would be reset, and the answer with it might be lost.
+        stream.shutdown(Shutdown::Write)?;
+        io::copy(&mut wire, &mut io::sink()).map(drop)
     }
 }

@@ -6,7 +6,8 @@ use std::{
     net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use hound::{SampleFormat, WavSpec, WavWriter};
@@ -44,7 +45,7 @@ impl Served {
         cab.finalize().unwrap();
         let serve = "amp serve . --device clock --port 0 --frames 512 --priority 0";
         let said = File::create(folder.path().join("said")).unwrap();
-        // It takes what it may have, and not only what it is given.
+        // As few files as it can do with, whoever asks.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -S -n 40 && exec \"$0\" \"$@\"", PUNCTUAL]).args(serve.split(' '));
         let mut child = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(said).spawn().unwrap();
@@ -82,6 +83,18 @@ impl Served {
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         connection.write_all(request.as_bytes()).unwrap();
         connection
+    }
+
+    /// All that is answered to this, headers included, until the server closes the connection.
+    fn answer(&self, request: &str) -> String {
+        let mut answer = String::new();
+        self.sent(request).read_to_string(&mut answer).expect("it is answered");
+        answer
+    }
+
+    /// The header that every request has.
+    fn host(&self) -> String {
+        format!("Host: 127.0.0.1:{}\r\n", self.port)
     }
 
     /// Ends it as Ctrl-C does.
@@ -175,13 +188,18 @@ fn in_a_browser_models_are_chosen_and_knobs_turned() {
 fn only_this_page_is_answered_and_only_the_library_is_read() {
     let served = Served::start();
     let set = r#"{"name":"gate.on","value":1}"#;
+    let ours = format!("127.0.0.1:{}", served.port);
     let refused = [
         (403, http(served.port, "GET", "/state", &[("Host", "elsewhere.example")], "")),
+        (403, http(served.port, "GET", "/", &[("Host", "elsewhere.example")], "")),
+        (403, http(served.port, "GET", "/page.js", &[("Host", "elsewhere.example")], "")),
+        (403, http(served.port, "GET", "/", &[("Host", &ours), ("Host", "elsewhere.example")], "")),
         (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "http://elsewhere.example")], set)),
         (403, http(served.port, "POST", "/set", &[JSON, ("Origin", "null")], set)),
         (415, http(served.port, "POST", "/set", &[("Content-Type", "text/plain")], set)),
         (404, http(served.port, "GET", "/../etc/passwd", &[], "")),
-        (404, http(served.port, "DELETE", "/state", &[], "")),
+        (404, http(served.port, "DELETE", "/states", &[], "")),
+        (405, http(served.port, "DELETE", "/state", &[], "")),
         (400, served.post("/set", "{")),
         (400, served.post("/set", r#"{"name":"gate.on","value":7}"#)),
         (400, served.post("/set", r#"{"name":"gate.in","value":1}"#)),
@@ -206,7 +224,7 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
 #[test]
 fn who_stalls_keeps_nobody_else_waiting() {
     let served = Served::start();
-    let host = format!("Host: 127.0.0.1:{}\r\n", served.port);
+    let host = served.host();
     let json = "Content-Type: application/json\r\n";
     // One byte of the body, so that what is answered is answered for its headers.
     let post = |headers: &str| served.sent(&format!("POST /set HTTP/1.1\r\n{host}{headers}\r\n{{"));
@@ -214,7 +232,7 @@ fn who_stalls_keeps_nobody_else_waiting() {
         ("413", format!("{json}Content-Length: 3000\r\n")),
         ("403", format!("{json}Content-Length: 3000\r\nOrigin: http://elsewhere.example\r\n")),
         ("415", "Content-Length: 3000\r\n".to_owned()),
-        ("417", format!("{json}Content-Length: 30\r\nExpect: 100-continue\r\n")),
+        ("417", format!("{json}Content-Length: 30\r\nExpect: a reward\r\n")),
         ("411", format!("{json}Transfer-Encoding: chunked\r\n")),
     ];
     let mut stalled = Vec::new();
@@ -229,14 +247,74 @@ fn who_stalls_keeps_nobody_else_waiting() {
     stalled.extend((0..5).map(|_| post(&format!("{json}Content-Length: 30\r\n"))));
     stalled.push(served.sent(&format!("GET /state HTTP/1.1\r\n{host}\r\n").repeat(2000)));
 
-    let mut asks = served.sent(&format!("GET /live HTTP/1.1\r\n{host}Connection: close\r\n\r\n"));
-    let mut answer = String::new();
-    asks.read_to_string(&mut answer).expect("others are answered");
+    // Far more than there are threads, at every place where one can stall.
+    let begun = ["", "GET /live HT", "GET /live HTTP/1.1\r\nHost: ", "POST /set HTTP/1.1\r\nContent-Length: 9\r\n"];
+    stalled.extend(begun.iter().cycle().take(240).map(|begun| served.sent(begun)));
+
+    let answer = served.answer(&format!("GET /live HTTP/1.1\r\n{host}\r\n"));
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(served.value("gate.on"), 0.0);
-    // With all of them still there.
+    // With those of them still there that were not dropped for others.
     served.end();
     drop(stalled);
+}
+
+#[test]
+fn who_stalls_is_dropped_even_when_nobody_else_asks() {
+    let served = Served::start();
+    let (mut silent, mut slow) = (served.sent(""), served.sent("GET /live HTTP/1.1\r\n"));
+    let started = Instant::now();
+    // However often something comes.
+    while started.elapsed() < Duration::from_secs(6) {
+        slow.write_all(b"X: y\r\n").unwrap();
+        thread::sleep(Duration::from_millis(200));
+    }
+    for stalled in [&mut silent, &mut slow] {
+        let mut answer = String::new();
+        stalled.read_to_string(&mut answer).expect("it is dropped");
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+    served.end();
+}
+
+#[test]
+fn who_asks_at_once_is_answered_at_once() {
+    let served = Served::start();
+    let live = format!("GET /live HTTP/1.1\r\n{}\r\n", served.host());
+    for _ in 0..5 {
+        let mut all: Vec<_> = (0..16).map(|_| served.sent(&live)).collect();
+        for asked in &mut all {
+            let mut answer = [0; 12];
+            asked.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            asked.read_exact(&mut answer).expect("all are answered while all are kept open");
+            assert_eq!(&answer, b"HTTP/1.1 200");
+        }
+    }
+    served.end();
+}
+
+#[test]
+fn methods_are_told_apart() {
+    let served = Served::start();
+    let ask = |method: &str, path: &str| {
+        let answer = served.answer(&format!("{method} {path} HTTP/1.1\r\n{}\r\n", served.host()));
+        let (head, body) =
+            answer.split_once("\r\n\r\n").map(|(head, body)| (head.to_owned(), body.to_owned())).unwrap();
+        (head, body)
+    };
+    for path in ["/", "/page.css"] {
+        let (head, body) = ask("GET", path);
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains(&format!("Content-Length: {}\r\n", body.len())));
+        assert_eq!(ask("HEAD", path), (head, String::new()));
+    }
+    let cases =
+        [("POST", "/", "GET, HEAD"), ("PUT", "/live", "GET, HEAD"), ("GET", "/set", "POST"), ("HEAD", "/save", "POST")];
+    for (method, path, right) in cases {
+        let (head, body) = ask(method, path);
+        assert!(head.starts_with("HTTP/1.1 405") && head.contains(&format!("\r\nAllow: {right}")), "{head}");
+        assert_eq!(body.is_empty(), method == "HEAD", "{body}");
+    }
+    served.end();
 }
 
 #[test]
@@ -247,6 +325,19 @@ fn what_other_clients_send_is_understood() {
     assert_eq!(typed("Application/JSON;charset=utf-8").0, 200);
     assert_eq!(typed("text/plain; application/json").0, 415);
     assert_eq!(typed("application/jsonp").0, 415);
+    // curl asks first for what is longer than 1 MiB, others also for what is short.
+    let post =
+        format!("POST /set HTTP/1.1\r\n{}Content-Type: application/json\r\nExpect: 100-continue\r\n", served.host());
+    let mut asks = served.sent(&format!("{post}Content-Length: 28\r\n\r\n"));
+    let mut called = [0; 25];
+    asks.read_exact(&mut called).unwrap();
+    assert_eq!(&called, b"HTTP/1.1 100 Continue\r\n\r\n");
+    asks.write_all(br#"{"name":"gate.on","value":0}"#).unwrap();
+    let mut answer = String::new();
+    asks.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = served.answer(&format!("{post}Content-Length: 3000000\r\n\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("Connection: close"), "{answer}");
     for page in ["/?x=1", "/page.js?v=2"] {
         let (status, body) = http(served.port, "GET", page, &[], "");
         assert_eq!((status, body), http(served.port, "GET", page.split('?').next().unwrap(), &[], ""));

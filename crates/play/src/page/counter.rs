@@ -1,0 +1,132 @@
+//! Where requests are understood: whether they are meant for this page, what they ask for, and by whom it is answered.
+
+use std::{
+    io::{Read, Write},
+    net::SocketAddr,
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Desk, Place, answer::Answer, request::Request};
+
+/// The page and what belongs to it: path, type, content.
+const FILES: [(&str, &str, &str); 3] = [
+    ("/", "text/html; charset=utf-8", include_str!("page.html")),
+    ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
+    ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
+];
+
+/// Hears requests to one address.
+pub struct Counter {
+    /// What this server is called, host and port.
+    names: [String; 2],
+}
+
+/// What was heard.
+pub struct Heard {
+    /// Whether only the headers of the answer are wanted.
+    is_head: bool,
+    question: Result<Question, Answer>,
+}
+
+/// What is asked, once it is right.
+enum Question {
+    File(&'static str, &'static str),
+    State,
+    Live,
+    Set(Set),
+    Choose(Choose),
+    Save(Save),
+}
+
+#[derive(Deserialize)]
+struct Set {
+    name: String,
+    value: f32,
+}
+
+#[derive(Deserialize)]
+struct Choose {
+    what: Place,
+    file: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Save {
+    name: String,
+}
+
+impl Counter {
+    pub fn new(address: SocketAddr) -> Self {
+        Self { names: ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", address.port())) }
+    }
+
+    /// Reads a request.
+    pub fn hear(&self, wire: &mut (impl Read + Write)) -> Heard {
+        match Request::read(wire) {
+            Ok(request) => Heard { is_head: request.method() == "HEAD", question: self.question(request, wire) },
+            Err(refusal) => Heard { is_head: false, question: Err(refusal) },
+        }
+    }
+
+    fn question(&self, request: Request, wire: &mut (impl Read + Write)) -> Result<Question, Answer> {
+        if !self.is_meant(&request) {
+            return Err(Answer::refusal(403, "this page answers only to its own address"));
+        }
+        match (request.method(), request.path()) {
+            ("POST", "/set") => parse(request, wire).map(Question::Set),
+            ("POST", "/choose") => parse(request, wire).map(Question::Choose),
+            ("POST", "/save") => parse(request, wire).map(Question::Save),
+            (_, "/set" | "/choose" | "/save") => Err(Answer::only("POST")),
+            (method, path) => match look(path) {
+                None => Err(Answer::refusal(404, "there is no such thing here")),
+                Some(question) if ["GET", "HEAD"].contains(&method) => Ok(question),
+                Some(_) => Err(Answer::only("GET, HEAD")),
+            },
+        }
+    }
+
+    /// Whether it was sent to this server, from this page where it says from where.
+    fn is_meant(&self, request: &Request) -> bool {
+        let is_ours = |name: &str| self.names.iter().any(|ours| ours == name);
+        let from_us = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
+        request.header("host").is_some_and(is_ours) && request.header("origin").is_none_or(from_us)
+    }
+}
+
+impl Heard {
+    /// The answer, which may take as long as a model takes to load.
+    pub fn answer(self, desk: &dyn Desk) -> Answer {
+        let answer = self.question.map_or_else(|refusal| refusal, |question| question.answer(desk));
+        if self.is_head { answer.bare() } else { answer }
+    }
+}
+
+impl Question {
+    fn answer(self, desk: &dyn Desk) -> Answer {
+        let told = match self {
+            Self::File(kind, text) => return Answer::file(kind, text),
+            Self::State => Ok(desk.state()),
+            Self::Live => Ok(desk.live()),
+            Self::Set(Set { name, value }) => desk.set(&name, value).map(|version| json!({ "version": version })),
+            Self::Choose(Choose { what, file }) => desk.choose(what, file.as_deref()).map(|()| json!({})),
+            Self::Save(Save { name }) => desk.save(&name).map(|saved| json!({ "saved": saved })),
+        };
+        told.map_or_else(|error| Answer::refusal(400, &error), |value: Value| Answer::json(&value))
+    }
+}
+
+/// What can be looked at.
+fn look(path: &str) -> Option<Question> {
+    match path {
+        "/state" => Some(Question::State),
+        "/live" => Some(Question::Live),
+        _ => FILES.iter().find(|(known, ..)| *known == path).map(|(_, kind, text)| Question::File(kind, text)),
+    }
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(request: Request, wire: &mut (impl Read + Write)) -> Result<T, Answer> {
+    let body = request.body(wire)?;
+    serde_json::from_str(&body).map_err(|error| Answer::refusal(400, &format!("not understood: {error}")))
+}
