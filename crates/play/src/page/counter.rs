@@ -49,6 +49,8 @@ struct Set {
 #[derive(Deserialize)]
 struct Choose {
     what: Place,
+    /// Nothing only where that is said: what was forgotten takes nothing away.
+    #[serde(deserialize_with = "Option::deserialize")]
     file: Option<String>,
 }
 

@@ -205,6 +205,7 @@ fn only_this_page_is_answered_and_only_the_library_is_read() {
         (400, served.post("/set", r#"{"name":"gate.in","value":1}"#)),
         (400, served.post("/choose", r#"{"what":"model1","file":"../nano.nam"}"#)),
         (400, served.post("/choose", r#"{"what":"cabinet","file":"nano.nam"}"#)),
+        (400, served.post("/choose", r#"{"what":"model1"}"#)),
         (400, served.post("/save", r#"{"name":"../x"}"#)),
         (413, served.post("/set", &"x".repeat(100_000))),
     ];
