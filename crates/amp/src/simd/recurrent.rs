@@ -73,8 +73,12 @@ impl Gates {
         head: Option<Head<'_>>,
     ) {
         match (inputs.count, self.columns - inputs.count) {
-            // With numbers that the compiler knows, a sixth of the instructions is not there: those that count.
+            // With numbers that the compiler knows, a sixth of the instructions is not there: those that count. Of larger units
+            // it is too small a share to be worth its room; portable code is longer than what it saves.
+            (count, units) if S::ABREAST == 1 => self.frames(simd, unit, [count, units], inputs, state, told, head),
+            (1, 12) => self.frames(simd, unit, [1, 12], inputs, state, told, head),
             (1, 16) => self.frames(simd, unit, [1, 16], inputs, state, told, head),
+            (1, 20) => self.frames(simd, unit, [1, 20], inputs, state, told, head),
             (count, units) => self.frames(simd, unit, [count, units], inputs, state, told, head),
         }
     }
