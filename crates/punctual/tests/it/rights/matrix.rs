@@ -67,12 +67,18 @@ fn the_blocked_cpu_s_row_and_column_are_bad_and_the_recommendation_avoids_them()
     let policies: Vec<_> = record.phases[0].threads.iter().map(|thread| thread.policy.as_str()).collect();
     assert_eq!(policies, ["fifo:90", "fifo:70"]);
 
+    // The worst round tells what else this machine did; the middle one what was done to it.
+    let middle = |cell: &Cell| {
+        let mut rounds = cell.rounds.clone();
+        rounds.sort_by(f64::total_cmp);
+        rounds[rounds.len() / 2]
+    };
     let on_zero = |cell: &&Cell| cell.threads.iter().any(|thread| thread.cpu == 0);
     for load in ["noload", "cpu:shell"] {
         let of_load: Vec<_> = record.cells.iter().filter(|cell| cell.load == load).collect();
         let free = of_load.iter().find(|cell| !on_zero(cell)).unwrap();
         for blocked in of_load.iter().filter(|cell| on_zero(cell)) {
-            assert!(blocked.badness > 2.0 * free.badness, "{blocked:?}\nis not worse than\n{free:?}");
+            assert!(middle(blocked) > 2.0 * middle(free), "{blocked:?}\nis not worse than\n{free:?}");
             // Nearly each hold makes a thread miss; a quarter of the time is held.
             for thread in blocked.threads.iter().filter(|thread| thread.cpu == 0) {
                 assert!(thread.missed_share() > 0.1, "{thread:?}");
