@@ -36,8 +36,8 @@ pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
         let ours = times.next().unwrap_or_default();
         let peer = times.next();
         let (median, late) = targets.filter(|_| peer.is_some()).unzip();
-        rows.push(Row::new(name.clone(), ours.clone(), peer.clone(), 1.0, median));
-        rows.push(Row::new(format!("{name}, 99th percentile"), at_99(&ours), peer.as_ref().map(at_99), 1.0, late));
+        rows.push(Row::new(name.clone(), ours.clone(), peer.clone(), median));
+        rows.push(Row::new(format!("{name}, 99th percentile"), at_99(&ours), peer.as_ref().map(at_99), late));
     }
     Ok(rows)
 }

@@ -21,11 +21,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// Both sides in the same rounds; `scale` is what a block of ours is to be multiplied by, where it is shorter than the
-    /// peer's.
-    pub fn new(name: String, ours: Times, peer: Option<Times>, scale: f64, target: Option<f64>) -> Self {
+    /// Both sides in the same rounds.
+    pub fn new(name: String, ours: Times, peer: Option<Times>, target: Option<f64>) -> Self {
         let pairs = peer.iter().flat_map(|peer| ours.medians.iter().zip(&peer.medians));
-        let mut ratios: Vec<f64> = pairs.map(|(ours, peer)| scale * ours / peer).collect();
+        let mut ratios: Vec<f64> = pairs.map(|(ours, peer)| ours / peer).collect();
         ratios.sort_by(f64::total_cmp);
         Self { name, ours, peer, ratios, target, known: None }
     }
@@ -92,14 +91,13 @@ mod tests {
     }
 
     fn row(ours: &[f64]) -> Row {
-        Row::new("row".to_owned(), times(ours), Some(times(&[10.0; 3])), 1.0, Some(0.5))
+        Row::new("row".to_owned(), times(ours), Some(times(&[10.0; 3])), Some(0.5))
     }
 
     #[test]
     fn rounds_are_compared_with_themselves_and_the_median_decides() {
-        let row = Row::new("row".to_owned(), times(&[1.0, 8.0, 3.0]), Some(times(&[10.0, 20.0, 10.0])), 1.0, None);
+        let row = Row::new("row".to_owned(), times(&[1.0, 8.0, 3.0]), Some(times(&[10.0, 20.0, 10.0])), None);
         assert_eq!(row.ratios, [0.1, 0.3, 0.4]);
-        assert_eq!(Row::new(String::new(), times(&[1.0]), Some(times(&[4.0])), 4.0, None).ratios, [1.0]);
     }
 
     #[test]
