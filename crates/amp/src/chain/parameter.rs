@@ -75,7 +75,7 @@ parameters! {
     GateOn: "gate.on", Kind::Switch, 0.0;
     /// Level of the input that opens the gate; 6 dB below it, it closes.
     GateThreshold: "gate.threshold_db", db(-100.0, 0.0), -65.0;
-    /// How long the gate takes to close, to -60 dB, once it begins to: 30 ms after the input fell silent.
+    /// How long the gate takes to close, to -60 dB, once the input was below its threshold for 30 ms.
     GateRelease: "gate.release_ms", Kind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
     /// The models; off, the input goes on as it is.
     ModelsOn: "amp.on", Kind::Switch, 1.0;
