@@ -21,7 +21,7 @@ mod seats;
 mod wire;
 
 use std::{
-    io,
+    io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     sync::Arc,
 };
@@ -67,6 +67,14 @@ pub enum Place {
     Model2,
     /// The cabinet.
     Cabinet,
+}
+
+/// Reads one request to the server at an address, and answers it; what [`Page::serve`] does with each connection.
+///
+/// # Errors
+/// When the answer cannot be sent.
+pub fn reply(address: SocketAddr, wire: &mut (impl Read + Write), desk: &dyn Desk) -> io::Result<()> {
+    Counter::new(address).hear(wire).answer(desk).send(wire)
 }
 
 /// Why there is no page.

@@ -1,0 +1,78 @@
+//! Requests from anywhere: each is answered, and only what names the page as its host gets at the desk.
+#![no_main]
+
+use std::{
+    io::{self, Read, Write},
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use libfuzzer_sys::fuzz_target;
+use play::page::{self, Desk, Place};
+use serde_json::Value;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut wire = Wire { unread: bytes, answer: Vec::new() };
+    let desk = Touched::default();
+    page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &desk).unwrap();
+    let begin = if wire.answer.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") { 25 } else { 0 };
+    assert!(wire.answer[begin..].starts_with(b"HTTP/1.1 "));
+    let names_us = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
+    assert!(names_us || !desk.0.load(Ordering::Relaxed));
+});
+
+/// A connection whose other end has sent all that it will.
+struct Wire<'a> {
+    unread: &'a [u8],
+    answer: Vec<u8>,
+}
+
+impl Read for Wire<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.unread.read(to)
+    }
+}
+
+impl Write for Wire<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Tells whether anyone came.
+#[derive(Default)]
+struct Touched(AtomicBool);
+
+impl Touched {
+    fn touch<T>(&self, answer: T) -> T {
+        self.0.store(true, Ordering::Relaxed);
+        answer
+    }
+}
+
+impl Desk for Touched {
+    fn state(&self) -> Value {
+        self.touch(Value::Null)
+    }
+
+    fn live(&self) -> Value {
+        self.touch(Value::Null)
+    }
+
+    fn set(&self, _name: &str, value: f32) -> Result<u64, String> {
+        assert!(!value.is_nan());
+        self.touch(Ok(0))
+    }
+
+    fn choose(&self, _place: Place, _file: Option<&str>) -> Result<(), String> {
+        self.touch(Ok(()))
+    }
+
+    fn save(&self, name: &str) -> Result<String, String> {
+        self.touch(Ok(name.to_owned()))
+    }
+}
