@@ -5,6 +5,7 @@ mod audio;
 mod capture;
 mod check;
 mod common;
+mod help;
 mod lab;
 mod measure;
 mod nic;
@@ -22,7 +23,7 @@ mod udp;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use loads::LoadSpec;
 use machine::CpuList;
 use report::ColorChoice;
@@ -91,8 +92,9 @@ pub enum Command {
     /// Examples:
     ///   punctual pair root@board-b udp --duration 1m
     ///   punctual pair pi@board-b --far-sudo udp --to 192.0.2.2 --period 250us
-    ///   punctual pair root@board-b stream eth0 --far-interface end0 --wakeup-offset 8us
-    ///   punctual pair --ssh 'ssh -p 2222' root@board-b --far-binary dist/punctual-aarch64 udp
+    ///   punctual pair root@board-b stream eth0 --far-interface end0
+    ///   punctual pair --ssh 'ssh -p 2222' root@board-b udp
+    ///   punctual pair root@board-b --far-binary dist/punctual-aarch64 udp
     #[command(verbatim_doc_comment)]
     Pair(Box<Pair>),
     /// Say how punctual a stream was on the wire, from a capture of it (pcap, pcapng).
@@ -318,16 +320,16 @@ pub fn parse() -> anyhow::Result<Cli> {
     if ::lab::guest::is_init() {
         return Ok(Cli::parse_from(["punctual", ::lab::guest::COMMAND]));
     }
-    Cli::try_parse().map_err(|error| {
+    definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         // Help that cannot be printed has no one to read it.
         let _ = error.print();
         std::process::exit(if error.use_stderr() { 64 } else { 0 });
     })
 }
 
-/// The definition, for man pages and completions.
+/// The definition, with its help as it is shown.
 pub fn definition() -> clap::Command {
-    Cli::command()
+    help::flowing(Cli::command())
 }
 
 fn duration_or_zero(text: &str) -> Result<u64, String> {

@@ -32,7 +32,7 @@ pub enum Amp {
     /// Examples:
     ///   punctual amp render dry.wav wet.wav --model deluxe.nam --cab 4x12.wav
     ///   punctual amp render dry.wav wet.wav --preset lead.toml --set tone.treble_db=2
-    ///   punctual amp render dry.wav wet.wav --neutral --model deluxe.nam --cab 4x12.wav
+    ///   punctual amp render dry.wav wet.wav --neutral --model twin.nam --cab 4x12.wav
     ///   punctual amp render dry.wav wet.wav --bare --model proteus.json --param 0.35
     #[command(verbatim_doc_comment)]
     Render(Render),
@@ -43,7 +43,7 @@ pub enum Amp {
     ///
     /// Examples:
     ///   punctual amp play --device hw:USB --model deluxe.nam --cab 4x12.wav
-    ///   punctual amp play --device hw:USB --frames 32 --periods 3 --cpu 3 --preset lead.toml
+    ///   punctual amp play --device hw:USB --frames 32 --cpu 3 --preset lead.toml
     ///   punctual amp play --device hw:USB --presets my-presets --midi hw:1,0
     ///   punctual amp play --device jack --preset lead.toml
     #[command(verbatim_doc_comment)]
@@ -54,7 +54,7 @@ pub enum Amp {
     ///
     /// Examples:
     ///   punctual amp serve ~/tones --device hw:USB
-    ///   punctual amp serve ~/tones --device clock      without a card: a guitar of our own, heard by nobody
+    ///   punctual amp serve ~/tones --device clock     without a card: nobody hears it
     #[command(verbatim_doc_comment)]
     Serve(Serve),
     /// List the sound cards: what each can do, and who holds it; and what a JACK server has.

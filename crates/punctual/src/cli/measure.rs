@@ -13,7 +13,7 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure timer --duration 1m
-    ///   punctual measure timer --cpus 2-3 --period 250us --load cache --load switch:10us
+    ///   punctual measure timer --cpus 2-3 --period 250us --load cache --load switch
     ///   punctual measure timer --profile avb-class-a --duration 1h
     #[command(verbatim_doc_comment)]
     Timer(Box<Timer>),
@@ -22,10 +22,10 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure threads --duration 1m
-    ///   punctual measure threads --thread base=25us,cpu=2,policy=fifo:95 --thread servo=1ms,cpu=3
+    ///   punctual measure threads --thread base=25us,cpu=2 --thread servo=1ms,cpu=3
     ///   punctual measure threads --threads 64 --period 1ms
     ///   punctual measure threads --matrix
-    ///   punctual measure threads --matrix --cpus 2-3 --cell-duration 2m --show lateness
+    ///   punctual measure threads --matrix --cpus 2-3 --cell-duration 2m
     #[command(verbatim_doc_comment)]
     Threads(Box<Threads>),
     /// What takes the CPU from a thread that never sleeps: the gaps that oslat, sysjitter and osnoise look for, each with
@@ -43,7 +43,7 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure udp 192.0.2.1 --duration 1m
-    ///   punctual measure udp board-b:7125 --period 250us --size 256 --stamps all --cpu 3
+    ///   punctual measure udp board-b:7125 --period 250us --stamps all --cpu 3
     ///   punctual measure udp --self --load cpu
     #[command(verbatim_doc_comment)]
     Udp(Box<Udp>),
@@ -55,7 +55,7 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure stream talk eth0 --cpu 3 --wakeup-offset 8us --duration 1h
-    ///   punctual measure stream talk eth0 --class B --wakeup-offset auto --profile avb-class-b
+    ///   punctual measure stream talk eth0 --class B --profile avb-class-b
     ///   punctual measure stream listen eth0 --spin
     ///   punctual measure stream --self --load cpu
     #[command(verbatim_doc_comment)]
@@ -67,7 +67,7 @@ pub enum Measure {
     ///
     /// Examples:
     ///   punctual measure audio --frames 64 --duration 1m
-    ///   punctual measure audio --frames 32 --periods 3 --model deluxe.nam --load switch --load memory
+    ///   punctual measure audio --frames 32 --model deluxe.nam --load switch
     ///   punctual measure audio --profile audio-48k-64 --shield 3
     ///   punctual measure audio --find-buffer --duration 30s --load cpu --load memory
     #[command(verbatim_doc_comment)]
