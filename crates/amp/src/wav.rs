@@ -1,8 +1,8 @@
 //! WAV files as bytes: integers of 8 to 32 bits and floating point of 32 and 64, of any number of channels.
 //!
 //! Layout from Microsoft's "Multimedia Programming Interface and Data Specifications 1.0" and, for the extensible form, the
-//! documentation of `WAVEFORMATEXTENSIBLE`. Lengths that were left open by what wrote a stream, or never got to write them, end
-//! with the bytes.
+//! documentation of `WAVEFORMATEXTENSIBLE`; of RF64, where a length beyond 32 bits stands in a part of its own, from EBU Tech 3306.
+//! Lengths that were left open by what wrote a stream, or never got to write them, end with the bytes.
 
 use thiserror::Error;
 
@@ -87,16 +87,18 @@ pub fn read(bytes: &[u8]) -> Result<Wav, WavError> {
     if bytes.len() < 12 || !(bytes.starts_with(b"RIFF") || bytes.starts_with(b"RF64")) || &bytes[8..12] != b"WAVE" {
         return Err(WavError::NoWav);
     }
-    let (mut format, mut data, mut rest) = (None, None, &bytes[12..]);
+    let (mut format, mut long, mut data, mut rest) = (None, None, None, &bytes[12..]);
     while let Some((head, body)) = rest.split_at_checked(8) {
         let told = u32_at(head, 4) as usize;
         let there = &body[..told.min(body.len())];
         match &head[..4] {
             b"fmt " => format = Some(read_format(there)?),
+            b"ds64" if there.len() >= 16 => long = Some(u64_at(there, 8) as usize).filter(|length| *length > 0),
             // A recorder that crashed has left both lengths at 0.
-            b"data" if told >= OPEN || (told == 0 && u32_at(bytes, 4) == 0) => data = Some(body),
-            b"data" if there.len() < told => return Err(WavError::Cut { there: there.len(), told }),
-            b"data" => data = Some(there),
+            b"data" if told >= OPEN || (told == 0 && u32_at(bytes, 4) == 0) => {
+                data = Some(long.map_or(Ok(body), |long| first(long, body))?);
+            }
+            b"data" => data = Some(first(told, body)?),
             _ => {}
         }
         if let (Some(format), Some(data)) = (&format, data) {
@@ -106,6 +108,11 @@ pub fn read(bytes: &[u8]) -> Result<Wav, WavError> {
         rest = body.get(told.saturating_add(told % 2)..).unwrap_or_default();
     }
     Err(WavError::Lacks(if format.is_some() { "samples" } else { "format" }))
+}
+
+/// So many bytes of samples.
+fn first(told: usize, body: &[u8]) -> Result<&[u8], WavError> {
+    body.get(..told).ok_or(WavError::Cut { there: body.len(), told })
 }
 
 fn read_format(body: &[u8]) -> Result<Format, WavError> {
@@ -169,6 +176,10 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at + 4)) << 32 | u64::from(u32_at(bytes, at))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -227,6 +238,18 @@ mod tests {
         assert_eq!((told(54, 6), told(54, 4), told(54, 0)), (Ok(3), Ok(2), Ok(0)));
         assert_eq!((told(u32::MAX, u32::MAX), told(0x7fff_f024, 0x7fff_f000), told(0, 0)), (Ok(3), Ok(3), Ok(3)));
         assert_eq!(told(56, 8), Err(WavError::Cut { there: 6, told: 8 }));
+    }
+
+    #[test]
+    fn a_long_file_tells_its_length_in_a_part_of_its_own() {
+        let told = |length: u64| {
+            let whole = file(INTEGER, 16, 1, &[1, 0, 2, 0, b'L', b'I', b'S', b'T', 2, 0, 0, 0, 3, 0]);
+            let long =
+                [&b"RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0"[..], &[0; 8], &length.to_le_bytes(), &[0; 12]].concat();
+            read(&[&long, &whole[12..]].concat()).map(|wav| wav.channels[0].len())
+        };
+        assert_eq!((told(4), told(0)), (Ok(2), Ok(7)));
+        assert_eq!(told(1 << 33), Err(WavError::Cut { there: 14, told: 1 << 33 }));
     }
 
     #[test]
