@@ -83,6 +83,24 @@ fn map(signal: &Signal, make: impl Fn(f64) -> f64) -> Signal {
     signal.iter().map(|row| row.iter().map(|&x| make(x)).collect()).collect()
 }
 
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn activation(name: &str, x: f64) -> f64 {
+    match name {
+        "Tanh" => x.tanh(),
+        "LeakyReLU" if x < 0.0 => 0.01 * x,
+        "LeakyReLU" => x,
+        "ReLU" => x.max(0.0),
+        name => panic!("{name}"),
+    }
+}
+
+fn one_or_each(names: [&str; 3]) -> Value {
+    if names == [names[0]; 3] { json!(names[0]) } else { json!(names) }
+}
+
 fn film(conv: &Option<Conv>, x: &Signal, condition: &Signal) -> Signal {
     let Some(conv) = conv else { return x.clone() };
     let factors = conv.of(condition);
@@ -103,7 +121,10 @@ struct Asked {
     bottleneck: usize,
     kernel: usize,
     dilations: [usize; 3],
-    mode: &'static str,
+    /// Of each layer.
+    activations: [&'static str; 3],
+    /// Of each layer.
+    modes: [&'static str; 3],
     groups: usize,
     mixin_groups: usize,
     layer1x1: bool,
@@ -129,7 +150,8 @@ impl Asked {
         let mut json = json!({
             "input_size": self.inputs, "condition_size": self.condition, "channels": self.channels,
             "bottleneck": self.bottleneck, "kernel_size": self.kernel, "dilations": self.dilations,
-            "activation": "Tanh", "gating_mode": self.mode, "secondary_activation": "Sigmoid",
+            "activation": one_or_each(self.activations), "gating_mode": one_or_each(self.modes),
+            "secondary_activation": "Sigmoid",
             "groups_input": self.groups, "groups_input_mixin": self.mixin_groups,
             "layer1x1": { "active": self.layer1x1, "groups": 1 },
             "head1x1": { "active": self.head1x1.is_some(), "out_channels": self.head1x1.unwrap_or(1), "groups": 1 },
@@ -149,11 +171,12 @@ impl Asked {
         condition: &Signal,
         head: Option<Signal>,
     ) -> (Signal, Signal) {
-        let z = if self.mode == "none" { self.bottleneck } else { 2 * self.bottleneck };
         let mut v = weights.conv([self.inputs, self.channels, 1, 1, 1], false).of(input);
         let sum_channels = self.head1x1.unwrap_or(self.bottleneck);
         let mut sum = head.unwrap_or_else(|| vec![vec![0.0; sum_channels]; input.len()]);
-        for dilation in self.dilations {
+        for (layer, dilation) in self.dilations.into_iter().enumerate() {
+            let (activation, mode) = (|x| activation(self.activations[layer], x), self.modes[layer]);
+            let z = if mode == "none" { self.bottleneck } else { 2 * self.bottleneck };
             let conv = weights.conv([self.channels, z, self.kernel, dilation, self.groups], true);
             let mixin = weights.conv([self.condition, z, 1, 1, self.mixin_groups], false);
             let layer1x1 = self.layer1x1.then(|| weights.conv([self.bottleneck, self.channels, 1, 1, 1], true));
@@ -167,14 +190,13 @@ impl Asked {
             let convolved = film(&films[1], &conv.of(&film(&films[0], &v, condition)), condition);
             let mixed = film(&films[3], &mixin.of(&film(&films[2], condition, condition)), condition);
             let z = film(&films[4], &each(&convolved, &mixed, |a, b| a + b), condition);
-            let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-            let activated = match self.mode {
-                "none" => map(&z, f64::tanh),
-                "gated" => each(&map(&half(&z, false), f64::tanh), &map(&half(&z, true), sigmoid), |a, b| a * b),
+            let activated = match mode {
+                "none" => map(&z, activation),
+                "gated" => each(&map(&half(&z, false), activation), &map(&half(&z, true), sigmoid), |a, b| a * b),
                 _ => {
                     let (before, part) = (half(&z, false), map(&half(&z, true), sigmoid));
                     let kept = each(&part, &before, |part, x| (1.0 - part) * x);
-                    each(&kept, &each(&part, &map(&before, f64::tanh), |part, x| part * x), |a, b| a + b)
+                    each(&kept, &each(&part, &map(&before, activation), |part, x| part * x), |a, b| a + b)
                 }
             };
             let activated = film(&films[5], &activated, condition);
@@ -183,7 +205,7 @@ impl Asked {
             if let Some(conv) = layer1x1 {
                 let mixed = conv.of(&activated);
                 // Neural Amp Modeler's core modulates here where channels are blended, and nowhere else.
-                let mixed = if self.mode == "blended" { film(&films[6], &mixed, condition) } else { mixed };
+                let mixed = if mode == "blended" { film(&films[6], &mixed, condition) } else { mixed };
                 v = each(&v, &mixed, |a, b| a + b);
             }
         }
@@ -199,7 +221,8 @@ const PLAIN: Asked = Asked {
     bottleneck: 4,
     kernel: 3,
     dilations: [1, 5, 70],
-    mode: "none",
+    activations: ["Tanh"; 3],
+    modes: ["none"; 3],
     groups: 1,
     mixin_groups: 1,
     layer1x1: true,
@@ -263,19 +286,19 @@ fn all_that_a_layer_may_have() {
     let mut cases = vec![
         ("plain", PLAIN),
         ("bottleneck", Asked { bottleneck: 3, ..PLAIN }),
-        ("gated", Asked { mode: "gated", ..PLAIN }),
-        ("blended", Asked { mode: "blended", bottleneck: 2, ..PLAIN }),
+        ("gated", Asked { modes: ["gated"; 3], ..PLAIN }),
+        ("blended", Asked { modes: ["blended"; 3], bottleneck: 2, ..PLAIN }),
         ("groups", Asked { groups: 2, ..PLAIN }),
         ("depthwise", Asked { groups: 4, ..PLAIN }),
         ("no layer1x1", Asked { layer1x1: false, ..PLAIN }),
         ("head1x1", Asked { head1x1: Some(3), ..PLAIN }),
         ("long head", Asked { head: (1, 16), ..PLAIN }),
-        ("all modulations", Asked { head1x1: Some(2), mode: "blended", films: [Some(true); 8], ..PLAIN }),
-        ("all modulations, gated", Asked { head1x1: Some(2), mode: "gated", films: [Some(false); 8], ..PLAIN }),
+        ("all modulations", Asked { head1x1: Some(2), modes: ["blended"; 3], films: [Some(true); 8], ..PLAIN }),
+        ("all modulations, gated", Asked { head1x1: Some(2), modes: ["gated"; 3], films: [Some(false); 8], ..PLAIN }),
     ];
     for (index, name) in FILMS.iter().enumerate() {
         let head1x1 = (index == 7).then_some(3);
-        cases.push((name, Asked { films: only(index, index % 2 == 0), head1x1, mode: "blended", ..PLAIN }));
+        cases.push((name, Asked { films: only(index, index % 2 == 0), head1x1, modes: ["blended"; 3], ..PLAIN }));
     }
     for (name, asked) in cases {
         let (expected, file) = expected(&[asked], None);
@@ -286,16 +309,64 @@ fn all_that_a_layer_may_have() {
 /// Up to more channels than any is built for.
 #[test]
 fn layers_of_every_width() {
-    for (channels, mode) in (1..=17).flat_map(|channels| [(channels, "none"), (channels, "gated")]) {
-        let (expected, file) = expected(&[Asked { channels, bottleneck: channels, mode, ..PLAIN }], None);
-        check(&format!("{channels} channels, {mode}"), &expected, &file);
+    for channels in 1..=17 {
+        for (activation, mode) in [("Tanh", "none"), ("Tanh", "gated"), ("LeakyReLU", "none"), ("ReLU", "none")] {
+            let (activations, modes) = ([activation; 3], [mode; 3]);
+            let (expected, file) =
+                expected(&[Asked { channels, bottleneck: channels, activations, modes, ..PLAIN }], None);
+            check(&format!("{channels} channels, {activation}, {mode}"), &expected, &file);
+        }
+    }
+}
+
+/// What a layer hands to the next one does not depend on how either is played.
+#[test]
+fn layers_of_several_kinds_in_an_array() {
+    let kinds = [("Tanh", "none"), ("LeakyReLU", "none"), ("ReLU", "gated"), ("Tanh", "blended")];
+    for channels in [3, 8, 16] {
+        for all in 0..kinds.len().pow(3) {
+            let layers = [all % 4, all / 4 % 4, all / 16].map(|kind| kinds[kind]);
+            let (activations, modes) = (layers.map(|(activation, _)| activation), layers.map(|(_, mode)| mode));
+            let asked = Asked { channels, bottleneck: channels, activations, modes, ..PLAIN };
+            let (expected, file) = expected(&[asked], None);
+            check(&format!("{channels} channels, {layers:?}"), &expected, &file);
+        }
+    }
+}
+
+/// Activation and convolution, and again, behind the scaled output of all arrays.
+#[test]
+fn convolutions_behind_all_arrays() {
+    let array = Asked { head: (3, 1), ..PLAIN };
+    for (kernels, channels) in [(vec![1], 3), (vec![8], 5), (vec![1, 8], 5), (vec![16, 3, 2], 2)] {
+        let (mut signal, mut file) = expected(&[array], None);
+        // The scale comes last in the file.
+        let taken = file["weights"].as_array().unwrap().len();
+        let weights = weights(0.45);
+        let mut tail = Taken(&weights, taken - 1);
+        let unscaled = map(&signal, |x| x / f64::from(weights[taken - 1]));
+        let mut convs = Vec::new();
+        for (index, &kernel) in kernels.iter().enumerate() {
+            let inputs = if index == 0 { 3 } else { channels };
+            let outputs = if index + 1 == kernels.len() { 1 } else { channels };
+            convs.push(tail.conv([inputs, outputs, kernel, 1, 1], true));
+        }
+        let scale = tail.numbers(1)[0];
+        signal = map(&unscaled, |x| x * scale);
+        for conv in convs {
+            signal = conv.of(&map(&signal, f64::tanh));
+        }
+        file["weights"] = json!(&weights[..tail.1]);
+        file["config"]["head"] =
+            json!({ "channels": channels, "out_channels": 1, "kernel_sizes": kernels, "activation": "Tanh" });
+        check(&format!("behind all arrays: {kernels:?}"), &signal, &file);
     }
 }
 
 #[test]
 fn arrays_in_a_row_and_a_condition_of_its_own() {
     let first = Asked { head: (3, 1), ..PLAIN };
-    let second = Asked { inputs: 4, channels: 3, bottleneck: 3, mode: "gated", ..PLAIN };
+    let second = Asked { inputs: 4, channels: 3, bottleneck: 3, modes: ["gated"; 3], ..PLAIN };
     let (made, file) = expected(&[first, second], None);
     check("two arrays", &made, &file);
 
@@ -309,7 +380,6 @@ fn arrays_in_a_row_and_a_condition_of_its_own() {
 /// Convolutions of two taps in a row: of every width, of each way that an activation is computed, normalised or not.
 #[test]
 fn convolutions_in_a_row() {
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let leaky = |x: f64| if x < 0.0 { 0.25 * x } else { x };
     type Exact<'a> = &'a dyn Fn(f64) -> f64;
     let activations: [(Value, Exact<'_>); 4] = [
