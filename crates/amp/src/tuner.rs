@@ -1,7 +1,9 @@
 //! Which note is played, and by how much it is out of tune.
 //!
 //! The period is where the signal is most like itself: P. McLeod and G. Wyvill, "A smarter way to find pitch" (ICMC 2005).
-//! Found once, it is measured over as many periods as there are, which divides the error by their number.
+//! Found once, it is measured over as many periods as there are, which divides the error by their number, and without the high
+//! partials: those of a stiff string are sharp (H. Fletcher, "Normal vibration frequencies of a stiff piano string", JASA 36,
+//! 1964), and make the whole signal less like itself a period later.
 
 /// Lowest note, Hz: the low B of a bass with five strings is 30.9.
 const LOWEST_HZ: f32 = 29.0;
@@ -17,6 +19,10 @@ const CLEAR: f32 = 0.85;
 const FIRST: f32 = 0.93;
 /// Rates above are brought below it: more takes time, and tells nothing.
 const MOST_RATE_HZ: u32 = 50_000;
+/// Below this a string that is not clear is looked for once more without its high partials, Hz.
+const LOW_HZ: f32 = 150.0;
+/// Share of the power that is then left at least: less is hum beside a higher note.
+const LOW_SHARE: f32 = 0.1;
 
 /// A note.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,6 +66,8 @@ pub struct Tuner {
     heard: Vec<f32>,
     window: usize,
     lags: usize,
+    /// Of each sample of the window: a raised cosine.
+    weights: Vec<f32>,
 }
 
 impl Tuner {
@@ -69,7 +77,9 @@ impl Tuner {
         let together = rate_hz.div_ceil(MOST_RATE_HZ).max(1) as usize;
         let rate_hz = rate_hz as f32 / together as f32;
         let (window, lags) = ((rate_hz * WINDOW_S) as usize, (rate_hz / LOWEST_HZ) as usize + 2);
-        Self { rate_hz, together, sum: (0.0, 0), heard: vec![0.0; window + lags], window, lags }
+        let weight = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * (at as f32 + 0.5) / window as f32).cos();
+        let weights = (0..window).map(weight).collect();
+        Self { rate_hz, together, sum: (0.0, 0), heard: vec![0.0; window + lags], window, lags, weights }
     }
 
     /// Hears what comes next.
@@ -85,7 +95,7 @@ impl Tuner {
         self.heard.drain(..self.heard.len() - before);
     }
 
-    /// The note that is played, if it is one. Takes a millisecond or two.
+    /// The note that is played, if it is one. Takes a few milliseconds.
     #[must_use]
     pub fn pitch(&self) -> Option<Pitch> {
         if self.window == 0 {
@@ -95,34 +105,77 @@ impl Tuner {
         if power.sqrt() < SILENCE {
             return None;
         }
-        let likeness = self.likeness();
-        let shortest = (self.rate_hz / HIGHEST_HZ) as usize;
-        let peaks = peaks(&likeness, shortest);
-        let greatest = peaks.iter().map(|&at| likeness[at]).fold(0.0, f32::max);
-        let first = *peaks.iter().find(|&&at| likeness[at] >= FIRST * greatest && likeness[at] >= CLEAR)?;
-        let clarity = likeness[first].min(1.0);
-        let mut period = top(&likeness, first);
-        for count in 2.. {
-            let about = period * count as f32;
-            // So far the place is known; a peak further away is another's.
-            let near = (0.2 * period).min(about * 0.01 + 2.0) as usize;
-            let place = about.round() as usize;
-            if place + near + 1 >= likeness.len() {
-                break;
-            }
-            let around = place - near..=place + near;
-            let best = around.max_by(|&a, &b| likeness[a].total_cmp(&likeness[b])).unwrap_or(place);
-            if likeness[best] < FIRST * clarity {
-                break;
-            }
-            period = top(&likeness, best) / count as f32;
-        }
+        let (rough, clarity) = self.found(&self.heard).or_else(|| self.found_low(power))?;
+        let hz = self.rate_hz / rough;
+        let note = self.between(if hz > LOW_HZ { 0.5 * hz } else { 0.0 }, 2.0 * hz);
+        let period = self.measured(rough, |lag| self.weighted_likeness(&note, lag));
         Some(Pitch::new(self.rate_hz / period, clarity))
     }
 
+    /// The period of a signal in samples, roughly, and how clear it is.
+    fn found(&self, signal: &[f32]) -> Option<(f32, f32)> {
+        let likeness = self.likeness(signal);
+        let peaks = peaks(&likeness, (self.rate_hz / HIGHEST_HZ) as usize);
+        let greatest = peaks.iter().map(|&at| likeness[at]).fold(0.0, f32::max);
+        let first = peaks.into_iter().find(|&at| likeness[at] >= FIRST * greatest && likeness[at] >= CLEAR)?;
+        Some((self.measured(top(&likeness, first), |lag| likeness[lag]), likeness[first].min(1.0)))
+    }
+
+    /// The same of a low string among loud partials, in a signal of this power.
+    fn found_low(&self, power: f32) -> Option<(f32, f32)> {
+        let low = self.between(0.0, 2.0 * LOW_HZ);
+        let found = self.found(&low).filter(|(period, _)| self.rate_hz / period < LOW_HZ);
+        found.filter(|_| dot(&low, &low) / low.len() as f32 > LOW_SHARE * power)
+    }
+
+    /// What was heard, less of what is above a frequency (two poles) and below another one (one pole).
+    fn between(&self, low_hz: f32, high_hz: f32) -> Vec<f32> {
+        let [low, high] = [low_hz, high_hz].map(|hz| 1.0 - (-std::f32::consts::TAU * hz / self.rate_hz).exp());
+        let mut poles = [self.heard[0], self.heard[0], 0.0];
+        let sample = |&sample: &f32| {
+            poles[0] += high * (sample - poles[0]);
+            poles[1] += high * (poles[0] - poles[1]);
+            poles[2] += low * (poles[1] - poles[2]);
+            poles[1] - poles[2]
+        };
+        self.heard.iter().map(sample).collect()
+    }
+
+    /// The period that is known roughly, measured over as many as are alike.
+    fn measured(&self, rough: f32, likeness: impl Fn(usize) -> f32) -> f32 {
+        let (mut period, mut clarity) = (rough, 0.0);
+        for count in 1.. {
+            let about = period * count as f32;
+            // So far the place is known; a peak further away is another's.
+            let near = (0.2 * period).min(about * 0.01 + 2.0) as usize;
+            let first = about.round() as usize - near;
+            if first + 2 * near + 1 >= self.lags {
+                break;
+            }
+            let around: Vec<f32> = (first - 1..=first + 2 * near + 1).map(&likeness).collect();
+            let best = (1..around.len() - 1).max_by(|&a, &b| around[a].total_cmp(&around[b])).unwrap_or(1);
+            if around[best] < FIRST * clarity {
+                break;
+            }
+            clarity = f32::max(clarity, around[best]);
+            period = (first as f32 - 1.0 + top(&around, best)) / count as f32;
+        }
+        period
+    }
+
+    /// The likeness at one lag, with less weight at both ends, so that it does not matter where in a period they are.
+    fn weighted_likeness(&self, heard: &[f32], lag: usize) -> f32 {
+        let (mut products, mut squares) = (0.0, 0.0);
+        for ((weight, now), later) in self.weights.iter().zip(heard).zip(&heard[lag..]) {
+            products += weight * now * later;
+            squares += weight * (now * now + later * later);
+        }
+        2.0 * products / squares.max(f32::MIN_POSITIVE)
+    }
+
     /// For each lag, twice the sum of products by the sum of squares: 1 where the signal is the same again.
-    fn likeness(&self) -> Vec<f32> {
-        let (window, heard) = (self.window, &self.heard);
+    fn likeness(&self, heard: &[f32]) -> Vec<f32> {
+        let window = self.window;
         let mut squares = 2.0 * dot(&heard[..window], &heard[..window]);
         let mut likeness = Vec::with_capacity(self.lags);
         for lag in 0..self.lags {
@@ -204,6 +257,28 @@ mod tests {
                 assert_eq!(name, (NOTES[midi as usize % 12], midi / 12 - 1), "{hz} Hz at {rate_hz} Hz: {pitch:?}");
                 assert!((f64::from(pitch.cents) - cents).abs() < 1.0, "{hz} Hz at {rate_hz} Hz, {cents}: {pitch:?}");
             }
+        }
+    }
+
+    /// A new string near the bridge: its partials are louder than its fundamental, and sharp.
+    #[test]
+    fn stiff_strings_are_heard_at_once_and_not_sharp() {
+        for (hz, name, most_cents) in [(82.407, ("E", 2), 4.0), (41.203, ("E", 1), 8.0)] {
+            let sample = |n: usize| {
+                let t = n as f64 / 48_000.0;
+                let partial = |k: i32| {
+                    let k = f64::from(k);
+                    let sharp = ((1.0 + 1.2e-4 * k * k) / (1.0 + 1.2e-4)).sqrt();
+                    let strength = (0.06 * std::f64::consts::PI * k).sin().abs() * (-0.1 * k).exp();
+                    strength * (std::f64::consts::TAU * hz * k * sharp * t).sin()
+                };
+                (0.03 * (1..40).map(partial).sum::<f64>()) as f32
+            };
+            let mut tuner = Tuner::new(48_000);
+            tuner.listen(&(0..9600).map(sample).collect::<Vec<_>>());
+            let pitch = tuner.pitch().unwrap();
+            assert_eq!((pitch.note, pitch.octave), name);
+            assert!(pitch.cents.abs() < most_cents, "{pitch:?}");
         }
     }
 
