@@ -3,21 +3,19 @@
 mod error;
 mod guitarml;
 mod keras;
+mod metadata;
 pub(crate) mod nam;
 mod network;
 mod number;
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::value::RawValue;
 
-pub use self::error::LoadError;
 use self::network::Network;
+pub use self::{error::LoadError, metadata::About};
 use crate::{model::Model, simd::Level};
 
 /// Deeper than any model's file nests.
 const MOST_DEPTH: usize = 40;
-/// Levels beyond are none.
-const MOST_DB: f64 = 100.0;
 /// What some editors put before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -30,32 +28,6 @@ pub enum Format {
     GuitarMl,
     /// AIDA-X, as RTNeural reads them.
     Keras,
-}
-
-/// What a file tells of itself. Nothing of it changes what is played.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct About {
-    /// Its name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Who made it.
-    #[serde(default)]
-    pub modeled_by: Option<String>,
-    /// Who built the amplifier.
-    #[serde(default)]
-    pub gear_make: Option<String>,
-    /// Which amplifier.
-    #[serde(default)]
-    pub gear_model: Option<String>,
-    /// Level of its output on the trainer's own input, dB of full scale (RMS).
-    #[serde(default)]
-    pub loudness: Option<f64>,
-    /// Level of a sine of 1 kHz that reaches full scale at its input, dBu.
-    #[serde(default)]
-    pub input_level_dbu: Option<f64>,
-    /// The same at its output, dBu.
-    #[serde(default)]
-    pub output_level_dbu: Option<f64>,
 }
 
 /// A model's file, checked.
@@ -134,7 +106,7 @@ impl ModelFile {
             architecture: file.architecture,
             sample_rate: file.sample_rate.unwrap_or(nam::SAMPLE_RATE),
             tells_sample_rate: file.sample_rate.is_some(),
-            about: about(file.metadata, &mut warnings),
+            about: About::read(file.metadata, &mut warnings),
             warnings,
             network,
             gains: (1.0, 1.0),
@@ -169,24 +141,6 @@ struct Keys {
     state_dict: Option<IgnoredAny>,
     layers: Option<IgnoredAny>,
     in_shape: Option<IgnoredAny>,
-}
-
-fn about(metadata: Option<&RawValue>, warnings: &mut Vec<String>) -> About {
-    let Some(metadata) = metadata else { return About::default() };
-    let mut about = serde_json::from_str::<Option<About>>(metadata.get())
-        .unwrap_or_else(|error| {
-            warnings.push(format!("what the file tells of itself cannot be read ({error}); it is played all the same"));
-            None
-        })
-        .unwrap_or_default();
-    for level in [&mut about.loudness, &mut about.input_level_dbu, &mut about.output_level_dbu] {
-        if let Some(db) = level.take_if(|db| db.abs() >= MOST_DB) {
-            warnings.push(format!(
-                "the file tells a level of {db} dB, which no signal has; it is played as if it told none"
-            ));
-        }
-    }
-    about
 }
 
 /// How deep brackets stand within brackets, those in strings left out.
