@@ -33,7 +33,11 @@ async function set(name, value) {
     let value;
     [[sending, value]] = waiting;
     waiting.delete(sending);
-    try { ({ version } = await ask('set', { name: sending, value })); } catch (error) { told(error); }
+    try {
+      const answer = await ask('set', { name: sending, value });
+      // A version further on is another page's, too: all of it is asked for.
+      if (answer.version === version + 1) version = answer.version;
+    } catch (error) { told(error); }
     settled.set(sending, asked);
   }
   sending = undefined;
@@ -59,15 +63,15 @@ function written(parameter, value) {
   return `${value > 0 && parameter.least < 0 ? '+' : ''}${value.toFixed(digits)}${parameter.unit ? ' ' + parameter.unit : ''}`.replace(/^-(0(\.0*)?)(?!\d|\.)/, '$1');
 }
 
-function knob(parameter, label) {
+function knob(parameter, label, group) {
   const { name, least, most, value, about } = parameter;
   const step = (most - least) / (most - least <= 2 ? 100 : most - least <= 200 ? (most - least) * 10 : most - least);
-  const input = make('input', { type: 'range', min: least, max: most, step, value, id: name, title: about });
+  const input = make('input', { type: 'range', min: least, max: most, step, value, id: name, title: about, ariaLabel: `${group} ${label}` });
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   svg.setAttribute('viewBox', '0 0 64 64');
   svg.innerHTML = `<path d="${arc(0, 1)}"/><path class="to"/><circle cx="32" cy="32" r="18"/><line x1="32" y1="32"/>`;
   const [, to, , hand] = svg.children;
-  const shown = make('output', { htmlFor: name });
+  const shown = make('span', { className: 'value', ariaHidden: true });
   const draw = () => {
     const share = (input.valueAsNumber - least) / (most - least);
     const rest = Math.min(Math.max((0 - least) / (most - least), 0), 1);
@@ -76,6 +80,7 @@ function knob(parameter, label) {
     hand.setAttribute('x2', 32 + 15 * Math.cos(angle));
     hand.setAttribute('y2', 32 + 15 * Math.sin(angle));
     shown.textContent = written(parameter, input.valueAsNumber);
+    input.ariaValueText = shown.textContent;
   };
   const turn = to => {
     input.value = to;
@@ -107,8 +112,8 @@ function knob(parameter, label) {
   return box;
 }
 
-function toggle(parameter, label) {
-  const input = make('input', { type: 'checkbox', checked: parameter.value !== 0, id: parameter.name });
+function toggle(parameter, label, group) {
+  const input = make('input', { type: 'checkbox', checked: parameter.value !== 0, id: parameter.name, ariaLabel: `${group} ${label}` });
   const box = make('label', { className: 'switch', title: parameter.about }, input, label);
   const mark = () => box.closest('.panel')?.classList.toggle('off', label === 'on' && !input.checked);
   input.addEventListener('change', () => { mark(); set(parameter.name, input.checked ? 1 : 0); });
@@ -135,12 +140,12 @@ function build(parameters) {
     if (!panels.has(group)) {
       const row = make('div', { className: 'row' });
       const head = make('div', { className: 'head' }, make('h2', { textContent: group }));
-      const panel = make('section', { className: 'panel' }, head, row);
+      const panel = make('section', { className: 'panel', ariaLabel: group }, head, row);
       panels.set(group, { panel, row });
       at('panels').append(panel);
     }
     const { panel, row } = panels.get(group);
-    const box = KINDS[parameter.kind](parameter, words(key));
+    const box = KINDS[parameter.kind](parameter, words(key), group);
     if (key === 'on') panel.firstChild.append(box); else row.append(box);
     boxes.set(parameter.name, box);
     box.show(parameter.value);
@@ -204,7 +209,7 @@ function meter(id, mean, peak, text, isHot) {
   const [rms, mark] = at(id).querySelectorAll('i');
   rms.style.width = percent(mean);
   mark.style.left = percent(peak);
-  at(id).querySelector('output').textContent = text;
+  at(id).querySelector('.value').textContent = text;
   at(id).classList.toggle('hot', isHot);
 }
 
@@ -214,6 +219,8 @@ const level = (id, { peak, rms }, isHot) =>
 
 function lamp(id, className, text) {
   at(id).className = className;
+  // One that is not lit says nothing.
+  at(id).ariaHidden = !className;
   if (text) at(id).textContent = text;
 }
 
@@ -239,16 +246,20 @@ function show(live) {
   at('ended').textContent = live.ended ?? '';
 }
 
+let isLost = false;
 async function follow() {
   try {
     const live = await ask('live');
     show(live);
     if (live.version !== version) await refresh();
+    if (isLost) say('');
+    isLost = false;
     setTimeout(follow, 100);
   } catch (error) {
+    isLost = true;
     told(error);
     setTimeout(follow, 2000);
   }
 }
 
-refresh().then(follow).catch(told);
+follow();

@@ -171,9 +171,17 @@ fn in_a_browser_models_are_chosen_and_knobs_turned() {
         "{preset}"
     );
 
-    // Another's hand on the same knob is seen here.
+    // Another's hand is seen here, also while this page turns something and does not look.
+    browser.script(
+        "const ask = fetch, held = new Promise(go => window.look = () => { window.fetch = ask; go(); });
+         window.fetch = async (path, more) => { if (path === 'live') { window.looks = true; await held; } return ask(path, more); };",
+    );
+    wait_until("it does not look", || browser.script("return String(window.looks)") == "true");
     assert_eq!(served.post("/set", r#"{"name":"tone.treble_db","value":-7.5}"#).0, 200);
-    let shown = "return document.getElementById('tone.treble_db').closest('.knob').querySelector('output').value";
+    browser.keys("[id='tone.bass_db']", "\u{e013}");
+    wait_until("the knob is turned", || is_at(10.3));
+    browser.script("look()");
+    let shown = "return document.getElementById('tone.treble_db').closest('.knob').querySelector('.value').textContent";
     wait_until("it is seen", || browser.script(shown) == "-7.5 dB");
 
     assert!(served.get("/live")["periods"].as_u64().unwrap() > before, "it has played on");
