@@ -22,8 +22,8 @@ impl Layout {
 
     /// A signal of which the last `history` frames are needed, too.
     pub fn past(&mut self, count: usize, history: usize) -> Past {
-        let (size, pitch) = past(history);
-        Past { rows: self.take(count, pitch), size, position: 0 }
+        let (size, stride) = past(history);
+        Past { rows: self.take(count, stride), size, position: 0 }
     }
 
     /// Memory for all of it, silent.
@@ -31,9 +31,9 @@ impl Layout {
         Aligned::new(self.len, std::iter::empty())
     }
 
-    fn take(&mut self, count: usize, pitch: usize) -> Rows {
-        let rows = Rows { at: self.len, pitch: pitch as isize, count };
-        self.len += count * pitch;
+    fn take(&mut self, count: usize, stride: usize) -> Rows {
+        let rows = Rows { at: self.len, stride, count };
+        self.len += count * stride;
         rows
     }
 }
@@ -99,7 +99,7 @@ impl Past {
 
     /// Where its rows end: a whole block of each, at any delay that is kept, lies before.
     pub fn end(&self) -> usize {
-        self.rows.at + self.rows.count * self.rows.pitch.unsigned_abs()
+        self.rows.at + self.rows.count * self.rows.stride
     }
 
     /// Whether frames so far ago are kept.

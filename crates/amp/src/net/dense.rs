@@ -12,7 +12,7 @@ pub struct Dense<'a> {
     /// What is used of it.
     pub shape: Shape,
     /// Weights of one output as the file has them.
-    pitch: usize,
+    stride: usize,
     weights: &'a [f32],
     biases: &'a [f32],
 }
@@ -82,8 +82,8 @@ impl<'a> Weights<'a> {
     pub fn dense(&mut self, shape: Shape) -> Dense<'a> {
         let biases = if shape.bias { shape.outputs } else { 0 };
         let weights = self.take(shape.weights() as usize - biases);
-        let pitch = shape.inputs / shape.groups * shape.kernel;
-        Dense { shape, pitch, weights, biases: self.take(biases) }
+        let stride = shape.inputs / shape.groups * shape.kernel;
+        Dense { shape, stride, weights, biases: self.take(biases) }
     }
 }
 
@@ -96,7 +96,7 @@ impl Dense<'_> {
 
     /// The weight of a tap of an input, which is counted within the group of the output.
     pub fn at(&self, output: usize, input: usize, tap: usize) -> f32 {
-        self.weights[output * self.pitch + input * self.shape.kernel + tap]
+        self.weights[output * self.stride + input * self.shape.kernel + tap]
     }
 
     /// The bias of an output.

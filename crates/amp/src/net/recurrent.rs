@@ -95,26 +95,26 @@ impl Op for Block<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Recurrent { layers, knobs, seen, outputs, .. } = self.net;
         let (frames, count) = (self.input.len(), knobs.len() + 1);
-        let mut told = Frames { values: self.input, pitch: 1, count };
+        let mut told = Frames { values: self.input, stride: 1, count };
         if count > 1 {
-            let pitch = padded(count);
-            for (seen, &x) in seen.chunks_exact_mut(pitch).zip(self.input) {
+            let stride = padded(count);
+            for (seen, &x) in seen.chunks_exact_mut(stride).zip(self.input) {
                 seen[0] = x;
                 for ((now, aim), value) in knobs.iter_mut().zip(&mut seen[1..]) {
                     *now += (*aim - *now).clamp(-1.0 / KNOB_FRAMES, 1.0 / KNOB_FRAMES);
                     *value = *now;
                 }
             }
-            told = Frames { values: seen, pitch, count };
+            told = Frames { values: seen, stride, count };
         }
         for layer in layers.iter_mut() {
             told = layer.block(simd, frames, told);
         }
-        if told.pitch == 1 {
+        if told.stride == 1 {
             return self.output[..frames].copy_from_slice(&told.values[..frames]);
         }
         for signal in 0..*outputs {
-            let values = told.values.iter().skip(signal).step_by(told.pitch);
+            let values = told.values.iter().skip(signal).step_by(told.stride);
             self.output[signal * BLOCK..].iter_mut().zip(values).take(frames).for_each(|(out, value)| *out = *value);
         }
     }

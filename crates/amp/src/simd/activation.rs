@@ -128,7 +128,7 @@ mod tests {
     fn largest_error(level: Level, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
         let inputs: Vec<f32> = (0..96_000).map(|i| (i as f32 - 48_000.0) / 4000.0).collect();
         let mut outputs = inputs.clone();
-        let rows = Rows { at: 0, pitch: 0, count: 1 };
+        let rows = Rows { at: 0, stride: 0, count: 1 };
         activation.apply(Pass { level, frames: inputs.len() }, &mut outputs, rows);
         let error = |(x, y): (&f32, &f32)| (f64::from(*y) - exact(f64::from(*x))).abs();
         inputs.iter().zip(&outputs).map(error).fold(0.0, f64::max)
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_row_may_have_a_slope_of_its_own() {
         let mut memory = vec![-1.0; 32];
-        let rows = Rows { at: 0, pitch: 16, count: 2 };
+        let rows = Rows { at: 0, stride: 16, count: 2 };
         Activation::LeakyRelu(vec![0.5, 0.25]).apply(Pass { level: Level::best(), frames: 16 }, &mut memory, rows);
         assert_eq!((memory[0], memory[16]), (-0.5, -0.25));
     }

@@ -188,7 +188,7 @@ impl Layer {
                 let mut from = memory.wrapping_add(rows.at).cast_const();
                 for _ in 0..rows.count {
                     add_row::<S, R>(simd, &mut sums, weights, simd.load(from));
-                    from = from.wrapping_offset(rows.pitch);
+                    from = from.wrapping_add(rows.stride);
                 }
             }
             for r in 0..R {

@@ -8,7 +8,7 @@ pub struct Rows {
     /// Where the first frame of the first row is.
     pub at: usize,
     /// From the first frame of one row to that of the next.
-    pub pitch: isize,
+    pub stride: usize,
     /// Number of rows.
     pub count: usize,
 }
@@ -18,7 +18,7 @@ impl Rows {
     #[must_use]
     #[inline(always)]
     pub fn start(&self, index: usize) -> usize {
-        self.at.wrapping_add_signed(self.pitch * index as isize)
+        self.at + self.stride * index
     }
 
     /// `count` of the rows, from row `first` on.
@@ -31,8 +31,8 @@ impl Rows {
     /// Whether `frames` of every row lie within `len` values.
     #[inline(always)]
     pub(super) fn fit(&self, frames: usize, len: usize) -> bool {
-        let (first, last) = (self.at, self.start(self.count.saturating_sub(1)));
-        self.count == 0 || (first.max(last) <= len && len - first.max(last) >= frames)
+        let last = self.start(self.count.saturating_sub(1));
+        self.count == 0 || last.saturating_add(frames) <= len
     }
 }
 
@@ -216,7 +216,7 @@ impl Job<'_> {
                         }
                     }
                     weights = weights.add(R);
-                    from = from.wrapping_offset(source.pitch);
+                    from = from.wrapping_add(source.stride);
                 }
             }
             for r in 0..R {

@@ -96,16 +96,16 @@ impl Gates {
         told: &mut [f32],
         head: Option<Head<'_>>,
     ) {
-        let (pitch, vectors) = (padded(units), units.div_ceil(S::LANES));
-        let frames = told.len() / pitch;
+        let (stride, vectors) = (padded(units), units.div_ceil(S::LANES));
+        let frames = told.len() / stride;
         let Head { row, bias, sums } = head.unwrap_or_default();
-        assert!(last.len() >= units && kept.len() == pitch, "a state of other units");
+        assert!(last.len() >= units && kept.len() == stride, "a state of other units");
         assert!(self.weights.len() == 4 * vectors * S::LANES * (1 + count + units), "weights for other vectors");
-        assert!(count <= inputs.pitch && inputs.values.len() >= frames * inputs.pitch, "inputs that do not fit");
-        assert!(sums.is_empty() || row.len() == pitch, "a head of other units");
+        assert!(count <= inputs.stride && inputs.values.len() >= frames * inputs.stride, "inputs that do not fit");
+        assert!(sums.is_empty() || row.len() == stride, "a head of other units");
         let all_weights = self.weights.as_ptr();
         let (mut last, mut input, kept) = (last.as_ptr(), inputs.values.as_ptr(), kept.as_mut_ptr());
-        for (frame, told) in told.chunks_exact_mut(pitch).enumerate() {
+        for (frame, told) in told.chunks_exact_mut(stride).enumerate() {
             let (mut weights, mut first) = (all_weights, 0);
             while first < vectors {
                 // SAFETY: a frame has room for all units' vectors, and so has what is kept; there are weights for them, each
@@ -122,10 +122,10 @@ impl Gates {
                 first += part_of(vectors - first);
             }
             if let Some(sum) = sums.get_mut(frame) {
-                *sum = bias + dot(simd, &row[..pitch], told);
+                *sum = bias + dot(simd, &row[..stride], told);
             }
             last = told.as_ptr();
-            input = input.wrapping_add(inputs.pitch);
+            input = input.wrapping_add(inputs.stride);
         }
     }
 }
@@ -147,7 +147,7 @@ pub struct Frames<'a> {
     /// All of them.
     pub values: &'a [f32],
     /// From one frame to the next.
-    pub pitch: usize,
+    pub stride: usize,
     /// Number of values in a frame.
     pub count: usize,
 }

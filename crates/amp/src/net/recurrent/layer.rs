@@ -146,16 +146,16 @@ fn told(count: usize) -> Told {
 /// The rows of what is told by so many values.
 #[inline(always)]
 fn rows(told: &[f32], count: usize) -> Frames<'_> {
-    Frames { values: told, pitch: padded(count), count }
+    Frames { values: told, stride: padded(count), count }
 }
 
 /// The values of each frame of `$input`, and room for `$count` that are made of them.
 macro_rules! for_each_frame {
     ($frames:ident, $input:ident, $told:expr, $count:expr, |$x:ident, $made:ident| $do:expr) => {{
-        let pitch = padded($count);
+        let stride = padded($count);
         for frame in 0..$frames {
-            let $x = &$input.values[frame * $input.pitch..][..$input.pitch];
-            let $made = &mut $told[frame * pitch..][..pitch];
+            let $x = &$input.values[frame * $input.stride..][..$input.stride];
+            let $made = &mut $told[frame * stride..][..stride];
             $do;
         }
         rows($told, $count)
@@ -183,11 +183,11 @@ impl<U: Unit> Units<U> {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         let Self { unit, gates, units, last, kept, told, head, .. } = self;
-        let pitch = kept.len();
+        let stride = kept.len();
         let sum = head.as_mut().map(|Dot { row, bias, told }| Head { row, bias: *bias, sums: told });
-        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * pitch], sum);
+        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * stride], sum);
         if frames > 0 {
-            last.copy_from_slice(&told[(frames - 1) * pitch..][..pitch]);
+            last.copy_from_slice(&told[(frames - 1) * stride..][..stride]);
         }
         match head {
             Some(dot) => dot.told(),
@@ -221,13 +221,13 @@ impl Dot {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         for (frame, told) in self.told[..frames].iter_mut().enumerate() {
-            *told = self.bias + dot(simd, &self.row, &input.values[frame * input.pitch..][..input.pitch]);
+            *told = self.bias + dot(simd, &self.row, &input.values[frame * input.stride..][..input.stride]);
         }
         self.told()
     }
 
     fn told(&self) -> Frames<'_> {
-        Frames { values: &self.told, pitch: 1, count: 1 }
+        Frames { values: &self.told, stride: 1, count: 1 }
     }
 }
 
@@ -267,9 +267,9 @@ impl Function {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         let Self { activation, told } = self;
-        let values = frames * input.pitch;
+        let values = frames * input.stride;
         told[..values].copy_from_slice(&input.values[..values]);
-        activation.apply_with(simd, told, Rows { at: 0, pitch: 0, count: 1 }, values);
+        activation.apply_with(simd, told, Rows { at: 0, stride: 0, count: 1 }, values);
         Frames { values: told, ..input }
     }
 }

@@ -225,7 +225,7 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 let mut from = self.memory.wrapping_add(rows.at).cast_const();
                 for _ in 0..self.channels() {
                     add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
-                    from = from.wrapping_offset(rows.pitch);
+                    from = from.wrapping_add(rows.stride);
                 }
             }
             for n in 0..N {
