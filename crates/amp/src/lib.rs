@@ -14,12 +14,14 @@
 //! | [`mod@file`] | files of every kind, checked, and what they tell of themselves |
 //! | [`model`] | a model ready to play |
 //! | `net` | the networks, one kind a file |
-//! | `memory` | signals and their past, all in one slice |
+//! | `memory` | signals of a network, all in one slice |
+//! | `delay_line` | those of them whose last frames are kept |
 //! | [`simd`] | vectors of every processor, and the loops over them; all `unsafe` is there |
 //! | [`synthetic`] | models of the usual shapes that need no file |
 
 pub mod cabinet;
 pub mod chain;
+mod delay_line;
 pub mod file;
 mod memory;
 pub mod model;

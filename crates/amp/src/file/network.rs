@@ -12,7 +12,7 @@ use crate::net::{
     wavenet::{Plan, WaveNet},
 };
 
-/// Values that signals and their past may take, where there are few weights.
+/// Values that signals and delay lines may take, where there are few weights.
 pub const MOST_VALUES: usize = 1 << 20;
 /// The same for each weight, where there are many.
 const VALUES_A_WEIGHT: usize = 8;
@@ -167,7 +167,7 @@ impl Network {
 }
 
 /// # Errors
-/// [`LoadError::TooLarge`] where signals and their past take more than the weights can account for.
+/// [`LoadError::TooLarge`] where signals and delay lines take more than the weights can account for.
 fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
     match values > MOST_VALUES.max(weights.len().saturating_mul(VALUES_A_WEIGHT)) {
         true => Err(LoadError::TooLarge(format!("the network keeps {values} values of its past"))),

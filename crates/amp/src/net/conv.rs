@@ -1,4 +1,4 @@
-//! Convolutions: taps of a signal's past, weighted and summed.
+//! Convolutions: taps of a delay line, weighted and summed.
 
 use super::dense::Dense;
 use crate::simd::{Matrix, Pass, Rows, Simd, Sum, mix, multiply};

@@ -6,11 +6,12 @@ use super::{
     dense::{Shape, Weights},
 };
 use crate::{
+    delay_line::DelayLine,
     file::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
-    memory::{BLOCK, Layout, values_of_past},
+    memory::{BLOCK, Layout},
     simd::{Activation, Aligned, Convs, Level, Pass, Rows},
 };
 
@@ -82,10 +83,10 @@ impl Plan {
         self.shapes().map(|shape| shape.weights() + of_norm).sum::<u64>() + self.head().weights()
     }
 
-    /// Values that its signals and their past take.
+    /// Values that its signals and delay lines take.
     pub fn values(&self) -> usize {
-        let past = |(shape, dilation): (Shape, &usize)| values_of_past(shape.inputs, dilation * (TAPS - 1));
-        self.shapes().zip(&self.dilations).map(past).fold(0, usize::saturating_add)
+        let line = |(shape, dilation): (Shape, &usize)| DelayLine::most_values(shape.inputs, dilation * (TAPS - 1));
+        self.shapes().zip(&self.dilations).map(line).fold(0, usize::saturating_add)
     }
 }
 
@@ -102,7 +103,7 @@ impl ConvNet {
             let dense = weights.dense(shape);
             let norm = plan.is_normalised.then(|| Norm::new(&mut weights, plan.channels));
             let factor = |output: usize| norm.as_ref().map_or(1.0, |norm| norm.factor(output));
-            let input = layout.past(shape.inputs, dilation * (TAPS - 1));
+            let input = layout.delay_line(shape.inputs, dilation * (TAPS - 1));
             convs.push(
                 input,
                 (0..TAPS).rev().map(|tap| tap * dilation).collect(),
@@ -172,7 +173,7 @@ impl Net for ConvNet {
 
     fn restart(&mut self) {
         self.memory.fill(0.0);
-        self.convs.rewind();
+        self.convs.reset();
     }
 
     fn work(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! WaveNet: arrays of dilated convolutions, each with its past, whose activations are summed.
+//! WaveNet: arrays of dilated convolutions, each with its delay line, whose activations are summed.
 
 mod layers;
 mod plan;
@@ -12,8 +12,9 @@ use super::{
     dense::{Shape, Weights},
 };
 use crate::{
+    delay_line::DelayLine,
     file::LoadError,
-    memory::{BLOCK, Layout, Past, Scratch},
+    memory::{BLOCK, Layout, Scratch},
     simd::{Activation, Aligned, Level, Op, Pass, Rows, Signals, Simd, silence},
 };
 
@@ -27,7 +28,7 @@ pub struct WaveNet {
     condition: Rows,
     arrays: Vec<Array>,
     /// The output of the last array, then that of each convolution after it.
-    ends: Vec<Past>,
+    ends: Vec<DelayLine>,
     head: Vec<(Activation, Conv)>,
     memory: Aligned,
     settles_after: usize,
@@ -41,7 +42,7 @@ struct Array {
     /// Where the last layer's output goes.
     output: Rows,
     /// What the array before made, and all layers' activations.
-    sum: Past,
+    sum: DelayLine,
     head: Conv,
 }
 
@@ -81,7 +82,7 @@ impl WaveNet {
                 rechannel: Conv::new(rechannel.keep(array.inputs, array.channels), 1),
                 layers,
                 output: layout.rows(array.channels),
-                sum: layout.past(array.sum(), array.head_dilation * (array.head.kernel - 1)),
+                sum: layout.delay_line(array.sum(), array.head_dilation * (array.head.kernel - 1)),
                 head: Conv::scaled(head, array.head_dilation, |_| factor, |output| factor * head.bias(output)),
             });
         }
@@ -90,11 +91,11 @@ impl WaveNet {
         let mut ends = Vec::new();
         let mut head = Vec::new();
         for shape in convs {
-            ends.push(layout.past(shape.inputs, shape.kernel - 1));
+            ends.push(layout.delay_line(shape.inputs, shape.kernel - 1));
             let activation = kept.head.as_ref().map_or(Activation::Identity, |head| head.activation.clone());
             head.push((activation, Conv::new(weights.dense(*shape), 1)));
         }
-        ends.push(layout.past(convs.last().map_or(last, |shape| shape.outputs), 0));
+        ends.push(layout.delay_line(convs.last().map_or(last, |shape| shape.outputs), 0));
         let before = condition_net.as_ref().map_or(0, |net| net.settles_after());
         let work_before = condition_net.as_ref().map_or(0, |net| net.work());
         Ok(Self {
@@ -115,7 +116,7 @@ impl WaveNet {
 
 impl Net for WaveNet {
     fn outputs(&self) -> usize {
-        self.ends.last().map_or(0, |end| end.now().count)
+        self.ends.last().map_or(0, |end| end.current().count)
     }
 
     fn settles_after(&self) -> usize {
@@ -134,8 +135,8 @@ impl Net for WaveNet {
         }
         self.run(frames);
         let Some(end) = self.ends.last() else { return };
-        for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(end.now().count) {
-            let at = end.now().start(row);
+        for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(end.current().count) {
+            let at = end.current().start(row);
             signal[..frames].copy_from_slice(&self.memory[at..at + frames]);
         }
     }
@@ -143,10 +144,10 @@ impl Net for WaveNet {
     fn restart(&mut self) {
         self.memory.fill(0.0);
         for array in &mut self.arrays {
-            array.layers.iter_mut().for_each(Layers::rewind);
-            array.sum.rewind();
+            array.layers.iter_mut().for_each(Layers::reset);
+            array.sum.reset();
         }
-        self.ends.iter_mut().for_each(Past::rewind);
+        self.ends.iter_mut().for_each(DelayLine::reset);
         if let Some(net) = &mut self.condition_net {
             net.restart();
         }
@@ -166,11 +167,11 @@ impl WaveNet {
     fn run(&mut self, frames: usize) {
         let Self { level, input, condition, arrays, ends, head, memory, .. } = self;
         let pass = Pass { level: *level, frames };
-        level.run(Arrays { arrays, pass, memory, input: *input, condition: *condition, output: ends[0].now() });
+        level.run(Arrays { arrays, pass, memory, input: *input, condition: *condition, output: ends[0].current() });
         for (index, (activation, conv)) in head.iter_mut().enumerate() {
-            activation.apply(pass, memory, ends[index].now());
-            ends[index].complete(pass, memory);
-            conv.apply(pass, memory, |delay| ends[index].before(delay), None, ends[index + 1].now());
+            activation.apply(pass, memory, ends[index].current());
+            ends[index].mirror_wrap(pass, memory);
+            conv.apply(pass, memory, |delay| ends[index].delayed(delay), None, ends[index + 1].current());
             ends[index].advance(frames);
         }
     }
@@ -192,20 +193,20 @@ impl Op for Arrays<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { arrays, pass, memory, mut input, condition, output } = self;
-        silence(simd, memory, arrays[0].sum.now(), pass.frames);
+        silence(simd, memory, arrays[0].sum.current(), pass.frames);
         for index in 0..arrays.len() {
             // Each head's sums are what the next array's begin with.
-            let out = arrays.get(index + 1).map_or(output, |next| next.sum.now());
+            let out = arrays.get(index + 1).map_or(output, |next| next.sum.current());
             let is_last = index + 1 == arrays.len();
             let Array { rechannel, layers, output, sum, head } = &mut arrays[index];
             let first = |layers: &[Layers]| layers.first().map_or(*output, Layers::input);
             rechannel.apply_with(simd, pass, memory, |_| input, first(layers));
             for at in 0..layers.len() {
                 let next = (!is_last || at + 1 < layers.len()).then(|| first(&layers[at + 1..]));
-                layers[at].run(simd, pass, memory, Signals { condition, sum: sum.now(), next });
+                layers[at].run(simd, pass, memory, Signals { condition, sum: sum.current(), next });
             }
-            sum.complete_with(simd, memory, pass.frames, BLOCK);
-            head.apply_with(simd, pass, memory, |delay| sum.before(delay), out);
+            sum.mirror_wrap_with(simd, memory, pass.frames, BLOCK);
+            head.apply_with(simd, pass, memory, |delay| sum.delayed(delay), out);
             sum.advance(pass.frames);
             input = *output;
         }

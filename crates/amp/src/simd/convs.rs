@@ -8,7 +8,7 @@ use super::{
     strip::{TILE, add_row, biases},
     wide::Wide,
 };
-use crate::memory::{BLOCK, Past};
+use crate::{delay_line::DelayLine, memory::BLOCK};
 
 /// Convolutions one after the other, each with the same activation behind it.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ enum Bend {
 
 #[derive(Debug)]
 struct Layer {
-    input: Past,
+    input: DelayLine,
     /// How long ago each tap is, frames; the oldest first.
     delays: Vec<usize>,
     outputs: usize,
@@ -55,18 +55,18 @@ impl Convs {
     /// `bias(output)`.
     ///
     /// # Panics
-    /// When `input` is not what the convolution before makes, or keeps less past than `delays` ask for.
+    /// When `input` is not what the convolution before makes, or keeps fewer frames than `delays` ask for.
     pub fn push(
         &mut self,
-        input: Past,
+        input: DelayLine,
         delays: Vec<usize>,
         outputs: usize,
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) {
-        let inputs = input.now().count;
+        let inputs = input.current().count;
         assert!(self.layers.last().is_none_or(|before| before.outputs == inputs), "channels that do not fit");
-        assert!(delays.iter().all(|&delay| input.reaches(delay)), "more past than is kept");
+        assert!(delays.iter().all(|&delay| input.reaches(delay)), "a delay beyond the line");
         let scale = if matches!(self.bend, Bend::Tanh) { TANH_SCALE } else { 1.0 };
         let mut weights = Vec::with_capacity(outputs * (delays.len() * inputs + 1));
         let mut first = 0;
@@ -85,12 +85,12 @@ impl Convs {
     /// Where the first one takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
-        self.layers[0].input.now()
+        self.layers[0].input.current()
     }
 
     /// Back to the beginning; the memory is another's to restore.
-    pub fn rewind(&mut self) {
-        self.layers.iter_mut().for_each(|layer| layer.input.rewind());
+    pub fn reset(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.input.reset());
     }
 
     /// Computes a block, at most `BLOCK` frames, into `last`. Frames beyond it up to a multiple of 16 are written, too.
@@ -120,9 +120,9 @@ impl Op for Run<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { convs: Convs { bend, layers, .. }, pass, memory, last } = self;
         for index in 0..layers.len() {
-            let next = layers.get(index + 1).map_or(last, |next| next.input.now());
+            let next = layers.get(index + 1).map_or(last, |next| next.input.current());
             let layer = &mut layers[index];
-            layer.input.complete_with(simd, memory, pass.frames, TILE);
+            layer.input.mirror_wrap_with(simd, memory, pass.frames, TILE);
             let mut frame = 0;
             while frame < pass.frames {
                 let (memory, next) = (memory.as_mut_ptr(), (next, frame));
@@ -184,7 +184,7 @@ impl Layer {
         unsafe {
             let mut sums = biases::<S, R>(simd, weights);
             for &delay in &self.delays {
-                let rows = self.input.piece(frame, delay);
+                let rows = self.input.delayed_from(frame, delay);
                 let mut from = memory.wrapping_add(rows.at).cast_const();
                 for _ in 0..rows.count {
                     add_row::<S, R>(simd, &mut sums, weights, simd.load(from));

@@ -8,7 +8,7 @@ use super::{
     functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
     strip::TILE,
 };
-use crate::memory::{BLOCK, Past};
+use crate::{delay_line::DelayLine, memory::BLOCK};
 
 /// Layers one after the other, of as many channels each: a convolution of as many channels as it has inputs, what one signal
 /// adds to it, the activation of both, which is summed up, and mixed and added to the input for the next layer.
@@ -23,7 +23,7 @@ pub struct Stack {
 
 #[derive(Debug, Clone)]
 struct Layer {
-    input: Past,
+    input: DelayLine,
     /// How long ago each tap is, frames; the oldest first.
     delays: Vec<usize>,
     /// Of negative values, where the activation has one.
@@ -89,12 +89,12 @@ impl Stack {
     /// [`Activation::Sigmoid`]. Only then is it asked for its `input`. It plays with vectors of `level` alone.
     ///
     /// # Panics
-    /// When `input` has another number of channels, or less past than `delays` ask for.
+    /// When `input` has another number of channels, or fewer frames than `delays` ask for.
     #[must_use]
     pub fn new(
         level: Level,
         channels: usize,
-        input: impl FnOnce() -> Past,
+        input: impl FnOnce() -> DelayLine,
         delays: Vec<usize>,
         (activation, gate): (&Activation, Option<&Activation>),
         weights: &Weights<'_>,
@@ -109,8 +109,8 @@ impl Stack {
             return None;
         }
         let input = input();
-        let all = input.now().count == channels && delays.iter().all(|&delay| input.reaches(delay));
-        assert!(all, "other channels or more past than are kept");
+        let all = input.current().count == channels && delays.iter().all(|&delay| input.reaches(delay));
+        assert!(all, "other channels or delays beyond the line");
         let strip = strip(bend, channels, level.lanes());
         let halves = if gate.is_some() { 2 } else { 1 };
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
@@ -148,12 +148,12 @@ impl Stack {
     /// Where the first layer takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
-        self.layers[0].input.now()
+        self.layers[0].input.current()
     }
 
     /// Back to the beginning; the memory is another's to restore.
-    pub fn rewind(&mut self) {
-        self.layers.iter_mut().for_each(|layer| layer.input.rewind());
+    pub fn reset(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.input.reset());
     }
 
     /// Computes a block, at most `BLOCK` frames. Frames beyond it up to a multiple of 16 are written, too.

@@ -45,7 +45,7 @@ impl Layers {
     pub fn input(&self) -> Rows {
         match self {
             Self::Common(stack) => stack.input(),
-            Self::Rich(rich) => rich.input.now(),
+            Self::Rich(rich) => rich.input.current(),
         }
     }
 
@@ -62,10 +62,10 @@ impl Layers {
     }
 
     /// Back to the beginning.
-    pub fn rewind(&mut self) {
+    pub fn reset(&mut self) {
         match self {
-            Self::Common(stack) => stack.rewind(),
-            Self::Rich(rich) => rich.rewind(),
+            Self::Common(stack) => stack.reset(),
+            Self::Rich(rich) => rich.reset(),
         }
     }
 }
@@ -100,6 +100,6 @@ fn common(
         mix_bias: &|row| mix.bias(row),
     };
     let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
-    let input = || layout.past(channels, layer.history());
+    let input = || layout.delay_line(channels, layer.history());
     Stack::new(level, channels, input, delays, (&layer.activation, gate), &weights)
 }

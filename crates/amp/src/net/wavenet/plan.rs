@@ -8,11 +8,11 @@ pub use self::{
     shapes::Shapes,
 };
 use crate::{
+    delay_line::DelayLine,
     file::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_LAYERS, MOST_TAPS, size},
     },
-    memory::values_of_past,
     net::dense::Shape,
     simd::Activation,
 };
@@ -86,16 +86,16 @@ impl Plan {
         1 + self.arrays.iter().map(of_array).sum::<usize>() + of_head
     }
 
-    /// Values that its signals and their past take.
+    /// Values that its signals and delay lines take.
     pub fn values(&self) -> usize {
         let of_layer = |array: &Array, layer: &Layer| {
             let shapes = array.shapes(layer, self.condition);
             let inputs = if shapes.conv_pre.is_some() { 2 } else { 1 };
-            inputs * values_of_past(array.channels, layer.history())
+            inputs * DelayLine::most_values(array.channels, layer.history())
         };
         let of_array = |array: &Array| {
             let of_layers = array.layers.iter().map(|layer| of_layer(array, layer)).fold(0, usize::saturating_add);
-            let of_sum = values_of_past(array.sum(), array.head_dilation * (array.head.kernel - 1));
+            let of_sum = DelayLine::most_values(array.sum(), array.head_dilation * (array.head.kernel - 1));
             of_layers.saturating_add(of_sum)
         };
         self.arrays.iter().map(of_array).fold(0, usize::saturating_add)

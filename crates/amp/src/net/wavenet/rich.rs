@@ -2,7 +2,8 @@
 
 use super::plan::{self, Gate, Shapes};
 use crate::{
-    memory::{Layout, Past, Scratch},
+    delay_line::DelayLine,
+    memory::{Layout, Scratch},
     net::{
         conv::Conv,
         dense::{Shape, Weights},
@@ -13,9 +14,9 @@ use crate::{
 /// A layer with whatever a file may ask for, ready to play.
 pub struct Rich {
     /// What comes from the layer before.
-    pub input: Past,
+    pub input: DelayLine,
     /// The same, modulated: what the convolution sees.
-    modulated: Option<(Film, Past)>,
+    modulated: Option<(Film, DelayLine)>,
     /// The convolution, with what the condition adds where nothing is between the two.
     conv: Conv,
     conv_post: Option<Film>,
@@ -92,8 +93,8 @@ impl Rich {
         };
         let is_modulated = conv_pre.is_some();
         Self {
-            input: layout.past(kept.conv.inputs, if is_modulated { 0 } else { history }),
-            modulated: conv_pre.map(|film| (film, layout.past(kept.conv.inputs, history))),
+            input: layout.delay_line(kept.conv.inputs, if is_modulated { 0 } else { history }),
+            modulated: conv_pre.map(|film| (film, layout.delay_line(kept.conv.inputs, history))),
             conv,
             conv_post,
             mixin,
@@ -115,7 +116,7 @@ impl Rich {
     /// Computes a block.
     pub fn run(&mut self, pass: Pass, memory: &mut [f32], signals: Signals) {
         let Signals { condition, sum, next } = signals;
-        self.input.complete(pass, memory);
+        self.input.mirror_wrap(pass, memory);
         let activated = self.activated(pass, memory, condition);
         let to_sum = match &mut self.head1x1 {
             None => activated,
@@ -129,7 +130,7 @@ impl Rich {
         };
         combine(pass, memory, Combine::Add(sum, to_sum), sum);
         let Some(next) = next else { return };
-        let input = self.input.now();
+        let input = self.input.current();
         match (&mut self.layer1x1, &mut self.layer1x1_post) {
             (None, _) => combine(pass, memory, Combine::Copy(input), next),
             (Some(conv), None) => conv.apply(pass, memory, |_| activated, Some(input), next),
@@ -148,8 +149,8 @@ impl Rich {
         match &mut self.modulated {
             None => convolve(&mut self.conv, pass, memory, &self.input, more, z),
             Some((film, modulated)) => {
-                film.apply(pass, memory, condition, self.input.now(), modulated.now());
-                modulated.complete(pass, memory);
+                film.apply(pass, memory, condition, self.input.current(), modulated.current());
+                modulated.mirror_wrap(pass, memory);
                 convolve(&mut self.conv, pass, memory, modulated, more, z);
             }
         }
@@ -194,7 +195,7 @@ impl Rich {
         first
     }
 
-    /// Makes `frames` past.
+    /// Moves on by `frames`.
     pub fn advance(&mut self, frames: usize) {
         self.input.advance(frames);
         if let Some((_, modulated)) = &mut self.modulated {
@@ -203,19 +204,19 @@ impl Rich {
     }
 
     /// Back to the beginning.
-    pub fn rewind(&mut self) {
-        self.input.rewind();
+    pub fn reset(&mut self) {
+        self.input.reset();
         if let Some((_, modulated)) = &mut self.modulated {
-            modulated.rewind();
+            modulated.reset();
         }
     }
 }
 
-fn convolve(conv: &mut Conv, pass: Pass, memory: &mut [f32], from: &Past, more: Option<Rows>, z: Rows) {
+fn convolve(conv: &mut Conv, pass: Pass, memory: &mut [f32], from: &DelayLine, more: Option<Rows>, z: Rows) {
     match more {
-        None => conv.apply(pass, memory, |delay| from.before(delay), None, z),
+        None => conv.apply(pass, memory, |delay| from.delayed(delay), None, z),
         // All in one group then.
-        more => multiply(pass, memory, conv.sum(0, |delay| from.before(delay), more, None, z)),
+        more => multiply(pass, memory, conv.sum(0, |delay| from.delayed(delay), more, None, z)),
     }
 }
 

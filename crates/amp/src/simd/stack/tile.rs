@@ -108,14 +108,14 @@ impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
         let room = if C == R { room } else { black_box(room) };
         for index in 0..count {
             let input = &layers[index].input;
-            input.complete_with(simd, memory, frames, TILE);
+            input.mirror_wrap_with(simd, memory, frames, TILE);
             let tile = Tile::<F, C, R> {
                 layer: &layers[index],
                 memory: memory.as_mut_ptr(),
                 condition,
-                input: input.now(),
+                input: input.current(),
                 sum,
-                next: if index + 1 < count { Some(layers[index + 1].input.now()) } else { next },
+                next: if index + 1 < count { Some(layers[index + 1].input.current()) } else { next },
                 function: F::new(layers[index].slope),
                 room,
             };
@@ -221,7 +221,7 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
             let mut gates = if F::IS_GATED { biases::<S, N>(simd, weights) } else { sums };
             add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, x);
             for &delay in &self.layer.delays {
-                let rows = self.layer.input.piece(frame, delay);
+                let rows = self.layer.input.delayed_from(frame, delay);
                 let mut from = self.memory.wrapping_add(rows.at).cast_const();
                 for _ in 0..self.channels() {
                     add_to_both::<S, F, N>(simd, &mut sums, &mut gates, weights, simd.load(from));
