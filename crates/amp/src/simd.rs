@@ -41,7 +41,7 @@ pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use matrix::{Matrix, Rows, Sum, multiply};
 pub use mix::mix;
-pub use recurrent::{Frames, Gates, Gru, Head, Lstm, Unit};
+pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;
 pub use stack::{Signals, Stack, Weights};
 

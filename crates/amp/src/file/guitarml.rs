@@ -9,7 +9,7 @@ use super::{
     network::{Network, Stack},
     number::{Whole, number},
 };
-use crate::net::recurrent::{Plan, Table, Units};
+use crate::net::recurrent::{Plan, RecurrentWeights, Table};
 
 /// The sample rate of all its models, Hz; no file tells it.
 const SAMPLE_RATE: f64 = 44_100.0;
@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         if column < inputs { of_input[row][column] } else { of_units[row][column - inputs] }
     };
     let bias = |gate: usize, unit: usize| input_bias[gate * units + unit] + unit_bias[gate * units + unit];
-    let lstm = Units::new(inputs, units, weight, bias, Default::default());
+    let lstm = RecurrentWeights::new(inputs, units, weight, bias, Default::default());
     let head = Table::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
     let layers = vec![Plan::Lstm(lstm), Plan::Dense(head)];
     let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(0) };

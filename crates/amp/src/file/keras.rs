@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     memory::BLOCK,
-    net::recurrent::{Conv, Line, Plan, Table, Units},
+    net::recurrent::{Conv, Line, Plan, RecurrentWeights, Table},
     simd::Activation,
 };
 
@@ -122,7 +122,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     })
 }
 
-/// Looks over values that the file has no weights for: the past, what layers without weights tell, zeros between groups.
+/// Looks over values that the file has no weights for: past frames, the output of layers without weights, zeros between groups.
 fn check_values(values: usize) -> Result<(), LoadError> {
     match values > MOST_VALUES {
         true => Err(LoadError::TooLarge(format!("the network keeps {values} values"))),
@@ -226,7 +226,7 @@ impl<'a> Layer<'a> {
             row[gate * units + unit]
         };
         let bias = |gate: usize, unit: usize| bias[gate * units + unit];
-        Ok(Plan::Lstm(Units::new(inputs, units, weight, bias, Default::default())))
+        Ok(Plan::Lstm(RecurrentWeights::new(inputs, units, weight, bias, Default::default())))
     }
 
     fn gru(&self) -> Result<Plan, LoadError> {
@@ -246,7 +246,7 @@ impl<'a> Layer<'a> {
             0 | 1 => bias[0][sum * units + unit] + bias[1][sum * units + unit],
             _ => bias[sum - 2][2 * units + unit],
         };
-        Ok(Plan::Gru(Units::new(inputs, units, weight, bias, Default::default())))
+        Ok(Plan::Gru(RecurrentWeights::new(inputs, units, weight, bias, Default::default())))
     }
 
     fn dense(&self) -> Result<Plan, LoadError> {

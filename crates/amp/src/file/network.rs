@@ -8,7 +8,7 @@ use crate::net::{
     convnet::{self, ConvNet},
     dense::Weights,
     linear::{self, Linear},
-    recurrent::{self, Recurrent, Table, Units},
+    recurrent::{self, Recurrent, RecurrentWeights, Table},
     wavenet::{Plan, WaveNet},
 };
 
@@ -175,7 +175,7 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
     }
 }
 
-/// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and how it begins;
+/// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and the initial state;
 /// then those of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
     if config.input_size.0 != 1 {
@@ -192,14 +192,14 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
         let inputs = if layer == 0 { 1 } else { units };
         let columns = inputs + units;
         let (matrix, biases) = (weights.take(4 * units * columns), weights.take(4 * units));
-        let begin = [weights.take(units).to_vec(), weights.take(units).to_vec()];
+        let initial_state = [weights.take(units).to_vec(), weights.take(units).to_vec()];
         let weight = |gate: usize, unit: usize, column: usize| matrix[(gate * units + unit) * columns + column];
-        layers.push(recurrent::Plan::Lstm(Units::new(
+        layers.push(recurrent::Plan::Lstm(RecurrentWeights::new(
             inputs,
             units,
             weight,
             |gate, unit| biases[gate * units + unit],
-            begin,
+            initial_state,
         )));
     }
     let (matrix, biases) = (weights.take(outputs * units), weights.take(outputs));

@@ -4,7 +4,7 @@ mod layer;
 mod plan;
 
 use self::layer::Layer;
-pub use self::plan::{Conv, Line, Plan, Table, Units};
+pub use self::plan::{Conv, Line, Plan, RecurrentWeights, Table};
 use super::Net;
 use crate::{
     memory::BLOCK,
@@ -95,7 +95,7 @@ impl Op for Block<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Recurrent { layers, knobs, seen, outputs, .. } = self.net;
         let (frames, count) = (self.input.len(), knobs.len() + 1);
-        let mut told = Frames { values: self.input, stride: 1, count };
+        let mut signal = Frames { values: self.input, stride: 1, count };
         if count > 1 {
             let stride = padded(count);
             for (seen, &x) in seen.chunks_exact_mut(stride).zip(self.input) {
@@ -105,17 +105,17 @@ impl Op for Block<'_> {
                     *value = *now;
                 }
             }
-            told = Frames { values: seen, stride, count };
+            signal = Frames { values: seen, stride, count };
         }
         for layer in layers.iter_mut() {
-            told = layer.block(simd, frames, told);
+            signal = layer.block(simd, frames, signal);
         }
-        if told.stride == 1 {
-            return self.output[..frames].copy_from_slice(&told.values[..frames]);
+        if signal.stride == 1 {
+            return self.output[..frames].copy_from_slice(&signal.values[..frames]);
         }
-        for signal in 0..*outputs {
-            let values = told.values.iter().skip(signal).step_by(told.stride);
-            self.output[signal * BLOCK..].iter_mut().zip(values).take(frames).for_each(|(out, value)| *out = *value);
+        for index in 0..*outputs {
+            let values = signal.values.iter().skip(index).step_by(signal.stride);
+            self.output[index * BLOCK..].iter_mut().zip(values).take(frames).for_each(|(out, value)| *out = *value);
         }
     }
 }

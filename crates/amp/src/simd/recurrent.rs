@@ -1,17 +1,17 @@
 //! Recurrent units: the weights of all gates of some units lie side by side, so that one pass over the inputs gives all that
 //! these units need.
 
-mod unit;
+mod cell;
 
 use std::slice;
 
-pub use self::unit::{Gru, Lstm, Unit};
+pub use self::cell::{Cell, Gru, Lstm};
 use super::{Aligned, Level, Simd, dot, padded};
 
-/// Units with four sums each, which see their inputs and what all of them told last. For some units side by side: biases of
-/// their sums, then for each column their weights.
+/// Weights of units with four sums each, which see their inputs and the hidden state of all of them. For some units side by
+/// side: biases of their sums, then for each column their weights.
 #[derive(Debug, Clone)]
-pub struct Gates {
+pub struct GateWeights {
     columns: usize,
     weights: Aligned,
 }
@@ -27,13 +27,13 @@ fn part_of(left: usize) -> usize {
     }
 }
 
-impl Gates {
+impl GateWeights {
     /// `weight(sum, unit, column)` and `bias(sum, unit)` of `units`, whose columns are the inputs and then the units. It serves
-    /// vectors of `level` alone, and this kind of unit.
+    /// vectors of `level` alone, and this kind of cell.
     #[must_use]
-    pub fn new<U: Unit>(
+    pub fn new<C: Cell>(
         level: Level,
-        _unit: U,
+        _cell: C,
         units: usize,
         columns: usize,
         weight: impl Fn(usize, usize, usize) -> f32,
@@ -48,7 +48,7 @@ impl Gates {
             first += part.len() / lanes;
             let mut lay = |value: &dyn Fn(usize, usize) -> f32| {
                 for (sum, unit) in (0..4).flat_map(|sum| part.clone().map(move |unit| (sum, unit))) {
-                    weights.push(if unit < units { U::SCALES[sum] * value(sum, unit) } else { 0.0 });
+                    weights.push(if unit < units { C::SCALES[sum] * value(sum, unit) } else { 0.0 });
                 }
             };
             lay(&bias);
@@ -57,80 +57,81 @@ impl Gates {
         Self { columns, weights: Aligned::new(weights.len(), weights) }
     }
 
-    /// Steps of all units, one a frame: of each frame's values and what the units told before they make what they keep and
-    /// what they tell. `inputs` and `told` have a row a frame; `last` is what was told before the first.
+    /// Steps of all units, one a frame: of each frame's values and the hidden state they make the next cell state and the next
+    /// hidden state. `inputs` and `outputs`, which become the hidden states, have a row a frame; `state` is the hidden state
+    /// before the first, and the cell state.
     ///
     /// # Panics
-    /// When there are not as many values as columns, or what is kept or told does not fit so many units.
+    /// When there are not as many values as columns, or states or outputs do not fit so many units.
     #[inline(always)]
-    pub fn run<S: Simd, U: Unit>(
+    pub fn run<S: Simd, C: Cell>(
         &self,
         simd: S,
-        unit: U,
+        cell: C,
         inputs: Frames<'_>,
         state: (&[f32], &mut [f32]),
-        told: &mut [f32],
+        outputs: &mut [f32],
         head: Option<Head<'_>>,
     ) {
         match (inputs.count, self.columns - inputs.count) {
             // With numbers that the compiler knows, a sixth of the instructions is not there: those that count. Of larger units
             // it is too small a share to be worth its room; portable code is longer than what it saves.
-            (count, units) if S::ABREAST == 1 => self.frames(simd, unit, [count, units], inputs, state, told, head),
-            (1, 12) => self.frames(simd, unit, [1, 12], inputs, state, told, head),
-            (1, 16) => self.frames(simd, unit, [1, 16], inputs, state, told, head),
-            (1, 20) => self.frames(simd, unit, [1, 20], inputs, state, told, head),
-            (count, units) => self.frames(simd, unit, [count, units], inputs, state, told, head),
+            (count, units) if S::ABREAST == 1 => self.frames(simd, cell, [count, units], inputs, state, outputs, head),
+            (1, 12) => self.frames(simd, cell, [1, 12], inputs, state, outputs, head),
+            (1, 16) => self.frames(simd, cell, [1, 16], inputs, state, outputs, head),
+            (1, 20) => self.frames(simd, cell, [1, 20], inputs, state, outputs, head),
+            (count, units) => self.frames(simd, cell, [count, units], inputs, state, outputs, head),
         }
     }
 
-    /// [`Gates::run`] of so many inputs and units.
+    /// [`GateWeights::run`] of so many inputs and units.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "the numbers apart, for the compiler")]
-    fn frames<S: Simd, U: Unit>(
+    fn frames<S: Simd, C: Cell>(
         &self,
         simd: S,
-        unit: U,
+        cell: C,
         [count, units]: [usize; 2],
         inputs: Frames<'_>,
-        (last, kept): (&[f32], &mut [f32]),
-        told: &mut [f32],
+        (hidden, cell_state): (&[f32], &mut [f32]),
+        outputs: &mut [f32],
         head: Option<Head<'_>>,
     ) {
         let (stride, vectors) = (padded(units), units.div_ceil(S::LANES));
-        let frames = told.len() / stride;
+        let frames = outputs.len() / stride;
         let Head { row, bias, sums } = head.unwrap_or_default();
-        assert!(last.len() >= units && kept.len() == stride, "a state of other units");
+        assert!(hidden.len() >= units && cell_state.len() == stride, "a state of other units");
         assert!(self.weights.len() == 4 * vectors * S::LANES * (1 + count + units), "weights for other vectors");
         assert!(count <= inputs.stride && inputs.values.len() >= frames * inputs.stride, "inputs that do not fit");
         assert!(sums.is_empty() || row.len() == stride, "a head of other units");
         let all_weights = self.weights.as_ptr();
-        let (mut last, mut input, kept) = (last.as_ptr(), inputs.values.as_ptr(), kept.as_mut_ptr());
-        for (frame, told) in told.chunks_exact_mut(stride).enumerate() {
+        let (mut hidden, mut input, cell_state) = (hidden.as_ptr(), inputs.values.as_ptr(), cell_state.as_mut_ptr());
+        for (frame, output) in outputs.chunks_exact_mut(stride).enumerate() {
             let (mut weights, mut first) = (all_weights, 0);
             while first < vectors {
-                // SAFETY: a frame has room for all units' vectors, and so has what is kept; there are weights for them, each
-                // frame has its inputs, and the units told as many values before, as was checked.
+                // SAFETY: a frame has room for all units' vectors, and so has the cell state; there are weights for them, each
+                // frame has its inputs, and the hidden state a value for each unit, as was checked.
                 unsafe {
-                    let columns = [(input, count), (last, units)].map(|(at, len)| slice::from_raw_parts(at, len));
-                    let (kept, told) = (kept.add(first * S::LANES), told.as_mut_ptr().add(first * S::LANES));
+                    let columns = [(input, count), (hidden, units)].map(|(at, len)| slice::from_raw_parts(at, len));
+                    let (state, out) = (cell_state.add(first * S::LANES), output.as_mut_ptr().add(first * S::LANES));
                     match part_of(vectors - first) {
-                        3 => part::<S, U, 3, 1>(simd, unit, &mut weights, columns, kept, told),
-                        2 => part::<S, U, 2, 1>(simd, unit, &mut weights, columns, kept, told),
-                        _ => part::<S, U, 1, 2>(simd, unit, &mut weights, columns, kept, told),
+                        3 => part::<S, C, 3, 1>(simd, cell, &mut weights, columns, state, out),
+                        2 => part::<S, C, 2, 1>(simd, cell, &mut weights, columns, state, out),
+                        _ => part::<S, C, 1, 2>(simd, cell, &mut weights, columns, state, out),
                     }
                 }
                 first += part_of(vectors - first);
             }
             if let Some(sum) = sums.get_mut(frame) {
-                *sum = bias + dot(simd, &row[..stride], told);
+                *sum = bias + dot(simd, &row[..stride], output);
             }
-            last = told.as_ptr();
+            hidden = output.as_ptr();
             input = input.wrapping_add(inputs.stride);
         }
     }
 }
 
-/// One weighted sum of what all units tell in a frame.
+/// One weighted sum of the hidden state of each frame.
 #[derive(Debug, Default)]
 pub struct Head<'a> {
     /// A weight for each unit, padded.
@@ -158,28 +159,28 @@ pub struct Frames<'a> {
 /// # Safety
 /// There are weights for as many units and columns, and room for their vectors.
 #[inline(always)]
-unsafe fn part<S: Simd, U: Unit, const N: usize, const P: usize>(
+unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
     simd: S,
-    unit: U,
+    cell: C,
     weights: &mut *const f32,
     columns: [&[f32]; 2],
-    kept: *mut f32,
-    told: *mut f32,
+    cell_state: *mut f32,
+    out: *mut f32,
 ) {
     // SAFETY: as the caller promises.
     unsafe {
         let sums = sums::<S, N, P>(simd, weights, columns);
-        let mut now = [simd.splat(0.0); N];
-        // All vectors keep before one tells. The processor then has enough to do while it waits for divisions; the compiler,
-        // left to itself, mixes everything and has not registers enough for it.
+        let mut next = [simd.splat(0.0); N];
+        // All cell states before the first hidden one. The processor then has enough to do while it waits for divisions; the
+        // compiler, left to itself, mixes everything and has not registers enough for it.
         for n in 0..N {
             let of_n = [simd.pinned(sums[0][n]), simd.pinned(sums[1][n]), simd.pinned(sums[2][n]), sums[3][n]];
-            let kept = kept.add(n * S::LANES);
-            now[n] = simd.pinned(unit.keep(simd, of_n, simd.load(kept)));
-            simd.store(kept, now[n]);
+            let cell_state = cell_state.add(n * S::LANES);
+            next[n] = simd.pinned(cell.next_cell(simd, of_n, simd.load(cell_state)));
+            simd.store(cell_state, next[n]);
         }
         for n in 0..N {
-            simd.store(told.add(n * S::LANES), unit.tell(simd, simd.pinned(sums[3][n]), now[n]));
+            simd.store(out.add(n * S::LANES), cell.hidden(simd, simd.pinned(sums[3][n]), next[n]));
         }
     }
 }
@@ -195,7 +196,7 @@ type Parts<V, const N: usize, const P: usize> = [[[V; P]; N]; 4];
 unsafe fn sums<S: Simd, const N: usize, const P: usize>(
     simd: S,
     weights: &mut *const f32,
-    [inputs, last]: [&[f32]; 2],
+    [inputs, hidden]: [&[f32]; 2],
 ) -> [[S::V; N]; 4] {
     let mut parts: Parts<S::V, N, P> = [[[simd.splat(0.0); P]; N]; 4];
     // SAFETY: as the caller promises.
@@ -209,7 +210,7 @@ unsafe fn sums<S: Simd, const N: usize, const P: usize>(
         for &value in inputs {
             add_column::<S, N, P>(simd, weights, value, &mut parts, 0);
         }
-        let mut groups = last.chunks_exact(4);
+        let mut groups = hidden.chunks_exact(4);
         for group in &mut groups {
             for i in 0..4 {
                 add_column::<S, N, P>(simd, weights, group[i], &mut parts, i % P);

@@ -3,16 +3,16 @@
 use super::plan::{self, Line, Plan, Table};
 use crate::{
     memory::BLOCK,
-    simd::{Activation, Aligned, Columns, Frames, Gates, Gru, Head, Level, Lstm, Rows, Simd, Unit, dot, padded},
+    simd::{Activation, Aligned, Cell, Columns, Frames, GateWeights, Gru, Head, Level, Lstm, Rows, Simd, dot, padded},
 };
 
 /// One layer; its output is the next one's input.
 #[derive(Debug, Clone)]
 pub enum Layer {
     /// Long short-term memory.
-    Lstm(Units<Lstm>),
+    Lstm(RecurrentLayer<Lstm>),
     /// Gated recurrent units.
-    Gru(Units<Gru>),
+    Gru(RecurrentLayer<Gru>),
     /// Weighted sums.
     Dense(Dense),
     /// One weighted sum.
@@ -25,34 +25,34 @@ pub enum Layer {
     Lines(Lines),
 }
 
-/// What a layer tells: a row of values for each frame of a block.
-type Told = Aligned;
+/// What a layer puts out: a row of values for each frame of a block.
+type Output = Aligned;
 
 /// A function of each value.
 #[derive(Debug, Clone)]
 pub struct Function {
     activation: Activation,
-    told: Told,
+    output: Output,
 }
 
 /// A bent line of each value.
 #[derive(Debug, Clone)]
 pub struct Lines {
     lines: Vec<Line>,
-    told: Told,
+    output: Output,
 }
 
-/// Recurrent units of a kind.
+/// A layer of recurrent units of a kind.
 #[derive(Debug, Clone)]
-pub struct Units<U> {
-    unit: U,
-    gates: Gates,
+pub struct RecurrentLayer<C> {
+    cell: C,
+    gates: GateWeights,
     units: usize,
-    /// What they told last.
-    last: Aligned,
-    kept: Aligned,
-    told: Told,
-    begin: [Aligned; 2],
+    hidden: Aligned,
+    cell_state: Aligned,
+    output: Output,
+    /// Hidden state, cell state.
+    initial_state: [Aligned; 2],
     /// The layer behind, where it is one weighted sum: it is computed while the next frame's units wait for this one's.
     head: Option<Dot>,
 }
@@ -63,7 +63,7 @@ pub struct Dense {
     matrix: Columns,
     inputs: usize,
     outputs: usize,
-    told: Told,
+    output: Output,
 }
 
 /// One weighted sum.
@@ -72,7 +72,7 @@ pub struct Dot {
     row: Vec<f32>,
     bias: f32,
     /// A value a frame.
-    told: Vec<f32>,
+    output: Vec<f32>,
 }
 
 /// Weighted sums of the inputs of several frames.
@@ -91,9 +91,10 @@ impl Layer {
     /// Adds the layer, which sees so many values, behind the others.
     pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, level: Level) {
         match (Self::new(plan, inputs, level), all.last_mut()) {
-            (Self::Dot(dot), Some(Self::Lstm(Units { head, .. }) | Self::Gru(Units { head, .. })))
-                if head.is_none() =>
-            {
+            (
+                Self::Dot(dot),
+                Some(Self::Lstm(RecurrentLayer { head, .. }) | Self::Gru(RecurrentLayer { head, .. })),
+            ) if head.is_none() => {
                 *head = Some(dot);
             }
             (layer, _) => all.push(layer),
@@ -102,23 +103,23 @@ impl Layer {
 
     fn new(plan: &Plan, inputs: usize, level: Level) -> Self {
         match plan {
-            Plan::Lstm(units) => Self::Lstm(Units::new(Lstm, units, level)),
-            Plan::Gru(units) => Self::Gru(Units::new(Gru, units, level)),
+            Plan::Lstm(weights) => Self::Lstm(RecurrentLayer::new(Lstm, weights, level)),
+            Plan::Gru(weights) => Self::Gru(RecurrentLayer::new(Gru, weights, level)),
             Plan::Dense(table) if table.biases.len() == 1 && inputs > 1 => Self::Dot(Dot::new(table)),
             Plan::Dense(table) => Self::Dense(Dense::new(table)),
             Plan::Conv(conv) => Self::Conv(Conv::new(conv)),
             Plan::Activation(activation) => {
-                Self::Function(Function { activation: activation.clone(), told: told(inputs) })
+                Self::Function(Function { activation: activation.clone(), output: silent_output(inputs) })
             }
-            Plan::Lines(lines) => Self::Lines(Lines { lines: lines.clone(), told: told(lines.len()) }),
+            Plan::Lines(lines) => Self::Lines(Lines { lines: lines.clone(), output: silent_output(lines.len()) }),
         }
     }
 
     /// Back to the state that it was made in.
     pub fn restart(&mut self) {
         match self {
-            Self::Lstm(units) => units.restart(),
-            Self::Gru(units) => units.restart(),
+            Self::Lstm(layer) => layer.restart(),
+            Self::Gru(layer) => layer.restart(),
             Self::Conv(conv) => conv.past.fill(0.0),
             Self::Dense(_) | Self::Dot(_) | Self::Function(_) | Self::Lines(_) => {}
         }
@@ -128,8 +129,8 @@ impl Layer {
     #[inline(always)]
     pub fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         match self {
-            Self::Lstm(units) => units.block(simd, frames, input),
-            Self::Gru(units) => units.block(simd, frames, input),
+            Self::Lstm(layer) => layer.block(simd, frames, input),
+            Self::Gru(layer) => layer.block(simd, frames, input),
             Self::Dense(dense) => dense.block(simd, frames, input),
             Self::Dot(dot) => dot.block(simd, frames, input),
             Self::Conv(conv) => conv.block(simd, frames, input),
@@ -139,59 +140,59 @@ impl Layer {
     }
 }
 
-fn told(count: usize) -> Told {
+fn silent_output(count: usize) -> Output {
     Aligned::new(BLOCK * padded(count), [])
 }
 
-/// The rows of what is told by so many values.
+/// The rows of an output of so many values.
 #[inline(always)]
-fn rows(told: &[f32], count: usize) -> Frames<'_> {
-    Frames { values: told, stride: padded(count), count }
+fn rows(output: &[f32], count: usize) -> Frames<'_> {
+    Frames { values: output, stride: padded(count), count }
 }
 
 /// The values of each frame of `$input`, and room for `$count` that are made of them.
 macro_rules! for_each_frame {
-    ($frames:ident, $input:ident, $told:expr, $count:expr, |$x:ident, $made:ident| $do:expr) => {{
+    ($frames:ident, $input:ident, $output:expr, $count:expr, |$x:ident, $made:ident| $do:expr) => {{
         let stride = padded($count);
         for frame in 0..$frames {
             let $x = &$input.values[frame * $input.stride..][..$input.stride];
-            let $made = &mut $told[frame * stride..][..stride];
+            let $made = &mut $output[frame * stride..][..stride];
             $do;
         }
-        rows($told, $count)
+        rows($output, $count)
     }};
 }
 
-impl<U: Unit> Units<U> {
-    fn new(unit: U, plan: &plan::Units, level: Level) -> Self {
-        let plan::Units { inputs, units, weights, biases, begin } = plan;
+impl<C: Cell> RecurrentLayer<C> {
+    fn new(cell: C, weights: &plan::RecurrentWeights, level: Level) -> Self {
+        let plan::RecurrentWeights { inputs, units, weights, biases, initial_state } = weights;
         let (units, columns) = (*units, inputs + units);
         let weight = |sum: usize, unit: usize, column: usize| weights[(sum * units + unit) * columns + column];
-        let gates = Gates::new(level, unit, units, columns, weight, |sum, unit| biases[sum * units + unit]);
-        let [told_first, kept_first] = begin;
-        let begin = [(told_first, 1.0), (kept_first, U::KEPT_SCALE)]
+        let gates = GateWeights::new(level, cell, units, columns, weight, |sum, unit| biases[sum * units + unit]);
+        let [hidden, cell_state] = initial_state;
+        let initial_state = [(hidden, 1.0), (cell_state, C::CELL_SCALE)]
             .map(|(values, scale)| Aligned::new(padded(units), values.iter().map(|value| scale * value)));
-        let (last, kept) = (begin[0].clone(), begin[1].clone());
-        Self { unit, gates, units, last, kept, told: told(units), begin, head: None }
+        let (hidden, cell_state) = (initial_state[0].clone(), initial_state[1].clone());
+        Self { cell, gates, units, hidden, cell_state, output: silent_output(units), initial_state, head: None }
     }
 
     fn restart(&mut self) {
-        self.last.copy_from_slice(&self.begin[0]);
-        self.kept.copy_from_slice(&self.begin[1]);
+        self.hidden.copy_from_slice(&self.initial_state[0]);
+        self.cell_state.copy_from_slice(&self.initial_state[1]);
     }
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { unit, gates, units, last, kept, told, head, .. } = self;
-        let stride = kept.len();
-        let sum = head.as_mut().map(|Dot { row, bias, told }| Head { row, bias: *bias, sums: told });
-        gates.run(simd, *unit, input, (last, kept), &mut told[..frames * stride], sum);
+        let Self { cell, gates, units, hidden, cell_state, output, head, .. } = self;
+        let stride = cell_state.len();
+        let sum = head.as_mut().map(|Dot { row, bias, output }| Head { row, bias: *bias, sums: output });
+        gates.run(simd, *cell, input, (hidden, cell_state), &mut output[..frames * stride], sum);
         if frames > 0 {
-            last.copy_from_slice(&told[(frames - 1) * stride..][..stride]);
+            hidden.copy_from_slice(&output[(frames - 1) * stride..][..stride]);
         }
         match head {
-            Some(dot) => dot.told(),
-            None => rows(told, *units),
+            Some(dot) => dot.output(),
+            None => rows(output, *units),
         }
     }
 }
@@ -201,13 +202,13 @@ impl Dense {
         let Table { columns, weights, biases } = table;
         let matrix =
             Columns::new(biases.len(), *columns, |row, column| weights[row * columns + column], |row| biases[row]);
-        Self { told: told(biases.len()), matrix, inputs: *columns, outputs: biases.len() }
+        Self { output: silent_output(biases.len()), matrix, inputs: *columns, outputs: biases.len() }
     }
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { matrix, inputs, outputs, told } = self;
-        for_each_frame!(frames, input, told, *outputs, |x, made| matrix.multiply(simd, &x[..*inputs], made))
+        let Self { matrix, inputs, outputs, output } = self;
+        for_each_frame!(frames, input, output, *outputs, |x, made| matrix.multiply(simd, &x[..*inputs], made))
     }
 }
 
@@ -215,19 +216,19 @@ impl Dot {
     fn new(table: &Table) -> Self {
         let mut row = table.weights.clone();
         row.resize(padded(table.columns), 0.0);
-        Self { row, bias: table.biases[0], told: vec![0.0; BLOCK] }
+        Self { row, bias: table.biases[0], output: vec![0.0; BLOCK] }
     }
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        for (frame, told) in self.told[..frames].iter_mut().enumerate() {
-            *told = self.bias + dot(simd, &self.row, &input.values[frame * input.stride..][..input.stride]);
+        for (frame, sum) in self.output[..frames].iter_mut().enumerate() {
+            *sum = self.bias + dot(simd, &self.row, &input.values[frame * input.stride..][..input.stride]);
         }
-        self.told()
+        self.output()
     }
 
-    fn told(&self) -> Frames<'_> {
-        Frames { values: &self.told, stride: 1, count: 1 }
+    fn output(&self) -> Frames<'_> {
+        Frames { values: &self.output, stride: 1, count: 1 }
     }
 }
 
@@ -247,10 +248,11 @@ impl Conv {
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { dense: Dense { matrix, inputs, outputs, told }, kernel, dilation, past, position, gathered } = self;
+        let Self { dense: Dense { matrix, inputs, outputs, output }, kernel, dilation, past, position, gathered } =
+            self;
         let inputs = *inputs / *kernel;
         let kept = past.len() / inputs;
-        for_each_frame!(frames, input, told, *outputs, |x, made| {
+        for_each_frame!(frames, input, output, *outputs, |x, made| {
             past[*position * inputs..][..inputs].copy_from_slice(&x[..inputs]);
             // The frame after the current one is the oldest.
             for tap in 0..*kernel {
@@ -266,19 +268,19 @@ impl Conv {
 impl Function {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { activation, told } = self;
+        let Self { activation, output } = self;
         let values = frames * input.stride;
-        told[..values].copy_from_slice(&input.values[..values]);
-        activation.apply_with(simd, told, Rows { at: 0, stride: 0, count: 1 }, values);
-        Frames { values: told, ..input }
+        output[..values].copy_from_slice(&input.values[..values]);
+        activation.apply_with(simd, output, Rows { at: 0, stride: 0, count: 1 }, values);
+        Frames { values: output, ..input }
     }
 }
 
 impl Lines {
     #[inline(always)]
     fn block(&mut self, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { lines, told } = self;
-        for_each_frame!(frames, input, told, lines.len(), |x, made| {
+        let Self { lines, output } = self;
+        for_each_frame!(frames, input, output, lines.len(), |x, made| {
             for ((made, &x), line) in made.iter_mut().zip(x).zip(&*lines) {
                 *made = x.max(0.0) * line.above + x.min(0.0) * line.below + line.at_0;
             }

@@ -6,9 +6,9 @@ use crate::simd::Activation;
 #[derive(Debug, Clone)]
 pub enum Plan {
     /// Long short-term memory: gates of input, forgetting, candidate and output.
-    Lstm(Units),
+    Lstm(RecurrentWeights),
     /// Gated recurrent units: gates of update and reset, the candidate of the inputs and that of the units.
-    Gru(Units),
+    Gru(RecurrentWeights),
     /// Weighted sums.
     Dense(Table),
     /// Weighted sums of the inputs of several frames.
@@ -30,9 +30,9 @@ pub struct Line {
     pub at_0: f32,
 }
 
-/// Recurrent units of four sums each.
+/// Weights of recurrent units of four sums each.
 #[derive(Debug, Clone)]
-pub struct Units {
+pub struct RecurrentWeights {
     /// Values in.
     pub inputs: usize,
     /// Values out.
@@ -41,8 +41,8 @@ pub struct Units {
     pub weights: Vec<f32>,
     /// `[sum][unit]`.
     pub biases: Vec<f32>,
-    /// What they begin with: what was told last, and what is kept; empty for zeros.
-    pub begin: [Vec<f32>; 2],
+    /// Hidden and cell state that they begin with; empty for zeros.
+    pub initial_state: [Vec<f32>; 2],
 }
 
 /// Weights of sums.
@@ -67,21 +67,21 @@ pub struct Conv {
     pub dilation: usize,
 }
 
-impl Units {
-    /// Units whose columns are the inputs and then the units.
+impl RecurrentWeights {
+    /// Those of units whose columns are the inputs and then the units.
     pub fn new(
         inputs: usize,
         units: usize,
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize, usize) -> f32,
-        begin: [Vec<f32>; 2],
+        initial_state: [Vec<f32>; 2],
     ) -> Self {
         let rows = || (0..4).flat_map(|sum| (0..units).map(move |unit| (sum, unit)));
         let mut weights = Vec::with_capacity(4 * units * (inputs + units));
         for (sum, unit) in rows() {
             weights.extend((0..inputs + units).map(|column| weight(sum, unit, column)));
         }
-        Self { inputs, units, weights, biases: rows().map(|(sum, unit)| bias(sum, unit)).collect(), begin }
+        Self { inputs, units, weights, biases: rows().map(|(sum, unit)| bias(sum, unit)).collect(), initial_state }
     }
 }
 
@@ -100,7 +100,7 @@ impl Plan {
     /// Values out, of so many values in.
     pub fn outputs(&self, inputs: usize) -> usize {
         match self {
-            Self::Lstm(units) | Self::Gru(units) => units.units,
+            Self::Lstm(weights) | Self::Gru(weights) => weights.units,
             Self::Dense(table) => table.biases.len(),
             Self::Conv(conv) => conv.table.biases.len(),
             Self::Activation(_) | Self::Lines(_) => inputs,
@@ -110,7 +110,7 @@ impl Plan {
     /// Recurrent units.
     pub fn units(&self) -> usize {
         match self {
-            Self::Lstm(units) | Self::Gru(units) => units.units,
+            Self::Lstm(weights) | Self::Gru(weights) => weights.units,
             Self::Dense(_) | Self::Conv(_) | Self::Activation(_) | Self::Lines(_) => 0,
         }
     }
@@ -126,7 +126,7 @@ impl Plan {
     /// Multiplications and additions a frame.
     pub fn work(&self) -> u64 {
         let weights = match self {
-            Self::Lstm(units) | Self::Gru(units) => units.weights.len(),
+            Self::Lstm(weights) | Self::Gru(weights) => weights.weights.len(),
             Self::Dense(table) => table.weights.len(),
             Self::Conv(conv) => conv.table.weights.len(),
             Self::Activation(_) => 0,
