@@ -2,10 +2,10 @@
 
 pub mod conv;
 pub mod convnet;
-pub mod dense;
 pub mod linear;
 pub mod recurrent;
 pub mod wavenet;
+pub mod weights;
 
 use crate::simd::Level;
 

@@ -6,10 +6,10 @@ use super::{LoadError, Options, finite, nam};
 use crate::net::{
     Net,
     convnet::{self, ConvNet},
-    dense::Weights,
     linear::{self, Linear},
     recurrent::{self, Recurrent, RecurrentWeights, Table},
     wavenet::{Plan, WaveNet},
+    weights::WeightReader,
 };
 
 /// Values that signals and delay lines may take, where there are few weights.
@@ -71,13 +71,13 @@ impl Network {
             "WaveNet" => Self::wavenet(file, warnings)?,
             "ConvNet" => {
                 let plan = convnet::Plan::new(&serde_json::from_str(file.config.get())?)?;
-                Weights::new(&file.weights, plan.weights())?;
+                WeightReader::new(&file.weights, plan.weights())?;
                 check_values(plan.values(), &file.weights)?;
                 Self::ConvNet(plan, file.weights.clone())
             }
             "Linear" => {
                 let config: nam::Linear = serde_json::from_str(file.config.get())?;
-                Weights::new(&file.weights, linear::taps(&config)? as u64 + u64::from(config.bias))?;
+                WeightReader::new(&file.weights, linear::taps(&config)? as u64 + u64::from(config.bias))?;
                 Self::Linear(config, file.weights.clone())
             }
             "LSTM" => Self::Recurrent(lstm(&serde_json::from_str(file.config.get())?, &file.weights)?),
@@ -91,7 +91,7 @@ impl Network {
         let condition = config.condition_dsp.filter(|raw| raw.get() != "null");
         let condition = condition.map(|raw| Self::within(raw, warnings)).transpose()?;
         let plan = Plan::new(&config, condition.as_ref().map(Self::outputs))?;
-        Weights::new(&file.weights, plan.weights())?;
+        WeightReader::new(&file.weights, plan.weights())?;
         check_values(plan.values(), &file.weights)?;
         if plan.arrays.iter().any(|array| array.films.layer1x1_post.active) {
             let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \
@@ -186,7 +186,7 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
     let outputs = nam::size("out_channels", config.out_channels.0, nam::MOST_CHANNELS)?;
     let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
     let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
-    let mut weights = Weights::new(weights, needed as u64)?;
+    let mut weights = WeightReader::new(weights, needed as u64)?;
     let mut layers = Vec::new();
     for layer in 0..count {
         let inputs = if layer == 0 { 1 } else { units };

@@ -1,6 +1,6 @@
 //! Convolutions: taps of a delay line, weighted and summed.
 
-use super::dense::Dense;
+use super::weights::ConvWeights;
 use crate::simd::{Matrix, Pass, Rows, Simd, Sum, mix, multiply};
 
 /// A causal convolution.
@@ -24,41 +24,46 @@ struct Group {
 
 impl Conv {
     /// The convolution with these weights.
-    pub fn new(dense: Dense<'_>, dilation: usize) -> Self {
-        Self::with(dense, dilation, 0, |_, _| 0.0)
+    pub fn new(weights: ConvWeights<'_>, dilation: usize) -> Self {
+        Self::with(weights, dilation, 0, |_, _| 0.0)
     }
 
     /// The convolution with these weights, and `more` inputs of which only the current frames are seen, each with the
     /// weight `more_weight(output, input)`.
-    pub fn with(dense: Dense<'_>, dilation: usize, more: usize, more_weight: impl Fn(usize, usize) -> f32) -> Self {
-        Self::make(dense, dilation, more, more_weight, |_| 1.0, |output| dense.bias(output))
+    pub fn with(
+        weights: ConvWeights<'_>,
+        dilation: usize,
+        more: usize,
+        more_weight: impl Fn(usize, usize) -> f32,
+    ) -> Self {
+        Self::make(weights, dilation, more, more_weight, |_| 1.0, |output| weights.bias(output))
     }
 
     /// The convolution with these weights, each output times its factor, and with biases of its own.
     pub fn scaled(
-        dense: Dense<'_>,
+        weights: ConvWeights<'_>,
         dilation: usize,
         factor: impl Fn(usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) -> Self {
-        Self::make(dense, dilation, 0, |_, _| 0.0, factor, bias)
+        Self::make(weights, dilation, 0, |_, _| 0.0, factor, bias)
     }
 
     fn make(
-        dense: Dense<'_>,
+        weights: ConvWeights<'_>,
         dilation: usize,
         more: usize,
         more_weight: impl Fn(usize, usize) -> f32,
         factor: impl Fn(usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) -> Self {
-        let shape = dense.shape;
+        let shape = weights.shape;
         let (inputs, outputs) = (shape.inputs / shape.groups, shape.outputs / shape.groups);
         let of_taps = shape.kernel * inputs;
         let group = |group: usize| {
             let first_output = group * outputs;
             let weight = |row: usize, column: usize| match column.checked_sub(of_taps) {
-                None => factor(first_output + row) * dense.at(first_output + row, column % inputs, column / inputs),
+                None => factor(first_output + row) * weights.at(first_output + row, column % inputs, column / inputs),
                 Some(column) => more_weight(first_output + row, column),
             };
             let matrix = Matrix::new(outputs, of_taps + more, weight, |row| bias(first_output + row));

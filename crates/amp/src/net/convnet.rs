@@ -3,7 +3,7 @@
 use super::{
     Net,
     conv::Conv,
-    dense::{Shape, Weights},
+    weights::{ConvShape, WeightReader},
 };
 use crate::{
     delay_line::DelayLine,
@@ -63,18 +63,18 @@ impl Plan {
         Ok(plan)
     }
 
-    fn shapes(&self) -> impl Iterator<Item = Shape> {
+    fn shapes(&self) -> impl Iterator<Item = ConvShape> {
         let Self { channels, groups, is_normalised, .. } = *self;
-        let shape = move |index: usize| Shape {
+        let shape = move |index: usize| ConvShape {
             kernel: TAPS,
             groups,
-            ..Shape::mix(if index == 0 { 1 } else { channels }, channels, !is_normalised)
+            ..ConvShape::mix(if index == 0 { 1 } else { channels }, channels, !is_normalised)
         };
         (0..self.dilations.len()).map(shape)
     }
 
-    fn head(&self) -> Shape {
-        Shape::mix(self.channels, self.outputs, true)
+    fn head(&self) -> ConvShape {
+        ConvShape::mix(self.channels, self.outputs, true)
     }
 
     /// Number of weights in the file.
@@ -85,7 +85,7 @@ impl Plan {
 
     /// Values that its signals and delay lines take.
     pub fn values(&self) -> usize {
-        let line = |(shape, dilation): (Shape, &usize)| DelayLine::most_values(shape.inputs, dilation * (TAPS - 1));
+        let line = |(shape, dilation): (ConvShape, &usize)| DelayLine::most_values(shape.inputs, dilation * (TAPS - 1));
         self.shapes().zip(&self.dilations).map(line).fold(0, usize::saturating_add)
     }
 }
@@ -96,11 +96,11 @@ impl ConvNet {
     /// # Errors
     /// When the number of weights is another.
     pub fn new(plan: &Plan, weights: &[f32], level: Level) -> Result<Self, LoadError> {
-        let mut weights = Weights::new(weights, plan.weights())?;
+        let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
         let mut convs = Convs::new(&plan.activation);
         for (shape, &dilation) in plan.shapes().zip(&plan.dilations) {
-            let dense = weights.dense(shape);
+            let conv = weights.conv(shape);
             let norm = plan.is_normalised.then(|| Norm::new(&mut weights, plan.channels));
             let factor = |output: usize| norm.as_ref().map_or(1.0, |norm| norm.factor(output));
             let input = layout.delay_line(shape.inputs, dilation * (TAPS - 1));
@@ -108,15 +108,15 @@ impl ConvNet {
                 input,
                 (0..TAPS).rev().map(|tap| tap * dilation).collect(),
                 shape.outputs,
-                |output, input, tap| factor(output) * dense.at(output, input, tap),
-                |output| norm.as_ref().map_or_else(|| dense.bias(output), |norm| norm.bias(output)),
+                |output, input, tap| factor(output) * conv.at(output, input, tap),
+                |output| norm.as_ref().map_or_else(|| conv.bias(output), |norm| norm.bias(output)),
             );
         }
         Ok(Self {
             level,
             convs,
             last: layout.rows(plan.channels),
-            head: Conv::new(weights.dense(plan.head()), 1),
+            head: Conv::new(weights.conv(plan.head()), 1),
             output: layout.rows(plan.outputs),
             memory: layout.memory(),
             settles_after: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
@@ -137,7 +137,7 @@ struct Norm<'a> {
 
 impl<'a> Norm<'a> {
     /// The next one.
-    fn new(weights: &mut Weights<'a>, channels: usize) -> Self {
+    fn new(weights: &mut WeightReader<'a>, channels: usize) -> Self {
         let [mean, variance, scale, shift] = [(); 4].map(|()| weights.take(channels));
         Self { mean, variance, scale, shift, epsilon: weights.take(1)[0] }
     }

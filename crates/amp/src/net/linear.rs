@@ -4,7 +4,7 @@ use super::Net;
 use crate::{
     file::{LoadError, nam},
     memory::BLOCK,
-    net::dense::Weights,
+    net::weights::WeightReader,
     simd::{Level, STEP, SUMS, fir},
 };
 
@@ -37,7 +37,7 @@ impl Linear {
     /// When the weights are not those that the description asks for.
     pub fn new(config: &nam::Linear, weights: &[f32], level: Level) -> Result<Self, LoadError> {
         let taps = taps(config)?;
-        let mut taken = Weights::new(weights, taps as u64 + u64::from(config.bias))?;
+        let mut taken = WeightReader::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
         let mut weights = vec![0.0; taps.next_multiple_of(SUMS) - taps];
         weights.extend(response.iter().rev());

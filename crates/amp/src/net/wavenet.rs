@@ -9,7 +9,7 @@ pub use self::plan::Plan;
 use super::{
     Net,
     conv::Conv,
-    dense::{Shape, Weights},
+    weights::{ConvShape, WeightReader},
 };
 use crate::{
     delay_line::DelayLine,
@@ -47,53 +47,53 @@ struct Array {
 }
 
 impl WaveNet {
-    /// Makes it: `whole` is what the weights are of, `kept` what is played of it.
+    /// Makes it: `whole` is what the weights are of, `slimmed` what is played of it.
     ///
     /// # Errors
     /// When the number of weights is another.
     pub fn new(
         whole: &Plan,
-        kept: &Plan,
+        slimmed: &Plan,
         weights: &[f32],
         condition_net: Option<Box<dyn Net>>,
         level: Level,
     ) -> Result<Self, LoadError> {
         // What the arrays make is scaled by the last one of all: the last head's weights are.
         let scale = weights.last().copied().unwrap_or_default();
-        let mut weights = Weights::new(weights, whole.weights())?;
+        let mut weights = WeightReader::new(weights, whole.weights())?;
         let mut layout = Layout::default();
         let input = layout.rows(1);
         let condition = if condition_net.is_some() { layout.rows(whole.condition) } else { input };
         // Shared by all layers, since one is computed after the other: it stays in the nearest cache.
         let of_array =
             |array: &plan::Array| array.layers.iter().map(|layer| array.shapes(layer, whole.condition).scratch()).max();
-        let scratch = layout.rows(kept.arrays.iter().filter_map(of_array).max().unwrap_or_default());
+        let scratch = layout.rows(slimmed.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
-        for (index, (whole_array, array)) in whole.arrays.iter().zip(&kept.arrays).enumerate() {
-            let rechannel = weights.dense(Shape::mix(whole_array.inputs, whole_array.channels, false));
+        for (index, (whole_array, array)) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
+            let rechannel = weights.conv(ConvShape::mix(whole_array.inputs, whole_array.channels, false));
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
                 let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));
                 Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), level);
             }
-            let head = weights.dense(whole_array.head).keep(array.head.inputs, array.head.outputs);
+            let head = weights.conv(whole_array.head).slice(array.head.inputs, array.head.outputs);
             let factor = if index + 1 == whole.arrays.len() { scale } else { 1.0 };
             arrays.push(Array {
-                rechannel: Conv::new(rechannel.keep(array.inputs, array.channels), 1),
+                rechannel: Conv::new(rechannel.slice(array.inputs, array.channels), 1),
                 layers,
                 output: layout.rows(array.channels),
                 sum: layout.delay_line(array.sum(), array.head_dilation * (array.head.kernel - 1)),
                 head: Conv::scaled(head, array.head_dilation, |_| factor, |output| factor * head.bias(output)),
             });
         }
-        let last = kept.arrays.last().map_or(0, |array| array.head.outputs);
-        let convs = kept.head.as_ref().map_or(&[][..], |head| &head.convs);
+        let last = slimmed.arrays.last().map_or(0, |array| array.head.outputs);
+        let convs = slimmed.head.as_ref().map_or(&[][..], |head| &head.convs);
         let mut ends = Vec::new();
         let mut head = Vec::new();
         for shape in convs {
             ends.push(layout.delay_line(shape.inputs, shape.kernel - 1));
-            let activation = kept.head.as_ref().map_or(Activation::Identity, |head| head.activation.clone());
-            head.push((activation, Conv::new(weights.dense(*shape), 1)));
+            let activation = slimmed.head.as_ref().map_or(Activation::Identity, |head| head.activation.clone());
+            head.push((activation, Conv::new(weights.conv(*shape), 1)));
         }
         ends.push(layout.delay_line(convs.last().map_or(last, |shape| shape.outputs), 0));
         let before = condition_net.as_ref().map_or(0, |net| net.settles_after());
@@ -108,8 +108,8 @@ impl WaveNet {
             ends,
             head,
             memory: layout.memory(),
-            settles_after: before + kept.receptive_field(),
-            work: work_before + kept.weights(),
+            settles_after: before + slimmed.receptive_field(),
+            work: work_before + slimmed.weights(),
         })
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     memory::{Layout, Scratch},
-    net::dense::{Shape, Weights},
+    net::weights::{ConvShape, WeightReader},
     simd::{self, Level, Pass, Rows, Signals, Simd, Stack},
 };
 
@@ -19,18 +19,18 @@ pub enum Layers {
 }
 
 impl Layers {
-    /// Adds the layer with the next weights to `all`: `whole` is what the weights are of, `kept` what is played of it.
+    /// Adds the layer with the next weights to `all`: `whole` is what the weights are of, `slimmed` what is played of it.
     pub fn add(
         all: &mut Vec<Self>,
-        (whole, kept): (Shapes, Shapes),
+        (whole, slimmed): (Shapes, Shapes),
         layer: &plan::Layer,
-        weights: &mut Weights<'_>,
+        weights: &mut WeightReader<'_>,
         layout: &mut Layout,
         scratch: Scratch,
         level: Level,
     ) {
-        let Some(one) = common((whole, kept), layer, weights.clone(), layout, level) else {
-            all.push(Self::Rich(Box::new(Rich::new((whole, kept), layer, weights, layout, scratch))));
+        let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, level) else {
+            all.push(Self::Rich(Box::new(Rich::new((whole, slimmed), layer, weights, layout, scratch))));
             return;
         };
         weights.take(whole.weights() as usize);
@@ -73,25 +73,25 @@ impl Layers {
 /// The layer, where it is of the common kind: nothing but one convolution, what one signal adds to it, and the way to the
 /// next layer.
 fn common(
-    (whole, kept): (Shapes, Shapes),
+    (whole, slimmed): (Shapes, Shapes),
     layer: &plan::Layer,
-    mut weights: Weights<'_>,
+    mut weights: WeightReader<'_>,
     layout: &mut Layout,
     level: Level,
 ) -> Option<Stack> {
-    let channels = kept.conv.inputs;
+    let channels = slimmed.conv.inputs;
     let (gate, sums) = match &layer.gate {
         Gate::None => (None, channels),
         Gate::Gated(gate) => (Some(gate), 2 * channels),
         Gate::Blended(_) => return None,
     };
-    if !whole.is_plain() || kept.conv.outputs != sums || kept.mixin.inputs != 1 {
+    if !whole.is_plain() || slimmed.conv.outputs != sums || slimmed.mixin.inputs != 1 {
         return None;
     }
-    let mut take = |whole: Shape, kept: Shape| weights.dense(whole).keep(kept.inputs, kept.outputs);
-    let conv = take(whole.conv, kept.conv);
-    let mixin = take(whole.mixin, kept.mixin);
-    let mix = take(whole.layer1x1?, kept.layer1x1?);
+    let mut take = |whole: ConvShape, slimmed: ConvShape| weights.conv(whole).slice(slimmed.inputs, slimmed.outputs);
+    let conv = take(whole.conv, slimmed.conv);
+    let mixin = take(whole.mixin, slimmed.mixin);
+    let mix = take(whole.layer1x1?, slimmed.layer1x1?);
     let weights = simd::Weights {
         conv: &|row, channel, tap| conv.at(row, channel, tap),
         conv_bias: &|row| conv.bias(row),

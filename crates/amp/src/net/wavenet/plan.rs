@@ -13,7 +13,7 @@ use crate::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_LAYERS, MOST_TAPS, size},
     },
-    net::dense::Shape,
+    net::weights::ConvShape,
     simd::Activation,
 };
 
@@ -32,7 +32,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostHead {
     pub activation: Activation,
-    pub convs: Vec<Shape>,
+    pub convs: Vec<ConvShape>,
 }
 
 impl Plan {
@@ -71,7 +71,7 @@ impl Plan {
     /// Number of weights in the file.
     pub fn weights(&self) -> u64 {
         let of_arrays: u64 = self.arrays.iter().map(|array| array.weights(self.condition)).fold(0, u64::saturating_add);
-        let of_head: u64 = self.head.iter().flat_map(|head| &head.convs).map(Shape::weights).sum();
+        let of_head: u64 = self.head.iter().flat_map(|head| &head.convs).map(ConvShape::weights).sum();
         // The last one is what everything is scaled by.
         of_arrays.saturating_add(of_head).saturating_add(1)
     }
@@ -146,7 +146,7 @@ impl PostHead {
             let inputs = if index == 0 { inputs } else { channels };
             let outputs = if index + 1 == count { outputs } else { channels };
             let kernel = size("head.kernel_sizes", kernel.0, MOST_TAPS)?;
-            Ok(Shape { kernel, ..Shape::mix(inputs, outputs, true) })
+            Ok(ConvShape { kernel, ..ConvShape::mix(inputs, outputs, true) })
         };
         let convs = config.kernel_sizes.iter().enumerate().map(conv).collect::<Result<_, LoadError>>()?;
         Ok(Self { activation: config.activation.build()?, convs })

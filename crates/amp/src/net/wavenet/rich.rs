@@ -6,7 +6,7 @@ use crate::{
     memory::{Layout, Scratch},
     net::{
         conv::Conv,
-        dense::{Shape, Weights},
+        weights::{ConvShape, WeightReader},
     },
     simd::{Activation, Combine, Pass, Rows, Signals, combine, multiply},
 };
@@ -50,35 +50,36 @@ struct Film {
 }
 
 impl Rich {
-    /// The layer with the next weights: `whole` is what the weights are of, `kept` what is played of it.
+    /// The layer with the next weights: `whole` is what the weights are of, `slimmed` what is played of it.
     pub fn new(
-        (whole, kept): (Shapes, Shapes),
+        (whole, slimmed): (Shapes, Shapes),
         layer: &plan::Layer,
-        weights: &mut Weights<'_>,
+        weights: &mut WeightReader<'_>,
         layout: &mut Layout,
         mut scratch: Scratch,
     ) -> Self {
-        let mut take = |whole: Shape, kept: Shape| weights.dense(whole).keep(kept.inputs, kept.outputs);
-        let conv = take(whole.conv, kept.conv);
-        let mixin = take(whole.mixin, kept.mixin);
-        let mut both = |whole: Option<Shape>, kept: Option<Shape>| Some(take(whole?, kept?));
-        let layer1x1 = both(whole.layer1x1, kept.layer1x1).map(|dense| Conv::new(dense, 1));
-        let head1x1 = both(whole.head1x1, kept.head1x1).map(|dense| Conv::new(dense, 1));
-        let z = kept.conv.outputs;
+        let mut take =
+            |whole: ConvShape, slimmed: ConvShape| weights.conv(whole).slice(slimmed.inputs, slimmed.outputs);
+        let conv = take(whole.conv, slimmed.conv);
+        let mixin = take(whole.mixin, slimmed.mixin);
+        let mut both = |whole: Option<ConvShape>, slimmed: Option<ConvShape>| Some(take(whole?, slimmed?));
+        let layer1x1 = both(whole.layer1x1, slimmed.layer1x1).map(|weights| Conv::new(weights, 1));
+        let head1x1 = both(whole.head1x1, slimmed.head1x1).map(|weights| Conv::new(weights, 1));
+        let z = slimmed.conv.outputs;
         let halves = if layer.gate == Gate::None { 1 } else { 2 };
-        let mut film = |whole: Option<Shape>, kept: Option<Shape>, channels: usize| {
-            let conv = Conv::new(both(whole, kept)?, 1);
-            Some(Film { conv, factors: scratch.take(kept?.outputs), channels })
+        let mut film = |whole: Option<ConvShape>, slimmed: Option<ConvShape>, channels: usize| {
+            let conv = Conv::new(both(whole, slimmed)?, 1);
+            Some(Film { conv, factors: scratch.take(slimmed?.outputs), channels })
         };
-        let conv_pre = film(whole.conv_pre, kept.conv_pre, kept.conv.inputs);
-        let conv_post = film(whole.conv_post, kept.conv_post, z);
-        let mixin_pre = film(whole.mixin_pre, kept.mixin_pre, kept.mixin.inputs);
-        let mixin_post = film(whole.mixin_post, kept.mixin_post, z);
-        let activation_pre = film(whole.activation_pre, kept.activation_pre, z);
-        let activation_post = film(whole.activation_post, kept.activation_post, z / halves);
-        let layer1x1_post = film(whole.layer1x1_post, kept.layer1x1_post, kept.conv.inputs);
-        let head_channels = kept.head1x1.map_or(0, |shape| shape.outputs);
-        let head1x1_post = film(whole.head1x1_post, kept.head1x1_post, head_channels);
+        let conv_pre = film(whole.conv_pre, slimmed.conv_pre, slimmed.conv.inputs);
+        let conv_post = film(whole.conv_post, slimmed.conv_post, z);
+        let mixin_pre = film(whole.mixin_pre, slimmed.mixin_pre, slimmed.mixin.inputs);
+        let mixin_post = film(whole.mixin_post, slimmed.mixin_post, z);
+        let activation_pre = film(whole.activation_pre, slimmed.activation_pre, z);
+        let activation_post = film(whole.activation_post, slimmed.activation_post, z / halves);
+        let layer1x1_post = film(whole.layer1x1_post, slimmed.layer1x1_post, slimmed.conv.inputs);
+        let head_channels = slimmed.head1x1.map_or(0, |shape| shape.outputs);
+        let head1x1_post = film(whole.head1x1_post, slimmed.head1x1_post, head_channels);
 
         let history = layer.history();
         let one_group = conv.shape.groups == 1 && mixin.shape.groups == 1;
@@ -93,8 +94,8 @@ impl Rich {
         };
         let is_modulated = conv_pre.is_some();
         Self {
-            input: layout.delay_line(kept.conv.inputs, if is_modulated { 0 } else { history }),
-            modulated: conv_pre.map(|film| (film, layout.delay_line(kept.conv.inputs, history))),
+            input: layout.delay_line(slimmed.conv.inputs, if is_modulated { 0 } else { history }),
+            modulated: conv_pre.map(|film| (film, layout.delay_line(slimmed.conv.inputs, history))),
             conv,
             conv_post,
             mixin,
@@ -109,7 +110,7 @@ impl Rich {
             // As Neural Amp Modeler's core does it: where the channels are not blended this is read, and does nothing.
             layer1x1_post: layer1x1_post
                 .filter(|_| matches!(layer.gate, Gate::Blended(_)))
-                .map(|film| (film, scratch.take(kept.conv.inputs))),
+                .map(|film| (film, scratch.take(slimmed.conv.inputs))),
         }
     }
 

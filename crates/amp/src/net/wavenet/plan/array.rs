@@ -8,7 +8,7 @@ use crate::{
         LoadError,
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, OneOrEach, size},
     },
-    net::dense::Shape,
+    net::weights::ConvShape,
     simd::Activation,
 };
 
@@ -25,7 +25,7 @@ pub struct Array {
     pub layer1x1: Option<usize>,
     /// Channels out and groups, where it is there.
     pub head1x1: Option<(usize, usize)>,
-    pub head: Shape,
+    pub head: ConvShape,
     pub head_dilation: usize,
     pub films: Films,
     /// Numbers of channels that it can be cut down to, the fewest first; none where it cannot.
@@ -172,7 +172,7 @@ impl nam::LayerArray<'_> {
         modes.iter().zip(&seconds).map(gate).collect()
     }
 
-    fn head(&self, inputs: usize) -> Result<(Shape, usize), LoadError> {
+    fn head(&self, inputs: usize) -> Result<(ConvShape, usize), LoadError> {
         let one = nam::Whole(1);
         let (outputs, kernel, bias, dilation) = match (&self.head, self.head_size) {
             (Some(head), _) => (head.out_channels, head.kernel_size, head.bias, head.head_dilation),
@@ -182,9 +182,9 @@ impl nam::LayerArray<'_> {
             }
             (None, None) => return Err(LoadError::MissingKey("head_size".to_owned())),
         };
-        let shape = Shape {
+        let shape = ConvShape {
             kernel: size("head.kernel_size", kernel.0, MOST_TAPS)?,
-            ..Shape::mix(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
+            ..ConvShape::mix(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
         };
         Ok((shape, size("head_dilation", dilation.0, MOST_DILATION)?))
     }

@@ -6,24 +6,24 @@ use super::{
 };
 use crate::{
     file::{LoadError, nam},
-    net::dense::Shape,
+    net::weights::ConvShape,
 };
 
 /// All convolutions of one layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Shapes {
-    pub conv: Shape,
-    pub mixin: Shape,
-    pub layer1x1: Option<Shape>,
-    pub head1x1: Option<Shape>,
-    pub conv_pre: Option<Shape>,
-    pub conv_post: Option<Shape>,
-    pub mixin_pre: Option<Shape>,
-    pub mixin_post: Option<Shape>,
-    pub activation_pre: Option<Shape>,
-    pub activation_post: Option<Shape>,
-    pub layer1x1_post: Option<Shape>,
-    pub head1x1_post: Option<Shape>,
+    pub conv: ConvShape,
+    pub mixin: ConvShape,
+    pub layer1x1: Option<ConvShape>,
+    pub head1x1: Option<ConvShape>,
+    pub conv_pre: Option<ConvShape>,
+    pub conv_post: Option<ConvShape>,
+    pub mixin_pre: Option<ConvShape>,
+    pub mixin_post: Option<ConvShape>,
+    pub activation_pre: Option<ConvShape>,
+    pub activation_post: Option<ConvShape>,
+    pub layer1x1_post: Option<ConvShape>,
+    pub head1x1_post: Option<ConvShape>,
 }
 
 impl Shapes {
@@ -42,11 +42,11 @@ impl Shapes {
     /// Whether there is nothing but one convolution, what the condition adds, and a way to the next layer.
     pub fn is_plain(&self) -> bool {
         let others = self.all().into_iter().skip(3).flatten().next();
-        let in_one = |shape: &Shape| shape.groups == 1;
+        let in_one = |shape: &ConvShape| shape.groups == 1;
         others.is_none() && in_one(&self.conv) && in_one(&self.mixin) && self.layer1x1.as_ref().is_none_or(in_one)
     }
 
-    fn all(&self) -> [Option<Shape>; 12] {
+    fn all(&self) -> [Option<ConvShape>; 12] {
         [
             Some(self.conv),
             Some(self.mixin),
@@ -72,16 +72,22 @@ impl Array {
         let film = |film: nam::Film, channels: usize| {
             let outputs = channels * if film.shift { 2 } else { 1 };
             let groups = usize::try_from(film.groups).unwrap_or_default();
-            film.active.then_some(Shape { groups, ..Shape::mix(condition, outputs, true) })
+            film.active.then_some(ConvShape { groups, ..ConvShape::mix(condition, outputs, true) })
         };
         let films = self.films;
         Shapes {
-            conv: Shape { kernel: layer.kernel, groups: self.groups_input, ..Shape::mix(self.channels, z, true) },
-            mixin: Shape { groups: self.groups_mixin, ..Shape::mix(condition, z, false) },
-            layer1x1: self.layer1x1.map(|groups| Shape { groups, ..Shape::mix(self.bottleneck, self.channels, true) }),
+            conv: ConvShape {
+                kernel: layer.kernel,
+                groups: self.groups_input,
+                ..ConvShape::mix(self.channels, z, true)
+            },
+            mixin: ConvShape { groups: self.groups_mixin, ..ConvShape::mix(condition, z, false) },
+            layer1x1: self
+                .layer1x1
+                .map(|groups| ConvShape { groups, ..ConvShape::mix(self.bottleneck, self.channels, true) }),
             head1x1: self
                 .head1x1
-                .map(|(outputs, groups)| Shape { groups, ..Shape::mix(self.bottleneck, outputs, true) }),
+                .map(|(outputs, groups)| ConvShape { groups, ..ConvShape::mix(self.bottleneck, outputs, true) }),
             conv_pre: film(films.conv_pre, self.channels),
             conv_post: film(films.conv_post, z),
             mixin_pre: film(films.mixin_pre, condition),
@@ -119,7 +125,7 @@ impl Array {
     /// Number of weights and biases.
     pub fn weights(&self, condition: usize) -> u64 {
         let of_layer = |layer: &Layer| self.shapes(layer, condition).weights();
-        let ends = Shape::mix(self.inputs, self.channels, false).weights() + self.head.weights();
+        let ends = ConvShape::mix(self.inputs, self.channels, false).weights() + self.head.weights();
         self.layers.iter().map(of_layer).fold(ends, u64::saturating_add)
     }
 }

@@ -4,13 +4,13 @@ use crate::file::LoadError;
 
 /// The weights of a file, taken one after the other.
 #[derive(Debug, Clone)]
-pub struct Weights<'a>(&'a [f32]);
+pub struct WeightReader<'a>(&'a [f32]);
 
 /// The weights of one convolution: `[group][out][in][tap]`, the oldest tap first, as PyTorch stores them.
 #[derive(Debug, Clone, Copy)]
-pub struct Dense<'a> {
+pub struct ConvWeights<'a> {
     /// What is used of it.
-    pub shape: Shape,
+    pub shape: ConvShape,
     /// Weights of one output as the file has them.
     stride: usize,
     weights: &'a [f32],
@@ -19,7 +19,7 @@ pub struct Dense<'a> {
 
 /// The shape of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct ConvShape {
     /// Channels in.
     pub inputs: usize,
     /// Channels out.
@@ -32,7 +32,7 @@ pub struct Shape {
     pub bias: bool,
 }
 
-impl Shape {
+impl ConvShape {
     /// One tap, one group.
     pub fn mix(inputs: usize, outputs: usize, bias: bool) -> Self {
         Self { inputs, outputs, kernel: 1, groups: 1, bias }
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-impl<'a> Weights<'a> {
+impl<'a> WeightReader<'a> {
     /// All weights of a file, of which `needed` will be taken.
     ///
     /// # Errors
@@ -79,19 +79,19 @@ impl<'a> Weights<'a> {
     }
 
     /// The next of this shape.
-    pub fn dense(&mut self, shape: Shape) -> Dense<'a> {
+    pub fn conv(&mut self, shape: ConvShape) -> ConvWeights<'a> {
         let biases = if shape.bias { shape.outputs } else { 0 };
         let weights = self.take(shape.weights() as usize - biases);
         let stride = shape.inputs / shape.groups * shape.kernel;
-        Dense { shape, stride, weights, biases: self.take(biases) }
+        ConvWeights { shape, stride, weights, biases: self.take(biases) }
     }
 }
 
-impl Dense<'_> {
+impl ConvWeights<'_> {
     /// The first of its outputs, which see the first of its inputs; of a convolution in one group.
     #[must_use]
-    pub fn keep(self, inputs: usize, outputs: usize) -> Self {
-        Self { shape: Shape { inputs, outputs, ..self.shape }, ..self }
+    pub fn slice(self, inputs: usize, outputs: usize) -> Self {
+        Self { shape: ConvShape { inputs, outputs, ..self.shape }, ..self }
     }
 
     /// The weight of a tap of an input, which is counted within the group of the output.
