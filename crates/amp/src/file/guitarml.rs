@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use super::{
     About, Format, LoadError, ModelFile, finite,
     nam::{MOST_CHANNELS, size},
-    network::{Network, Stack},
+    network::{Network, RecurrentConfig},
     number::{Whole, number},
 };
-use crate::net::recurrent::{Plan, RecurrentWeights, Table};
+use crate::net::recurrent::{DenseWeights, Plan, RecurrentWeights};
 
 /// The sample rate of all its models, Hz; no file tells it.
 const SAMPLE_RATE: f64 = 44_100.0;
@@ -95,9 +95,9 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     };
     let bias = |gate: usize, unit: usize| input_bias[gate * units + unit] + unit_bias[gate * units + unit];
     let lstm = RecurrentWeights::new(inputs, units, weight, bias, Default::default());
-    let head = Table::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
+    let head = DenseWeights::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
     let layers = vec![Plan::Lstm(lstm), Plan::Dense(head)];
-    let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(0) };
+    let config = RecurrentConfig { layers, knobs: inputs - 1, settles_after: Some(0) };
     Ok(ModelFile {
         format: Format::GuitarMl,
         architecture: format!("LSTM of {units} units"),
@@ -105,7 +105,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         tells_sample_rate: false,
         about: About::default(),
         warnings: Vec::new(),
-        network: Network::Recurrent(stack),
+        network: Network::Recurrent(config),
         gains: (1.0, 1.0),
         skip,
     })

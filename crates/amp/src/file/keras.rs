@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 use super::{
     About, Format, LoadError, ModelFile, finite,
     nam::{MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, size},
-    network::{MOST_VALUES, Network, Stack},
+    network::{MOST_VALUES, Network, RecurrentConfig},
     number::{Whole, number},
 };
 use crate::{
     memory::BLOCK,
-    net::recurrent::{Conv, Line, Plan, RecurrentWeights, Table},
+    net::recurrent::{DenseWeights, KerasConvWeights, Line, Plan, RecurrentWeights},
     simd::Activation,
 };
 
@@ -93,8 +93,8 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
         let beyond = |plan: &Plan| match plan {
             Plan::Activation(_) | Plan::Lines(_) => units * BLOCK,
-            Plan::Conv(conv) if written.groups() != 1 => conv.table.weights.len().saturating_add(plan.past()),
-            plan => plan.past(),
+            Plan::Conv(conv) if written.groups() != 1 => conv.dense.weights.len().saturating_add(plan.history()),
+            plan => plan.history(),
         };
         values = layers[known..].iter().map(beyond).fold(values, usize::saturating_add);
         check_values(values)?;
@@ -107,7 +107,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         file.metadata.and_then(|raw| serde_json::from_str::<Metadata<'_>>(raw.get()).ok()).unwrap_or_default();
     let rate = rate(metadata.samplerate).or_else(|| rate(file.samplerate));
     let kinds: Vec<&str> = file.layers.iter().map(|layer| layer.kind.as_str()).collect();
-    let stack = Stack { layers, knobs: inputs - 1, settles_after: Some(SETTLES_AFTER) };
+    let config = RecurrentConfig { layers, knobs: inputs - 1, settles_after: Some(SETTLES_AFTER) };
     let text = |field: Option<&RawValue>| serde_json::from_str(field?.get()).ok();
     Ok(ModelFile {
         format: Format::Keras,
@@ -116,7 +116,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         tells_sample_rate: rate.is_some(),
         about: About { name: text(metadata.name), modeled_by: text(metadata.author), ..About::default() },
         warnings: Vec::new(),
-        network: Network::Recurrent(stack),
+        network: Network::Recurrent(config),
         gains: (factor(number(file.in_gain))?, factor(number(file.out_gain))?),
         skip: number(file.in_skip).is_some_and(|skip| skip.abs() >= 1.0),
     })
@@ -258,7 +258,7 @@ impl<'a> Layer<'a> {
         };
         let fits = are(&kernel, inputs, units) && bias.len() == units;
         self.check(fits, &[&kernel, &vec![bias.clone()]])?;
-        Ok(Plan::Dense(Table::new(units, inputs, |row, column| kernel[column][row], |row| bias[row])))
+        Ok(Plan::Dense(DenseWeights::new(units, inputs, |row, column| kernel[column][row], |row| bias[row])))
     }
 
     /// Weights are `[tap][input][output]`, the oldest tap first.
@@ -288,8 +288,8 @@ impl<'a> Layer<'a> {
             let (tap, input) = (column / inputs, column % inputs);
             if input / seen == row / made { kernel[tap][input % seen][row] } else { 0.0 }
         };
-        let table = Table::new(units, taps * inputs, weight, |row| bias[row]);
-        Ok(Plan::Conv(Conv { table, kernel: taps, dilation }))
+        let dense = DenseWeights::new(units, taps * inputs, weight, |row| bias[row]);
+        Ok(Plan::Conv(KerasConvWeights { dense, kernel: taps, dilation }))
     }
 
     /// One slope below 0 for each value, or one for all.

@@ -7,7 +7,7 @@ use crate::net::{
     Net,
     convnet::{self, ConvNet},
     linear::{self, Linear},
-    recurrent::{self, Recurrent, RecurrentWeights, Table},
+    recurrent::{self, DenseWeights, Recurrent, RecurrentWeights},
     wavenet::{Plan, WaveNet},
     weights::WeightReader,
 };
@@ -36,14 +36,14 @@ pub enum Network {
     /// A response.
     Linear(nam::Linear, Vec<f32>),
     /// Layers that are computed frame by frame.
-    Recurrent(Stack),
+    Recurrent(RecurrentConfig),
     /// Several sizes, each up to a value.
     Sizes(Vec<(f64, Network)>),
 }
 
 /// Layers that are computed frame by frame.
 #[derive(Debug, Clone)]
-pub struct Stack {
+pub struct RecurrentConfig {
     /// One after the other.
     pub layers: Vec<recurrent::Plan>,
     /// Inputs beside the signal.
@@ -127,7 +127,9 @@ impl Network {
             Self::WaveNet { plan, .. } => plan.outputs(),
             Self::ConvNet(plan, _) => plan.outputs,
             Self::Linear(..) => 1,
-            Self::Recurrent(stack) => stack.layers.iter().fold(stack.knobs + 1, |values, layer| layer.outputs(values)),
+            Self::Recurrent(config) => {
+                config.layers.iter().fold(config.knobs + 1, |values, layer| layer.outputs(values))
+            }
             Self::Sizes(sizes) => sizes.iter().map(|(_, network)| network.outputs()).max().unwrap_or_default(),
         }
     }
@@ -152,9 +154,9 @@ impl Network {
             }
             Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, level)?),
             Self::Linear(config, weights) => Box::new(Linear::new(config, weights, level)?),
-            Self::Recurrent(stack) => {
-                let settles_after = stack.settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
-                Box::new(Recurrent::new(&stack.layers, stack.knobs, settles_after, level))
+            Self::Recurrent(config) => {
+                let settles_after = config.settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
+                Box::new(Recurrent::new(&config.layers, config.knobs, settles_after, level))
             }
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
@@ -177,7 +179,7 @@ fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
 
 /// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and the initial state;
 /// then those of the output.
-fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
+fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadError> {
     if config.input_size.0 != 1 {
         return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });
     }
@@ -203,7 +205,7 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<Stack, LoadError> {
         )));
     }
     let (matrix, biases) = (weights.take(outputs * units), weights.take(outputs));
-    let head = Table::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
+    let head = DenseWeights::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
     layers.push(recurrent::Plan::Dense(head));
-    Ok(Stack { layers, knobs: 0, settles_after: None })
+    Ok(RecurrentConfig { layers, knobs: 0, settles_after: None })
 }

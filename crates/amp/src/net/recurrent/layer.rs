@@ -1,6 +1,6 @@
 //! Layers that are computed frame by frame, ready to play: each a whole block before the next one.
 
-use super::plan::{self, Line, Plan, Table};
+use super::plan::{self, DenseWeights, Line, Plan};
 use crate::{
     memory::BLOCK,
     simd::{Activation, Aligned, Cell, Columns, Frames, GateWeights, Gru, Head, Level, Lstm, Rows, Simd, dot, padded},
@@ -18,9 +18,9 @@ pub enum Layer {
     /// One weighted sum.
     Dot(Dot),
     /// Weighted sums of what came so many frames ago.
-    Conv(Conv),
+    Conv(KerasConv),
     /// A function of each value.
-    Function(Function),
+    Activation(ActivationLayer),
     /// A bent line of each value.
     Lines(Lines),
 }
@@ -30,7 +30,7 @@ type Output = Aligned;
 
 /// A function of each value.
 #[derive(Debug, Clone)]
-pub struct Function {
+pub struct ActivationLayer {
     activation: Activation,
     output: Output,
 }
@@ -75,14 +75,14 @@ pub struct Dot {
     output: Vec<f32>,
 }
 
-/// Weighted sums of the inputs of several frames.
+/// A convolution as Keras has it: weighted sums of the inputs of several frames.
 #[derive(Debug, Clone)]
-pub struct Conv {
+pub struct KerasConv {
     dense: Dense,
     kernel: usize,
     dilation: usize,
     /// Inputs of the last frames, a ring.
-    past: Vec<f32>,
+    history: Vec<f32>,
     position: usize,
     gathered: Vec<f32>,
 }
@@ -105,11 +105,11 @@ impl Layer {
         match plan {
             Plan::Lstm(weights) => Self::Lstm(RecurrentLayer::new(Lstm, weights, level)),
             Plan::Gru(weights) => Self::Gru(RecurrentLayer::new(Gru, weights, level)),
-            Plan::Dense(table) if table.biases.len() == 1 && inputs > 1 => Self::Dot(Dot::new(table)),
-            Plan::Dense(table) => Self::Dense(Dense::new(table)),
-            Plan::Conv(conv) => Self::Conv(Conv::new(conv)),
+            Plan::Dense(weights) if weights.biases.len() == 1 && inputs > 1 => Self::Dot(Dot::new(weights)),
+            Plan::Dense(weights) => Self::Dense(Dense::new(weights)),
+            Plan::Conv(weights) => Self::Conv(KerasConv::new(weights)),
             Plan::Activation(activation) => {
-                Self::Function(Function { activation: activation.clone(), output: silent_output(inputs) })
+                Self::Activation(ActivationLayer { activation: activation.clone(), output: silent_output(inputs) })
             }
             Plan::Lines(lines) => Self::Lines(Lines { lines: lines.clone(), output: silent_output(lines.len()) }),
         }
@@ -120,8 +120,8 @@ impl Layer {
         match self {
             Self::Lstm(layer) => layer.restart(),
             Self::Gru(layer) => layer.restart(),
-            Self::Conv(conv) => conv.past.fill(0.0),
-            Self::Dense(_) | Self::Dot(_) | Self::Function(_) | Self::Lines(_) => {}
+            Self::Conv(conv) => conv.history.fill(0.0),
+            Self::Dense(_) | Self::Dot(_) | Self::Activation(_) | Self::Lines(_) => {}
         }
     }
 
@@ -134,7 +134,7 @@ impl Layer {
             Self::Dense(dense) => dense.block(simd, frames, input),
             Self::Dot(dot) => dot.block(simd, frames, input),
             Self::Conv(conv) => conv.block(simd, frames, input),
-            Self::Function(function) => function.block(simd, frames, input),
+            Self::Activation(activation) => activation.block(simd, frames, input),
             Self::Lines(lines) => lines.block(frames, input),
         }
     }
@@ -198,8 +198,8 @@ impl<C: Cell> RecurrentLayer<C> {
 }
 
 impl Dense {
-    fn new(table: &Table) -> Self {
-        let Table { columns, weights, biases } = table;
+    fn new(weights: &DenseWeights) -> Self {
+        let DenseWeights { columns, weights, biases } = weights;
         let matrix =
             Columns::new(biases.len(), *columns, |row, column| weights[row * columns + column], |row| biases[row]);
         Self { output: silent_output(biases.len()), matrix, inputs: *columns, outputs: biases.len() }
@@ -213,10 +213,10 @@ impl Dense {
 }
 
 impl Dot {
-    fn new(table: &Table) -> Self {
-        let mut row = table.weights.clone();
-        row.resize(padded(table.columns), 0.0);
-        Self { row, bias: table.biases[0], output: vec![0.0; BLOCK] }
+    fn new(weights: &DenseWeights) -> Self {
+        let mut row = weights.weights.clone();
+        row.resize(padded(weights.columns), 0.0);
+        Self { row, bias: weights.biases[0], output: vec![0.0; BLOCK] }
     }
 
     #[inline(always)]
@@ -232,40 +232,40 @@ impl Dot {
     }
 }
 
-impl Conv {
-    fn new(plan: &plan::Conv) -> Self {
-        let plan::Conv { table, kernel, dilation } = plan;
+impl KerasConv {
+    fn new(weights: &plan::KerasConvWeights) -> Self {
+        let plan::KerasConvWeights { dense, kernel, dilation } = weights;
         let frames = (kernel - 1) * dilation + 1;
         Self {
-            dense: Dense::new(table),
+            dense: Dense::new(dense),
             kernel: *kernel,
             dilation: *dilation,
-            past: vec![0.0; frames * (table.columns / kernel)],
+            history: vec![0.0; frames * (dense.columns / kernel)],
             position: 0,
-            gathered: vec![0.0; table.columns],
+            gathered: vec![0.0; dense.columns],
         }
     }
 
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { dense: Dense { matrix, inputs, outputs, output }, kernel, dilation, past, position, gathered } =
+        let Self { dense: Dense { matrix, inputs, outputs, output }, kernel, dilation, history, position, gathered } =
             self;
         let inputs = *inputs / *kernel;
-        let kept = past.len() / inputs;
+        let ring = history.len() / inputs;
         for_each_frame!(frames, input, output, *outputs, |x, made| {
-            past[*position * inputs..][..inputs].copy_from_slice(&x[..inputs]);
+            history[*position * inputs..][..inputs].copy_from_slice(&x[..inputs]);
             // The frame after the current one is the oldest.
             for tap in 0..*kernel {
-                let frame = (*position + 1 + tap * *dilation) % kept;
-                gathered[tap * inputs..][..inputs].copy_from_slice(&past[frame * inputs..][..inputs]);
+                let frame = (*position + 1 + tap * *dilation) % ring;
+                gathered[tap * inputs..][..inputs].copy_from_slice(&history[frame * inputs..][..inputs]);
             }
-            *position = (*position + 1) % kept;
+            *position = (*position + 1) % ring;
             matrix.multiply(simd, gathered, made);
         })
     }
 }
 
-impl Function {
+impl ActivationLayer {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         let Self { activation, output } = self;

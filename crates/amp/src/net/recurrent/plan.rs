@@ -10,9 +10,9 @@ pub enum Plan {
     /// Gated recurrent units: gates of update and reset, the candidate of the inputs and that of the units.
     Gru(RecurrentWeights),
     /// Weighted sums.
-    Dense(Table),
+    Dense(DenseWeights),
     /// Weighted sums of the inputs of several frames.
-    Conv(Conv),
+    Conv(KerasConvWeights),
     /// A function of each value.
     Activation(Activation),
     /// A bent line of each value, each of its own.
@@ -47,7 +47,7 @@ pub struct RecurrentWeights {
 
 /// Weights of sums.
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct DenseWeights {
     /// Values in.
     pub columns: usize,
     /// `[row][column]`.
@@ -56,11 +56,11 @@ pub struct Table {
     pub biases: Vec<f32>,
 }
 
-/// Weights of sums of several frames.
+/// Weights of a convolution as Keras has it: sums of the inputs of several frames.
 #[derive(Debug, Clone)]
-pub struct Conv {
+pub struct KerasConvWeights {
     /// The inputs of the oldest tap first.
-    pub table: Table,
+    pub dense: DenseWeights,
     /// Taps.
     pub kernel: usize,
     /// Distance of the taps, frames.
@@ -85,7 +85,7 @@ impl RecurrentWeights {
     }
 }
 
-impl Table {
+impl DenseWeights {
     /// Sums of `columns` values each.
     pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
         let mut weights = Vec::with_capacity(rows * columns);
@@ -101,8 +101,8 @@ impl Plan {
     pub fn outputs(&self, inputs: usize) -> usize {
         match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.units,
-            Self::Dense(table) => table.biases.len(),
-            Self::Conv(conv) => conv.table.biases.len(),
+            Self::Dense(dense) => dense.biases.len(),
+            Self::Conv(conv) => conv.dense.biases.len(),
             Self::Activation(_) | Self::Lines(_) => inputs,
         }
     }
@@ -116,9 +116,9 @@ impl Plan {
     }
 
     /// Values of past frames that it keeps.
-    pub fn past(&self) -> usize {
+    pub fn history(&self) -> usize {
         match self {
-            Self::Conv(conv) => ((conv.kernel - 1) * conv.dilation).saturating_mul(conv.table.columns / conv.kernel),
+            Self::Conv(conv) => ((conv.kernel - 1) * conv.dilation).saturating_mul(conv.dense.columns / conv.kernel),
             _ => 0,
         }
     }
@@ -127,8 +127,8 @@ impl Plan {
     pub fn work(&self) -> u64 {
         let weights = match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.weights.len(),
-            Self::Dense(table) => table.weights.len(),
-            Self::Conv(conv) => conv.table.weights.len(),
+            Self::Dense(dense) => dense.weights.len(),
+            Self::Conv(conv) => conv.dense.weights.len(),
             Self::Activation(_) => 0,
             Self::Lines(lines) => 2 * lines.len(),
         };
