@@ -13,7 +13,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod columns;
-mod convs;
+mod conv_stack;
 mod denormals;
 mod elements;
 mod fir;
@@ -33,7 +33,7 @@ mod wide;
 pub use activation::Activation;
 pub use aligned::Aligned;
 pub use columns::{Columns, dot, padded};
-pub use convs::Convs;
+pub use conv_stack::ConvStack;
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror, silence};
 pub use fir::{STEP, SUMS, fir};
@@ -43,7 +43,7 @@ pub use matrix::{Matrix, Rows, Sum, multiply};
 pub use mix::mix;
 pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;
-pub use stack::{Signals, Stack, Weights};
+pub use stack::{LayerWeights, Signals, Stack};
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {

@@ -12,7 +12,7 @@ use crate::{
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
     memory::{BLOCK, Layout},
-    simd::{Activation, Aligned, Convs, Level, Pass, Rows},
+    simd::{Activation, Aligned, ConvStack, Level, Pass, Rows},
 };
 
 /// Taps of each convolution.
@@ -22,7 +22,7 @@ const TAPS: usize = 2;
 #[derive(Debug)]
 pub struct ConvNet {
     level: Level,
-    convs: Convs,
+    convs: ConvStack,
     last: Rows,
     head: Conv,
     output: Rows,
@@ -98,7 +98,7 @@ impl ConvNet {
     pub fn new(plan: &Plan, weights: &[f32], level: Level) -> Result<Self, LoadError> {
         let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
-        let mut convs = Convs::new(&plan.activation);
+        let mut convs = ConvStack::new(&plan.activation);
         for (shape, &dilation) in plan.shapes().zip(&plan.dilations) {
             let conv = weights.conv(shape);
             let norm = plan.is_normalised.then(|| Norm::new(&mut weights, plan.channels));

@@ -2,7 +2,7 @@
 
 mod tile;
 
-use self::tile::{GatedTanh, Job, Kind, MOST_CHANNELS, Run};
+use self::tile::{GatedTanh, Job, LayerActivation, MOST_CHANNELS, Run};
 use super::{
     Activation, Level, Rows, Simd,
     functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
@@ -45,7 +45,7 @@ enum Bend {
 
 /// Weights of a layer, each by the row that it is for and what it is of. The convolution's rows are those of the channels,
 /// then those of their gates.
-pub struct Weights<'a> {
+pub struct LayerWeights<'a> {
     /// Of the convolution: row, channel, tap; the oldest first.
     pub conv: &'a dyn Fn(usize, usize, usize) -> f32,
     /// Its biases.
@@ -97,7 +97,7 @@ impl Stack {
         input: impl FnOnce() -> DelayLine,
         delays: Vec<usize>,
         (activation, gate): (&Activation, Option<&Activation>),
-        weights: &Weights<'_>,
+        weights: &LayerWeights<'_>,
     ) -> Option<Self> {
         let (bend, slope, scale) = match (activation, gate) {
             (Activation::Tanh, None) => (Bend::Tanh, 0.0, TANH_SCALE),
@@ -190,7 +190,7 @@ impl Stack {
 /// # Safety
 /// As for [`Run::new`].
 #[inline(always)]
-unsafe fn enter<S: Simd, F: Kind>(simd: S, channels: usize, job: Job<'_>) {
+unsafe fn enter<S: Simd, F: LayerActivation>(simd: S, channels: usize, job: Job<'_>) {
     // SAFETY: as the caller promises; strips as by `strip`.
     unsafe {
         match (channels, S::LANES) {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     memory::{Layout, Scratch},
     net::weights::{ConvShape, WeightReader},
-    simd::{self, Level, Pass, Rows, Signals, Simd, Stack},
+    simd::{LayerWeights, Level, Pass, Rows, Signals, Simd, Stack},
 };
 
 /// Layers one after the other, ready to play.
@@ -92,7 +92,7 @@ fn common(
     let conv = take(whole.conv, slimmed.conv);
     let mixin = take(whole.mixin, slimmed.mixin);
     let mix = take(whole.layer1x1?, slimmed.layer1x1?);
-    let weights = simd::Weights {
+    let weights = LayerWeights {
         conv: &|row, channel, tap| conv.at(row, channel, tap),
         conv_bias: &|row| conv.bias(row),
         condition: &|row| mixin.at(row, 0, 0),

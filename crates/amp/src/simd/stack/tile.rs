@@ -14,7 +14,7 @@ use crate::simd::{
 pub const MOST_CHANNELS: usize = 16;
 
 /// An activation that a layer is built with.
-pub trait Kind: Function {
+pub trait LayerActivation: Function {
     /// Whether each channel has a second sum, the logistic function of which its activation is multiplied with.
     const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
@@ -38,7 +38,7 @@ impl Function for GatedTanh {
     }
 }
 
-impl Kind for GatedTanh {
+impl LayerActivation for GatedTanh {
     const IS_GATED: bool = true;
 
     #[inline(always)]
@@ -52,14 +52,14 @@ impl Kind for GatedTanh {
     }
 }
 
-impl Kind for ScaledTanh {
+impl LayerActivation for ScaledTanh {
     #[inline(always)]
     fn new(_: f32) -> Self {
         Self
     }
 }
 
-impl Kind for Leaky {
+impl LayerActivation for Leaky {
     #[inline(always)]
     fn new(slope: f32) -> Self {
         Self(slope)
@@ -94,7 +94,7 @@ impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
     }
 }
 
-impl<F: Kind, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
+impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R> {
     type Output = ();
 
     #[inline(always)]
@@ -155,7 +155,7 @@ struct Room {
     _rows: [[f32; TILE]; 2 * MOST_CHANNELS],
 }
 
-impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
+impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// Computes one vector of frames.
     ///
     /// # Safety
@@ -294,7 +294,7 @@ impl<F: Kind, const C: usize, const R: usize> Tile<'_, F, C, R> {
 /// # Safety
 /// There are `R` weights, and as many for the gates.
 #[inline(always)]
-unsafe fn add_to_both<S: Simd, F: Kind, const R: usize>(
+unsafe fn add_to_both<S: Simd, F: LayerActivation, const R: usize>(
     simd: S,
     sums: &mut [S::V; R],
     gates: &mut [S::V; R],

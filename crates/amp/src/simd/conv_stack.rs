@@ -12,7 +12,7 @@ use crate::{delay_line::DelayLine, memory::BLOCK};
 
 /// Convolutions one after the other, each with the same activation behind it.
 #[derive(Debug)]
-pub struct Convs {
+pub struct ConvStack {
     bend: Bend,
     layers: Vec<Layer>,
     /// Values of memory that the inputs lie within, whatever their positions.
@@ -38,7 +38,7 @@ struct Layer {
     weights: Vec<f32>,
 }
 
-impl Convs {
+impl ConvStack {
     /// None yet.
     #[must_use]
     pub fn new(activation: &Activation) -> Self {
@@ -101,13 +101,13 @@ impl Convs {
         let outputs = self.layers.last().map_or(0, |layer| layer.outputs);
         let fits = last.count == outputs && last.fit(pass.frames.next_multiple_of(TILE), memory.len());
         assert!(fits && pass.frames <= BLOCK && self.reach <= memory.len(), "signals outside a model's memory");
-        pass.level.run(Run { convs: self, pass, memory, last });
+        pass.level.run(Run { stack: self, pass, memory, last });
     }
 }
 
 /// A block whose signals were checked.
 struct Run<'a> {
-    convs: &'a mut Convs,
+    stack: &'a mut ConvStack,
     pass: Pass,
     memory: &'a mut [f32],
     last: Rows,
@@ -118,7 +118,7 @@ impl Op for Run<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { convs: Convs { bend, layers, .. }, pass, memory, last } = self;
+        let Self { stack: ConvStack { bend, layers, .. }, pass, memory, last } = self;
         for index in 0..layers.len() {
             let next = layers.get(index + 1).map_or(last, |next| next.input.current());
             let layer = &mut layers[index];
