@@ -3,7 +3,7 @@
 
 use super::{
     Activation, Op, Pass, Rows, Simd,
-    functions::{Function, Leaky, TANH_SCALE, scaled_tanh},
+    functions::{Elementwise, Leaky, TANH_SCALE, scaled_tanh},
     matrix::strip_of,
     strip::{TILE, add_row, biases},
     wide::Wide,
@@ -195,7 +195,7 @@ impl Layer {
                 let made = match *bend {
                     Bend::Tanh => scaled_tanh(simd, sums[r]),
                     Bend::Relu => simd.max(sums[r], simd.splat(0.0)),
-                    Bend::Leaky(slope) => Leaky(slope).of(simd, sums[r]),
+                    Bend::Leaky(slope) => Leaky(slope).apply(simd, sums[r]),
                     Bend::Other(_) => sums[r],
                 };
                 simd.store(memory.wrapping_add(next.start(first + r) + frame), made);

@@ -3,9 +3,9 @@
 use super::Simd;
 
 /// A function of each value that is known when a loop is built.
-pub trait Function: Copy {
+pub trait Elementwise: Copy {
     /// What becomes of a value.
-    fn of<S: Simd>(self, simd: S, x: S::V) -> S::V;
+    fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V;
 }
 
 /// [`tanh`] of [`TANH_SCALE`]th parts.
@@ -16,16 +16,16 @@ pub struct ScaledTanh;
 #[derive(Debug, Clone, Copy)]
 pub struct Leaky(pub f32);
 
-impl Function for ScaledTanh {
+impl Elementwise for ScaledTanh {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, x: S::V) -> S::V {
+    fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
         scaled_tanh(simd, x)
     }
 }
 
-impl Function for Leaky {
+impl Elementwise for Leaky {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, x: S::V) -> S::V {
+    fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
         let zero = simd.splat(0.0);
         simd.mul_add(simd.min(x, zero), simd.splat(self.0), simd.max(x, zero))
     }

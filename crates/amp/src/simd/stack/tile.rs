@@ -5,7 +5,7 @@ use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 use super::{Layer, Signals};
 use crate::simd::{
     Op, Rows, Simd,
-    functions::{Function, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
+    functions::{Elementwise, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
     strip::{TILE, add_row, biases},
     wide::Wide,
 };
@@ -14,7 +14,7 @@ use crate::simd::{
 pub const MOST_CHANNELS: usize = 16;
 
 /// An activation that a layer is built with.
-pub trait LayerActivation: Function {
+pub trait LayerActivation: Elementwise {
     /// Whether each channel has a second sum, the logistic function of which its activation is multiplied with.
     const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
@@ -31,9 +31,9 @@ pub trait LayerActivation: Function {
 #[derive(Debug, Clone, Copy)]
 pub struct GatedTanh;
 
-impl Function for GatedTanh {
+impl Elementwise for GatedTanh {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, x: S::V) -> S::V {
+    fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
         scaled_tanh(simd, x)
     }
 }
@@ -247,7 +247,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// As for [`Run::new`]; there are as many channels.
     #[inline(always)]
     unsafe fn bend<S: Simd>(self, simd: S, frame: usize, row: usize, x: S::V, gate: S::V) {
-        let mut made = self.function.of(simd, x);
+        let mut made = self.function.apply(simd, x);
         if F::IS_GATED {
             made = simd.mul(made, scaled_sigmoid(simd, gate));
         }
