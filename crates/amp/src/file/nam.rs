@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub use self::{
-    activation::Activation,
+    activation::ActivationConfig,
     film::Film,
     plain::{ConvNet, Linear, Lstm},
     wavenet::{LayerArray, OneOrEach, PostHead, Slimmable, WaveNet},

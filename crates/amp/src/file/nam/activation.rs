@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::{file::LoadError, simd::Activation as Function};
+use crate::{file::LoadError, simd::Activation};
 
 /// An activation function by its name, or with its numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Activation {
+pub enum ActivationConfig {
     /// Its name.
     Named(String),
     /// With its numbers.
@@ -30,13 +30,12 @@ pub enum Activation {
     },
 }
 
-impl Activation {
+impl ActivationConfig {
     /// The function.
     ///
     /// # Errors
     /// [`LoadError::UnknownPart`].
-    pub fn build(&self) -> Result<Function, LoadError> {
-        use Function as A;
+    pub fn build(&self) -> Result<Activation, LoadError> {
         let (name, slopes, [min, max, min_slope, max_slope]) = match self {
             Self::Named(name) => (name, vec![0.01], [-1.0, 1.0, 0.01, 0.01]),
             Self::Detailed { name, negative_slope, negative_slopes, min_val, max_val, min_slope, max_slope } => {
@@ -49,16 +48,16 @@ impl Activation {
             }
         };
         Ok(match name.as_str() {
-            "Tanh" => A::Tanh,
-            "Hardtanh" => A::HardTanh,
-            "Fasttanh" => A::FastTanh,
-            "ReLU" => A::Relu,
-            "LeakyReLU" | "PReLU" => A::LeakyRelu(slopes),
-            "Sigmoid" => A::Sigmoid,
-            "SiLU" => A::Silu,
-            "Hardswish" => A::HardSwish,
-            "LeakyHardtanh" | "LeakyHardTanh" => A::LeakyHardTanh { min, max, min_slope, max_slope },
-            "Softsign" => A::SoftSign,
+            "Tanh" => Activation::Tanh,
+            "Hardtanh" => Activation::HardTanh,
+            "Fasttanh" => Activation::FastTanh,
+            "ReLU" => Activation::Relu,
+            "LeakyReLU" | "PReLU" => Activation::LeakyRelu(slopes),
+            "Sigmoid" => Activation::Sigmoid,
+            "SiLU" => Activation::Silu,
+            "Hardswish" => Activation::HardSwish,
+            "LeakyHardtanh" | "LeakyHardTanh" => Activation::LeakyHardTanh { min, max, min_slope, max_slope },
+            "Softsign" => Activation::SoftSign,
             _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.clone() }),
         })
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Activation, Whole, one};
+use super::{ActivationConfig, Whole, one};
 
 /// A response.
 #[derive(Debug, Clone, Deserialize)]
@@ -37,7 +37,7 @@ pub struct ConvNet {
     /// Whether values are normalised after each.
     pub batchnorm: bool,
     /// After each.
-    pub activation: Activation,
+    pub activation: ActivationConfig,
     /// Parts that know nothing of each other.
     #[serde(default = "one")]
     pub groups: Whole,

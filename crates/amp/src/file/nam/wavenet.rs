@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Activation, Film, Whole, one};
+use super::{ActivationConfig, Film, Whole, one};
 
 /// Arrays of dilated convolutions.
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub struct PostHead {
     /// Taps of each.
     pub kernel_sizes: Vec<Whole>,
     /// Before each.
-    pub activation: Activation,
+    pub activation: ActivationConfig,
 }
 
 /// One array of layers.
@@ -53,7 +53,7 @@ pub struct LayerArray<'a> {
     /// Distance of the taps of each layer.
     pub dilations: Vec<Whole>,
     /// Of all layers, or of each.
-    pub activation: OneOrEach<Activation>,
+    pub activation: OneOrEach<ActivationConfig>,
     /// Whether half of the channels weighs the other half.
     #[serde(default)]
     pub gated: bool,

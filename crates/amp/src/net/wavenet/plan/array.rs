@@ -212,7 +212,7 @@ impl nam::LayerArray<'_> {
 
 /// The function of the half that weighs: the logistic function unless the file says otherwise.
 fn weighing(said: Option<&RawValue>) -> Result<Activation, LoadError> {
-    let said: Option<nam::Activation> = said.map_or(Ok(None), |said| serde_json::from_str(said.get()))?;
+    let said: Option<nam::ActivationConfig> = said.map_or(Ok(None), |said| serde_json::from_str(said.get()))?;
     said.map_or(Ok(Activation::Sigmoid), |said| said.build())
 }
 
