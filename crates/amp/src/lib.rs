@@ -43,4 +43,4 @@ pub use player::Player;
 pub use preset::Preset;
 pub use rig::Rig;
 pub use simd::Level;
-pub use synthetic::Shape;
+pub use synthetic::SyntheticModel;

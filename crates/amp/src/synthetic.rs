@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use crate::file::{LoadError, ModelFile};
 
-/// The shapes that there are.
+/// Those that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum SyntheticModel {
     /// WaveNet with 16 and 8 channels, NAM's "standard".
     Standard,
     /// WaveNet with 8 and 4 channels.
@@ -17,24 +17,24 @@ pub enum Shape {
     Lstm,
 }
 
-impl Shape {
+impl SyntheticModel {
     /// All of them, each with its name.
     pub const ALL: [(&str, Self); 4] =
         [("standard", Self::Standard), ("feather", Self::Feather), ("nano", Self::Nano), ("lstm", Self::Lstm)];
 
-    /// The shape of that name.
+    /// The one of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, shape)| shape)
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, model)| model)
     }
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(_, shape)| *shape == self).map_or("", |(name, _)| name)
+        Self::ALL.into_iter().find(|(_, model)| *model == self).map_or("", |(name, _)| name)
     }
 
-    /// A model of this shape at a sample rate, Hz, the same at each call: read from a file's text as any other, so that it
+    /// The model at a sample rate, Hz, the same at each call: read from a file's text as any other, so that it
     /// becomes the same network.
     ///
     /// # Errors
@@ -110,24 +110,24 @@ mod tests {
     use crate::file::Options;
 
     #[test]
-    fn each_shape_has_the_weights_of_its_kind() {
+    fn each_has_the_weights_of_its_kind() {
         // Counted in files of these shapes.
-        let counts = [Shape::Standard, Shape::Feather, Shape::Nano, Shape::Lstm].map(|shape| match shape {
-            Shape::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]).2,
-            Shape::Feather => wave_net([8, 4], [&DOUBLING[..7], &LITE]).2,
-            Shape::Nano => wave_net([4, 2], [&DOUBLING[..7], &LITE]).2,
-            Shape::Lstm => lstm(16).2,
+        let counts = SyntheticModel::ALL.map(|(_, model)| match model {
+            SyntheticModel::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]).2,
+            SyntheticModel::Feather => wave_net([8, 4], [&DOUBLING[..7], &LITE]).2,
+            SyntheticModel::Nano => wave_net([4, 2], [&DOUBLING[..7], &LITE]).2,
+            SyntheticModel::Lstm => lstm(16).2,
         });
         assert_eq!(counts, [13802, 3026, 842, 1201]);
     }
 
     #[test]
-    fn each_shape_sounds_and_is_the_same_again() {
+    fn each_sounds_and_is_the_same_again() {
         let input: Vec<f32> = (0..4800).map(|n| (n as f32 * 0.05).sin() * 0.3).collect();
-        for (name, shape) in Shape::ALL {
+        for (name, model) in SyntheticModel::ALL {
             let play = || {
                 let mut output = vec![0.0; input.len()];
-                let mut model = shape.file(48_000.0).unwrap().model(Options::default()).unwrap();
+                let mut model = model.file(48_000.0).unwrap().model(Options::default()).unwrap();
                 model.process(&input, &mut output);
                 assert!(!model.is_muted(), "{name}");
                 output
@@ -138,7 +138,7 @@ mod tests {
             assert!((1e-3..10.0).contains(&loud), "{name}: {loud}");
             assert_eq!(output, play(), "{name}");
         }
-        assert_eq!(Shape::named("nano"), Some(Shape::Nano));
-        assert_eq!(Shape::named("huge"), None);
+        assert_eq!(SyntheticModel::named("nano"), Some(SyntheticModel::Nano));
+        assert_eq!(SyntheticModel::named("huge"), None);
     }
 }

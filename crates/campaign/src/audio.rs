@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn audio(rate_hz: u32) -> AudioPlan {
-        let through = Through::Parts { model: ModelSource::BuiltIn(amp::Shape::Nano), cab: CabSource::None };
+        let through = Through::Parts { model: ModelSource::BuiltIn(amp::SyntheticModel::Nano), cab: CabSource::None };
         AudioPlan { rate_hz, periods: 2, through, device: None, find: false }
     }
 

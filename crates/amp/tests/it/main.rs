@@ -15,7 +15,7 @@ mod system;
 
 use std::{fs, path::PathBuf};
 
-use amp::{Level, LoadError, Model, ModelFile, Shape, file::Options};
+use amp::{Level, LoadError, Model, ModelFile, SyntheticModel, file::Options};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -179,14 +179,14 @@ fn files_agree_with_their_own_examples() {
 
 #[test]
 fn a_model_that_needs_no_file_costs_what_a_file_of_its_shape_costs() {
-    for (shape, file) in [
-        (Shape::Standard, "wn_a1_standard.nam"),
-        (Shape::Feather, "wn_a1_feather.nam"),
-        (Shape::Nano, "wn_a1_nano.nam"),
-        (Shape::Lstm, "lstm_1x16.nam"),
+    for (synthetic, file) in [
+        (SyntheticModel::Standard, "wn_a1_standard.nam"),
+        (SyntheticModel::Feather, "wn_a1_feather.nam"),
+        (SyntheticModel::Nano, "wn_a1_nano.nam"),
+        (SyntheticModel::Lstm, "lstm_1x16.nam"),
     ] {
         let of_file = ModelFile::read(&bytes(file)).unwrap().model(Options::default()).unwrap();
-        let built_in = shape.file(48_000.0).unwrap().model(Options::default()).unwrap();
+        let built_in = synthetic.file(48_000.0).unwrap().model(Options::default()).unwrap();
         assert_eq!((built_in.work(), built_in.settles_after()), (of_file.work(), of_file.settles_after()), "{file}");
     }
 }

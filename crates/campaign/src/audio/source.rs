@@ -3,7 +3,7 @@
 use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use amp::{
-    Amplifier, LoadError, ModelFile, Shape, cabinet::IrError, chain::AmplifierError, file::Options,
+    Amplifier, LoadError, ModelFile, SyntheticModel, cabinet::IrError, chain::AmplifierError, file::Options,
     resample::RateError, rig::RigError,
 };
 use machine::sound::OpenError;
@@ -17,12 +17,12 @@ pub enum ModelSource {
     /// A file: .nam, .json or .aidax.
     File(PathBuf),
     /// A usual shape with weights at random: it costs what a file of that shape costs.
-    BuiltIn(Shape),
+    BuiltIn(SyntheticModel),
 }
 
 impl Default for ModelSource {
     fn default() -> Self {
-        Self::BuiltIn(Shape::Standard)
+        Self::BuiltIn(SyntheticModel::Standard)
     }
 }
 
@@ -121,7 +121,7 @@ impl FromStr for ModelSource {
 
     fn from_str(text: &str) -> Result<Self, UnknownModel> {
         match text.strip_prefix(BUILT_IN) {
-            Some(name) => Shape::named(name).map(Self::BuiltIn).ok_or_else(|| UnknownModel(name.to_owned())),
+            Some(name) => SyntheticModel::named(name).map(Self::BuiltIn).ok_or_else(|| UnknownModel(name.to_owned())),
             None => Ok(Self::File(text.into())),
         }
     }
@@ -147,7 +147,7 @@ mod tests {
         }
         let error = "builtin:huge".parse::<ModelSource>().unwrap_err().to_string();
         assert!(error.starts_with("no built-in model is called `huge`"), "{error}");
-        assert!(ModelSource::BuiltIn(Shape::Nano).load(44_100).is_ok(), "made for any rate");
+        assert!(ModelSource::BuiltIn(SyntheticModel::Nano).load(44_100).is_ok(), "made for any rate");
         let error = ModelSource::File("/nonexistent.nam".into()).load(48_000).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /nonexistent.nam"), "{error}");
     }
