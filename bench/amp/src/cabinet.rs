@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use amp::{Cabinet, Ir, Level};
+use amp::{Cabinet, InstructionSet, Ir};
 use anyhow::{Result, anyhow};
 use fft_convolver::TwoStageFFTConvolver;
 
@@ -48,7 +48,7 @@ fn at_99(times: &Times) -> Times {
     Times { medians: vec![time], all: vec![time] }
 }
 
-fn ours(response: &[f32], frames: usize, level: Level) -> Result<Engine<'static>> {
+fn ours(response: &[f32], frames: usize, level: InstructionSet) -> Result<Engine<'static>> {
     let mut cabinet = Cabinet::with_level(&Ir::new(48_000, vec![response.to_vec()])?, level);
     let (input, mut left, mut right) = (noise(frames), vec![0.0; frames], vec![0.0; frames]);
     Ok(Box::new(move || {

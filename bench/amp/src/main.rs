@@ -16,7 +16,7 @@ mod row;
 
 use std::{env, process::ExitCode};
 
-use amp::Level;
+use amp::InstructionSet;
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -34,14 +34,14 @@ const USAGE: &str = "usage: bench-amp [--quick] [--check] [--ours] [--level=NAME
 pub struct Asked {
     check: bool,
     ours: bool,
-    level: Level,
+    level: InstructionSet,
     effort: Effort,
     names: Vec<String>,
 }
 
 impl Asked {
     fn new(arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let (level, effort, names) = (Level::best(), Effort::default(), Vec::new());
+        let (level, effort, names) = (InstructionSet::best(), Effort::default(), Vec::new());
         let mut asked = Self { check: false, ours: false, level, effort, names };
         for argument in arguments {
             match argument.as_str() {
@@ -62,8 +62,8 @@ impl Asked {
     }
 }
 
-fn level_named(name: &str) -> Result<Level> {
-    let all = Level::all();
+fn level_named(name: &str) -> Result<InstructionSet> {
+    let all = InstructionSet::all();
     let named = all.iter().find(|level| level.name().eq_ignore_ascii_case(name));
     named.copied().with_context(|| {
         format!(
@@ -101,7 +101,7 @@ fn compare(asked: &Asked) -> Result<bool> {
 }
 
 /// Goes to one CPU, and says what runs where and how it was built.
-fn scene(level: Level) -> Result<String> {
+fn scene(level: InstructionSet) -> Result<String> {
     let there = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| there.is_set(cpu)).unwrap_or_default();
     let mut one = CpuSet::new();

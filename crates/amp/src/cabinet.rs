@@ -12,7 +12,7 @@ mod ir;
 
 pub use ir::{Ir, IrError};
 
-use crate::simd::{BINS, Fourier, Level, ROW, STEP, SUMS, Spectrum, fir, flush_denormals, sum_of_products};
+use crate::simd::{BINS, Fourier, InstructionSet, ROW, STEP, SUMS, Spectrum, fir, flush_denormals, sum_of_products};
 
 /// Samples of a period.
 const PERIOD: usize = BINS;
@@ -28,7 +28,7 @@ const WIDTH: usize = 2 * ROW;
 /// A cabinet, ready to play.
 #[derive(Debug)]
 pub struct Cabinet {
-    level: Level,
+    level: InstructionSet,
     fourier: Box<Fourier>,
     /// The last [`HEAD`] samples before this period, this period's, and room for what vectors read beyond.
     window: Vec<f32>,
@@ -58,12 +58,12 @@ impl Cabinet {
     /// A cabinet that plays at the response's sample rate.
     #[must_use]
     pub fn new(ir: &Ir) -> Self {
-        Self::with_level(ir, Level::best())
+        Self::with_level(ir, InstructionSet::best())
     }
 
     /// The same with given instructions.
     #[must_use]
-    pub fn with_level(ir: &Ir, level: Level) -> Self {
+    pub fn with_level(ir: &Ir, level: InstructionSet) -> Self {
         let fourier = Fourier::new(level);
         let parts = ir.frames().saturating_sub(HEAD).div_ceil(PERIOD);
         let sides = ir.channels().iter().map(|response| Side::new(response, parts, &fourier)).collect();
@@ -241,7 +241,7 @@ mod tests {
         for len in [1, 2, 3, 100, 511, 512, 513, 700, 768, 769, 2048, 4999] {
             let channels = vec![response(2, len), response(3, len)];
             let ir = Ir::new(48_000, channels.clone()).unwrap();
-            for level in Level::all() {
+            for level in InstructionSet::all() {
                 let played = play(&mut Cabinet::with_level(&ir, level), &input, &[64]);
                 for (played, response) in played.iter().zip(&channels) {
                     let errors =

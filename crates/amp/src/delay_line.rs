@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::{
         memory::Layout,
-        simd::{Level, Op},
+        simd::{InstructionSet, Op},
     };
 
     struct MirrorWrap<'a> {
@@ -164,7 +164,7 @@ mod tests {
                         memory[current.start(row) + frame] = if frame < frames { (count + frame + 1 + row) as f32 } else { -1.0 };
                     }
                 }
-                Level::best().run(MirrorWrap { line: &line, memory: &mut memory, frames, piece });
+                InstructionSet::best().run(MirrorWrap { line: &line, memory: &mut memory, frames, piece });
                 for delay in [0, history.min(1), history / 2, history] {
                     for (row, frame) in (0..2).flat_map(|row| (0..frames).map(move |frame| (row, frame))) {
                         let begin = frame / piece * piece;

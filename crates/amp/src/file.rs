@@ -12,7 +12,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use self::network::Network;
 pub use self::{error::LoadError, metadata::About};
-use crate::{model::Model, simd::Level};
+use crate::{model::Model, simd::InstructionSet};
 
 /// Deeper than any model's file nests.
 const MOST_DEPTH: usize = 40;
@@ -57,12 +57,12 @@ pub struct Options {
     /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
     pub slim: f64,
     /// Instructions to use.
-    pub level: Level,
+    pub level: InstructionSet,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { slim: 1.0, level: Level::best() }
+        Self { slim: 1.0, level: InstructionSet::best() }
     }
 }
 

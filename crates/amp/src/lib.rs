@@ -42,5 +42,5 @@ pub use model::Model;
 pub use player::Player;
 pub use preset::Preset;
 pub use rig::Rig;
-pub use simd::Level;
+pub use simd::InstructionSet;
 pub use synthetic::SyntheticModel;

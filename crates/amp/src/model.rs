@@ -3,7 +3,7 @@
 use crate::{
     memory::BLOCK,
     net::Net,
-    simd::{Level, flush_denormals},
+    simd::{InstructionSet, flush_denormals},
 };
 
 /// A model of an amplifier: one signal in, one out, without delay.
@@ -108,7 +108,7 @@ impl Model {
 
     /// The instructions that it is played with: those asked for, or the next less wide where they take less time.
     #[must_use]
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> InstructionSet {
         self.net.level()
     }
 }

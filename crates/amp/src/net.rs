@@ -7,7 +7,7 @@ pub mod recurrent;
 pub mod wavenet;
 pub mod weights;
 
-use crate::simd::Level;
+use crate::simd::InstructionSet;
 
 /// A network with one signal in: what a model computes, without its gains and parameters.
 pub trait Net: Send {
@@ -37,5 +37,5 @@ pub trait Net: Send {
     fn work(&self) -> u64;
 
     /// The instructions that it is played with.
-    fn level(&self) -> Level;
+    fn level(&self) -> InstructionSet;
 }

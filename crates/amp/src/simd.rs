@@ -1,6 +1,6 @@
 //! Vectors of `f32`, one instruction set a file, chosen when a model is made. All `unsafe` of this crate is here.
 //!
-//! Work that is to run on vectors is an [`Op`]. [`Level::run`] calls its [`Op::run`] inside a function that the compiler
+//! Work that is to run on vectors is an [`Op`]. [`InstructionSet::run`] calls its [`Op::run`] inside a function that the compiler
 //! builds for the instruction set, so everything below it must be `#[inline(always)]`: what is not would be built for the
 //! oldest processor. `make bench-amp` notices that.
 #![allow(unsafe_code, reason = "vector instructions; each block with its reason")]
@@ -122,7 +122,7 @@ pub trait Simd: Copy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
     /// With which instructions.
-    pub level: Level,
+    pub level: InstructionSet,
     /// How many frames.
     pub frames: usize,
 }
@@ -137,7 +137,7 @@ pub trait Op {
 
 /// The instruction sets that this crate is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum InstructionSet {
     /// What every processor has.
     Portable(portable::Portable),
     /// AVX2 with FMA.
@@ -151,7 +151,7 @@ pub enum Level {
     Neon(neon::Neon),
 }
 
-impl Level {
+impl InstructionSet {
     /// All that this processor has, the best first.
     #[must_use]
     pub fn all() -> Vec<Self> {
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn vectors_are_shorter_where_a_single_one_would_do_or_lanes_be_empty() {
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             for values in [16, 20, 40] {
                 assert_eq!(level.for_values(values).lanes(), level.lanes().min(8), "{}, {values}", level.name());
             }
@@ -281,8 +281,8 @@ mod tests {
     #[test]
     fn all_levels_compute_the_same() {
         let values = std::array::from_fn(|i| [-1.5, 4.0, 0.25, -8.0][i % 4] * (1 + i / 4) as f32);
-        let first_lanes = |level: Level| level.run(Every(values));
-        for level in Level::all() {
+        let first_lanes = |level: InstructionSet| level.run(Every(values));
+        for level in InstructionSet::all() {
             let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
             let told = first_lanes(level);
             let lanes = 16 / (told.len() / 9);

@@ -12,7 +12,7 @@ use crate::{
         nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
     },
     memory::{BLOCK, Layout},
-    simd::{Activation, Aligned, ConvStack, Level, Pass, Rows},
+    simd::{Activation, Aligned, ConvStack, InstructionSet, Pass, Rows},
 };
 
 /// Taps of each convolution.
@@ -21,7 +21,7 @@ const TAPS: usize = 2;
 /// A row of convolutions, ready to play.
 #[derive(Debug)]
 pub struct ConvNet {
-    level: Level,
+    level: InstructionSet,
     convs: ConvStack,
     last: Rows,
     head: Conv,
@@ -95,7 +95,7 @@ impl ConvNet {
     ///
     /// # Errors
     /// When the number of weights is another.
-    pub fn new(plan: &Plan, weights: &[f32], level: Level) -> Result<Self, LoadError> {
+    pub fn new(plan: &Plan, weights: &[f32], level: InstructionSet) -> Result<Self, LoadError> {
         let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
         let mut convs = ConvStack::new(&plan.activation);
@@ -180,7 +180,7 @@ impl Net for ConvNet {
         self.work
     }
 
-    fn level(&self) -> Level {
+    fn level(&self) -> InstructionSet {
         self.level
     }
 }

@@ -5,13 +5,13 @@ use crate::{
     file::{LoadError, nam},
     memory::BLOCK,
     net::weights::WeightReader,
-    simd::{Level, STEP, SUMS, fir},
+    simd::{InstructionSet, STEP, SUMS, fir},
 };
 
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
 #[derive(Debug)]
 pub struct Linear {
-    level: Level,
+    level: InstructionSet,
     /// The response, the oldest frame's weight first, so that large late sums do not swallow small early ones.
     response: Vec<f32>,
     bias: f32,
@@ -35,7 +35,7 @@ impl Linear {
     ///
     /// # Errors
     /// When the weights are not those that the description asks for.
-    pub fn new(config: &nam::Linear, weights: &[f32], level: Level) -> Result<Self, LoadError> {
+    pub fn new(config: &nam::Linear, weights: &[f32], level: InstructionSet) -> Result<Self, LoadError> {
         let taps = taps(config)?;
         let mut taken = WeightReader::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
@@ -81,7 +81,7 @@ impl Net for Linear {
         self.taps as u64
     }
 
-    fn level(&self) -> Level {
+    fn level(&self) -> InstructionSet {
         self.level
     }
 }

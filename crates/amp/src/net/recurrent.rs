@@ -8,7 +8,7 @@ pub use self::plan::{DenseWeights, KerasConvWeights, Line, Plan, RecurrentWeight
 use super::Net;
 use crate::{
     memory::BLOCK,
-    simd::{Aligned, Frames, Level, Op, Simd, padded},
+    simd::{Aligned, Frames, InstructionSet, Op, Simd, padded},
 };
 
 /// Frames in which a knob gets from one end to the other.
@@ -17,7 +17,7 @@ const KNOB_FRAMES: f32 = 1024.0;
 /// Layers one after the other. The first sees the signal and the knobs.
 #[derive(Debug, Clone)]
 pub struct Recurrent {
-    level: Level,
+    level: InstructionSet,
     layers: Vec<Layer>,
     /// Where each knob is, and where it goes.
     knobs: Vec<(f32, f32)>,
@@ -31,7 +31,7 @@ pub struct Recurrent {
 impl Recurrent {
     /// Layers that see the signal and `knobs` more inputs.
     #[must_use]
-    pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, level: Level) -> Self {
+    pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, level: InstructionSet) -> Self {
         let level = level.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
         let mut width = knobs + 1;
         let mut layers = Vec::with_capacity(plans.len());
@@ -77,7 +77,7 @@ impl Net for Recurrent {
         self.work
     }
 
-    fn level(&self) -> Level {
+    fn level(&self) -> InstructionSet {
         self.level
     }
 }

@@ -15,12 +15,12 @@ use crate::{
     delay_line::DelayLine,
     file::LoadError,
     memory::{BLOCK, Layout, Scratch},
-    simd::{Activation, Aligned, Level, Op, Pass, Rows, Signals, Simd, silence},
+    simd::{Activation, Aligned, InstructionSet, Op, Pass, Rows, Signals, Simd, silence},
 };
 
 /// A WaveNet, ready to play.
 pub struct WaveNet {
-    level: Level,
+    level: InstructionSet,
     /// Makes the condition of the input; without it the input is the condition.
     condition_net: Option<Box<dyn Net>>,
     conditions: Vec<f32>,
@@ -56,7 +56,7 @@ impl WaveNet {
         slimmed: &Plan,
         weights: &[f32],
         condition_net: Option<Box<dyn Net>>,
-        level: Level,
+        level: InstructionSet,
     ) -> Result<Self, LoadError> {
         // What the arrays make is scaled by the last one of all: the last head's weights are.
         let scale = weights.last().copied().unwrap_or_default();
@@ -157,7 +157,7 @@ impl Net for WaveNet {
         self.work
     }
 
-    fn level(&self) -> Level {
+    fn level(&self) -> InstructionSet {
         self.level
     }
 }

@@ -122,10 +122,10 @@ impl Op for Activate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::Level;
+    use crate::simd::InstructionSet;
 
     /// The largest difference from `exact` between -12 and 12, absolute.
-    fn largest_error(level: Level, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
+    fn largest_error(level: InstructionSet, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
         let inputs: Vec<f32> = (0..96_000).map(|i| (i as f32 - 48_000.0) / 4000.0).collect();
         let mut outputs = inputs.clone();
         let rows = Rows { at: 0, stride: 0, count: 1 };
@@ -154,7 +154,7 @@ mod tests {
             (Activation::HardSwish, &|x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0, 3e-6),
             (Activation::SoftSign, &|x| x / (1.0 + x.abs()), 1e-7),
         ];
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             for (activation, exact, most) in &all {
                 let error = largest_error(level, activation, exact);
                 assert!(error <= *most, "{} {activation:?}: {error:e}", level.name());
@@ -166,7 +166,11 @@ mod tests {
     fn a_row_may_have_a_slope_of_its_own() {
         let mut memory = vec![-1.0; 32];
         let rows = Rows { at: 0, stride: 16, count: 2 };
-        Activation::LeakyRelu(vec![0.5, 0.25]).apply(Pass { level: Level::best(), frames: 16 }, &mut memory, rows);
+        Activation::LeakyRelu(vec![0.5, 0.25]).apply(
+            Pass { level: InstructionSet::best(), frames: 16 },
+            &mut memory,
+            rows,
+        );
         assert_eq!((memory[0], memory[16]), (-0.5, -0.25));
     }
 }

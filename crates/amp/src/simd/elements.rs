@@ -1,6 +1,6 @@
 //! What is made of values that stand at the same place of several signals.
 
-use super::{Level, Op, Pass, Rows, Simd};
+use super::{InstructionSet, Op, Pass, Rows, Simd};
 
 /// Each value of `$out` becomes `$made`, of the values of the sources named. No closure: one that the compiler does not
 /// put in place would be built for the oldest processor.
@@ -40,7 +40,7 @@ pub fn silence<S: Simd>(simd: S, memory: &mut [f32], rows: Rows, frames: usize) 
 ///
 /// # Panics
 /// When rows do not lie within `memory`.
-pub fn mirror(level: Level, memory: &mut [f32], mirror: Mirror) {
+pub fn mirror(level: InstructionSet, memory: &mut [f32], mirror: Mirror) {
     if mirror.frames > 0 {
         level.run(Copying { mirror, memory });
     }

@@ -1,6 +1,6 @@
 //! Convolution as it is defined: every output a weighted sum of the inputs before it.
 
-use super::{Level, Op, Simd};
+use super::{InstructionSet, Op, Simd};
 
 /// Frames are computed in multiples of this: the lanes of the longest vector.
 pub const STEP: usize = 16;
@@ -13,7 +13,7 @@ pub const SUMS: usize = 4;
 ///
 /// # Panics
 /// When `out` is no multiple of [`STEP`] long, the weights no multiple of [`SUMS`], or `window` is shorter than both together.
-pub fn fir(level: Level, window: &[f32], weights: &[f32], out: &mut [f32]) {
+pub fn fir(level: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
     level.run(Fir { window, weights, out });
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn every_frame_is_its_sum_whatever_the_vectors() {
         let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
         let weights: Vec<f32> = (0..12).map(|i| 1.0 / (i as f32 + 1.0)).collect();
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let mut whole = [0.0; 96];
             fir(level, &window, &weights, &mut whole);
             for (frame, made) in whole.iter().enumerate() {

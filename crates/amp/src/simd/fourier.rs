@@ -10,7 +10,7 @@
 
 use std::f64::consts::PI;
 
-use super::{Level, Op, Simd};
+use super::{InstructionSet, Op, Simd};
 
 /// Values of a spectrum, of a signal twice as long.
 pub const BINS: usize = ROW * ROW;
@@ -34,7 +34,7 @@ impl Spectrum {
 /// The transform's factors.
 #[derive(Debug)]
 pub struct Fourier {
-    level: Level,
+    level: InstructionSet,
     /// exp(-i pi n / 2 BINS): half a bin.
     half_bin: Spectrum,
     /// exp(-2 pi i row column / BINS).
@@ -44,7 +44,7 @@ pub struct Fourier {
 impl Fourier {
     /// With these instructions.
     #[must_use]
-    pub fn new(level: Level) -> Box<Self> {
+    pub fn new(level: InstructionSet) -> Box<Self> {
         let factors = |turns: &dyn Fn(usize) -> f64| Spectrum {
             re: std::array::from_fn(|n| (2.0 * PI * turns(n)).cos() as f32),
             im: std::array::from_fn(|n| (-2.0 * PI * turns(n)).sin() as f32),
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_spectrum_is_the_values_at_the_roots() {
         let samples = noise(1);
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let mut spectrum = Spectrum::ZERO;
             Fourier::new(level).forward(&samples, &mut spectrum);
             for bin in 0..BINS {
@@ -233,7 +233,7 @@ mod tests {
     fn products_of_spectra_are_convolutions() {
         let (samples, mut response) = (noise(2), noise(3));
         response[BINS..].fill(0.0);
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let fourier = Fourier::new(level);
             let (mut a, mut b) = (Spectrum::ZERO, Spectrum::ZERO);
             fourier.forward(&samples, &mut a);

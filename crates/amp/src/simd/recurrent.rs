@@ -6,7 +6,7 @@ mod cell;
 use std::slice;
 
 pub use self::cell::{Cell, Gru, Lstm};
-use super::{Aligned, Level, Simd, dot, padded};
+use super::{Aligned, InstructionSet, Simd, dot, padded};
 
 /// Weights of units with four sums each, which see their inputs and the hidden state of all of them. For some units side by
 /// side: biases of their sums, then for each column their weights.
@@ -32,7 +32,7 @@ impl GateWeights {
     /// vectors of `level` alone, and this kind of cell.
     #[must_use]
     pub fn new<C: Cell>(
-        level: Level,
+        level: InstructionSet,
         _cell: C,
         units: usize,
         columns: usize,

@@ -1,13 +1,13 @@
 //! Sums of products of spectra.
 
-use super::{Level, Op, ROW, Simd};
+use super::{InstructionSet, Op, ROW, Simd};
 
 /// The sum of products of rows of spectra, those of one list after those of the other: real parts, and imaginary ones.
 /// Each row is [`ROW`] real parts and as many imaginary ones.
 ///
 /// # Panics
 /// When two slices that are multiplied are of different lengths, or hold no whole rows.
-pub fn sum_of_products(level: Level, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
+pub fn sum_of_products(level: InstructionSet, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
     level.run(Sum { lists })
 }
 

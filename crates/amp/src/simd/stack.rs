@@ -4,7 +4,7 @@ mod tile;
 
 use self::tile::{GatedTanh, Job, LayerActivation, MOST_CHANNELS, Run};
 use super::{
-    Activation, Level, Rows, Simd,
+    Activation, InstructionSet, Rows, Simd,
     functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
     strip::TILE,
 };
@@ -92,7 +92,7 @@ impl Stack {
     /// When `input` has another number of channels, or fewer frames than `delays` ask for.
     #[must_use]
     pub fn new(
-        level: Level,
+        level: InstructionSet,
         channels: usize,
         input: impl FnOnce() -> DelayLine,
         delays: Vec<usize>,

@@ -1,6 +1,6 @@
 //! What memory files may take, and that playing takes none.
 
-use amp::{Level, ModelFile, file::Options};
+use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
 
 use crate::{bytes, counting, manifest, samples};
@@ -10,7 +10,7 @@ fn playing_allots_nothing_whatever_the_kind() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..1000];
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let mut model = case.model(level);
             let mut output = vec![0.0; input.len()];
             let before = counting::calls();

@@ -1,6 +1,6 @@
 //! Layers of AIDA-X's files against a plain computation in `f64`, from Keras's definitions.
 
-use amp::{Level, ModelFile, file::Options};
+use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
 
 use crate::reference::Numbers;
@@ -96,7 +96,7 @@ fn check(name: &str, expected: &[Vec<f64>], layers: &Value) {
     let file = json!({ "in_shape": [null, null, 1], "layers": layers }).to_string();
     let file = ModelFile::read(file.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let peak = expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max);
-    for level in Level::all() {
+    for level in InstructionSet::all() {
         let mut model = file.model(Options { level, ..Options::default() }).unwrap();
         model.reset(false);
         let input = input();

@@ -15,7 +15,7 @@ mod system;
 
 use std::{fs, path::PathBuf};
 
-use amp::{Level, LoadError, Model, ModelFile, SyntheticModel, file::Options};
+use amp::{InstructionSet, LoadError, Model, ModelFile, SyntheticModel, file::Options};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ fn manifest() -> Manifest {
 }
 
 impl Case {
-    fn model(&self, level: Level) -> Model {
+    fn model(&self, level: InstructionSet) -> Model {
         let file = ModelFile::read(&bytes(&self.model)).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         assert_eq!(file.sample_rate, self.sample_rate, "{}", self.name);
         assert_eq!(file.tells_sample_rate, self.sample_rate_in_file.is_some(), "{}", self.name);
@@ -91,7 +91,7 @@ fn play(model: &mut Model, input: &[f32], lengths: &[usize]) -> Vec<f32> {
 fn every_model_is_exact_on_every_processor() {
     for case in manifest().cases {
         let (input, expected) = (samples(&case.input), samples(&case.expected));
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let played = play(&mut case.model(level), &input, &[64]);
             let errors = played.iter().zip(&expected).map(|(a, b)| f64::from(a - b).abs());
             let worst = errors.fold(0.0, f64::max);
@@ -111,7 +111,7 @@ fn blocks_of_any_size_give_the_same_bits() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..input.len().min(3000)];
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let mut model = case.model(level);
             let settled = case.prewarm_samples > 0;
             let whole = play(&mut model, input, &[input.len()]);

@@ -1,7 +1,7 @@
 //! WaveNets with everything that a file may ask for, and ConvNets, against a plain computation in `f64`, frame by frame,
 //! from the definitions alone.
 
-use amp::{Level, ModelFile, file::Options};
+use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
 
 /// A stream of numbers that look random, the same each time.
@@ -268,7 +268,7 @@ fn expected(arrays: &[Asked], condition: Option<(&Signal, Value)>) -> (Signal, V
 fn check(name: &str, expected: &Signal, file: &Value) {
     let file = ModelFile::read(file.to_string().as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let (input, peak) = (input(), expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max));
-    for level in Level::all() {
+    for level in InstructionSet::all() {
         let mut model = file.model(Options { level, ..Options::default() }).unwrap();
         // From silence before the first frame, as the plain computation.
         model.reset(false);

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use amp::{Amplifier, Cabinet, Chain, Ir, Level, Model, ModelFile, Parts, Settings, file::Options};
+use amp::{Amplifier, Cabinet, Chain, InstructionSet, Ir, Model, ModelFile, Parts, Settings, file::Options};
 use rustix::{
     process::getpid,
     thread::{SecureComputingMode, gettid, set_secure_computing_mode},
@@ -69,7 +69,7 @@ fn a_call_ends_the_thread() {
 fn no_model_makes_a_system_call() {
     for case in manifest().cases {
         let input = samples(&case.input);
-        for level in Level::all() {
+        for level in InstructionSet::all() {
             let (mut model, input): (Model, _) = (case.model(level), input[..input.len().min(2048)].to_vec());
             let mut output = vec![0.0; input.len()];
             assert_calls_nothing(format!("{} with {}", case.name, level.name()), move || {

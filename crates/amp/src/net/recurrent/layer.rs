@@ -3,7 +3,10 @@
 use super::plan::{self, DenseWeights, Line, Plan};
 use crate::{
     memory::BLOCK,
-    simd::{Activation, Aligned, Cell, Columns, Frames, GateWeights, Gru, Head, Level, Lstm, Rows, Simd, dot, padded},
+    simd::{
+        Activation, Aligned, Cell, Columns, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Rows, Simd, dot,
+        padded,
+    },
 };
 
 /// One layer; its output is the next one's input.
@@ -89,7 +92,7 @@ pub struct KerasConv {
 
 impl Layer {
     /// Adds the layer, which sees so many values, behind the others.
-    pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, level: Level) {
+    pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, level: InstructionSet) {
         match (Self::new(plan, inputs, level), all.last_mut()) {
             (
                 Self::Dot(dot),
@@ -101,7 +104,7 @@ impl Layer {
         }
     }
 
-    fn new(plan: &Plan, inputs: usize, level: Level) -> Self {
+    fn new(plan: &Plan, inputs: usize, level: InstructionSet) -> Self {
         match plan {
             Plan::Lstm(weights) => Self::Lstm(RecurrentLayer::new(Lstm, weights, level)),
             Plan::Gru(weights) => Self::Gru(RecurrentLayer::new(Gru, weights, level)),
@@ -164,7 +167,7 @@ macro_rules! for_each_frame {
 }
 
 impl<C: Cell> RecurrentLayer<C> {
-    fn new(cell: C, weights: &plan::RecurrentWeights, level: Level) -> Self {
+    fn new(cell: C, weights: &plan::RecurrentWeights, level: InstructionSet) -> Self {
         let plan::RecurrentWeights { inputs, units, weights, biases, initial_state } = weights;
         let (units, columns) = (*units, inputs + units);
         let weight = |sum: usize, unit: usize, column: usize| weights[(sum * units + unit) * columns + column];

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     memory::{Layout, Scratch},
     net::weights::{ConvShape, WeightReader},
-    simd::{LayerWeights, Level, Pass, Rows, Signals, Simd, Stack},
+    simd::{InstructionSet, LayerWeights, Pass, Rows, Signals, Simd, Stack},
 };
 
 /// Layers one after the other, ready to play.
@@ -27,7 +27,7 @@ impl Layers {
         weights: &mut WeightReader<'_>,
         layout: &mut Layout,
         scratch: Scratch,
-        level: Level,
+        level: InstructionSet,
     ) {
         let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, level) else {
             all.push(Self::Rich(Box::new(Rich::new((whole, slimmed), layer, weights, layout, scratch))));
@@ -77,7 +77,7 @@ fn common(
     layer: &plan::Layer,
     mut weights: WeightReader<'_>,
     layout: &mut Layout,
-    level: Level,
+    level: InstructionSet,
 ) -> Option<Stack> {
     let channels = slimmed.conv.inputs;
     let (gate, sums) = match &layer.gate {
