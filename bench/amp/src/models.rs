@@ -62,7 +62,7 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, asked: &Aske
     let bytes = fs::read(&path)?;
     let input = input()?;
     let ours = |frames: usize| -> Result<Engine<'_>> {
-        let mut model = ModelFile::read(&bytes)?.model(Options { slim, level: asked.level })?;
+        let mut model = ModelFile::read(&bytes)?.model(Options { slim, instructions: asked.level })?;
         let (mut timed, mut output) = (input.chunks_exact(TIMED).cycle(), vec![0.0; frames]);
         Ok(Box::new(move || {
             for block in timed.next().unwrap_or_default().chunks_exact(frames) {

@@ -78,7 +78,7 @@ impl DelayLine {
     /// Copies what was written to where the ring's ends are mirrored: to be done before the frames are read at a delay.
     pub fn mirror_wrap(&self, pass: Pass, memory: &mut [f32]) {
         for copied in self.mirrors(pass.frames, BLOCK) {
-            mirror(pass.level, memory, copied);
+            mirror(pass.instructions, memory, copied);
         }
     }
 

@@ -57,12 +57,12 @@ pub struct Options {
     /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
     pub slim: f64,
     /// Instructions to use.
-    pub level: InstructionSet,
+    pub instructions: InstructionSet,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { slim: 1.0, level: InstructionSet::best() }
+        Self { slim: 1.0, instructions: InstructionSet::best() }
     }
 }
 

@@ -108,7 +108,7 @@ impl Model {
 
     /// The instructions that it is played with: those asked for, or the next less wide where they take less time.
     #[must_use]
-    pub fn level(&self) -> InstructionSet {
-        self.net.level()
+    pub fn instructions(&self) -> InstructionSet {
+        self.net.instructions()
     }
 }

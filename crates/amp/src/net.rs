@@ -37,5 +37,5 @@ pub trait Net: Send {
     fn work(&self) -> u64;
 
     /// The instructions that it is played with.
-    fn level(&self) -> InstructionSet;
+    fn instructions(&self) -> InstructionSet;
 }

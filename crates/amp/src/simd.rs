@@ -122,7 +122,7 @@ pub trait Simd: Copy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
     /// With which instructions.
-    pub level: InstructionSet,
+    pub instructions: InstructionSet,
     /// How many frames.
     pub frames: usize,
 }
@@ -155,16 +155,16 @@ impl InstructionSet {
     /// All that this processor has, the best first.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let mut levels = Vec::new();
+        let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            levels.extend(avx512::Avx512::new().map(Self::Avx512));
-            levels.extend(avx2::Avx2::new().map(Self::Avx2));
+            sets.extend(avx512::Avx512::new().map(Self::Avx512));
+            sets.extend(avx2::Avx2::new().map(Self::Avx2));
         }
         #[cfg(target_arch = "aarch64")]
-        levels.push(Self::Neon(neon::Neon::new()));
-        levels.push(Self::Portable(portable::Portable));
-        levels
+        sets.push(Self::Neon(neon::Neon::new()));
+        sets.push(Self::Portable(portable::Portable));
+        sets
     }
 
     /// The best that this processor has.
@@ -180,9 +180,9 @@ impl InstructionSet {
         let shorter = match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(simd) => Self::Avx2(simd.shorter()),
-            level => level,
+            instructions => instructions,
         };
-        let empty = |level: Self| values.next_multiple_of(level.lanes()) - values;
+        let empty = |instructions: Self| values.next_multiple_of(instructions.lanes()) - values;
         if values <= self.lanes() || empty(shorter) < empty(self) { shorter } else { self }
     }
 
@@ -270,28 +270,33 @@ mod tests {
 
     #[test]
     fn vectors_are_shorter_where_a_single_one_would_do_or_lanes_be_empty() {
-        for level in InstructionSet::all() {
+        for instructions in InstructionSet::all() {
             for values in [16, 20, 40] {
-                assert_eq!(level.for_values(values).lanes(), level.lanes().min(8), "{}, {values}", level.name());
+                assert_eq!(
+                    instructions.for_values(values).lanes(),
+                    instructions.lanes().min(8),
+                    "{}, {values}",
+                    instructions.name()
+                );
             }
-            assert_eq!((level.for_values(25), level.for_values(32)), (level, level));
+            assert_eq!((instructions.for_values(25), instructions.for_values(32)), (instructions, instructions));
         }
     }
 
     #[test]
-    fn all_levels_compute_the_same() {
+    fn all_instruction_sets_compute_the_same() {
         let values = std::array::from_fn(|i| [-1.5, 4.0, 0.25, -8.0][i % 4] * (1 + i / 4) as f32);
-        let first_lanes = |level: InstructionSet| level.run(Every(values));
-        for level in InstructionSet::all() {
+        let first_lanes = |instructions: InstructionSet| instructions.run(Every(values));
+        for instructions in InstructionSet::all() {
             let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
-            let told = first_lanes(level);
+            let told = first_lanes(instructions);
             let lanes = 16 / (told.len() / 9);
             let total = |at: usize| values[at..at + lanes].iter().sum::<f32>();
             let wanted: Vec<f32> = (0..16)
                 .step_by(lanes)
                 .flat_map(|at| expected(values[at]).into_iter().chain([total(at)]).collect::<Vec<_>>())
                 .collect();
-            assert_eq!(told, wanted, "{}", level.name());
+            assert_eq!(told, wanted, "{}", instructions.name());
         }
     }
 }

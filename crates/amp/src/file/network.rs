@@ -145,18 +145,18 @@ impl Network {
 
     /// Makes a net of it.
     pub fn net(&self, options: Options, sample_rate: f64) -> Result<Box<dyn Net>, LoadError> {
-        let Options { slim, level } = options;
-        let whole = Options { slim: 1.0, level };
+        let Options { slim, instructions } = options;
+        let whole = Options { slim: 1.0, instructions };
         Ok(match self {
             Self::WaveNet { plan, weights, condition } => {
                 let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
-                Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, level)?)
+                Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, instructions)?)
             }
-            Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, level)?),
-            Self::Linear(config, weights) => Box::new(Linear::new(config, weights, level)?),
+            Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, instructions)?),
+            Self::Linear(config, weights) => Box::new(Linear::new(config, weights, instructions)?),
             Self::Recurrent(config) => {
                 let settles_after = config.settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
-                Box::new(Recurrent::new(&config.layers, config.knobs, settles_after, level))
+                Box::new(Recurrent::new(&config.layers, config.knobs, settles_after, instructions))
             }
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());

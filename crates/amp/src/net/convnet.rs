@@ -21,7 +21,7 @@ const TAPS: usize = 2;
 /// A row of convolutions, ready to play.
 #[derive(Debug)]
 pub struct ConvNet {
-    level: InstructionSet,
+    instructions: InstructionSet,
     convs: ConvStack,
     last: Rows,
     head: Conv,
@@ -95,7 +95,7 @@ impl ConvNet {
     ///
     /// # Errors
     /// When the number of weights is another.
-    pub fn new(plan: &Plan, weights: &[f32], level: InstructionSet) -> Result<Self, LoadError> {
+    pub fn new(plan: &Plan, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
         let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
         let mut convs = ConvStack::new(&plan.activation);
@@ -113,7 +113,7 @@ impl ConvNet {
             );
         }
         Ok(Self {
-            level,
+            instructions,
             convs,
             last: layout.rows(plan.channels),
             head: Conv::new(weights.conv(plan.head()), 1),
@@ -180,15 +180,15 @@ impl Net for ConvNet {
         self.work
     }
 
-    fn level(&self) -> InstructionSet {
-        self.level
+    fn instructions(&self) -> InstructionSet {
+        self.instructions
     }
 }
 
 impl ConvNet {
     fn run(&mut self, frames: usize) {
-        let Self { level, convs, last, head, output, memory, .. } = self;
-        let pass = Pass { level: *level, frames };
+        let Self { instructions, convs, last, head, output, memory, .. } = self;
+        let pass = Pass { instructions: *instructions, frames };
         convs.run(pass, memory, *last);
         head.apply(pass, memory, |_| *last, None, *output);
     }

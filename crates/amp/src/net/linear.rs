@@ -11,7 +11,7 @@ use crate::{
 /// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
 #[derive(Debug)]
 pub struct Linear {
-    level: InstructionSet,
+    instructions: InstructionSet,
     /// The response, the oldest frame's weight first, so that large late sums do not swallow small early ones.
     response: Vec<f32>,
     bias: f32,
@@ -35,14 +35,14 @@ impl Linear {
     ///
     /// # Errors
     /// When the weights are not those that the description asks for.
-    pub fn new(config: &nam::Linear, weights: &[f32], level: InstructionSet) -> Result<Self, LoadError> {
+    pub fn new(config: &nam::Linear, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
         let taps = taps(config)?;
         let mut taken = WeightReader::new(weights, taps as u64 + u64::from(config.bias))?;
         let (response, bias) = (taken.take(taps), taken.take(1));
         let mut weights = vec![0.0; taps.next_multiple_of(SUMS) - taps];
         weights.extend(response.iter().rev());
         let (at, bias) = (weights.len() - 1, bias.first().copied().unwrap_or_default());
-        Ok(Self { level, bias, window: vec![0.0; 2 * weights.len() + BLOCK], response: weights, at, taps })
+        Ok(Self { instructions, bias, window: vec![0.0; 2 * weights.len() + BLOCK], response: weights, at, taps })
     }
 }
 
@@ -56,7 +56,7 @@ impl Net for Linear {
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
-        let Self { level, response, bias, window, at, .. } = self;
+        let Self { instructions, response, bias, window, at, .. } = self;
         let (frames, past) = (input.len(), response.len() - 1);
         if *at + BLOCK > window.len() {
             window.copy_within(*at - past..*at, 0);
@@ -65,7 +65,7 @@ impl Net for Linear {
         window[*at..*at + frames].copy_from_slice(input);
         let mut made = [0.0; BLOCK];
         let made = &mut made[..frames.next_multiple_of(STEP)];
-        fir(*level, &window[*at - past..], response, made);
+        fir(*instructions, &window[*at - past..], response, made);
         for (output, made) in output.iter_mut().zip(&made[..frames]) {
             *output = made + *bias;
         }
@@ -81,7 +81,7 @@ impl Net for Linear {
         self.taps as u64
     }
 
-    fn level(&self) -> InstructionSet {
-        self.level
+    fn instructions(&self) -> InstructionSet {
+        self.instructions
     }
 }

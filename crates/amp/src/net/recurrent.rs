@@ -17,7 +17,7 @@ const KNOB_FRAMES: f32 = 1024.0;
 /// Layers one after the other. The first sees the signal and the knobs.
 #[derive(Debug, Clone)]
 pub struct Recurrent {
-    level: InstructionSet,
+    instructions: InstructionSet,
     layers: Vec<Layer>,
     /// Where each knob is, and where it goes.
     knobs: Vec<(f32, f32)>,
@@ -31,17 +31,17 @@ pub struct Recurrent {
 impl Recurrent {
     /// Layers that see the signal and `knobs` more inputs.
     #[must_use]
-    pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, level: InstructionSet) -> Self {
-        let level = level.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
+    pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, instructions: InstructionSet) -> Self {
+        let instructions = instructions.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
         let mut width = knobs + 1;
         let mut layers = Vec::with_capacity(plans.len());
         for plan in plans {
-            Layer::add(&mut layers, plan, width, level);
+            Layer::add(&mut layers, plan, width, instructions);
             width = plan.outputs(width);
         }
         let (seen, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
         let work = plans.iter().map(Plan::work).sum();
-        Self { level, layers, knobs, seen, outputs: width, settles_after, work }
+        Self { instructions, layers, knobs, seen, outputs: width, settles_after, work }
     }
 }
 
@@ -55,7 +55,7 @@ impl Net for Recurrent {
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
-        self.level.run(Block { net: self, input, output });
+        self.instructions.run(Block { net: self, input, output });
     }
 
     fn restart(&mut self) {
@@ -77,8 +77,8 @@ impl Net for Recurrent {
         self.work
     }
 
-    fn level(&self) -> InstructionSet {
-        self.level
+    fn instructions(&self) -> InstructionSet {
+        self.instructions
     }
 }
 

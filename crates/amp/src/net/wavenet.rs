@@ -20,7 +20,7 @@ use crate::{
 
 /// A WaveNet, ready to play.
 pub struct WaveNet {
-    level: InstructionSet,
+    instructions: InstructionSet,
     /// Makes the condition of the input; without it the input is the condition.
     condition_net: Option<Box<dyn Net>>,
     conditions: Vec<f32>,
@@ -56,7 +56,7 @@ impl WaveNet {
         slimmed: &Plan,
         weights: &[f32],
         condition_net: Option<Box<dyn Net>>,
-        level: InstructionSet,
+        instructions: InstructionSet,
     ) -> Result<Self, LoadError> {
         // What the arrays make is scaled by the last one of all: the last head's weights are.
         let scale = weights.last().copied().unwrap_or_default();
@@ -74,7 +74,7 @@ impl WaveNet {
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
                 let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));
-                Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), level);
+                Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), instructions);
             }
             let head = weights.conv(whole_array.head).slice(array.head.inputs, array.head.outputs);
             let factor = if index + 1 == whole.arrays.len() { scale } else { 1.0 };
@@ -99,7 +99,7 @@ impl WaveNet {
         let before = condition_net.as_ref().map_or(0, |net| net.settles_after());
         let work_before = condition_net.as_ref().map_or(0, |net| net.work());
         Ok(Self {
-            level,
+            instructions,
             conditions: vec![0.0; whole.condition * BLOCK],
             condition_net,
             input,
@@ -157,17 +157,24 @@ impl Net for WaveNet {
         self.work
     }
 
-    fn level(&self) -> InstructionSet {
-        self.level
+    fn instructions(&self) -> InstructionSet {
+        self.instructions
     }
 }
 
 impl WaveNet {
     /// Computes what is behind the input, for `frames`.
     fn run(&mut self, frames: usize) {
-        let Self { level, input, condition, arrays, ends, head, memory, .. } = self;
-        let pass = Pass { level: *level, frames };
-        level.run(Arrays { arrays, pass, memory, input: *input, condition: *condition, output: ends[0].current() });
+        let Self { instructions, input, condition, arrays, ends, head, memory, .. } = self;
+        let pass = Pass { instructions: *instructions, frames };
+        instructions.run(Arrays {
+            arrays,
+            pass,
+            memory,
+            input: *input,
+            condition: *condition,
+            output: ends[0].current(),
+        });
         for (index, (activation, conv)) in head.iter_mut().enumerate() {
             activation.apply(pass, memory, ends[index].current());
             ends[index].mirror_wrap(pass, memory);

@@ -50,7 +50,7 @@ impl Activation {
     /// # Panics
     /// When the rows do not lie within `memory`.
     pub fn apply(&self, pass: Pass, memory: &mut [f32], rows: Rows) {
-        pass.level.run(Activate { activation: self, memory, rows, frames: pass.frames });
+        pass.instructions.run(Activate { activation: self, memory, rows, frames: pass.frames });
     }
 
     /// The same where vectors are at work already, in the same function: all of them are too long to stand in two.
@@ -125,11 +125,11 @@ mod tests {
     use crate::simd::InstructionSet;
 
     /// The largest difference from `exact` between -12 and 12, absolute.
-    fn largest_error(level: InstructionSet, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
+    fn largest_error(instructions: InstructionSet, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
         let inputs: Vec<f32> = (0..96_000).map(|i| (i as f32 - 48_000.0) / 4000.0).collect();
         let mut outputs = inputs.clone();
         let rows = Rows { at: 0, stride: 0, count: 1 };
-        activation.apply(Pass { level, frames: inputs.len() }, &mut outputs, rows);
+        activation.apply(Pass { instructions, frames: inputs.len() }, &mut outputs, rows);
         let error = |(x, y): (&f32, &f32)| (f64::from(*y) - exact(f64::from(*x))).abs();
         inputs.iter().zip(&outputs).map(error).fold(0.0, f64::max)
     }
@@ -154,10 +154,10 @@ mod tests {
             (Activation::HardSwish, &|x| x * (x + 3.0).clamp(0.0, 6.0) / 6.0, 3e-6),
             (Activation::SoftSign, &|x| x / (1.0 + x.abs()), 1e-7),
         ];
-        for level in InstructionSet::all() {
+        for instructions in InstructionSet::all() {
             for (activation, exact, most) in &all {
-                let error = largest_error(level, activation, exact);
-                assert!(error <= *most, "{} {activation:?}: {error:e}", level.name());
+                let error = largest_error(instructions, activation, exact);
+                assert!(error <= *most, "{} {activation:?}: {error:e}", instructions.name());
             }
         }
     }
@@ -167,7 +167,7 @@ mod tests {
         let mut memory = vec![-1.0; 32];
         let rows = Rows { at: 0, stride: 16, count: 2 };
         Activation::LeakyRelu(vec![0.5, 0.25]).apply(
-            Pass { level: InstructionSet::best(), frames: 16 },
+            Pass { instructions: InstructionSet::best(), frames: 16 },
             &mut memory,
             rows,
         );

@@ -101,7 +101,7 @@ impl ConvStack {
         let outputs = self.layers.last().map_or(0, |layer| layer.outputs);
         let fits = last.count == outputs && last.fit(pass.frames.next_multiple_of(TILE), memory.len());
         assert!(fits && pass.frames <= BLOCK && self.reach <= memory.len(), "signals outside a model's memory");
-        pass.level.run(Run { stack: self, pass, memory, last });
+        pass.instructions.run(Run { stack: self, pass, memory, last });
     }
 }
 

@@ -40,9 +40,9 @@ pub fn silence<S: Simd>(simd: S, memory: &mut [f32], rows: Rows, frames: usize) 
 ///
 /// # Panics
 /// When rows do not lie within `memory`.
-pub fn mirror(level: InstructionSet, memory: &mut [f32], mirror: Mirror) {
+pub fn mirror(instructions: InstructionSet, memory: &mut [f32], mirror: Mirror) {
     if mirror.frames > 0 {
-        level.run(Copying { mirror, memory });
+        instructions.run(Copying { mirror, memory });
     }
 }
 
@@ -111,7 +111,7 @@ pub enum Combine {
 /// # Panics
 /// When rows do not lie within `memory`.
 pub fn combine(pass: Pass, memory: &mut [f32], how: Combine, out: Rows) {
-    pass.level.run(Combination { how, memory, out, frames: pass.frames });
+    pass.instructions.run(Combination { how, memory, out, frames: pass.frames });
 }
 
 struct Combination<'a> {

@@ -13,8 +13,8 @@ pub const SUMS: usize = 4;
 ///
 /// # Panics
 /// When `out` is no multiple of [`STEP`] long, the weights no multiple of [`SUMS`], or `window` is shorter than both together.
-pub fn fir(level: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
-    level.run(Fir { window, weights, out });
+pub fn fir(instructions: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
+    instructions.run(Fir { window, weights, out });
 }
 
 struct Fir<'a> {
@@ -98,17 +98,17 @@ mod tests {
     fn every_frame_is_its_sum_whatever_the_vectors() {
         let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
         let weights: Vec<f32> = (0..12).map(|i| 1.0 / (i as f32 + 1.0)).collect();
-        for level in InstructionSet::all() {
+        for instructions in InstructionSet::all() {
             let mut whole = [0.0; 96];
-            fir(level, &window, &weights, &mut whole);
+            fir(instructions, &window, &weights, &mut whole);
             for (frame, made) in whole.iter().enumerate() {
                 let exact: f32 = weights.iter().zip(&window[frame..]).map(|(weight, x)| weight * x).sum();
-                assert!((made - exact).abs() < 1e-6, "{} {frame}", level.name());
+                assert!((made - exact).abs() < 1e-6, "{} {frame}", instructions.name());
             }
             for step in [16, 32, 48] {
                 let mut part = vec![0.0; step];
-                fir(level, &window[16..], &weights, &mut part);
-                assert_eq!(part, whole[16..16 + step], "{} {step}", level.name());
+                fir(instructions, &window[16..], &weights, &mut part);
+                assert_eq!(part, whole[16..16 + step], "{} {step}", instructions.name());
             }
         }
     }

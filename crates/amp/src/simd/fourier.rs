@@ -34,7 +34,7 @@ impl Spectrum {
 /// The transform's factors.
 #[derive(Debug)]
 pub struct Fourier {
-    level: InstructionSet,
+    instructions: InstructionSet,
     /// exp(-i pi n / 2 BINS): half a bin.
     half_bin: Spectrum,
     /// exp(-2 pi i row column / BINS).
@@ -44,14 +44,14 @@ pub struct Fourier {
 impl Fourier {
     /// With these instructions.
     #[must_use]
-    pub fn new(level: InstructionSet) -> Box<Self> {
+    pub fn new(instructions: InstructionSet) -> Box<Self> {
         let factors = |turns: &dyn Fn(usize) -> f64| Spectrum {
             re: std::array::from_fn(|n| (2.0 * PI * turns(n)).cos() as f32),
             im: std::array::from_fn(|n| (-2.0 * PI * turns(n)).sin() as f32),
         };
         let bins = BINS as f64;
         let half_bin = factors(&|n| n as f64 / (4.0 * bins));
-        Box::new(Self { level, half_bin, between: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
+        Box::new(Self { instructions, half_bin, between: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
     }
 
     /// The spectrum of `2 * BINS` samples.
@@ -66,14 +66,14 @@ impl Fourier {
             spectrum.re[n] = first[n] * turn.re[n] + second[n] * turn.im[n];
             spectrum.im[n] = first[n] * turn.im[n] - second[n] * turn.re[n];
         }
-        self.level.run(Transform { between: &self.between, re: &mut spectrum.re, im: &mut spectrum.im });
+        self.instructions.run(Transform { between: &self.between, re: &mut spectrum.re, im: &mut spectrum.im });
     }
 
     /// The second half of the signal with this spectrum, times [`BINS`]; what runs over the end of a convolution is in the
     /// first. The spectrum is used up.
     pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
         // A transform backwards is one forwards with real and imaginary parts in each other's place.
-        self.level.run(Transform { between: &self.between, re: &mut spectrum.im, im: &mut spectrum.re });
+        self.instructions.run(Transform { between: &self.between, re: &mut spectrum.im, im: &mut spectrum.re });
         let turn = &self.half_bin;
         for n in 0..BINS {
             samples[n] = spectrum.re[n] * turn.im[n] - spectrum.im[n] * turn.re[n];
@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn a_spectrum_is_the_values_at_the_roots() {
         let samples = noise(1);
-        for level in InstructionSet::all() {
+        for instructions in InstructionSet::all() {
             let mut spectrum = Spectrum::ZERO;
-            Fourier::new(level).forward(&samples, &mut spectrum);
+            Fourier::new(instructions).forward(&samples, &mut spectrum);
             for bin in 0..BINS {
                 let turn = -PI * (4.0 * bin as f64 + 1.0) / (2.0 * BINS as f64);
                 let value = |part: fn(f64) -> f64| -> f64 {
@@ -224,7 +224,7 @@ mod tests {
                 };
                 let (re, im) = (value(f64::cos), value(f64::sin));
                 let error = (re - f64::from(spectrum.re[bin])).hypot(im - f64::from(spectrum.im[bin]));
-                assert!(error < 2e-5, "{} bin {bin}: {error:e}", level.name());
+                assert!(error < 2e-5, "{} bin {bin}: {error:e}", instructions.name());
             }
         }
     }
@@ -233,8 +233,8 @@ mod tests {
     fn products_of_spectra_are_convolutions() {
         let (samples, mut response) = (noise(2), noise(3));
         response[BINS..].fill(0.0);
-        for level in InstructionSet::all() {
-            let fourier = Fourier::new(level);
+        for instructions in InstructionSet::all() {
+            let fourier = Fourier::new(instructions);
             let (mut a, mut b) = (Spectrum::ZERO, Spectrum::ZERO);
             fourier.forward(&samples, &mut a);
             fourier.forward(&response, &mut b);
@@ -242,7 +242,7 @@ mod tests {
             for row in (0..BINS).step_by(ROW) {
                 let side_by_side = |x: &Spectrum| [&x.re[row..row + ROW], &x.im[row..row + ROW]].concat();
                 let (x, y) = (side_by_side(&a), side_by_side(&b));
-                let (re, im) = sum_of_products(level, [(&x, &y), (&[], &[])]);
+                let (re, im) = sum_of_products(instructions, [(&x, &y), (&[], &[])]);
                 product.re[row..row + ROW].copy_from_slice(&re);
                 product.im[row..row + ROW].copy_from_slice(&im);
             }
@@ -251,7 +251,7 @@ mod tests {
             for n in 0..BINS {
                 let exact: f64 = (0..BINS).map(|k| f64::from(response[k]) * f64::from(samples[BINS + n - k])).sum();
                 let error = (f64::from(made[n]) / BINS as f64 - exact).abs();
-                assert!(error < 5e-6, "{} sample {n}: {error:e}", level.name());
+                assert!(error < 5e-6, "{} sample {n}: {error:e}", instructions.name());
             }
         }
     }

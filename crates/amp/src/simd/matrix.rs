@@ -104,7 +104,7 @@ pub struct Sum<'a> {
 /// # Panics
 /// When rows do not lie within `memory`, or their numbers are not those of the matrix.
 pub fn multiply(pass: Pass, memory: &mut [f32], sum: Sum<'_>) {
-    pass.level.run(Multiply { memory, sum, frames: pass.frames });
+    pass.instructions.run(Multiply { memory, sum, frames: pass.frames });
 }
 
 struct Multiply<'a> {

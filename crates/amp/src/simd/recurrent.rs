@@ -29,17 +29,17 @@ fn part_of(left: usize) -> usize {
 
 impl GateWeights {
     /// `weight(sum, unit, column)` and `bias(sum, unit)` of `units`, whose columns are the inputs and then the units. It serves
-    /// vectors of `level` alone, and this kind of cell.
+    /// vectors of `instructions` alone, and this kind of cell.
     #[must_use]
     pub fn new<C: Cell>(
-        level: InstructionSet,
+        instructions: InstructionSet,
         _cell: C,
         units: usize,
         columns: usize,
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        let lanes = level.lanes();
+        let lanes = instructions.lanes();
         let vectors = units.div_ceil(lanes);
         let mut weights = Vec::with_capacity(4 * vectors * lanes * (columns + 1));
         let mut first = 0;

@@ -7,8 +7,8 @@ use super::{InstructionSet, Op, ROW, Simd};
 ///
 /// # Panics
 /// When two slices that are multiplied are of different lengths, or hold no whole rows.
-pub fn sum_of_products(level: InstructionSet, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
-    level.run(Sum { lists })
+pub fn sum_of_products(instructions: InstructionSet, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
+    instructions.run(Sum { lists })
 }
 
 struct Sum<'a> {

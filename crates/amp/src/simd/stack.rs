@@ -86,13 +86,13 @@ fn strip(bend: Bend, channels: usize, lanes: usize) -> usize {
 impl Stack {
     /// One layer, where it is of the common kind: 2, 3, 4, 6, 8, 12 or 16 channels, [`Activation::Tanh`] or
     /// [`Activation::LeakyRelu`] with one slope; or up to 16 with [`Activation::Tanh`] and a `gate` of
-    /// [`Activation::Sigmoid`]. Only then is it asked for its `input`. It plays with vectors of `level` alone.
+    /// [`Activation::Sigmoid`]. Only then is it asked for its `input`. It plays with vectors of `instructions` alone.
     ///
     /// # Panics
     /// When `input` has another number of channels, or fewer frames than `delays` ask for.
     #[must_use]
     pub fn new(
-        level: InstructionSet,
+        instructions: InstructionSet,
         channels: usize,
         input: impl FnOnce() -> DelayLine,
         delays: Vec<usize>,
@@ -111,7 +111,7 @@ impl Stack {
         let input = input();
         let all = input.current().count == channels && delays.iter().all(|&delay| input.reaches(delay));
         assert!(all, "other channels or delays beyond the line");
-        let strip = strip(bend, channels, level.lanes());
+        let strip = strip(bend, channels, instructions.lanes());
         let halves = if gate.is_some() { 2 } else { 1 };
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
         let (mut conv, mut mix) = (Vec::new(), Vec::new());

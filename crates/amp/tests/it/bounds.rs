@@ -10,8 +10,8 @@ fn playing_allots_nothing_whatever_the_kind() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..1000];
-        for level in InstructionSet::all() {
-            let mut model = case.model(level);
+        for instructions in InstructionSet::all() {
+            let mut model = case.model(instructions);
             let mut output = vec![0.0; input.len()];
             let before = counting::calls();
             for (input, output) in input.chunks(47).zip(output.chunks_mut(47)) {
@@ -19,7 +19,7 @@ fn playing_allots_nothing_whatever_the_kind() {
                 model.turn(0, 0.5);
             }
             model.reset(true);
-            assert_eq!(counting::calls(), before, "{} with {}", case.name, level.name());
+            assert_eq!(counting::calls(), before, "{} with {}", case.name, instructions.name());
         }
     }
 }

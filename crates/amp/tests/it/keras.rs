@@ -96,8 +96,8 @@ fn check(name: &str, expected: &[Vec<f64>], layers: &Value) {
     let file = json!({ "in_shape": [null, null, 1], "layers": layers }).to_string();
     let file = ModelFile::read(file.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let peak = expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max);
-    for level in InstructionSet::all() {
-        let mut model = file.model(Options { level, ..Options::default() }).unwrap();
+    for instructions in InstructionSet::all() {
+        let mut model = file.model(Options { instructions, ..Options::default() }).unwrap();
         model.reset(false);
         let input = input();
         let mut played = vec![0.0; input.len()];
@@ -106,7 +106,11 @@ fn check(name: &str, expected: &[Vec<f64>], layers: &Value) {
         }
         let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
         let worst = errors.fold(0.0, f64::max);
-        assert!(peak > 1e-2 && worst < 3e-6 * peak.max(1.0), "{name} with {}: {worst:e} of {peak}", level.name());
+        assert!(
+            peak > 1e-2 && worst < 3e-6 * peak.max(1.0),
+            "{name} with {}: {worst:e} of {peak}",
+            instructions.name()
+        );
     }
 }
 

@@ -58,11 +58,11 @@ fn manifest() -> Manifest {
 }
 
 impl Case {
-    fn model(&self, level: InstructionSet) -> Model {
+    fn model(&self, instructions: InstructionSet) -> Model {
         let file = ModelFile::read(&bytes(&self.model)).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         assert_eq!(file.sample_rate, self.sample_rate, "{}", self.name);
         assert_eq!(file.tells_sample_rate, self.sample_rate_in_file.is_some(), "{}", self.name);
-        let options = Options { level, slim: self.slim.unwrap_or(1.0) };
+        let options = Options { instructions, slim: self.slim.unwrap_or(1.0) };
         let mut model = file.model(options).unwrap();
         assert_eq!(model.knobs(), self.params.len(), "{}", self.name);
         self.params.iter().enumerate().for_each(|(knob, &value)| model.turn(knob, value));
@@ -91,11 +91,11 @@ fn play(model: &mut Model, input: &[f32], lengths: &[usize]) -> Vec<f32> {
 fn every_model_is_exact_on_every_processor() {
     for case in manifest().cases {
         let (input, expected) = (samples(&case.input), samples(&case.expected));
-        for level in InstructionSet::all() {
-            let played = play(&mut case.model(level), &input, &[64]);
+        for instructions in InstructionSet::all() {
+            let played = play(&mut case.model(instructions), &input, &[64]);
             let errors = played.iter().zip(&expected).map(|(a, b)| f64::from(a - b).abs());
             let worst = errors.fold(0.0, f64::max);
-            let name = format!("{} with {}", case.name, level.name());
+            let name = format!("{} with {}", case.name, instructions.name());
             assert!(worst <= case.tolerance_max_abs, "{name}: {worst:e} of {:e}", case.tolerance_max_abs);
             let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
             let error = squares(&mut played.iter().zip(&expected).map(|(a, b)| f64::from(a - b)));
@@ -111,15 +111,15 @@ fn blocks_of_any_size_give_the_same_bits() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..input.len().min(3000)];
-        for level in InstructionSet::all() {
-            let mut model = case.model(level);
+        for instructions in InstructionSet::all() {
+            let mut model = case.model(instructions);
             let settled = case.prewarm_samples > 0;
             let whole = play(&mut model, input, &[input.len()]);
             for lengths in [&[1][..], &[16], &[63, 2, 64, 1], &[128, 7]] {
                 model.reset(settled);
                 let cut = play(&mut model, input, lengths);
                 let differs = whole.iter().zip(&cut).position(|(a, b)| a.to_bits() != b.to_bits());
-                assert_eq!(differs, None, "{} in {lengths:?} with {}", case.name, level.name());
+                assert_eq!(differs, None, "{} in {lengths:?} with {}", case.name, instructions.name());
             }
         }
     }

@@ -268,15 +268,15 @@ fn expected(arrays: &[Asked], condition: Option<(&Signal, Value)>) -> (Signal, V
 fn check(name: &str, expected: &Signal, file: &Value) {
     let file = ModelFile::read(file.to_string().as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let (input, peak) = (input(), expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max));
-    for level in InstructionSet::all() {
-        let mut model = file.model(Options { level, ..Options::default() }).unwrap();
+    for instructions in InstructionSet::all() {
+        let mut model = file.model(Options { instructions, ..Options::default() }).unwrap();
         // From silence before the first frame, as the plain computation.
         model.reset(false);
         let mut played = vec![0.0; input.len()];
         model.process(&input, &mut played);
         let errors = played.iter().zip(expected).map(|(played, expected)| (f64::from(*played) - expected[0]).abs());
         let worst = errors.fold(0.0, f64::max);
-        assert!(peak > 1e-3 && worst < 4e-6 * peak.max(1.0), "{name}, {}: {worst:e} of {peak}", level.name());
+        assert!(peak > 1e-3 && worst < 4e-6 * peak.max(1.0), "{name}, {}: {worst:e} of {peak}", instructions.name());
     }
 }
 

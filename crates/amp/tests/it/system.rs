@@ -69,10 +69,10 @@ fn a_call_ends_the_thread() {
 fn no_model_makes_a_system_call() {
     for case in manifest().cases {
         let input = samples(&case.input);
-        for level in InstructionSet::all() {
-            let (mut model, input): (Model, _) = (case.model(level), input[..input.len().min(2048)].to_vec());
+        for instructions in InstructionSet::all() {
+            let (mut model, input): (Model, _) = (case.model(instructions), input[..input.len().min(2048)].to_vec());
             let mut output = vec![0.0; input.len()];
-            assert_calls_nothing(format!("{} with {}", case.name, level.name()), move || {
+            assert_calls_nothing(format!("{} with {}", case.name, instructions.name()), move || {
                 for frames in [64, 16, 100] {
                     for (input, output) in input.chunks(frames).zip(output.chunks_mut(frames)) {
                         model.process(input, output);

@@ -92,8 +92,8 @@ pub struct KerasConv {
 
 impl Layer {
     /// Adds the layer, which sees so many values, behind the others.
-    pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, level: InstructionSet) {
-        match (Self::new(plan, inputs, level), all.last_mut()) {
+    pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, instructions: InstructionSet) {
+        match (Self::new(plan, inputs, instructions), all.last_mut()) {
             (
                 Self::Dot(dot),
                 Some(Self::Lstm(RecurrentLayer { head, .. }) | Self::Gru(RecurrentLayer { head, .. })),
@@ -104,10 +104,10 @@ impl Layer {
         }
     }
 
-    fn new(plan: &Plan, inputs: usize, level: InstructionSet) -> Self {
+    fn new(plan: &Plan, inputs: usize, instructions: InstructionSet) -> Self {
         match plan {
-            Plan::Lstm(weights) => Self::Lstm(RecurrentLayer::new(Lstm, weights, level)),
-            Plan::Gru(weights) => Self::Gru(RecurrentLayer::new(Gru, weights, level)),
+            Plan::Lstm(weights) => Self::Lstm(RecurrentLayer::new(Lstm, weights, instructions)),
+            Plan::Gru(weights) => Self::Gru(RecurrentLayer::new(Gru, weights, instructions)),
             Plan::Dense(weights) if weights.biases.len() == 1 && inputs > 1 => Self::Dot(Dot::new(weights)),
             Plan::Dense(weights) => Self::Dense(Dense::new(weights)),
             Plan::Conv(weights) => Self::Conv(KerasConv::new(weights)),
@@ -167,11 +167,12 @@ macro_rules! for_each_frame {
 }
 
 impl<C: Cell> RecurrentLayer<C> {
-    fn new(cell: C, weights: &plan::RecurrentWeights, level: InstructionSet) -> Self {
+    fn new(cell: C, weights: &plan::RecurrentWeights, instructions: InstructionSet) -> Self {
         let plan::RecurrentWeights { inputs, units, weights, biases, initial_state } = weights;
         let (units, columns) = (*units, inputs + units);
         let weight = |sum: usize, unit: usize, column: usize| weights[(sum * units + unit) * columns + column];
-        let gates = GateWeights::new(level, cell, units, columns, weight, |sum, unit| biases[sum * units + unit]);
+        let gates =
+            GateWeights::new(instructions, cell, units, columns, weight, |sum, unit| biases[sum * units + unit]);
         let [hidden, cell_state] = initial_state;
         let initial_state = [(hidden, 1.0), (cell_state, C::CELL_SCALE)]
             .map(|(values, scale)| Aligned::new(padded(units), values.iter().map(|value| scale * value)));

@@ -27,9 +27,9 @@ impl Layers {
         weights: &mut WeightReader<'_>,
         layout: &mut Layout,
         scratch: Scratch,
-        level: InstructionSet,
+        instructions: InstructionSet,
     ) {
-        let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, level) else {
+        let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, instructions) else {
             all.push(Self::Rich(Box::new(Rich::new((whole, slimmed), layer, weights, layout, scratch))));
             return;
         };
@@ -77,7 +77,7 @@ fn common(
     layer: &plan::Layer,
     mut weights: WeightReader<'_>,
     layout: &mut Layout,
-    level: InstructionSet,
+    instructions: InstructionSet,
 ) -> Option<Stack> {
     let channels = slimmed.conv.inputs;
     let (gate, sums) = match &layer.gate {
@@ -101,5 +101,5 @@ fn common(
     };
     let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
     let input = || layout.delay_line(channels, layer.history());
-    Stack::new(level, channels, input, delays, (&layer.activation, gate), &weights)
+    Stack::new(instructions, channels, input, delays, (&layer.activation, gate), &weights)
 }

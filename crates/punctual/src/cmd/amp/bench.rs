@@ -100,7 +100,7 @@ fn measured(path: &Path, frames: usize) -> anyhow::Result<Row> {
     let file = super::read(path)?;
     let mut model = file.model(Options::default()).with_context(|| path.display().to_string())?;
     let cost = Cost::of(frames, |input, output| model.process(input, output));
-    let instructions = model.level().name();
+    let instructions = model.instructions().name();
     Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, instructions, cost })
 }
 

@@ -77,7 +77,7 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     lines.extend(level("loudness", about.loudness, "dB RMS"));
     lines.extend(level("input level", about.input_level_dbu, "dBu at full scale"));
     lines.extend(level("output level", about.output_level_dbu, "dBu at full scale"));
-    lines.push(("work", format!("{} multiplications a sample, with {}", model.work(), model.level().name())));
+    lines.push(("work", format!("{} multiplications a sample, with {}", model.work(), model.instructions().name())));
     lines.push(("cost here", cost_in_words(cost_us, budget_us)));
     lines
 }
@@ -110,7 +110,7 @@ fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> ser
         "settles_after_samples": model.settles_after(),
         "knobs": model.knobs(),
         "multiplications_a_sample": model.work(),
-        "instructions": model.level().name(),
+        "instructions": model.instructions().name(),
         "block_samples": BLOCK,
         "block_us": cost_us,
         "block_share": cost_us / budget_us,
