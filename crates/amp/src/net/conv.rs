@@ -1,7 +1,7 @@
 //! Convolutions: taps of a delay line, weighted and summed.
 
 use super::weights::ConvWeights;
-use crate::simd::{Matrix, Pass, Rows, Simd, Sum, mix, multiply};
+use crate::simd::{Matrix, Pass, Rows, Simd, Sum, multiply, pointwise};
 
 /// A causal convolution.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Conv {
         out: Rows,
     ) {
         match (self.groups.as_slice(), self.delays.as_slice()) {
-            ([group], [delay]) => mix(simd, memory, &group.matrix, from(*delay), out, pass.frames),
+            ([group], [delay]) => pointwise(simd, memory, &group.matrix, from(*delay), out, pass.frames),
             _ => self.apply(pass, memory, from, None, out),
         }
     }

@@ -68,13 +68,13 @@ impl Plan {
         let shape = move |index: usize| ConvShape {
             kernel: TAPS,
             groups,
-            ..ConvShape::mix(if index == 0 { 1 } else { channels }, channels, !is_normalised)
+            ..ConvShape::pointwise(if index == 0 { 1 } else { channels }, channels, !is_normalised)
         };
         (0..self.dilations.len()).map(shape)
     }
 
     fn head(&self) -> ConvShape {
-        ConvShape::mix(self.channels, self.outputs, true)
+        ConvShape::pointwise(self.channels, self.outputs, true)
     }
 
     /// Number of weights in the file.

@@ -70,7 +70,7 @@ impl WaveNet {
         let scratch = layout.rows(slimmed.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
         for (index, (whole_array, array)) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
-            let rechannel = weights.conv(ConvShape::mix(whole_array.inputs, whole_array.channels, false));
+            let rechannel = weights.conv(ConvShape::pointwise(whole_array.inputs, whole_array.channels, false));
             let mut layers = Vec::new();
             for layer in &whole_array.layers {
                 let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));

@@ -33,8 +33,8 @@ pub struct ConvShape {
 }
 
 impl ConvShape {
-    /// One tap, one group.
-    pub fn mix(inputs: usize, outputs: usize, bias: bool) -> Self {
+    /// One tap, one group: a 1x1 convolution.
+    pub fn pointwise(inputs: usize, outputs: usize, bias: bool) -> Self {
         Self { inputs, outputs, kernel: 1, groups: 1, bias }
     }
 

@@ -11,7 +11,8 @@ use super::{
 use crate::{delay_line::DelayLine, memory::BLOCK};
 
 /// Layers one after the other, of as many channels each: a convolution of as many channels as it has inputs, what one signal
-/// adds to it, the activation of both, which is summed up, and mixed and added to the input for the next layer.
+/// adds to it, the activation of both, which is summed up, and a pointwise convolution of that, which is added to the input for
+/// the next layer.
 #[derive(Debug, Clone)]
 pub struct Stack {
     channels: usize,
@@ -32,7 +33,7 @@ struct Layer {
     /// the rows' gates, where they have some.
     conv: Vec<f32>,
     /// For each strip of rows: biases, then weights of each channel.
-    mix: Vec<f32>,
+    pointwise: Vec<f32>,
 }
 
 /// Activations of the common kind.
@@ -52,10 +53,10 @@ pub struct LayerWeights<'a> {
     pub conv_bias: &'a dyn Fn(usize) -> f32,
     /// Of the condition.
     pub condition: &'a dyn Fn(usize) -> f32,
-    /// Of the way to the next layer: row, channel.
-    pub mix: &'a dyn Fn(usize, usize) -> f32,
+    /// Of the pointwise convolution to the next layer: row, channel.
+    pub pointwise: &'a dyn Fn(usize, usize) -> f32,
     /// Its biases.
-    pub mix_bias: &'a dyn Fn(usize) -> f32,
+    pub pointwise_bias: &'a dyn Fn(usize) -> f32,
 }
 
 /// Signals of a stack within a model's memory, besides its layers' inputs.
@@ -114,7 +115,7 @@ impl Stack {
         let strip = strip(bend, channels, instructions.lanes());
         let halves = if gate.is_some() { 2 } else { 1 };
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
-        let (mut conv, mut mix) = (Vec::new(), Vec::new());
+        let (mut conv, mut pointwise) = (Vec::new(), Vec::new());
         for first in (0..channels).step_by(strip) {
             let rows = first..channels.min(first + strip);
             let both = || (0..halves).flat_map(|half| rows.clone().map(move |row| half * channels + row));
@@ -123,13 +124,13 @@ impl Stack {
             for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..channels).map(move |channel| (tap, channel))) {
                 conv.extend(both().map(|row| scale(row) * (weights.conv)(row, channel, tap)));
             }
-            mix.extend(rows.clone().map(weights.mix_bias));
+            pointwise.extend(rows.clone().map(weights.pointwise_bias));
             for channel in 0..channels {
-                mix.extend(rows.clone().map(|row| (weights.mix)(row, channel)));
+                pointwise.extend(rows.clone().map(|row| (weights.pointwise)(row, channel)));
             }
         }
         let reach = input.end();
-        Some(Self { channels, bend, layers: vec![Layer { input, delays, slope, conv, mix }], reach })
+        Some(Self { channels, bend, layers: vec![Layer { input, delays, slope, conv, pointwise }], reach })
     }
 
     /// Takes the layers of `other`, which come behind its own, where they are of the same kind; else gives it back.

@@ -69,9 +69,9 @@ pub struct LayerArray<'a> {
     #[serde(default = "one")]
     pub groups_input_mixin: Whole,
     /// From the activation to the next layer.
-    pub layer1x1: Option<Mix>,
+    pub layer1x1: Option<Layer1x1Config>,
     /// From the activation to the sum of all layers.
-    pub head1x1: Option<HeadMix>,
+    pub head1x1: Option<Head1x1Config>,
     /// The sum of all layers, made signals: since 0.6.
     pub head: Option<Head>,
     /// The same before.
@@ -117,21 +117,21 @@ pub enum OneOrEach<T> {
     One(T),
 }
 
-/// Whether and how channels are mixed.
+/// The convolution of one tap to the next layer.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Mix {
+pub struct Layer1x1Config {
     /// Whether it is there.
     pub active: bool,
     /// Its groups.
     pub groups: Whole,
 }
 
-/// Whether and how channels are mixed into others.
+/// The convolution of one tap to the sum of all layers.
 #[derive(Debug, Clone, Deserialize)]
-pub struct HeadMix {
+pub struct Head1x1Config {
     /// Whether it is there.
     pub active: bool,
-    /// How many others.
+    /// Channels out.
     pub out_channels: Whole,
     /// Its groups.
     pub groups: Whole,

@@ -91,13 +91,13 @@ fn common(
     let mut take = |whole: ConvShape, slimmed: ConvShape| weights.conv(whole).slice(slimmed.inputs, slimmed.outputs);
     let conv = take(whole.conv, slimmed.conv);
     let mixin = take(whole.mixin, slimmed.mixin);
-    let mix = take(whole.layer1x1?, slimmed.layer1x1?);
+    let pointwise = take(whole.layer1x1?, slimmed.layer1x1?);
     let weights = LayerWeights {
         conv: &|row, channel, tap| conv.at(row, channel, tap),
         conv_bias: &|row| conv.bias(row),
         condition: &|row| mixin.at(row, 0, 0),
-        mix: &|row, channel| mix.at(row, channel, 0),
-        mix_bias: &|row| mix.bias(row),
+        pointwise: &|row, channel| pointwise.at(row, channel, 0),
+        pointwise_bias: &|row| pointwise.bias(row),
     };
     let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
     let input = || layout.delay_line(channels, layer.history());

@@ -146,7 +146,7 @@ impl PostHead {
             let inputs = if index == 0 { inputs } else { channels };
             let outputs = if index + 1 == count { outputs } else { channels };
             let kernel = size("head.kernel_sizes", kernel.0, MOST_TAPS)?;
-            Ok(ConvShape { kernel, ..ConvShape::mix(inputs, outputs, true) })
+            Ok(ConvShape { kernel, ..ConvShape::pointwise(inputs, outputs, true) })
         };
         let convs = config.kernel_sizes.iter().enumerate().map(conv).collect::<Result<_, LoadError>>()?;
         Ok(Self { activation: config.activation.build()?, convs })

@@ -1,4 +1,4 @@
-//! A layer of a WaveNet with whatever a file may ask for: gates, modulations, groups, mixes.
+//! A layer of a WaveNet with whatever a file may ask for: gates, modulations, groups, pointwise convolutions.
 
 use super::plan::{self, Gate, Shapes};
 use crate::{

@@ -104,7 +104,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
         let mut room = MaybeUninit::<Room>::uninit();
         let room = &raw mut room;
         // Where there are several strips, the compiler must not know that nobody else sees the room: it would load all of it
-        // before the first strip that mixes it, and put it elsewhere for want of registers.
+        // before the first strip that reads it, and put it elsewhere for want of registers.
         let room = if C == R { room } else { black_box(room) };
         for index in 0..count {
             let input = &layers[index].input;
@@ -179,12 +179,12 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 }
             }
             let Some(next) = self.next else { return };
-            let mut weights = self.layer.mix.as_ptr();
+            let mut weights = self.layer.pointwise.as_ptr();
             for strip in 0..self.channels() / R {
-                self.mix::<S, R>(simd, frame, strip * R, &mut weights, next);
+                self.pointwise::<S, R>(simd, frame, strip * R, &mut weights, next);
             }
             if C % R == 4 {
-                self.mix::<S, 4>(simd, frame, C - 4, &mut weights, next);
+                self.pointwise::<S, 4>(simd, frame, C - 4, &mut weights, next);
             }
         }
     }
@@ -265,7 +265,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// # Safety
     /// As for [`Run::new`]; there are as many channels, with weights in a strip, and all activations were made.
     #[inline(always)]
-    unsafe fn mix<S: Simd, const N: usize>(
+    unsafe fn pointwise<S: Simd, const N: usize>(
         self,
         simd: S,
         frame: usize,

@@ -101,13 +101,13 @@ impl Array {
                 gate,
             })
         });
-        let head1x1 = config.head1x1.as_ref().filter(|mix| mix.active).map(|mix| {
-            let outputs = size("head1x1.out_channels", mix.out_channels.0, MOST_CHANNELS)?;
-            Ok::<_, LoadError>((outputs, size("head1x1.groups", mix.groups.0, MOST_CHANNELS)?))
+        let head1x1 = config.head1x1.as_ref().filter(|head1x1| head1x1.active).map(|head1x1| {
+            let outputs = size("head1x1.out_channels", head1x1.out_channels.0, MOST_CHANNELS)?;
+            Ok::<_, LoadError>((outputs, size("head1x1.groups", head1x1.groups.0, MOST_CHANNELS)?))
         });
         let layer1x1 = match &config.layer1x1 {
-            Some(mix) if !mix.active => None,
-            Some(mix) => Some(size("layer1x1.groups", mix.groups.0, MOST_CHANNELS)?),
+            Some(layer1x1) if !layer1x1.active => None,
+            Some(layer1x1) => Some(size("layer1x1.groups", layer1x1.groups.0, MOST_CHANNELS)?),
             None => Some(1),
         };
         let bottleneck = bottleneck.unwrap_or(channels);
@@ -184,7 +184,7 @@ impl nam::LayerArray<'_> {
         };
         let shape = ConvShape {
             kernel: size("head.kernel_size", kernel.0, MOST_TAPS)?,
-            ..ConvShape::mix(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
+            ..ConvShape::pointwise(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
         };
         Ok((shape, size("head_dilation", dilation.0, MOST_DILATION)?))
     }

@@ -72,22 +72,22 @@ impl Array {
         let film = |film: nam::Film, channels: usize| {
             let outputs = channels * if film.shift { 2 } else { 1 };
             let groups = usize::try_from(film.groups).unwrap_or_default();
-            film.active.then_some(ConvShape { groups, ..ConvShape::mix(condition, outputs, true) })
+            film.active.then_some(ConvShape { groups, ..ConvShape::pointwise(condition, outputs, true) })
         };
         let films = self.films;
         Shapes {
             conv: ConvShape {
                 kernel: layer.kernel,
                 groups: self.groups_input,
-                ..ConvShape::mix(self.channels, z, true)
+                ..ConvShape::pointwise(self.channels, z, true)
             },
-            mixin: ConvShape { groups: self.groups_mixin, ..ConvShape::mix(condition, z, false) },
+            mixin: ConvShape { groups: self.groups_mixin, ..ConvShape::pointwise(condition, z, false) },
             layer1x1: self
                 .layer1x1
-                .map(|groups| ConvShape { groups, ..ConvShape::mix(self.bottleneck, self.channels, true) }),
+                .map(|groups| ConvShape { groups, ..ConvShape::pointwise(self.bottleneck, self.channels, true) }),
             head1x1: self
                 .head1x1
-                .map(|(outputs, groups)| ConvShape { groups, ..ConvShape::mix(self.bottleneck, outputs, true) }),
+                .map(|(outputs, groups)| ConvShape { groups, ..ConvShape::pointwise(self.bottleneck, outputs, true) }),
             conv_pre: film(films.conv_pre, self.channels),
             conv_post: film(films.conv_post, z),
             mixin_pre: film(films.mixin_pre, condition),
@@ -125,7 +125,7 @@ impl Array {
     /// Number of weights and biases.
     pub fn weights(&self, condition: usize) -> u64 {
         let of_layer = |layer: &Layer| self.shapes(layer, condition).weights();
-        let ends = ConvShape::mix(self.inputs, self.channels, false).weights() + self.head.weights();
+        let ends = ConvShape::pointwise(self.inputs, self.channels, false).weights() + self.head.weights();
         self.layers.iter().map(of_layer).fold(ends, u64::saturating_add)
     }
 }

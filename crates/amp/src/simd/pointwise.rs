@@ -1,4 +1,4 @@
-//! Weighted sums of the rows of one signal, for where little is to be done besides.
+//! Pointwise (1x1) convolutions: weighted sums of the rows of one signal, for where little is to be done besides.
 
 use super::{
     Matrix, Rows, Simd, Sum,
@@ -12,7 +12,7 @@ use super::{
 /// # Panics
 /// When rows do not lie within `memory`, or their numbers are not those of the matrix.
 #[inline(always)]
-pub fn mix<S: Simd>(simd: S, memory: &mut [f32], matrix: &Matrix, from: Rows, out: Rows, frames: usize) {
+pub fn pointwise<S: Simd>(simd: S, memory: &mut [f32], matrix: &Matrix, from: Rows, out: Rows, frames: usize) {
     let frames = frames.next_multiple_of(S::LANES);
     assert!(from.count == matrix.columns() && out.count == matrix.rows(), "rows without weights");
     assert!(from.fit(frames, memory.len()) && out.fit(frames, memory.len()), "rows outside a model's memory");
