@@ -8,7 +8,7 @@ use crate::{
     simd::{InstructionSet, STEP, SUMS, fir},
 };
 
-/// A network without a bend: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
+/// A network without a nonlinearity: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
 #[derive(Debug)]
 pub struct Linear {
     instructions: InstructionSet,

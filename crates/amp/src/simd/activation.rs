@@ -3,7 +3,7 @@
 use super::{
     Op, Pass, Rows, Simd,
     elements::each,
-    functions::{Elementwise, Leaky, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_in_parts},
+    functions::{Elementwise, LeakyRelu, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_in_parts},
 };
 
 /// An activation function.
@@ -81,7 +81,7 @@ impl Activation {
             Self::Relu => map!(x, simd.max(x, simd.splat(0.0))),
             Self::LeakyRelu(slopes) => {
                 let slope = |row: usize| *slopes.get(row).or(slopes.first()).unwrap_or(&0.0);
-                each!(simd, memory, row, [x in rows] => rows, frames, Leaky(slope(row)).apply(simd, x));
+                each!(simd, memory, row, [x in rows] => rows, frames, LeakyRelu(slope(row)).apply(simd, x));
             }
             // With t the tangent of x / 2, e^x - 1 is 2 t / (1 - t).
             Self::Elu => map!(x, {

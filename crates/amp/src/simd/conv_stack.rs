@@ -3,7 +3,7 @@
 
 use super::{
     Activation, Op, Pass, Rows, Simd,
-    functions::{Elementwise, Leaky, TANH_SCALE, scaled_tanh},
+    functions::{Elementwise, LeakyRelu, TANH_SCALE, scaled_tanh},
     matrix::strip_of,
     strip::{TILE, add_row, biases},
     wide::Wide,
@@ -13,19 +13,20 @@ use crate::{delay_line::DelayLine, memory::BLOCK};
 /// Convolutions one after the other, each with the same activation behind it.
 #[derive(Debug)]
 pub struct ConvStack {
-    bend: Bend,
+    activation: FusedActivation,
     layers: Vec<Layer>,
     /// Values of memory that the inputs lie within, whatever their positions.
     reach: usize,
 }
 
-/// An activation: those that are done while the sums are in registers, and any other.
+/// An activation: those that are fused with the convolution, done while the sums are in registers, and any other.
 #[derive(Debug)]
-enum Bend {
+enum FusedActivation {
     Tanh,
     Relu,
-    Leaky(f32),
-    Other(Activation),
+    LeakyRelu(f32),
+    /// Done apart.
+    None(Activation),
 }
 
 #[derive(Debug)]
@@ -42,13 +43,13 @@ impl ConvStack {
     /// None yet.
     #[must_use]
     pub fn new(activation: &Activation) -> Self {
-        let bend = match activation {
-            Activation::Tanh => Bend::Tanh,
-            Activation::Relu => Bend::Relu,
-            Activation::LeakyRelu(slopes) if slopes.len() == 1 => Bend::Leaky(slopes[0]),
-            other => Bend::Other(other.clone()),
+        let activation = match activation {
+            Activation::Tanh => FusedActivation::Tanh,
+            Activation::Relu => FusedActivation::Relu,
+            Activation::LeakyRelu(slopes) if slopes.len() == 1 => FusedActivation::LeakyRelu(slopes[0]),
+            other => FusedActivation::None(other.clone()),
         };
-        Self { bend, layers: Vec::new(), reach: 0 }
+        Self { activation, layers: Vec::new(), reach: 0 }
     }
 
     /// Adds a convolution of the taps `delays` of `input` to `outputs` channels, with `weight(output, input, tap)` and
@@ -67,7 +68,7 @@ impl ConvStack {
         let inputs = input.current().count;
         assert!(self.layers.last().is_none_or(|before| before.outputs == inputs), "channels that do not fit");
         assert!(delays.iter().all(|&delay| input.reaches(delay)), "a delay beyond the line");
-        let scale = if matches!(self.bend, Bend::Tanh) { TANH_SCALE } else { 1.0 };
+        let scale = if matches!(self.activation, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
         let mut weights = Vec::with_capacity(outputs * (delays.len() * inputs + 1));
         let mut first = 0;
         while first < outputs {
@@ -118,7 +119,7 @@ impl Op for Run<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { stack: ConvStack { bend, layers, .. }, pass, memory, last } = self;
+        let Self { stack: ConvStack { activation, layers, .. }, pass, memory, last } = self;
         for index in 0..layers.len() {
             let next = layers.get(index + 1).map_or(last, |next| next.input.current());
             let layer = &mut layers[index];
@@ -129,14 +130,14 @@ impl Op for Run<'_> {
                 // SAFETY: the memory holds all signals, and each layer's weights are those of its channels, as was checked.
                 unsafe {
                     match S::LANES {
-                        4 => layer.tile(Wide::<S, 4>(simd), bend, memory, next),
-                        8 => layer.tile(Wide::<S, 2>(simd), bend, memory, next),
-                        _ => layer.tile(simd, bend, memory, next),
+                        4 => layer.tile(Wide::<S, 4>(simd), activation, memory, next),
+                        8 => layer.tile(Wide::<S, 2>(simd), activation, memory, next),
+                        _ => layer.tile(simd, activation, memory, next),
                     }
                 }
                 frame += TILE;
             }
-            if let Bend::Other(activation) = bend {
+            if let FusedActivation::None(activation) = activation {
                 activation.apply(pass, memory, next);
             }
             layer.input.advance(pass.frames);
@@ -150,16 +151,16 @@ impl Layer {
     /// # Safety
     /// The input and `next`, which has as many rows as there are outputs, lie within the memory for these frames.
     #[inline(always)]
-    unsafe fn tile<S: Simd>(&self, simd: S, bend: &Bend, memory: *mut f32, next: (Rows, usize)) {
+    unsafe fn tile<S: Simd>(&self, simd: S, activation: &FusedActivation, memory: *mut f32, next: (Rows, usize)) {
         let (mut weights, mut first) = (self.weights.as_ptr(), 0);
         while first < self.outputs {
             let strip = strip_of(self.outputs - first);
             // SAFETY: as the caller promises; strips are those that the weights were laid out in.
             unsafe {
                 match strip {
-                    4 => self.strip::<S, 4>(simd, bend, memory, first, next, &mut weights),
-                    2 => self.strip::<S, 2>(simd, bend, memory, first, next, &mut weights),
-                    _ => self.strip::<S, 1>(simd, bend, memory, first, next, &mut weights),
+                    4 => self.strip::<S, 4>(simd, activation, memory, first, next, &mut weights),
+                    2 => self.strip::<S, 2>(simd, activation, memory, first, next, &mut weights),
+                    _ => self.strip::<S, 1>(simd, activation, memory, first, next, &mut weights),
                 }
             }
             first += strip;
@@ -174,7 +175,7 @@ impl Layer {
     unsafe fn strip<S: Simd, const R: usize>(
         &self,
         simd: S,
-        bend: &Bend,
+        activation: &FusedActivation,
         memory: *mut f32,
         first: usize,
         (next, frame): (Rows, usize),
@@ -192,11 +193,11 @@ impl Layer {
                 }
             }
             for r in 0..R {
-                let made = match *bend {
-                    Bend::Tanh => scaled_tanh(simd, sums[r]),
-                    Bend::Relu => simd.max(sums[r], simd.splat(0.0)),
-                    Bend::Leaky(slope) => Leaky(slope).apply(simd, sums[r]),
-                    Bend::Other(_) => sums[r],
+                let made = match *activation {
+                    FusedActivation::Tanh => scaled_tanh(simd, sums[r]),
+                    FusedActivation::Relu => simd.max(sums[r], simd.splat(0.0)),
+                    FusedActivation::LeakyRelu(slope) => LeakyRelu(slope).apply(simd, sums[r]),
+                    FusedActivation::None(_) => sums[r],
                 };
                 simd.store(memory.wrapping_add(next.start(first + r) + frame), made);
             }

@@ -14,7 +14,7 @@ pub struct ScaledTanh;
 
 /// Negative values are scaled.
 #[derive(Debug, Clone, Copy)]
-pub struct Leaky(pub f32);
+pub struct LeakyRelu(pub f32);
 
 impl Elementwise for ScaledTanh {
     #[inline(always)]
@@ -23,7 +23,7 @@ impl Elementwise for ScaledTanh {
     }
 }
 
-impl Elementwise for Leaky {
+impl Elementwise for LeakyRelu {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
         let zero = simd.splat(0.0);

@@ -5,7 +5,7 @@ mod tile;
 use self::tile::{GatedTanh, Job, LayerActivation, MOST_CHANNELS, Run};
 use super::{
     Activation, InstructionSet, Rows, Simd,
-    functions::{Leaky, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
+    functions::{LeakyRelu, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
     strip::TILE,
 };
 use crate::{delay_line::DelayLine, memory::BLOCK};
@@ -16,7 +16,7 @@ use crate::{delay_line::DelayLine, memory::BLOCK};
 #[derive(Debug, Clone)]
 pub struct Stack {
     channels: usize,
-    bend: Bend,
+    activation: FusedActivation,
     layers: Vec<Layer>,
     /// Values of memory that the layers' inputs lie within, whatever their positions.
     reach: usize,
@@ -36,11 +36,11 @@ struct Layer {
     pointwise: Vec<f32>,
 }
 
-/// Activations of the common kind.
+/// Activations of the common kind, each built into the loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bend {
+enum FusedActivation {
     Tanh,
-    Leaky,
+    LeakyRelu,
     GatedTanh,
 }
 
@@ -72,10 +72,10 @@ pub struct Signals {
 
 /// How many rows are summed side by side, gates not counted: as many as there are registers for. The last strip is of what is
 /// left.
-fn strip(bend: Bend, channels: usize, lanes: usize) -> usize {
+fn strip(activation: FusedActivation, channels: usize, lanes: usize) -> usize {
     match channels {
-        4 | 8 | 12 | 16 if bend == Bend::GatedTanh && lanes == 16 => 4,
-        few if bend == Bend::GatedTanh => 2 - few % 2,
+        4 | 8 | 12 | 16 if activation == FusedActivation::GatedTanh && lanes == 16 => 4,
+        few if activation == FusedActivation::GatedTanh => 2 - few % 2,
         6 | 12 => 6,
         16 if lanes == 8 => 6,
         8 | 16 if lanes == 16 => 8,
@@ -100,19 +100,22 @@ impl Stack {
         (activation, gate): (&Activation, Option<&Activation>),
         weights: &LayerWeights<'_>,
     ) -> Option<Self> {
-        let (bend, slope, scale) = match (activation, gate) {
-            (Activation::Tanh, None) => (Bend::Tanh, 0.0, TANH_SCALE),
-            (Activation::Tanh, Some(Activation::Sigmoid)) => (Bend::GatedTanh, 0.0, TANH_SCALE),
-            (Activation::LeakyRelu(slopes), None) if slopes.len() == 1 => (Bend::Leaky, slopes[0], 1.0),
+        let (fused, slope, scale) = match (activation, gate) {
+            (Activation::Tanh, None) => (FusedActivation::Tanh, 0.0, TANH_SCALE),
+            (Activation::Tanh, Some(Activation::Sigmoid)) => (FusedActivation::GatedTanh, 0.0, TANH_SCALE),
+            (Activation::LeakyRelu(slopes), None) if slopes.len() == 1 => (FusedActivation::LeakyRelu, slopes[0], 1.0),
             _ => return None,
         };
-        if !matches!((bend, channels), (Bend::GatedTanh, 1..=MOST_CHANNELS) | (_, 2 | 3 | 4 | 6 | 8 | 12 | 16)) {
+        if !matches!(
+            (fused, channels),
+            (FusedActivation::GatedTanh, 1..=MOST_CHANNELS) | (_, 2 | 3 | 4 | 6 | 8 | 12 | 16)
+        ) {
             return None;
         }
         let input = input();
         let all = input.current().count == channels && delays.iter().all(|&delay| input.reaches(delay));
         assert!(all, "other channels or delays beyond the line");
-        let strip = strip(bend, channels, instructions.lanes());
+        let strip = strip(fused, channels, instructions.lanes());
         let halves = if gate.is_some() { 2 } else { 1 };
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
         let (mut conv, mut pointwise) = (Vec::new(), Vec::new());
@@ -130,7 +133,7 @@ impl Stack {
             }
         }
         let reach = input.end();
-        Some(Self { channels, bend, layers: vec![Layer { input, delays, slope, conv, pointwise }], reach })
+        Some(Self { channels, activation: fused, layers: vec![Layer { input, delays, slope, conv, pointwise }], reach })
     }
 
     /// Takes the layers of `other`, which come behind its own, where they are of the same kind; else gives it back.
@@ -138,7 +141,7 @@ impl Stack {
     /// # Errors
     /// `other`.
     pub fn append(&mut self, mut other: Self) -> Result<(), Self> {
-        if (self.channels, self.bend) != (other.channels, other.bend) {
+        if (self.channels, self.activation) != (other.channels, other.activation) {
             return Err(other);
         }
         self.layers.append(&mut other.layers);
@@ -173,10 +176,10 @@ impl Stack {
         // SAFETY: all signals lie within the memory, as was checked, and `new` has laid out weights for these channels in
         // strips of this many rows.
         unsafe {
-            match self.bend {
-                Bend::Tanh => enter::<S, ScaledTanh>(simd, channels, job),
-                Bend::Leaky => enter::<S, Leaky>(simd, channels, job),
-                Bend::GatedTanh => match strip(self.bend, channels, S::LANES) {
+            match self.activation {
+                FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job),
+                FusedActivation::LeakyRelu => enter::<S, LeakyRelu>(simd, channels, job),
+                FusedActivation::GatedTanh => match strip(self.activation, channels, S::LANES) {
                     4 => simd.enter(Run::<GatedTanh, 0, 4>::new(job)),
                     2 => simd.enter(Run::<GatedTanh, 0, 2>::new(job)),
                     _ => simd.enter(Run::<GatedTanh, 0, 1>::new(job)),

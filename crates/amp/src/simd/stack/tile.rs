@@ -5,7 +5,7 @@ use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 use super::{Layer, Signals};
 use crate::simd::{
     Op, Rows, Simd,
-    functions::{Elementwise, Leaky, ScaledTanh, scaled_sigmoid, scaled_tanh},
+    functions::{Elementwise, LeakyRelu, ScaledTanh, scaled_sigmoid, scaled_tanh},
     strip::{TILE, add_row, biases},
     wide::Wide,
 };
@@ -59,7 +59,7 @@ impl LayerActivation for ScaledTanh {
     }
 }
 
-impl LayerActivation for Leaky {
+impl LayerActivation for LeakyRelu {
     #[inline(always)]
     fn new(slope: f32) -> Self {
         Self(slope)
@@ -175,7 +175,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
             if !F::is_made_at_once::<S>() {
                 for row in 0..self.channels() {
                     let gate = if F::IS_GATED { simd.load(self.room(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
-                    self.bend(simd, frame, row, simd.load(self.room(row)), gate);
+                    self.activate(simd, frame, row, simd.load(self.room(row)), gate);
                 }
             }
             let Some(next) = self.next else { return };
@@ -230,7 +230,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
             }
             for n in 0..N {
                 if F::is_made_at_once::<S>() {
-                    self.bend(simd, frame, first + n, sums[n], gates[n]);
+                    self.activate(simd, frame, first + n, sums[n], gates[n]);
                 } else {
                     simd.store(self.room(first + n), sums[n]);
                     if F::IS_GATED {
@@ -246,7 +246,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// # Safety
     /// As for [`Run::new`]; there are as many channels.
     #[inline(always)]
-    unsafe fn bend<S: Simd>(self, simd: S, frame: usize, row: usize, x: S::V, gate: S::V) {
+    unsafe fn activate<S: Simd>(self, simd: S, frame: usize, row: usize, x: S::V, gate: S::V) {
         let mut made = self.function.apply(simd, x);
         if F::IS_GATED {
             made = simd.mul(made, scaled_sigmoid(simd, gate));
