@@ -101,11 +101,11 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
     fn run<S: Simd>(self, simd: S) {
         let Job { layers, memory, frames, signals: Signals { condition, sum, next } } = self.0;
         let count = layers.len();
-        let mut room = MaybeUninit::<Room>::uninit();
-        let room = &raw mut room;
-        // Where there are several strips, the compiler must not know that nobody else sees the room: it would load all of it
+        let mut buffer = MaybeUninit::<TileBuffer>::uninit();
+        let buffer = &raw mut buffer;
+        // Where there are several strips, the compiler must not know that nobody else sees the buffer: it would load all of it
         // before the first strip that reads it, and put it elsewhere for want of registers.
-        let room = if C == R { room } else { black_box(room) };
+        let buffer = if C == R { buffer } else { black_box(buffer) };
         for index in 0..count {
             let input = &layers[index].input;
             input.mirror_wrap_with(simd, memory, frames, TILE);
@@ -117,7 +117,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
                 sum,
                 next: if index + 1 < count { Some(layers[index + 1].input.current()) } else { next },
                 function: F::new(layers[index].slope),
-                room,
+                buffer,
             };
             let mut frame = 0;
             while frame < frames {
@@ -146,12 +146,12 @@ struct Tile<'a, F, const C: usize, const R: usize> {
     sum: Rows,
     next: Option<Rows>,
     function: F,
-    room: *mut MaybeUninit<Room>,
+    buffer: *mut MaybeUninit<TileBuffer>,
 }
 
 /// What a tile's activations are made of, and then they, by their channels; behind them the same of their gates.
 #[repr(align(64))]
-struct Room {
+struct TileBuffer {
     _rows: [[f32; TILE]; 2 * MOST_CHANNELS],
 }
 
@@ -174,8 +174,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
             }
             if !F::is_made_at_once::<S>() {
                 for row in 0..self.channels() {
-                    let gate = if F::IS_GATED { simd.load(self.room(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
-                    self.activate(simd, frame, row, simd.load(self.room(row)), gate);
+                    let gate = if F::IS_GATED { simd.load(self.buffer(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
+                    self.activate(simd, frame, row, simd.load(self.buffer(row)), gate);
                 }
             }
             let Some(next) = self.next else { return };
@@ -203,11 +203,11 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
 
     /// Where a row of the tile's own is.
     #[inline(always)]
-    fn room(self, row: usize) -> *mut f32 {
-        self.room.cast::<f32>().wrapping_add(row * TILE)
+    fn buffer(self, row: usize) -> *mut f32 {
+        self.buffer.cast::<f32>().wrapping_add(row * TILE)
     }
 
-    /// The convolution of the `N` channels from `first` on, which lies in the room, or its activations do; `weights` becomes
+    /// The convolution of the `N` channels from `first` on, which lies in the buffer, or its activations do; `weights` becomes
     /// where the next channels' are.
     ///
     /// # Safety
@@ -232,9 +232,9 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 if F::is_made_at_once::<S>() {
                     self.activate(simd, frame, first + n, sums[n], gates[n]);
                 } else {
-                    simd.store(self.room(first + n), sums[n]);
+                    simd.store(self.buffer(first + n), sums[n]);
                     if F::IS_GATED {
-                        simd.store(self.room(MOST_CHANNELS + first + n), gates[n]);
+                        simd.store(self.buffer(MOST_CHANNELS + first + n), gates[n]);
                     }
                 }
             }
@@ -254,7 +254,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         let sum = self.at(self.sum, row, frame);
         // SAFETY: as the caller promises.
         unsafe {
-            simd.store(self.room(row), made);
+            simd.store(self.buffer(row), made);
             simd.store(sum, simd.add(simd.load(sum), made));
         }
     }
@@ -280,7 +280,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 sums[n] = simd.add(simd.load(self.at(self.input, first + n, frame)), sums[n]);
             }
             for channel in 0..self.channels() {
-                add_row::<S, N>(simd, &mut sums, weights, simd.load(self.room(channel)));
+                add_row::<S, N>(simd, &mut sums, weights, simd.load(self.buffer(channel)));
             }
             for n in 0..N {
                 simd.store(self.at(next, first + n, frame), sums[n]);
