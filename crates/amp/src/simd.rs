@@ -88,10 +88,10 @@ pub trait Simd: Copy {
     /// The larger; `b` where one is no number.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
 
-    /// The same, made and used where it stands: the compiler moves none of these past another, so that work stays in the
+    /// `x`, made and used where it stands: the compiler moves none of these past another, so that work stays in the
     /// order that it is written in. Where it was never measured what that brings, it does nothing.
     #[inline(always)]
-    fn pinned(self, x: Self::V) -> Self::V {
+    fn barrier(self, x: Self::V) -> Self::V {
         x
     }
 
@@ -103,7 +103,7 @@ pub trait Simd: Copy {
 
     /// The sum of all lanes: of halves, so that one need not wait for all others.
     #[inline(always)]
-    fn total(self, x: Self::V) -> f32 {
+    fn reduce_sum(self, x: Self::V) -> f32 {
         let mut lanes = [0.0; 16];
         // SAFETY: no vector of a processor is longer.
         unsafe { self.store(lanes.as_mut_ptr(), x) };
@@ -256,7 +256,7 @@ mod tests {
                     simd.min(x, two),
                     simd.max(x, three),
                     simd.abs(x),
-                    simd.splat(simd.total(x)),
+                    simd.splat(simd.reduce_sum(x)),
                 ];
                 for result in results {
                     // SAFETY: there is room for all lanes.

@@ -97,13 +97,13 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn pinned(self, x: Self::V) -> Self::V {
+    fn barrier(self, x: Self::V) -> Self::V {
         // SAFETY: a value of this type exists only where the processor has these registers.
-        unsafe { pinned(x) }
+        unsafe { barrier(x) }
     }
 
     #[inline(always)]
-    fn total(self, x: Self::V) -> f32 {
+    fn reduce_sum(self, x: Self::V) -> f32 {
         // SAFETY: a value of this type exists only where the processor has these instructions.
         unsafe {
             let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
@@ -116,7 +116,7 @@ impl Simd for Avx2 {
 /// What the compiler takes for an instruction that changes `x`.
 #[inline]
 #[target_feature(enable = "avx")]
-fn pinned(mut x: __m256) -> __m256 {
+fn barrier(mut x: __m256) -> __m256 {
     // SAFETY: it is none.
     unsafe { asm!("/* {} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags)) };
     x

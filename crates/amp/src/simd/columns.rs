@@ -99,5 +99,5 @@ pub fn dot<S: Simd>(simd: S, row: &[f32], x: &[f32]) -> f32 {
         // SAFETY: both have as many values, as was checked.
         unsafe { sums = simd.mul_add(simd.load(row.as_ptr().add(at)), simd.load(x.as_ptr().add(at)), sums) };
     }
-    simd.total(sums)
+    simd.reduce_sum(sums)
 }

@@ -174,13 +174,13 @@ unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
         // All cell states before the first hidden one. The processor then has enough to do while it waits for divisions; the
         // compiler, left to itself, mixes everything and has not registers enough for it.
         for n in 0..N {
-            let of_n = [simd.pinned(sums[0][n]), simd.pinned(sums[1][n]), simd.pinned(sums[2][n]), sums[3][n]];
+            let of_n = [simd.barrier(sums[0][n]), simd.barrier(sums[1][n]), simd.barrier(sums[2][n]), sums[3][n]];
             let cell_state = cell_state.add(n * S::LANES);
-            next[n] = simd.pinned(cell.next_cell(simd, of_n, simd.load(cell_state)));
+            next[n] = simd.barrier(cell.next_cell(simd, of_n, simd.load(cell_state)));
             simd.store(cell_state, next[n]);
         }
         for n in 0..N {
-            simd.store(out.add(n * S::LANES), cell.hidden(simd, simd.pinned(sums[3][n]), next[n]));
+            simd.store(out.add(n * S::LANES), cell.hidden(simd, simd.barrier(sums[3][n]), next[n]));
         }
     }
 }

@@ -82,11 +82,11 @@ impl<S: Simd, const N: usize> Simd for Wide<S, N> {
     }
 
     #[inline(always)]
-    fn total(self, x: Self::V) -> f32 {
+    fn reduce_sum(self, x: Self::V) -> f32 {
         let mut sum = x[0];
         for n in 1..N {
             sum = self.0.add(sum, x[n]);
         }
-        self.0.total(sum)
+        self.0.reduce_sum(sum)
     }
 }
