@@ -12,7 +12,6 @@ mod aligned;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod columns;
 mod conv_stack;
 mod denormals;
 mod elements;
@@ -20,6 +19,7 @@ mod fir;
 mod fourier;
 mod functions;
 mod matrix;
+mod matrix_vector;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod pointwise;
@@ -32,7 +32,6 @@ mod wide;
 
 pub use activation::Activation;
 pub use aligned::Aligned;
-pub use columns::{Columns, dot, padded};
 pub use conv_stack::ConvStack;
 pub use denormals::{Flushed, flush_denormals};
 pub use elements::{Combine, Mirror, combine, mirror, silence};
@@ -40,6 +39,7 @@ pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::{sigmoid, tanh};
 pub use matrix::{Matrix, Rows, Sum, multiply};
+pub use matrix_vector::{ColumnMajor, dot, padded};
 pub use pointwise::pointwise;
 pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;

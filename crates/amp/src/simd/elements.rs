@@ -95,14 +95,14 @@ pub enum Combine {
     Multiply(Rows, Rows),
     /// The product of the first two, and the third.
     MultiplyAdd(Rows, Rows, Rows),
-    /// `part` of `of` and what is left of 1 of `rest`.
-    Blend {
+    /// Linear interpolation: `weight` of `a`, and what is left of 1 of `b`.
+    Lerp {
         /// How much of the one, 0 to 1.
-        part: Rows,
+        weight: Rows,
         /// The one.
-        of: Rows,
+        a: Rows,
         /// The other.
-        rest: Rows,
+        b: Rows,
     },
 }
 
@@ -134,10 +134,10 @@ impl Op for Combination<'_> {
             Combine::MultiplyAdd(x, y, z) => {
                 each!(simd, memory, _, [a in x, b in y, c in z] => out, frames, simd.mul_add(a, b, c));
             }
-            Combine::Blend { part, of, rest } => {
-                each!(simd, memory, _, [weight in part, a in of, b in rest] => out, frames, {
-                    let left = simd.sub(simd.splat(1.0), weight);
-                    simd.mul_add(weight, a, simd.mul(left, b))
+            Combine::Lerp { weight, a, b } => {
+                each!(simd, memory, _, [w in weight, x in a, y in b] => out, frames, {
+                    let left = simd.sub(simd.splat(1.0), w);
+                    simd.mul_add(w, x, simd.mul(left, y))
                 });
             }
         }

@@ -4,7 +4,7 @@ use super::plan::{self, DenseWeights, Line, Plan};
 use crate::{
     memory::BLOCK,
     simd::{
-        Activation, Aligned, Cell, Columns, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Rows, Simd, dot,
+        Activation, Aligned, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Rows, Simd, dot,
         padded,
     },
 };
@@ -63,7 +63,7 @@ pub struct RecurrentLayer<C> {
 /// Weighted sums.
 #[derive(Debug, Clone)]
 pub struct Dense {
-    matrix: Columns,
+    matrix: ColumnMajor,
     inputs: usize,
     outputs: usize,
     output: Output,
@@ -205,7 +205,7 @@ impl Dense {
     fn new(weights: &DenseWeights) -> Self {
         let DenseWeights { columns, weights, biases } = weights;
         let matrix =
-            Columns::new(biases.len(), *columns, |row, column| weights[row * columns + column], |row| biases[row]);
+            ColumnMajor::new(biases.len(), *columns, |row, column| weights[row * columns + column], |row| biases[row]);
         Self { output: silent_output(biases.len()), matrix, inputs: *columns, outputs: biases.len() }
     }
 

@@ -190,7 +190,7 @@ impl Rich {
                 combine(pass, memory, Combine::Copy(first), before);
                 self.activation.apply(pass, memory, first);
                 gate.apply(pass, memory, second);
-                combine(pass, memory, Combine::Blend { part: second, of: first, rest: before }, first);
+                combine(pass, memory, Combine::Lerp { weight: second, a: first, b: before }, first);
             }
         }
         first

@@ -11,15 +11,15 @@ pub fn padded(values: usize) -> usize {
     values.next_multiple_of(PADDING)
 }
 
-/// A matrix that is multiplied with a vector, column by column.
+/// A matrix that is multiplied with a vector, its weights column by column.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Columns {
+pub struct ColumnMajor {
     rows: usize,
     weights: Vec<f32>,
     biases: Vec<f32>,
 }
 
-impl Columns {
+impl ColumnMajor {
     /// A matrix of `rows`, which are padded, and `columns`.
     #[must_use]
     pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
