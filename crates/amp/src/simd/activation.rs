@@ -3,7 +3,7 @@
 use super::{
     Op, Pass, Rows, Simd,
     elements::each,
-    functions::{Elementwise, LeakyRelu, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_in_parts},
+    functions::{Elementwise, LeakyRelu, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_ratio},
 };
 
 /// An activation function.
@@ -87,10 +87,10 @@ impl Activation {
             Self::Elu => map!(x, {
                 let zero = simd.splat(0.0);
                 let half = simd.mul(simd.min(x, zero), simd.splat(TANH_SCALE / 2.0));
-                let (half, above, below) = tanh_in_parts(simd, half);
-                let tangent = simd.mul(half, above);
-                let bent = simd.div(simd.add(tangent, tangent), simd.sub(below, tangent));
-                simd.add(simd.max(x, zero), bent)
+                let (half, p, q) = tanh_ratio(simd, half);
+                let tangent = simd.mul(half, p);
+                let negative = simd.div(simd.add(tangent, tangent), simd.sub(q, tangent));
+                simd.add(simd.max(x, zero), negative)
             }),
             Self::Sigmoid => map!(x, sigmoid(simd, x)),
             Self::Silu => map!(x, simd.mul(x, sigmoid(simd, x))),

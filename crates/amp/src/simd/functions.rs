@@ -43,10 +43,10 @@ pub const TANH_SCALE: f32 = 1.0 / 64.0;
 /// Beyond this the tangent differs from 1 by less than 7e-8.
 const TANH_END: f32 = 8.6 * TANH_SCALE;
 
-/// P of [`tanh_in_parts`]: of each of two factors s^2 + a s + b what a and b are.
-const TANH_ABOVE: [(f32, f32); 2] = [(0.396_826_65, 9.508_704e-4), (0.046_957_82, 3.739_005e-4)];
-/// Q of [`tanh_in_parts`], likewise.
-const TANH_BELOW: [(f32, f32); 2] = [(6.066_390_3e-3, 3.291_510_7e-6), (0.110_054_314, 1.687_726_8e-3)];
+/// P of [`tanh_ratio`]: of each of two factors s^2 + a s + b what a and b are.
+const TANH_NUMERATOR: [(f32, f32); 2] = [(0.396_826_65, 9.508_704e-4), (0.046_957_82, 3.739_005e-4)];
+/// Q of [`tanh_ratio`], likewise.
+const TANH_DENOMINATOR: [(f32, f32); 2] = [(6.066_390_3e-3, 3.291_510_7e-6), (0.110_054_314, 1.687_726_8e-3)];
 
 /// Hyperbolic tangent.
 #[inline(always)]
@@ -57,20 +57,20 @@ pub fn tanh<S: Simd>(simd: S, x: S::V) -> S::V {
 /// Hyperbolic tangent of what `x` is the [`TANH_SCALE`]th part of.
 #[inline(always)]
 pub fn scaled_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
-    let (x, above, below) = tanh_in_parts(simd, x);
-    simd.div(simd.mul(x, above), below)
+    let (x, p, q) = tanh_ratio(simd, x);
+    simd.div(simd.mul(x, p), q)
 }
 
-/// The same in parts: x P(x^2) / Q(x^2), of which P is 3e-7 to 7e-6 and Q 5e-9 to 2e-6. Its largest relative error, 8e-8 but
+/// The same as a ratio, x P(x^2) / Q(x^2): the argument cut off, P and Q, of which P is 3e-7 to 7e-6 and Q 5e-9 to 2e-6. Its largest relative error, 8e-8 but
 /// for rounding, was made as small as it goes with polynomials of the fourth degree whose highest powers have no factor
 /// at this scale (least squares, reweighted until the largest errors were level). All zeros are below 0, so that nothing
 /// is taken away from anything.
 #[inline(always)]
-pub fn tanh_in_parts<S: Simd>(simd: S, x: S::V) -> (S::V, S::V, S::V) {
+pub fn tanh_ratio<S: Simd>(simd: S, x: S::V) -> (S::V, S::V, S::V) {
     // Both are cut off by themselves, so that the longer way, by the square, is shorter.
     let square = simd.min(simd.mul(x, x), simd.splat(TANH_END * TANH_END));
     let x = clamp(simd, x, -TANH_END, TANH_END);
-    (x, product(simd, square, TANH_ABOVE), product(simd, square, TANH_BELOW))
+    (x, product(simd, square, TANH_NUMERATOR), product(simd, square, TANH_DENOMINATOR))
 }
 
 /// What [`scaled_sigmoid`] wants its arguments multiplied by.
@@ -96,9 +96,9 @@ pub fn fast_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
         [2.455_507_5, 0.893_229_84, 0.821_226_7, 2.445_066_5, 0.814_642_7].map(|constant| simd.splat(constant));
     let (size, square) = (simd.abs(x), simd.mul(x, x));
     let inner = simd.mul_add(c, size, b);
-    let above = simd.mul(x, simd.mul_add(inner, square, simd.mul_add(a, size, a)));
-    let bent = simd.abs(simd.mul_add(simd.mul(e, x), size, x));
-    simd.div(above, simd.mul_add(simd.add(d, square), bent, d))
+    let numerator = simd.mul(x, simd.mul_add(inner, square, simd.mul_add(a, size, a)));
+    let magnitude = simd.abs(simd.mul_add(simd.mul(e, x), size, x));
+    simd.div(numerator, simd.mul_add(simd.add(d, square), magnitude, d))
 }
 
 /// Two factors s^2 + a s + b.

@@ -2,7 +2,7 @@
 
 use crate::simd::{
     Simd,
-    functions::{SIGMOID_SCALE, TANH_SCALE, scaled_sigmoid, scaled_tanh, tanh_in_parts},
+    functions::{SIGMOID_SCALE, TANH_SCALE, scaled_sigmoid, scaled_tanh, tanh_ratio},
 };
 
 /// What a unit makes of its four sums.
@@ -32,22 +32,22 @@ impl Cell for Lstm {
 
     #[inline(always)]
     fn next_cell<S: Simd>(self, simd: S, [input, forget, candidate, _]: [S::V; 4], cell: S::V) -> S::V {
-        let (input, below_input) = logistic_in_parts(simd, input);
-        let (forget, below_forget) = logistic_in_parts(simd, forget);
-        let (x, above, below) = tanh_in_parts(simd, candidate);
+        let (input, input_q) = sigmoid_ratio(simd, input);
+        let (forget, forget_q) = sigmoid_ratio(simd, forget);
+        let (x, p, q) = tanh_ratio(simd, candidate);
         // Two divisions side by side, of which one need not wait for what it is multiplied with.
-        let before = simd.div(simd.mul(forget, cell), simd.add(below_forget, below_forget));
-        let part = simd.div(simd.splat(Self::CELL_SCALE / 2.0), simd.mul(below_input, below));
-        let candidate = simd.mul(x, above);
+        let before = simd.div(simd.mul(forget, cell), simd.add(forget_q, forget_q));
+        let part = simd.div(simd.splat(Self::CELL_SCALE / 2.0), simd.mul(input_q, q));
+        let candidate = simd.mul(x, p);
         simd.mul_add(simd.mul(input, candidate), part, before)
     }
 
     #[inline(always)]
     fn hidden<S: Simd>(self, simd: S, output: S::V, cell: S::V) -> S::V {
-        let (output, below_output) = logistic_in_parts(simd, output);
-        let (x, above, below) = tanh_in_parts(simd, cell);
-        let above = simd.mul(simd.mul(output, x), above);
-        simd.div(above, simd.mul(simd.add(below_output, below_output), below))
+        let (output, output_q) = sigmoid_ratio(simd, output);
+        let (x, p, q) = tanh_ratio(simd, cell);
+        let numerator = simd.mul(simd.mul(output, x), p);
+        simd.div(numerator, simd.mul(simd.add(output_q, output_q), q))
     }
 }
 
@@ -69,9 +69,9 @@ impl Cell for Gru {
     }
 }
 
-/// [`scaled_sigmoid`] as what is divided, and half of what it is divided by.
+/// [`scaled_sigmoid`] as a ratio: the numerator, and half of the denominator.
 #[inline(always)]
-fn logistic_in_parts<S: Simd>(simd: S, half: S::V) -> (S::V, S::V) {
-    let (x, above, below) = tanh_in_parts(simd, half);
-    (simd.mul_add(x, above, below), below)
+fn sigmoid_ratio<S: Simd>(simd: S, half: S::V) -> (S::V, S::V) {
+    let (x, p, q) = tanh_ratio(simd, half);
+    (simd.mul_add(x, p, q), q)
 }
