@@ -5,7 +5,7 @@
 //! their values at half of its roots, and those are a complex transform of half the length, turned by half a bin: no bin is
 //! a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
 //!
-//! The transform itself is 16 x 16: transforms of 16 down the columns, factors, the matrix turned over, the same once more.
+//! The transform itself is 16 x 16: transforms of 16 down the columns, twiddle factors, the matrix transposed, the same once more.
 //! All vectors run along rows, and the bins come out in order.
 
 use std::f64::consts::PI;
@@ -38,7 +38,7 @@ pub struct Fourier {
     /// exp(-i pi n / 2 BINS): half a bin.
     half_bin: Spectrum,
     /// exp(-2 pi i row column / BINS).
-    between: Spectrum,
+    twiddles: Spectrum,
 }
 
 impl Fourier {
@@ -51,7 +51,7 @@ impl Fourier {
         };
         let bins = BINS as f64;
         let half_bin = factors(&|n| n as f64 / (4.0 * bins));
-        Box::new(Self { instructions, half_bin, between: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
+        Box::new(Self { instructions, half_bin, twiddles: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
     }
 
     /// The spectrum of `2 * BINS` samples.
@@ -66,14 +66,14 @@ impl Fourier {
             spectrum.re[n] = first[n] * turn.re[n] + second[n] * turn.im[n];
             spectrum.im[n] = first[n] * turn.im[n] - second[n] * turn.re[n];
         }
-        self.instructions.run(Transform { between: &self.between, re: &mut spectrum.re, im: &mut spectrum.im });
+        self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.re, im: &mut spectrum.im });
     }
 
     /// The second half of the signal with this spectrum, times [`BINS`]; what runs over the end of a convolution is in the
     /// first. The spectrum is used up.
     pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
         // A transform backwards is one forwards with real and imaginary parts in each other's place.
-        self.instructions.run(Transform { between: &self.between, re: &mut spectrum.im, im: &mut spectrum.re });
+        self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.im, im: &mut spectrum.re });
         let turn = &self.half_bin;
         for n in 0..BINS {
             samples[n] = spectrum.re[n] * turn.im[n] - spectrum.im[n] * turn.re[n];
@@ -82,7 +82,7 @@ impl Fourier {
 }
 
 struct Transform<'a> {
-    between: &'a Spectrum,
+    twiddles: &'a Spectrum,
     re: &'a mut [f32; BINS],
     im: &'a mut [f32; BINS],
 }
@@ -92,13 +92,13 @@ impl Op for Transform<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { between, re, im } = self;
-        columns(simd, re, im);
+        let Self { twiddles, re, im } = self;
+        dft16_columns(simd, re, im);
         for at in (0..BINS).step_by(S::LANES) {
             // SAFETY: all four have as many values, a multiple of the lanes of any vector.
             unsafe {
                 let value = (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr()));
-                let factor = (simd.load(between.re[at..].as_ptr()), simd.load(between.im[at..].as_ptr()));
+                let factor = (simd.load(twiddles.re[at..].as_ptr()), simd.load(twiddles.im[at..].as_ptr()));
                 let (real, imaginary) = times(simd, value, factor);
                 simd.store(re[at..].as_mut_ptr(), real);
                 simd.store(im[at..].as_mut_ptr(), imaginary);
@@ -110,7 +110,7 @@ impl Op for Transform<'_> {
                 im.swap(row * ROW + column, column * ROW + row);
             }
         }
-        columns(simd, re, im);
+        dft16_columns(simd, re, im);
     }
 }
 
@@ -119,7 +119,7 @@ type Complex<S> = (<S as Simd>::V, <S as Simd>::V);
 
 /// A transform of 16 down each column, as 4 x 4.
 #[inline(always)]
-fn columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
+fn dft16_columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
     for column in (0..ROW).step_by(S::LANES) {
         let mut rows = [(simd.splat(0.0), simd.splat(0.0)); ROW];
         for row in 0..ROW {
@@ -128,14 +128,14 @@ fn columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
             rows[row] = unsafe { (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr())) };
         }
         for first in 0..4 {
-            let made = four(simd, [rows[first], rows[first + 4], rows[first + 8], rows[first + 12]]);
+            let made = radix4(simd, [rows[first], rows[first + 4], rows[first + 8], rows[first + 12]]);
             for bin in 0..4 {
-                let (cos, sin) = SIXTEENTHS[first * bin];
+                let (cos, sin) = TWIDDLES_16[first * bin];
                 rows[first + 4 * bin] = times(simd, made[bin], (simd.splat(cos), simd.splat(-sin)));
             }
         }
         for bin in 0..4 {
-            let made = four(simd, [rows[4 * bin], rows[4 * bin + 1], rows[4 * bin + 2], rows[4 * bin + 3]]);
+            let made = radix4(simd, [rows[4 * bin], rows[4 * bin + 1], rows[4 * bin + 2], rows[4 * bin + 3]]);
             for (quarter, (real, imaginary)) in made.into_iter().enumerate() {
                 let at = (bin + 4 * quarter) * ROW + column;
                 // SAFETY: as above.
@@ -148,8 +148,8 @@ fn columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
     }
 }
 
-/// Cosine and sine of as many sixteenths of a turn, as far as a transform of 4 x 4 takes them.
-const SIXTEENTHS: [(f32, f32); 10] = {
+/// Twiddle factors: cosine and sine of as many sixteenths of a turn, as far as a transform of 4 x 4 takes them.
+const TWIDDLES_16: [(f32, f32); 10] = {
     use std::f32::consts::FRAC_1_SQRT_2 as DIAGONAL;
     const COS: f32 = 0.923_879_5;
     const SIN: f32 = 0.382_683_43;
@@ -167,9 +167,9 @@ const SIXTEENTHS: [(f32, f32); 10] = {
     ]
 };
 
-/// A transform of four.
+/// A transform of four (radix 4).
 #[inline(always)]
-fn four<S: Simd>(simd: S, [a, b, c, d]: [Complex<S>; 4]) -> [Complex<S>; 4] {
+fn radix4<S: Simd>(simd: S, [a, b, c, d]: [Complex<S>; 4]) -> [Complex<S>; 4] {
     let (even, difference) = (plus(simd, a, c), minus(simd, a, c));
     let (odd, turned) = (plus(simd, b, d), minus(simd, b, d));
     [
