@@ -1,8 +1,8 @@
 //! WaveNet: arrays of dilated convolutions, each with its delay line, whose activations are summed.
 
+mod general;
 mod layers;
 mod plan;
-mod rich;
 
 use self::layers::Layers;
 pub use self::plan::Plan;

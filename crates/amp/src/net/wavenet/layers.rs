@@ -1,8 +1,8 @@
 //! Layers of a WaveNet.
 
 use super::{
+    general::GeneralLayer,
     plan::{self, Gate, Shapes},
-    rich::Rich,
 };
 use crate::{
     memory::{Layout, Scratch},
@@ -15,7 +15,7 @@ pub enum Layers {
     /// Of the kind that nearly all files have.
     Common(Stack),
     /// Whatever a file may ask for.
-    Rich(Box<Rich>),
+    General(Box<GeneralLayer>),
 }
 
 impl Layers {
@@ -30,7 +30,7 @@ impl Layers {
         instructions: InstructionSet,
     ) {
         let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, instructions) else {
-            all.push(Self::Rich(Box::new(Rich::new((whole, slimmed), layer, weights, layout, scratch))));
+            all.push(Self::General(Box::new(GeneralLayer::new((whole, slimmed), layer, weights, layout, scratch))));
             return;
         };
         weights.take(whole.weights() as usize);
@@ -45,7 +45,7 @@ impl Layers {
     pub fn input(&self) -> Rows {
         match self {
             Self::Common(stack) => stack.input(),
-            Self::Rich(rich) => rich.input.current(),
+            Self::General(layer) => layer.input.current(),
         }
     }
 
@@ -54,9 +54,9 @@ impl Layers {
     pub fn run<S: Simd>(&mut self, simd: S, pass: Pass, memory: &mut [f32], signals: Signals) {
         match self {
             Self::Common(stack) => stack.run(simd, memory, pass.frames, signals),
-            Self::Rich(rich) => {
-                rich.run(pass, memory, signals);
-                rich.advance(pass.frames);
+            Self::General(layer) => {
+                layer.run(pass, memory, signals);
+                layer.advance(pass.frames);
             }
         }
     }
@@ -65,7 +65,7 @@ impl Layers {
     pub fn reset(&mut self) {
         match self {
             Self::Common(stack) => stack.reset(),
-            Self::Rich(rich) => rich.reset(),
+            Self::General(layer) => layer.reset(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A layer with whatever a file may ask for, ready to play.
-pub struct Rich {
+pub struct GeneralLayer {
     /// What comes from the layer before.
     pub input: DelayLine,
     /// The same, modulated: what the convolution sees.
@@ -49,7 +49,7 @@ struct Film {
     channels: usize,
 }
 
-impl Rich {
+impl GeneralLayer {
     /// The layer with the next weights: `whole` is what the weights are of, `slimmed` what is played of it.
     pub fn new(
         (whole, slimmed): (Shapes, Shapes),
