@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     memory::BLOCK,
-    net::recurrent::{DenseWeights, KerasConvWeights, Line, Plan, RecurrentWeights},
+    net::recurrent::{DenseWeights, KerasConvWeights, PiecewiseLinear, Plan, RecurrentWeights},
     simd::Activation,
 };
 
@@ -92,7 +92,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         let known = layers.len();
         Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
         let beyond = |plan: &Plan| match plan {
-            Plan::Activation(_) | Plan::Lines(_) => units * BLOCK,
+            Plan::Activation(_) | Plan::PiecewiseLinear(_) => units * BLOCK,
             Plan::Conv(conv) if written.groups() != 1 => conv.dense.weights.len().saturating_add(plan.history()),
             plan => plan.history(),
         };
@@ -298,9 +298,9 @@ impl<'a> Layer<'a> {
         let slopes: Rows = self.parse(slopes)?;
         let count = slopes.first().map_or(0, Vec::len);
         self.check(self.inputs == self.units && (count == 1 || count == self.units), &[&slopes])?;
-        Ok(Plan::Lines(
-            (0..self.units).map(|unit| Line { above: 1.0, below: slopes[0][unit % count], at_0: 0.0 }).collect(),
-        ))
+        let function =
+            |unit: usize| PiecewiseLinear { positive_slope: 1.0, negative_slope: slopes[0][unit % count], offset: 0.0 };
+        Ok(Plan::PiecewiseLinear((0..self.units).map(function).collect()))
     }
 
     /// Factors and what is added are there or not, then means and variances of what was seen in training.
@@ -311,14 +311,15 @@ impl<'a> Layer<'a> {
             rows.splice(..0, [vec![1.0; self.units], vec![0.0; self.units]]);
         }
         self.check(self.inputs == self.units && are(&rows, 4, self.units), &[])?;
-        let line = |unit: usize| {
+        let function = |unit: usize| {
             let [factor, added, mean, variance] = [0, 1, 2, 3].map(|row: usize| f64::from(rows[row][unit]));
             let factor = factor / (variance + epsilon).sqrt();
-            Line { above: factor as f32, below: factor as f32, at_0: (added - factor * mean) as f32 }
+            let slope = factor as f32;
+            PiecewiseLinear { positive_slope: slope, negative_slope: slope, offset: (added - factor * mean) as f32 }
         };
-        let lines: Vec<Line> = (0..self.units).map(line).collect();
-        lines.iter().try_for_each(|line| finite(&[line.above, line.at_0]))?;
-        Ok(Plan::Lines(lines))
+        let functions: Vec<PiecewiseLinear> = (0..self.units).map(function).collect();
+        functions.iter().try_for_each(|function| finite(&[function.positive_slope, function.offset]))?;
+        Ok(Plan::PiecewiseLinear(functions))
     }
 }
 

@@ -4,7 +4,7 @@ mod layer;
 mod plan;
 
 use self::layer::Layer;
-pub use self::plan::{DenseWeights, KerasConvWeights, Line, Plan, RecurrentWeights};
+pub use self::plan::{DenseWeights, KerasConvWeights, PiecewiseLinear, Plan, RecurrentWeights};
 use super::Net;
 use crate::{
     memory::BLOCK,

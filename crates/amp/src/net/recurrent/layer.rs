@@ -1,6 +1,6 @@
 //! Layers that are computed frame by frame, ready to play: each a whole block before the next one.
 
-use super::plan::{self, DenseWeights, Line, Plan};
+use super::plan::{self, DenseWeights, PiecewiseLinear, Plan};
 use crate::{
     memory::BLOCK,
     simd::{
@@ -24,8 +24,8 @@ pub enum Layer {
     Conv(KerasConv),
     /// A function of each value.
     Activation(ActivationLayer),
-    /// A bent line of each value.
-    Lines(Lines),
+    /// A piecewise linear function of each value.
+    PiecewiseLinear(PiecewiseLinearLayer),
 }
 
 /// What a layer puts out: a row of values for each frame of a block.
@@ -38,10 +38,10 @@ pub struct ActivationLayer {
     output: Output,
 }
 
-/// A bent line of each value.
+/// A piecewise linear function of each value.
 #[derive(Debug, Clone)]
-pub struct Lines {
-    lines: Vec<Line>,
+pub struct PiecewiseLinearLayer {
+    functions: Vec<PiecewiseLinear>,
     output: Output,
 }
 
@@ -114,7 +114,10 @@ impl Layer {
             Plan::Activation(activation) => {
                 Self::Activation(ActivationLayer { activation: activation.clone(), output: silent_output(inputs) })
             }
-            Plan::Lines(lines) => Self::Lines(Lines { lines: lines.clone(), output: silent_output(lines.len()) }),
+            Plan::PiecewiseLinear(functions) => Self::PiecewiseLinear(PiecewiseLinearLayer {
+                functions: functions.clone(),
+                output: silent_output(functions.len()),
+            }),
         }
     }
 
@@ -124,7 +127,7 @@ impl Layer {
             Self::Lstm(layer) => layer.restart(),
             Self::Gru(layer) => layer.restart(),
             Self::Conv(conv) => conv.history.fill(0.0),
-            Self::Dense(_) | Self::Dot(_) | Self::Activation(_) | Self::Lines(_) => {}
+            Self::Dense(_) | Self::Dot(_) | Self::Activation(_) | Self::PiecewiseLinear(_) => {}
         }
     }
 
@@ -138,7 +141,7 @@ impl Layer {
             Self::Dot(dot) => dot.block(simd, frames, input),
             Self::Conv(conv) => conv.block(simd, frames, input),
             Self::Activation(activation) => activation.block(simd, frames, input),
-            Self::Lines(lines) => lines.block(frames, input),
+            Self::PiecewiseLinear(layer) => layer.block(frames, input),
         }
     }
 }
@@ -280,13 +283,14 @@ impl ActivationLayer {
     }
 }
 
-impl Lines {
+impl PiecewiseLinearLayer {
     #[inline(always)]
     fn block(&mut self, frames: usize, input: Frames<'_>) -> Frames<'_> {
-        let Self { lines, output } = self;
-        for_each_frame!(frames, input, output, lines.len(), |x, made| {
-            for ((made, &x), line) in made.iter_mut().zip(x).zip(&*lines) {
-                *made = x.max(0.0) * line.above + x.min(0.0) * line.below + line.at_0;
+        let Self { functions, output } = self;
+        for_each_frame!(frames, input, output, functions.len(), |x, made| {
+            for ((made, &x), function) in made.iter_mut().zip(x).zip(&*functions) {
+                let PiecewiseLinear { positive_slope, negative_slope, offset } = function;
+                *made = x.max(0.0) * positive_slope + x.min(0.0) * negative_slope + offset;
             }
         })
     }

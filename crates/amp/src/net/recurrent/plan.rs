@@ -15,19 +15,19 @@ pub enum Plan {
     Conv(KerasConvWeights),
     /// A function of each value.
     Activation(Activation),
-    /// A bent line of each value, each of its own.
-    Lines(Vec<Line>),
+    /// A piecewise linear function of each value, each of its own.
+    PiecewiseLinear(Vec<PiecewiseLinear>),
 }
 
-/// A line that is bent at 0.
+/// A function of two lines that meet at 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Line {
+pub struct PiecewiseLinear {
     /// Its slope above 0.
-    pub above: f32,
+    pub positive_slope: f32,
     /// Its slope below 0.
-    pub below: f32,
+    pub negative_slope: f32,
     /// Its value at 0.
-    pub at_0: f32,
+    pub offset: f32,
 }
 
 /// Weights of recurrent units of four sums each.
@@ -103,7 +103,7 @@ impl Plan {
             Self::Lstm(weights) | Self::Gru(weights) => weights.units,
             Self::Dense(dense) => dense.biases.len(),
             Self::Conv(conv) => conv.dense.biases.len(),
-            Self::Activation(_) | Self::Lines(_) => inputs,
+            Self::Activation(_) | Self::PiecewiseLinear(_) => inputs,
         }
     }
 
@@ -111,7 +111,7 @@ impl Plan {
     pub fn units(&self) -> usize {
         match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.units,
-            Self::Dense(_) | Self::Conv(_) | Self::Activation(_) | Self::Lines(_) => 0,
+            Self::Dense(_) | Self::Conv(_) | Self::Activation(_) | Self::PiecewiseLinear(_) => 0,
         }
     }
 
@@ -130,7 +130,7 @@ impl Plan {
             Self::Dense(dense) => dense.weights.len(),
             Self::Conv(conv) => conv.dense.weights.len(),
             Self::Activation(_) => 0,
-            Self::Lines(lines) => 2 * lines.len(),
+            Self::PiecewiseLinear(functions) => 2 * functions.len(),
         };
         weights as u64
     }
