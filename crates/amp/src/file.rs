@@ -114,7 +114,7 @@ impl ModelFile {
         })
     }
 
-    /// Makes the model, settled as after long silence.
+    /// Makes the model, prewarmed as after long silence.
     ///
     /// # Errors
     /// [`LoadError`], where a size that was asked for does not fit together.

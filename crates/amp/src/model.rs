@@ -61,14 +61,14 @@ impl Model {
         }
     }
 
-    /// Forgets what was played: as after long silence, or with `settled` false as the network was made. Takes as long as
-    /// playing [`Model::settles_after`] frames.
-    pub fn reset(&mut self, settled: bool) {
+    /// Forgets what was played: with `prewarm` as after long silence, else as the network was made. Takes as long as
+    /// playing [`Model::prewarm_frames`] frames.
+    pub fn reset(&mut self, prewarm: bool) {
         let _flushed = flush_denormals();
-        self.net.restart();
+        self.net.reset();
         self.is_muted = false;
         let silence = [0.0; BLOCK];
-        let mut left = if settled { self.net.settles_after() } else { 0 };
+        let mut left = if prewarm { self.net.prewarm_frames() } else { 0 };
         while left > 0 {
             let frames = left.min(BLOCK);
             self.net.block(&silence[..frames], &mut self.output);
@@ -82,10 +82,10 @@ impl Model {
         self.is_muted
     }
 
-    /// Frames of silence after which the model has settled.
+    /// Frames of silence that prewarm the model: after them it has settled.
     #[must_use]
-    pub fn settles_after(&self) -> usize {
-        self.net.settles_after()
+    pub fn prewarm_frames(&self) -> usize {
+        self.net.prewarm_frames()
     }
 
     /// Number of knobs that the model was trained with.

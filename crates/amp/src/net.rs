@@ -15,14 +15,14 @@ pub trait Net: Send {
     fn outputs(&self) -> usize;
 
     /// Frames of silence after which nothing changes any more, as its kind defines it.
-    fn settles_after(&self) -> usize;
+    fn prewarm_frames(&self) -> usize;
 
     /// Computes one block: `input` holds at most [`BLOCK`](crate::memory::BLOCK) frames, of which signal `i` is written to
     /// `output[i * BLOCK..]`.
     fn block(&mut self, input: &[f32], output: &mut [f32]);
 
     /// Back to the state that it was made in.
-    fn restart(&mut self);
+    fn reset(&mut self);
 
     /// Number of knobs.
     fn knobs(&self) -> usize {
@@ -30,7 +30,7 @@ pub trait Net: Send {
     }
 
     /// Turns a knob, counted from 0, to a value of 0 to 1, where it gets within some milliseconds; at once before the
-    /// network is restarted. A knob that it has not is not turned.
+    /// network is reset. A knob that it has not is not turned.
     fn turn(&mut self, _knob: usize, _value: f32) {}
 
     /// Multiplications and additions a frame.

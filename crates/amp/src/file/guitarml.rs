@@ -97,7 +97,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let lstm = RecurrentWeights::new(inputs, units, weight, bias, Default::default());
     let head = DenseWeights::new(1, units, |_, unit| head[0][unit], |_| head_bias[0]);
     let layers = vec![Plan::Lstm(lstm), Plan::Dense(head)];
-    let config = RecurrentConfig { layers, knobs: inputs - 1, settles_after: Some(0) };
+    let config = RecurrentConfig { layers, knobs: inputs - 1, prewarm_frames: Some(0) };
     Ok(ModelFile {
         format: Format::GuitarMl,
         architecture: format!("LSTM of {units} units"),

@@ -20,7 +20,7 @@ const SAMPLE_RATE: f64 = 48_000.0;
 /// Signal and knobs.
 const MOST_INPUTS: usize = 3;
 /// Frames of silence that AIDA-X plays to a model before it is heard.
-const SETTLES_AFTER: usize = 2048;
+const PREWARM_FRAMES: usize = 2048;
 
 #[derive(Deserialize)]
 struct File<'a> {
@@ -107,7 +107,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         file.metadata.and_then(|raw| serde_json::from_str::<Metadata<'_>>(raw.get()).ok()).unwrap_or_default();
     let rate = rate(metadata.samplerate).or_else(|| rate(file.samplerate));
     let kinds: Vec<&str> = file.layers.iter().map(|layer| layer.kind.as_str()).collect();
-    let config = RecurrentConfig { layers, knobs: inputs - 1, settles_after: Some(SETTLES_AFTER) };
+    let config = RecurrentConfig { layers, knobs: inputs - 1, prewarm_frames: Some(PREWARM_FRAMES) };
     let text = |field: Option<&RawValue>| serde_json::from_str(field?.get()).ok();
     Ok(ModelFile {
         format: Format::Keras,

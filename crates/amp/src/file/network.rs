@@ -16,8 +16,8 @@ use crate::net::{
 pub const MOST_VALUES: usize = 1 << 20;
 /// The same for each weight, where there are many.
 const VALUES_A_WEIGHT: usize = 8;
-/// Time after which recurrent layers have settled, as Neural Amp Modeler's core has it, s.
-const SETTLES_S: f64 = 0.5;
+/// Time that recurrent layers are prewarmed for, as Neural Amp Modeler's core has it, s.
+const PREWARM_S: f64 = 0.5;
 
 /// A network of a file.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub struct RecurrentConfig {
     pub layers: Vec<recurrent::Plan>,
     /// Inputs beside the signal.
     pub knobs: usize,
-    /// Frames of silence after which it has settled; `None` for half a second.
-    pub settles_after: Option<usize>,
+    /// Frames of silence that prewarm it; `None` for half a second.
+    pub prewarm_frames: Option<usize>,
 }
 
 impl Network {
@@ -155,8 +155,8 @@ impl Network {
             Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, instructions)?),
             Self::Linear(config, weights) => Box::new(Linear::new(config, weights, instructions)?),
             Self::Recurrent(config) => {
-                let settles_after = config.settles_after.unwrap_or((SETTLES_S * sample_rate) as usize);
-                Box::new(Recurrent::new(&config.layers, config.knobs, settles_after, instructions))
+                let prewarm_frames = config.prewarm_frames.unwrap_or((PREWARM_S * sample_rate) as usize);
+                Box::new(Recurrent::new(&config.layers, config.knobs, prewarm_frames, instructions))
             }
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
@@ -207,5 +207,5 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadErro
     let (matrix, biases) = (weights.take(outputs * units), weights.take(outputs));
     let head = DenseWeights::new(outputs, units, |row, column| matrix[row * units + column], |row| biases[row]);
     layers.push(recurrent::Plan::Dense(head));
-    Ok(RecurrentConfig { layers, knobs: 0, settles_after: None })
+    Ok(RecurrentConfig { layers, knobs: 0, prewarm_frames: None })
 }

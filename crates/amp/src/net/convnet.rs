@@ -27,7 +27,7 @@ pub struct ConvNet {
     head: Conv,
     output: Rows,
     memory: Aligned,
-    settles_after: usize,
+    prewarm_frames: usize,
     work: u64,
 }
 
@@ -119,7 +119,7 @@ impl ConvNet {
             head: Conv::new(weights.conv(plan.head()), 1),
             output: layout.rows(plan.outputs),
             memory: layout.memory(),
-            settles_after: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
+            prewarm_frames: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
             work: plan.weights(),
         })
     }
@@ -156,8 +156,8 @@ impl Net for ConvNet {
         self.output.count
     }
 
-    fn settles_after(&self) -> usize {
-        self.settles_after
+    fn prewarm_frames(&self) -> usize {
+        self.prewarm_frames
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
@@ -171,7 +171,7 @@ impl Net for ConvNet {
         }
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.memory.fill(0.0);
         self.convs.reset();
     }

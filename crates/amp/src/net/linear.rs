@@ -51,7 +51,7 @@ impl Net for Linear {
         1
     }
 
-    fn settles_after(&self) -> usize {
+    fn prewarm_frames(&self) -> usize {
         0
     }
 
@@ -72,7 +72,7 @@ impl Net for Linear {
         *at += frames;
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.window.fill(0.0);
         self.at = self.response.len() - 1;
     }

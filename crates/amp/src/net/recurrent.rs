@@ -24,14 +24,14 @@ pub struct Recurrent {
     /// What the first layer sees: a row for each frame of a block.
     seen: Aligned,
     outputs: usize,
-    settles_after: usize,
+    prewarm_frames: usize,
     work: u64,
 }
 
 impl Recurrent {
     /// Layers that see the signal and `knobs` more inputs.
     #[must_use]
-    pub fn new(plans: &[Plan], knobs: usize, settles_after: usize, instructions: InstructionSet) -> Self {
+    pub fn new(plans: &[Plan], knobs: usize, prewarm_frames: usize, instructions: InstructionSet) -> Self {
         let instructions = instructions.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
         let mut width = knobs + 1;
         let mut layers = Vec::with_capacity(plans.len());
@@ -41,7 +41,7 @@ impl Recurrent {
         }
         let (seen, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
         let work = plans.iter().map(Plan::work).sum();
-        Self { instructions, layers, knobs, seen, outputs: width, settles_after, work }
+        Self { instructions, layers, knobs, seen, outputs: width, prewarm_frames, work }
     }
 }
 
@@ -50,16 +50,16 @@ impl Net for Recurrent {
         self.outputs
     }
 
-    fn settles_after(&self) -> usize {
-        self.settles_after
+    fn prewarm_frames(&self) -> usize {
+        self.prewarm_frames
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
         self.instructions.run(Block { net: self, input, output });
     }
 
-    fn restart(&mut self) {
-        self.layers.iter_mut().for_each(Layer::restart);
+    fn reset(&mut self) {
+        self.layers.iter_mut().for_each(Layer::reset);
         self.knobs.iter_mut().for_each(|(now, aim)| *now = *aim);
     }
 

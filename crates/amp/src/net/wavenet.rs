@@ -31,7 +31,7 @@ pub struct WaveNet {
     ends: Vec<DelayLine>,
     head: Vec<(Activation, Conv)>,
     memory: Aligned,
-    settles_after: usize,
+    prewarm_frames: usize,
     work: u64,
 }
 
@@ -96,7 +96,7 @@ impl WaveNet {
             head.push((activation, Conv::new(weights.conv(*shape), 1)));
         }
         ends.push(layout.delay_line(convs.last().map_or(last, |shape| shape.outputs), 0));
-        let before = condition_net.as_ref().map_or(0, |net| net.settles_after());
+        let before = condition_net.as_ref().map_or(0, |net| net.prewarm_frames());
         let work_before = condition_net.as_ref().map_or(0, |net| net.work());
         Ok(Self {
             instructions,
@@ -108,7 +108,7 @@ impl WaveNet {
             ends,
             head,
             memory: layout.memory(),
-            settles_after: before + slimmed.receptive_field(),
+            prewarm_frames: before + slimmed.receptive_field(),
             work: work_before + slimmed.weights(),
         })
     }
@@ -119,8 +119,8 @@ impl Net for WaveNet {
         self.ends.last().map_or(0, |end| end.current().count)
     }
 
-    fn settles_after(&self) -> usize {
-        self.settles_after
+    fn prewarm_frames(&self) -> usize {
+        self.prewarm_frames
     }
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
@@ -141,7 +141,7 @@ impl Net for WaveNet {
         }
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.memory.fill(0.0);
         for array in &mut self.arrays {
             array.layers.iter_mut().for_each(Layers::reset);
@@ -149,7 +149,7 @@ impl Net for WaveNet {
         }
         self.ends.iter_mut().for_each(DelayLine::reset);
         if let Some(net) = &mut self.condition_net {
-            net.restart();
+            net.reset();
         }
     }
 

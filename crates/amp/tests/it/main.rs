@@ -66,11 +66,11 @@ impl Case {
         let mut model = file.model(options).unwrap();
         assert_eq!(model.knobs(), self.params.len(), "{}", self.name);
         self.params.iter().enumerate().for_each(|(knob, &value)| model.turn(knob, value));
-        let settled = self.prewarm_samples > 0;
-        if settled {
-            assert_eq!(model.settles_after(), self.prewarm_samples, "{}", self.name);
+        let prewarm = self.prewarm_samples > 0;
+        if prewarm {
+            assert_eq!(model.prewarm_frames(), self.prewarm_samples, "{}", self.name);
         }
-        model.reset(settled);
+        model.reset(prewarm);
         model
     }
 }
@@ -113,10 +113,10 @@ fn blocks_of_any_size_give_the_same_bits() {
         let input = &input[..input.len().min(3000)];
         for instructions in InstructionSet::all() {
             let mut model = case.model(instructions);
-            let settled = case.prewarm_samples > 0;
+            let prewarm = case.prewarm_samples > 0;
             let whole = play(&mut model, input, &[input.len()]);
             for lengths in [&[1][..], &[16], &[63, 2, 64, 1], &[128, 7]] {
-                model.reset(settled);
+                model.reset(prewarm);
                 let cut = play(&mut model, input, lengths);
                 let differs = whole.iter().zip(&cut).position(|(a, b)| a.to_bits() != b.to_bits());
                 assert_eq!(differs, None, "{} in {lengths:?} with {}", case.name, instructions.name());
@@ -187,6 +187,6 @@ fn a_model_that_needs_no_file_costs_what_a_file_of_its_shape_costs() {
     ] {
         let of_file = ModelFile::read(&bytes(file)).unwrap().model(Options::default()).unwrap();
         let built_in = synthetic.file(48_000.0).unwrap().model(Options::default()).unwrap();
-        assert_eq!((built_in.work(), built_in.settles_after()), (of_file.work(), of_file.settles_after()), "{file}");
+        assert_eq!((built_in.work(), built_in.prewarm_frames()), (of_file.work(), of_file.prewarm_frames()), "{file}");
     }
 }

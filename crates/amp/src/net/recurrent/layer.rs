@@ -122,10 +122,10 @@ impl Layer {
     }
 
     /// Back to the state that it was made in.
-    pub fn restart(&mut self) {
+    pub fn reset(&mut self) {
         match self {
-            Self::Lstm(layer) => layer.restart(),
-            Self::Gru(layer) => layer.restart(),
+            Self::Lstm(layer) => layer.reset(),
+            Self::Gru(layer) => layer.reset(),
             Self::Conv(conv) => conv.history.fill(0.0),
             Self::Dense(_) | Self::Dot(_) | Self::Activation(_) | Self::PiecewiseLinear(_) => {}
         }
@@ -183,7 +183,7 @@ impl<C: Cell> RecurrentLayer<C> {
         Self { cell, gates, units, hidden, cell_state, output: silent_output(units), initial_state, head: None }
     }
 
-    fn restart(&mut self) {
+    fn reset(&mut self) {
         self.hidden.copy_from_slice(&self.initial_state[0]);
         self.cell_state.copy_from_slice(&self.initial_state[1]);
     }

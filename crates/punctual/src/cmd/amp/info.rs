@@ -69,8 +69,8 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     lines.extend(texts.into_iter().filter_map(|(name, text)| Some((name, harmless(text.as_ref()?)))));
     let assumed = if file.tells_sample_rate { "" } else { ", as all of its kind; the file tells none" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
-    let settles_ms = model.settles_after() as f64 / file.sample_rate * 1000.0;
-    lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.settles_after())));
+    let settles_ms = model.prewarm_frames() as f64 / file.sample_rate * 1000.0;
+    lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.prewarm_frames())));
     let at = if model.knobs() > 0 { ", at 0 where --param says nothing" } else { "" };
     lines.push(("knobs", format!("{}{at}", model.knobs())));
     let level = |name, level: Option<f64>, unit: &str| Some((name, format!("{} {unit}", level?)));
@@ -107,7 +107,7 @@ fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> ser
         "input_level_dbu": about.input_level_dbu,
         "output_level_dbu": about.output_level_dbu,
         "slimmable": file.is_slimmable(),
-        "settles_after_samples": model.settles_after(),
+        "settles_after_samples": model.prewarm_frames(),
         "knobs": model.knobs(),
         "multiplications_a_sample": model.work(),
         "instructions": model.instructions().name(),
