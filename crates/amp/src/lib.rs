@@ -16,7 +16,7 @@
 //! | `net` | the networks, one kind a file |
 //! | `memory` | signals of a network, all in one slice |
 //! | `delay_line` | those of them whose last frames are kept |
-//! | [`simd`] | vectors of every processor, and the loops over them; all `unsafe` is there |
+//! | `simd` | vectors of every processor, and the loops over them; all `unsafe` is there |
 //! | [`synthetic`] | models of the usual shapes that need no file |
 
 pub mod cabinet;
@@ -30,7 +30,7 @@ pub mod player;
 pub mod preset;
 pub mod resample;
 pub mod rig;
-pub mod simd;
+mod simd;
 pub mod synthetic;
 pub mod tuner;
 pub mod wav;

@@ -33,11 +33,10 @@ mod wide;
 pub use activation::Activation;
 pub use aligned::Aligned;
 pub use conv_stack::ConvStack;
-pub use denormals::{Flushed, flush_denormals};
+pub use denormals::flush_denormals;
 pub use elements::{Combine, Mirror, combine, mirror, silence};
 pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
-pub use functions::{sigmoid, tanh};
 pub use matrix::{Matrix, Rows, Sum, multiply};
 pub use matrix_vector::{ColumnMajor, dot, padded};
 pub use pointwise::pointwise;
@@ -176,7 +175,7 @@ impl InstructionSet {
     /// The same, or shorter vectors where a single one would hold so many values, two that need not wait for each other taking
     /// less time, and where fewer of their lanes would be empty.
     #[must_use]
-    pub fn for_values(self, values: usize) -> Self {
+    pub(crate) fn for_values(self, values: usize) -> Self {
         let shorter = match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(simd) => Self::Avx2(simd.shorter()),
@@ -216,7 +215,7 @@ impl InstructionSet {
 
     /// Does the work with these instructions.
     #[inline]
-    pub fn run<O: Op>(self, op: O) -> O::Output {
+    pub(crate) fn run<O: Op>(self, op: O) -> O::Output {
         match self {
             Self::Portable(simd) => simd.enter(op),
             #[cfg(target_arch = "x86_64")]

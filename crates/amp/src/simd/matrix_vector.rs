@@ -14,6 +14,7 @@ pub fn padded(values: usize) -> usize {
 /// A matrix that is multiplied with a vector, its weights column by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnMajor {
+    /// With their padding.
     rows: usize,
     weights: Vec<f32>,
     biases: Vec<f32>,
@@ -31,12 +32,6 @@ impl ColumnMajor {
             weights: weights.map(|(row, column)| or_zero(row, &|| weight(row, column))).collect(),
             biases: (0..total).map(|row| or_zero(row, &|| bias(row))).collect(),
         }
-    }
-
-    /// Number of rows, with their padding.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.rows
     }
 
     /// `out` becomes the biases and the columns, each times its value of `x`.
