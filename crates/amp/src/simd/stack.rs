@@ -169,7 +169,8 @@ impl Stack {
         let Signals { condition, sum, next } = signals;
         let fits = |rows: &Rows| rows.count == self.channels && rows.fit(frames.next_multiple_of(TILE), memory.len());
         let inputs = frames <= BLOCK && self.reach <= memory.len();
-        let signals_fit = condition.fit(BLOCK, memory.len()) && fits(&sum) && next.as_ref().is_none_or(fits);
+        let signals_fit =
+            condition.count == 1 && condition.fit(BLOCK, memory.len()) && fits(&sum) && next.as_ref().is_none_or(fits);
         assert!(inputs && signals_fit, "signals outside a model's memory");
         let channels = self.channels;
         let job = Job { layers: &mut self.layers, memory, frames, signals };
