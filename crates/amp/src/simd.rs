@@ -53,6 +53,10 @@ pub trait Simd: Copy {
     /// Number of vectors of frames that four rows are summed in side by side, so that one sum need not wait for another:
     /// as many as there are registers for.
     const ABREAST: usize;
+    /// Whether recurrent layers of the usual sizes are built for their sizes: portable code is longer than what that saves.
+    const HAS_RECURRENT_SIZES: bool = true;
+    /// Whether gated activations are made while the sums of both halves are in registers: there must be enough of those.
+    const FUSES_GATES: bool = false;
 
     /// Does the work in a function of its own, built for these instructions.
     fn enter<O: Op>(self, op: O) -> O::Output;

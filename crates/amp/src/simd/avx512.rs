@@ -27,6 +27,7 @@ impl Simd for Avx512 {
     type V = __m512;
     const LANES: usize = 16;
     const ABREAST: usize = 4;
+    const FUSES_GATES: bool = true;
 
     #[inline(always)]
     fn enter<O: Op>(self, op: O) -> O::Output {

@@ -12,6 +12,7 @@ impl Simd for Portable {
     type V = [f32; LANES];
     const LANES: usize = LANES;
     const ABREAST: usize = 1;
+    const HAS_RECURRENT_SIZES: bool = false;
 
     #[inline(never)]
     fn enter<O: Op>(self, op: O) -> O::Output {

@@ -75,8 +75,10 @@ impl GateWeights {
     ) {
         match (inputs.count, self.columns - inputs.count) {
             // With numbers that the compiler knows, a sixth of the instructions is not there: those that count. Of larger units
-            // it is too small a share to be worth its room; portable code is longer than what it saves.
-            (count, units) if S::ABREAST == 1 => self.frames(simd, cell, [count, units], inputs, state, outputs, head),
+            // it is too small a share to be worth its room.
+            (count, units) if !S::HAS_RECURRENT_SIZES => {
+                self.frames(simd, cell, [count, units], inputs, state, outputs, head);
+            }
             (1, 12) => self.frames(simd, cell, [1, 12], inputs, state, outputs, head),
             (1, 16) => self.frames(simd, cell, [1, 16], inputs, state, outputs, head),
             (1, 20) => self.frames(simd, cell, [1, 20], inputs, state, outputs, head),

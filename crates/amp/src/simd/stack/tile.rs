@@ -19,8 +19,8 @@ pub trait LayerActivation: Elementwise {
     const IS_GATED: bool = false;
     /// With the layer's slope, where it has one.
     fn new(slope: f32) -> Self;
-    /// Whether a strip's activations are made while its sums are in registers: those that take little, and gated ones with
-    /// AVX-512. Others are made of all strips together, where no sum has to wait for them.
+    /// Whether a strip's activations are made while its sums are in registers: those that take little, and gated ones
+    /// where [`Simd::FUSES_GATES`]. Others are made of all strips together, where no sum has to wait for them.
     #[inline(always)]
     fn is_made_at_once<S: Simd>() -> bool {
         false
@@ -48,7 +48,7 @@ impl LayerActivation for GatedTanh {
 
     #[inline(always)]
     fn is_made_at_once<S: Simd>() -> bool {
-        S::ABREAST > 1
+        S::FUSES_GATES
     }
 }
 
