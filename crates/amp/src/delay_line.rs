@@ -2,11 +2,10 @@
 
 use crate::{
     memory::BLOCK,
-    simd::{Mirror, Pass, Rows, Simd, mirror},
+    simd::{CACHE_LINE, MAX_LANES, Mirror, Pass, Rows, Simd, mirror},
 };
 
-/// Values in a line of the cache, and at least as many as a vector has.
-const LINE: usize = 16;
+const _: () = assert!(CACHE_LINE.is_multiple_of(MAX_LANES), "what vectors read beyond a ring is there");
 
 /// A signal with its past: a ring, whose first frames stand behind its end once more, as many as are read at once: a block,
 /// or less where the block is read in pieces.
@@ -25,9 +24,9 @@ impl DelayLine {
             return (0, BLOCK);
         }
         // A short ring would be copied from its begin to its end in nearly every block.
-        let size = (history + BLOCK + LINE).next_multiple_of(LINE).max(4 * BLOCK);
+        let size = (history + BLOCK + CACHE_LINE).next_multiple_of(CACHE_LINE).max(4 * BLOCK);
         // An odd number of lines, so that rows do not compete for the same places of the cache.
-        (size, (((size + BLOCK + LINE) / LINE) | 1) * LINE)
+        (size, (((size + BLOCK + CACHE_LINE) / CACHE_LINE) | 1) * CACHE_LINE)
     }
 
     /// Most values that [`Layout::delay_line`](crate::memory::Layout::delay_line) takes.
@@ -148,7 +147,7 @@ mod tests {
         #[test]
         fn every_delay_is_in_one_piece(
             history in 0..300usize,
-            piece in prop::sample::select(vec![16, BLOCK]),
+            piece in prop::sample::select(vec![MAX_LANES, BLOCK]),
             blocks in prop::collection::vec(1..=BLOCK, 1..60),
         ) {
             let mut layout = Layout::default();

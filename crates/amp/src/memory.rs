@@ -2,11 +2,13 @@
 
 use crate::{
     delay_line::DelayLine,
-    simd::{Aligned, Rows},
+    simd::{Aligned, MAX_LANES, Rows},
 };
 
-/// Most frames that are computed at a time. A multiple of the lanes of every vector.
+/// Most frames that are computed at a time.
 pub const BLOCK: usize = 64;
+
+const _: () = assert!(BLOCK.is_multiple_of(MAX_LANES), "vectors fill a block");
 
 /// Signals allotted so far.
 #[derive(Debug, Default)]

@@ -31,7 +31,7 @@ mod strip;
 mod wide;
 
 pub use activation::Activation;
-pub use aligned::Aligned;
+pub use aligned::{Aligned, CACHE_LINE};
 pub use conv_stack::ConvStack;
 pub use denormals::flush_denormals;
 pub use elements::{Combine, Mirror, combine, mirror, silence};
@@ -43,6 +43,9 @@ pub use pointwise::pointwise;
 pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;
 pub use stack::{LayerWeights, Signals, Stack};
+
+/// The lanes of the longest vector, a multiple of those of every other.
+pub const MAX_LANES: usize = 16;
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {
@@ -107,8 +110,9 @@ pub trait Simd: Copy {
     /// The sum of all lanes: of halves, so that one need not wait for all others.
     #[inline(always)]
     fn reduce_sum(self, x: Self::V) -> f32 {
-        let mut lanes = [0.0; 16];
-        // SAFETY: no vector of a processor is longer.
+        const { assert!(MAX_LANES.is_multiple_of(Self::LANES)) };
+        let mut lanes = [0.0; MAX_LANES];
+        // SAFETY: no vector is longer.
         unsafe { self.store(lanes.as_mut_ptr(), x) };
         for half in [8, 4, 2, 1] {
             if half < Self::LANES {
@@ -237,7 +241,7 @@ mod tests {
     use super::*;
 
     /// Every operation on the same values.
-    struct Every([f32; 16]);
+    struct Every([f32; MAX_LANES]);
 
     impl Op for Every {
         type Output = Vec<f32>;
@@ -245,9 +249,9 @@ mod tests {
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) -> Vec<f32> {
             let mut all = Vec::new();
-            let mut told = [0.0; 16];
-            for at in (0..16).step_by(S::LANES) {
-                // SAFETY: 16 is a multiple of every number of lanes.
+            let mut told = [0.0; MAX_LANES];
+            for at in (0..MAX_LANES).step_by(S::LANES) {
+                // SAFETY: as many values are left, a multiple of the lanes of any vector.
                 let x = unsafe { simd.load(self.0[at..].as_ptr()) };
                 let (two, three) = (simd.splat(2.0), simd.splat(3.0));
                 let results = [
@@ -293,9 +297,9 @@ mod tests {
         for instructions in InstructionSet::all() {
             let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
             let told = first_lanes(instructions);
-            let lanes = 16 / (told.len() / 9);
+            let lanes = MAX_LANES / (told.len() / 9);
             let total = |at: usize| values[at..at + lanes].iter().sum::<f32>();
-            let wanted: Vec<f32> = (0..16)
+            let wanted: Vec<f32> = (0..MAX_LANES)
                 .step_by(lanes)
                 .flat_map(|at| expected(values[at]).into_iter().chain([total(at)]).collect::<Vec<_>>())
                 .collect();

@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// Values in a line of the cache.
-const LINE: usize = 16;
+/// Values in a line of the cache, which has 64 bytes.
+pub const CACHE_LINE: usize = 64 / size_of::<f32>();
 
 /// Values that begin where a line of the cache does.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ impl Aligned {
     /// So many values, the first of which are `given`; the rest is 0.
     #[must_use]
     pub fn new(len: usize, given: impl IntoIterator<Item = f32>) -> Self {
-        let values = vec![0.0; len + LINE];
+        let values = vec![0.0; len + CACHE_LINE];
         // Where it cannot be told, nothing is lost but time.
-        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        let start = values.as_ptr().align_offset(CACHE_LINE * size_of::<f32>()).min(CACHE_LINE);
         let mut aligned = Self { values, start, len };
         aligned.iter_mut().zip(given).for_each(|(value, given)| *value = given);
         aligned

@@ -1,9 +1,9 @@
 //! Convolution as it is defined: every output a weighted sum of the inputs before it.
 
-use super::{InstructionSet, Op, Simd};
+use super::{InstructionSet, MAX_LANES, Op, Simd};
 
-/// Frames are computed in multiples of this: the lanes of the longest vector.
-pub const STEP: usize = 16;
+/// Frames are computed in multiples of this.
+pub const STEP: usize = MAX_LANES;
 
 /// Weights come in multiples of this: as many sums of a frame as are ever computed side by side.
 pub const SUMS: usize = 4;

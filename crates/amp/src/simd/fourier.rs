@@ -10,12 +10,14 @@
 
 use std::f64::consts::PI;
 
-use super::{InstructionSet, Op, Simd};
+use super::{InstructionSet, MAX_LANES, Op, Simd};
 
 /// Values of a spectrum, of a signal twice as long.
 pub const BINS: usize = ROW * ROW;
 /// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what [`sum_of_products`](super::sum_of_products) takes.
 pub const ROW: usize = 16;
+
+const _: () = assert!(ROW.is_multiple_of(MAX_LANES), "vectors fill rows");
 
 /// Real and imaginary parts.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,11 @@
 //! One frame at a time: matrices times vectors.
 
-use super::Simd;
+use super::{MAX_LANES, Simd};
 
-/// Values of a frame are padded to a multiple of this, which every number of lanes divides.
-const PADDING: usize = 16;
-
-/// So many values as they lie in a frame.
+/// So many values as they lie in a frame: padded, so that they fill vectors of any length.
 #[must_use]
 pub fn padded(values: usize) -> usize {
-    values.next_multiple_of(PADDING)
+    values.next_multiple_of(MAX_LANES)
 }
 
 /// A matrix that is multiplied with a vector, its weights column by column.
@@ -88,7 +85,7 @@ impl ColumnMajor {
 /// When the row is not padded, or the vector is shorter.
 #[inline(always)]
 pub fn dot<S: Simd>(simd: S, row: &[f32], x: &[f32]) -> f32 {
-    assert!(row.len().is_multiple_of(PADDING) && x.len() >= row.len(), "vectors that do not fit");
+    assert!(row.len().is_multiple_of(MAX_LANES) && x.len() >= row.len(), "vectors that do not fit");
     let mut sums = simd.splat(0.0);
     for at in (0..row.len()).step_by(S::LANES) {
         // SAFETY: both have as many values, as was checked.

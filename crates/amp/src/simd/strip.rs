@@ -1,9 +1,9 @@
 //! Sums of a strip of rows, which stay in registers.
 
-use super::Simd;
+use super::{MAX_LANES, Simd};
 
-/// Frames that go through a whole layer together. A multiple of the lanes of every vector, and part of a block.
-pub const TILE: usize = 16;
+/// Frames that go through a whole layer together: one vector of the longest, several of others side by side.
+pub const TILE: usize = MAX_LANES;
 
 /// `R` biases; `weights` becomes where the next ones are.
 ///
