@@ -17,6 +17,8 @@ use crate::{delay_line::DelayLine, memory::BLOCK};
 pub struct Stack {
     channels: usize,
     activation: FusedActivation,
+    /// Rows of a strip that the weights are laid out in.
+    strip: usize,
     layers: Vec<Layer>,
     /// Values of memory that the layers' inputs lie within, whatever their positions.
     reach: usize,
@@ -71,7 +73,8 @@ pub struct Signals {
 }
 
 /// How many rows are summed side by side, gates not counted: as many as there are registers for. The last strip is of what is
-/// left.
+/// left. [`enter`] has a match arm for each: the two must agree, else weights meet the wrong rows. Memory is safe all the
+/// same, because a layer has as many weights in all whatever its strips are.
 fn strip(activation: FusedActivation, channels: usize, lanes: usize) -> usize {
     match channels {
         4 | 8 | 12 | 16 if activation == FusedActivation::GatedTanh && lanes == 16 => 4,
@@ -133,7 +136,13 @@ impl Stack {
             }
         }
         let reach = input.end();
-        Some(Self { channels, activation: fused, layers: vec![Layer { input, delays, slope, conv, pointwise }], reach })
+        Some(Self {
+            channels,
+            activation: fused,
+            strip,
+            layers: vec![Layer { input, delays, slope, conv, pointwise }],
+            reach,
+        })
     }
 
     /// Takes the layers of `other`, which come behind its own, where they are of the same kind; else gives it back.
@@ -141,7 +150,7 @@ impl Stack {
     /// # Errors
     /// `other`.
     pub fn append(&mut self, mut other: Self) -> Result<(), Self> {
-        if (self.channels, self.activation) != (other.channels, other.activation) {
+        if (self.channels, self.activation, self.strip) != (other.channels, other.activation, other.strip) {
             return Err(other);
         }
         self.layers.append(&mut other.layers);
@@ -172,18 +181,18 @@ impl Stack {
         let signals_fit =
             condition.count == 1 && condition.fit(BLOCK, memory.len()) && fits(&sum) && next.as_ref().is_none_or(fits);
         assert!(inputs && signals_fit, "signals outside a model's memory");
-        let channels = self.channels;
+        let (channels, laid_out) = (self.channels, self.strip);
         let job = Job { layers: &mut self.layers, memory, frames, signals };
-        // SAFETY: all signals lie within the memory, as was checked, and `new` has laid out weights for these channels in
-        // strips of this many rows.
+        // SAFETY: all signals lie within the memory, as was checked, and there are weights for these channels: in strips of
+        // this many rows, as `new` has laid them out, but as many in all for any strips.
         unsafe {
             match self.activation {
-                FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job),
-                FusedActivation::LeakyRelu => enter::<S, LeakyRelu>(simd, channels, job),
+                FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job, laid_out),
+                FusedActivation::LeakyRelu => enter::<S, LeakyRelu>(simd, channels, job, laid_out),
                 FusedActivation::GatedTanh => match strip(self.activation, channels, S::LANES) {
-                    4 => simd.enter(Run::<GatedTanh, 0, 4>::new(job)),
-                    2 => simd.enter(Run::<GatedTanh, 0, 2>::new(job)),
-                    _ => simd.enter(Run::<GatedTanh, 0, 1>::new(job)),
+                    4 => simd.enter(Run::<GatedTanh, 0, 4>::new(job, laid_out)),
+                    2 => simd.enter(Run::<GatedTanh, 0, 2>::new(job, laid_out)),
+                    _ => simd.enter(Run::<GatedTanh, 0, 1>::new(job, laid_out)),
                 },
             }
         }
@@ -195,20 +204,20 @@ impl Stack {
 /// # Safety
 /// As for [`Run::new`].
 #[inline(always)]
-unsafe fn enter<S: Simd, F: LayerActivation>(simd: S, channels: usize, job: Job<'_>) {
+unsafe fn enter<S: Simd, F: LayerActivation>(simd: S, channels: usize, job: Job<'_>, laid_out: usize) {
     // SAFETY: as the caller promises; strips as by `strip`.
     unsafe {
         match (channels, S::LANES) {
-            (2, _) => simd.enter(Run::<F, 2, 2>::new(job)),
-            (3, _) => simd.enter(Run::<F, 3, 3>::new(job)),
-            (4, _) => simd.enter(Run::<F, 4, 4>::new(job)),
-            (6, _) => simd.enter(Run::<F, 6, 6>::new(job)),
-            (8, 16) => simd.enter(Run::<F, 8, 8>::new(job)),
-            (8, _) => simd.enter(Run::<F, 8, 4>::new(job)),
-            (12, _) => simd.enter(Run::<F, 12, 6>::new(job)),
-            (16, 16) => simd.enter(Run::<F, 16, 8>::new(job)),
-            (16, 8) => simd.enter(Run::<F, 16, 6>::new(job)),
-            (16, _) => simd.enter(Run::<F, 16, 4>::new(job)),
+            (2, _) => simd.enter(Run::<F, 2, 2>::new(job, laid_out)),
+            (3, _) => simd.enter(Run::<F, 3, 3>::new(job, laid_out)),
+            (4, _) => simd.enter(Run::<F, 4, 4>::new(job, laid_out)),
+            (6, _) => simd.enter(Run::<F, 6, 6>::new(job, laid_out)),
+            (8, 16) => simd.enter(Run::<F, 8, 8>::new(job, laid_out)),
+            (8, _) => simd.enter(Run::<F, 8, 4>::new(job, laid_out)),
+            (12, _) => simd.enter(Run::<F, 12, 6>::new(job, laid_out)),
+            (16, 16) => simd.enter(Run::<F, 16, 8>::new(job, laid_out)),
+            (16, 8) => simd.enter(Run::<F, 16, 6>::new(job, laid_out)),
+            (16, _) => simd.enter(Run::<F, 16, 4>::new(job, laid_out)),
             _ => {}
         }
     }
