@@ -117,7 +117,8 @@ impl Simd for Avx2 {
 #[inline]
 #[target_feature(enable = "avx")]
 fn barrier(mut x: __m256) -> __m256 {
-    // SAFETY: it is none.
+    // SAFETY: the template has no instruction, only a comment, in which the operand must be named; it reads and writes nothing
+    // but `x`.
     unsafe { asm!("/* {} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags)) };
     x
 }

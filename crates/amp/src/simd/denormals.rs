@@ -12,6 +12,12 @@ pub struct Flushed {
 }
 
 /// Computes with zeros instead of denormal numbers, on this thread, until what is returned goes. No system call.
+///
+/// The compiler takes the processor's state to be as it was when the program began, so it may compute a constant with
+/// denormal numbers that this would make zero, or move a computation to before or behind this. That is relied on: nothing
+/// compiled here depends on what comes of denormal numbers, they or zeros are equally good. What runs on the thread
+/// afterwards finds the state as it was, since [`Flushed`] restores it when it is dropped, in a panic as well. It cannot go
+/// to another thread, whose state would be overwritten.
 pub fn flush_denormals() -> Flushed {
     let before = control();
     set_control(before | FLUSH);
@@ -31,7 +37,7 @@ const FLUSH: u64 = 1 << 15 | 1 << 6;
 #[cfg(target_arch = "x86_64")]
 fn control() -> u64 {
     let mut control = 0_u32;
-    // SAFETY: every x86-64 has the instruction; it writes the four bytes that are there.
+    // SAFETY: every x86-64 has the instruction; it writes the four bytes that are there, and changes no state.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags)) };
     u64::from(control)
 }
@@ -39,8 +45,9 @@ fn control() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn set_control(control: u64) {
     let control = control as u32;
-    // SAFETY: every x86-64 has the instruction; rounding and exceptions stay as they were, since only the bits of denormal
-    // numbers differ from what was read.
+    // SAFETY: every x86-64 has the instruction; it reads the four bytes that are there. Rounding and exceptions stay as they
+    // were, since only the bits of denormal numbers differ from what was read: no result depends on these here, and they are
+    // restored, see `flush_denormals`.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags)) };
 }
 
@@ -58,7 +65,8 @@ fn control() -> u64 {
 
 #[cfg(target_arch = "aarch64")]
 fn set_control(control: u64) {
-    // SAFETY: every 64-bit Arm has the register; only the bit of denormal numbers differs from what was read.
+    // SAFETY: every 64-bit Arm has the register. Rounding and exceptions stay as they were, since only the bit of denormal
+    // numbers differs from what was read: no result depends on it here, and it is restored, see `flush_denormals`.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) control, options(nostack, preserves_flags)) };
 }
 

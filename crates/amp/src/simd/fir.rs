@@ -12,7 +12,8 @@ pub const SUMS: usize = 4;
 /// the same operations, whatever the number of frames.
 ///
 /// # Panics
-/// When `out` is no multiple of [`STEP`] long, the weights no multiple of [`SUMS`], or `window` is shorter than both together.
+/// When the length of `out` is no multiple of [`STEP`], that of the weights none of [`SUMS`], or `window` has not the
+/// `weights.len() + out.len() - 1` values that are seen.
 pub fn fir(instructions: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
     instructions.run(Fir { window, weights, out });
 }
@@ -38,7 +39,8 @@ impl Op for Fir<'_> {
         while frame < out.len() {
             let left = (out.len() - frame) / S::LANES;
             let (window, out) = (&window[frame..], &mut out[frame..]);
-            // SAFETY: as many vectors are left, and the window reaches as far beyond them as there are weights.
+            // SAFETY: as many vectors are left, and for the last value of these and the last weight the window has one, as was
+            // checked; the weights are a multiple of [`SUMS`] and so of either number of sums.
             unsafe {
                 frame += S::LANES
                     * match (left, S::LANES) {
@@ -58,7 +60,8 @@ impl Op for Fir<'_> {
 /// the same number for every `N`, since each frame is to see the same operations. Returns how many vectors.
 ///
 /// # Safety
-/// There is room for `N` vectors in `out`, and `window` is longer than they and the weights.
+/// There is room for `N` vectors in `out`; `window` has `weights.len() + N * S::LANES - 1` values at least; and the number of
+/// weights is a multiple of `P`.
 #[inline(always)]
 unsafe fn tile<S: Simd, const N: usize, const P: usize>(
     simd: S,

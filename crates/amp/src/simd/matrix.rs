@@ -130,8 +130,8 @@ impl Op for Multiply<'_> {
         let mut first = 0;
         while first < rows {
             let strip = strip_of(rows - first);
-            // SAFETY: all rows lie within the memory, and the matrix has weights and biases for all of them, as was
-            // checked.
+            // SAFETY: all rows lie within the memory, the matrix has weights and biases for all of them, and the sources have a
+            // row for each column, as was checked.
             unsafe {
                 match strip {
                     4 => job.strip::<S, 4>(simd, first),
@@ -152,10 +152,10 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes `R` rows from `first` on.
+    /// Computes all frames of `R` rows from `first` on.
     ///
     /// # Safety
-    /// As for [`Job::tile`].
+    /// As for [`Job::tile`], for the frames up to a whole vector.
     #[inline(always)]
     unsafe fn strip<S: Simd, const R: usize>(&self, simd: S, first: usize) {
         let mut frame = 0;
@@ -184,7 +184,8 @@ impl Job<'_> {
     /// Computes `R` rows from `first` on, `V` vectors of frames from `frame` on, all in registers.
     ///
     /// # Safety
-    /// The rows lie within the memory for these frames; the matrix has `R` rows from `first` on.
+    /// All rows of the sum lie within the memory for `V` vectors from `frame` on. The matrix has `R` rows from `first` on, and so
+    /// have `out` and `plus`; the sources together have as many rows as the matrix has columns.
     #[inline(always)]
     pub unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
         let Sum { matrix, sources, plus, out } = self.sum;

@@ -22,7 +22,8 @@ pub fn pointwise<S: Simd>(simd: S, memory: &mut [f32], matrix: &Matrix, from: Ro
         let strip = strip_of(out.count - first);
         let mut frame = 0;
         while frame < frames {
-            // SAFETY: the rows lie within the memory, and the matrix has weights and biases for them, as was checked.
+            // SAFETY: the rows lie within the memory, the matrix has weights and biases for them, and the source has a row for
+            // each column, as was checked.
             unsafe {
                 match strip {
                     4 => job.tile::<S, 4, 1>(simd, first, frame),

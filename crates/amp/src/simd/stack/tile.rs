@@ -87,9 +87,10 @@ impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
     /// A job to be done, with weights laid out in strips of `laid_out` rows.
     ///
     /// # Safety
-    /// All signals have `C` rows, of 0 as many as each other and at most [`MOST_CHANNELS`], and lie within the memory, for the
-    /// frames up to a multiple of a tile; the layers have as many channels, and weights for them. These are as many for any
-    /// strips: what they are laid out in decides what is computed, not what is read.
+    /// The condition has one row, all other signals `C`, or where that is 0 as many as each other: a multiple of `R`, at most
+    /// [`MOST_CHANNELS`]. They lie within the memory, for the frames up to a multiple of a tile; the layers have as
+    /// many channels, and weights for them. These are as many for any strips: how they are laid out decides what is computed,
+    /// not what is read.
     pub unsafe fn new(job: Job<'a>, laid_out: usize) -> Self {
         debug_assert_eq!(laid_out, R, "weights of other strips");
         Self(job, PhantomData)
