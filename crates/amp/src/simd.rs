@@ -89,9 +89,9 @@ pub trait Simd: Copy {
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a / b`.
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller; `b` where one is no number.
+    /// The smaller; `b` where `a` is no number. Where `b` is none, it depends on the processor which of the two it is.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The larger; `b` where one is no number.
+    /// The larger; where one is no number, as [`Simd::min`].
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
 
     /// `x`, made and used where it stands: the compiler moves none of these past another, so that work stays in the
@@ -240,20 +240,19 @@ impl InstructionSet {
 mod tests {
     use super::*;
 
-    /// Every operation on the same values.
+    /// Every operation on the same values: what each makes of all of them.
     struct Every([f32; MAX_LANES]);
 
     impl Op for Every {
-        type Output = Vec<f32>;
+        type Output = [[f32; MAX_LANES]; 11];
 
         #[inline(always)]
-        fn run<S: Simd>(self, simd: S) -> Vec<f32> {
-            let mut all = Vec::new();
-            let mut told = [0.0; MAX_LANES];
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            let mut all = [[0.0; MAX_LANES]; 11];
             for at in (0..MAX_LANES).step_by(S::LANES) {
                 // SAFETY: as many values are left, a multiple of the lanes of any vector.
                 let x = unsafe { simd.load(self.0[at..].as_ptr()) };
-                let (two, three) = (simd.splat(2.0), simd.splat(3.0));
+                let [two, three, nan] = [2.0, 3.0, f32::NAN].map(|value| simd.splat(value));
                 let results = [
                     simd.mul_add(x, two, three),
                     simd.add(x, two),
@@ -262,13 +261,14 @@ mod tests {
                     simd.div(two, x),
                     simd.min(x, two),
                     simd.max(x, three),
+                    simd.min(nan, x),
+                    simd.max(nan, x),
                     simd.abs(x),
                     simd.splat(simd.reduce_sum(x)),
                 ];
-                for result in results {
+                for (made, result) in all.iter_mut().zip(results) {
                     // SAFETY: there is room for all lanes.
-                    unsafe { simd.store(told.as_mut_ptr(), result) };
-                    all.push(told[0]);
+                    unsafe { simd.store(made[at..].as_mut_ptr(), result) };
                 }
             }
             all
@@ -292,18 +292,18 @@ mod tests {
 
     #[test]
     fn all_instruction_sets_compute_the_same() {
-        let values = std::array::from_fn(|i| [-1.5, 4.0, 0.25, -8.0][i % 4] * (1 + i / 4) as f32);
-        let first_lanes = |instructions: InstructionSet| instructions.run(Every(values));
+        let values: [f32; MAX_LANES] = std::array::from_fn(|i| [-1.5, 4.0, 0.25, -8.0][i % 4] * (1 + i / 4) as f32);
         for instructions in InstructionSet::all() {
-            let expected = |x: f32| [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, x.min(2.0), x.max(3.0), x.abs()];
-            let told = first_lanes(instructions);
-            let lanes = MAX_LANES / (told.len() / 9);
-            let total = |at: usize| values[at..at + lanes].iter().sum::<f32>();
-            let wanted: Vec<f32> = (0..MAX_LANES)
-                .step_by(lanes)
-                .flat_map(|at| expected(values[at]).into_iter().chain([total(at)]).collect::<Vec<_>>())
-                .collect();
-            assert_eq!(told, wanted, "{}", instructions.name());
+            let lanes = instructions.lanes();
+            let expected = |i: usize| {
+                let (x, vector) = (values[i], &values[i / lanes * lanes..][..lanes]);
+                let (min, max, sum) = (x.min(2.0), x.max(3.0), vector.iter().sum());
+                [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, min, max, x, x, x.abs(), sum]
+            };
+            let made = instructions.run(Every(values));
+            for i in 0..MAX_LANES {
+                assert_eq!(made.map(|operation| operation[i]), expected(i), "{}, value {i}", instructions.name());
+            }
         }
     }
 }
