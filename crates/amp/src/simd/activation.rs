@@ -137,13 +137,22 @@ mod tests {
     #[test]
     fn each_function_is_what_it_is_called() {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        // As written in Neural Amp Modeler's core (activations.h).
+        let fast_tanh = |x: f64| {
+            let (size, square) = (x.abs(), x * x);
+            let inner = (0.893_229_853_513_558 + 0.821_226_666_969_744 * size) * square;
+            x * (2.455_507_507_029_56 + 2.455_507_507_029_56 * size + inner)
+                / (2.445_066_346_522_99
+                    + (2.445_066_346_522_99 + square) * (x + 0.814_642_734_961_073 * x * size).abs())
+        };
         let leaky = |x: f64| if x < -1.0 { -1.0 + 0.1 * (x + 1.0) } else { x.min(2.0) + 0.2 * (x - 2.0).max(0.0) };
         let leaky_hard_tanh = Activation::LeakyHardTanh { min: -1.0, max: 2.0, min_slope: 0.1, max_slope: 0.2 };
         type Exact<'a> = &'a dyn Fn(f64) -> f64;
-        let all: [(Activation, Exact<'_>, f64); 12] = [
+        let all: [(Activation, Exact<'_>, f64); 13] = [
             (Activation::Identity, &|x| x, 0.0),
             (Activation::Tanh, &f64::tanh, 5e-7),
             (Activation::FastTanh, &f64::tanh, 9e-4),
+            (Activation::FastTanh, &fast_tanh, 1e-6),
             (Activation::HardTanh, &|x| x.clamp(-1.0, 1.0), 0.0),
             (leaky_hard_tanh, &leaky, 2e-6),
             (Activation::Relu, &|x| x.max(0.0), 0.0),
