@@ -12,7 +12,7 @@ const _: () = assert!(CACHE_LINE.is_multiple_of(MAX_LANES), "what vectors read b
 #[derive(Debug, Clone)]
 pub struct DelayLine {
     rows: Rows,
-    /// Frames in the ring; 0 where no past is kept.
+    /// Frames in the ring; 0 where nothing is kept.
     size: usize,
     position: usize,
 }

@@ -57,15 +57,15 @@ impl Net for Linear {
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
         let Self { instructions, response, bias, window, at, .. } = self;
-        let (frames, past) = (input.len(), response.len() - 1);
+        let (frames, history) = (input.len(), response.len() - 1);
         if *at + BLOCK > window.len() {
-            window.copy_within(*at - past..*at, 0);
-            *at = past;
+            window.copy_within(*at - history..*at, 0);
+            *at = history;
         }
         window[*at..*at + frames].copy_from_slice(input);
         let mut made = [0.0; BLOCK];
         let made = &mut made[..frames.next_multiple_of(STEP)];
-        fir(*instructions, &window[*at - past..], response, made);
+        fir(*instructions, &window[*at - history..], response, made);
         for (output, made) in output.iter_mut().zip(&made[..frames]) {
             *output = made + *bias;
         }

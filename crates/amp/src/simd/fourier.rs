@@ -1,12 +1,12 @@
 //! Convolution of long signals: a Fourier transform made for it alone.
 //!
 //! Two real signals of `2 * BINS` samples are convolved so that what runs over the end comes back at the beginning with its
-//! sign changed (negacyclic, "right-angle"). That is a product of polynomials modulo z^N + 1; real ones are told by
+//! sign changed (negacyclic, "right-angle"). That is a product of polynomials modulo z^N + 1; real ones are determined by
 //! their values at half of its roots, and those are a complex transform of half the length, turned by half a bin: no bin is
 //! a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
 //!
-//! The transform itself is 16 x 16: transforms of 16 down the columns, twiddle factors, the matrix transposed, the same once more.
-//! All vectors run along rows, and the bins come out in order.
+//! The transform itself is 16 x 16: transforms of 16 down the columns, twiddle factors, the matrix transposed, transforms of
+//! 16 once more. All vectors run along rows, and the bins come out in order.
 
 use std::f64::consts::PI;
 
@@ -14,7 +14,8 @@ use super::{InstructionSet, MAX_LANES, Op, Simd};
 
 /// Values of a spectrum, of a signal twice as long.
 pub const BINS: usize = ROW * ROW;
-/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what [`sum_of_products`](super::sum_of_products) takes.
+/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what
+/// [`sum_of_products`](super::sum_of_products) takes.
 pub const ROW: usize = 16;
 
 const _: () = assert!(ROW.is_multiple_of(MAX_LANES), "vectors fill rows");

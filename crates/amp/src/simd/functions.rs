@@ -43,7 +43,7 @@ pub const TANH_SCALE: f32 = 1.0 / 64.0;
 /// Beyond this the tangent differs from 1 by less than 7e-8.
 const TANH_END: f32 = 8.6 * TANH_SCALE;
 
-/// P of [`tanh_ratio`]: of each of two factors s^2 + a s + b what a and b are.
+/// P of [`tanh_ratio`], as a product: of each of two factors s^2 + a s + b what a and b are.
 const TANH_NUMERATOR: [(f32, f32); 2] = [(0.396_826_65, 9.508_704e-4), (0.046_957_82, 3.739_005e-4)];
 /// Q of [`tanh_ratio`], likewise.
 const TANH_DENOMINATOR: [(f32, f32); 2] = [(6.066_390_3e-3, 3.291_510_7e-6), (0.110_054_314, 1.687_726_8e-3)];
@@ -61,10 +61,10 @@ pub fn scaled_tanh<S: Simd>(simd: S, x: S::V) -> S::V {
     simd.div(simd.mul(x, p), q)
 }
 
-/// The same as a ratio, x P(x^2) / Q(x^2): the argument cut off, P and Q, of which P is 3e-7 to 7e-6 and Q 5e-9 to 2e-6. Its largest relative error, 8e-8 but
-/// for rounding, was made as small as it goes with polynomials of the fourth degree whose highest powers have no factor
-/// at this scale (least squares, reweighted until the largest errors were level). All zeros are below 0, so that nothing
-/// is taken away from anything.
+/// The same as a ratio, x P(x^2) / Q(x^2): the argument cut off, P, which is 3e-7 to 7e-6, and Q, 5e-9 to 2e-6. Its largest
+/// relative error, 8e-8 but for rounding, was made as small as it goes with polynomials of the fourth degree whose highest
+/// powers have no factor at this scale (least squares, reweighted until the largest errors were level). All zeros are below
+/// 0, so that nothing is taken away from anything.
 #[inline(always)]
 pub fn tanh_ratio<S: Simd>(simd: S, x: S::V) -> (S::V, S::V, S::V) {
     // Both are cut off by themselves, so that the longer way, by the square, is shorter.
