@@ -41,7 +41,7 @@ impl DelayLine {
 
     /// Where the current frames are to be written.
     pub fn current(&self) -> Rows {
-        self.delayed(0)
+        Rows { at: self.rows.at + self.position, ..self.rows }
     }
 
     /// The frames so far ago; at most the history that was asked for.
@@ -53,9 +53,10 @@ impl DelayLine {
     /// The same from `frame` of the block on.
     #[inline]
     pub fn delayed_from(&self, frame: usize, delay: usize) -> Rows {
-        let position = self.position + frame;
-        let position = if delay <= position { position - delay } else { position + self.size - delay };
-        Rows { at: self.rows.at + position, ..self.rows }
+        let position = (self.position + frame) as isize - delay as isize;
+        // Without a branch: nobody could tell beforehand in which block which tap begins anew.
+        let wrapped = position + (position >> (isize::BITS - 1) & self.size as isize);
+        Rows { at: self.rows.at + wrapped as usize, ..self.rows }
     }
 
     /// Where its rows end: a whole block of each, at any delay that is kept, lies before.
