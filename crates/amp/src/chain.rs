@@ -124,7 +124,10 @@ impl Chain {
         }
         let muted = self.models.each_mut().map(|model| model.each().any(|model| model.is_muted()));
         let gate_is_open = self.gate.is_open() || !self.settings.is_on(Parameter::GateOn);
-        self.metering.rest(gate_is_open, self.limiter.take_least(), muted);
+        // Taken in any case: switched on again, it must not tell of before.
+        let least = self.limiter.take_least();
+        let limiter_gain = if self.settings.is_on(Parameter::LimiterOn) { least } else { 1.0 };
+        self.metering.rest(gate_is_open, limiter_gain, muted);
     }
 
     fn take_changes(&mut self) {

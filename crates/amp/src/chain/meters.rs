@@ -26,7 +26,7 @@ pub struct Meters {
     pub output: Level,
     /// Whether the gate lets the signal through; always, if it is off.
     pub gate_is_open: bool,
-    /// Least gain of the limiter since it was last read: 1 for none.
+    /// Least gain of the limiter since it was last read, 0 to 1: 1 where it did nothing or is off.
     pub limiter_gain: f32,
     /// Samples of the input at full scale or above, since the beginning.
     pub input_clips: u64,

@@ -159,6 +159,22 @@ fn the_limiter_holds_its_ceiling_while_it_is_turned() {
 }
 
 #[test]
+fn a_limiter_that_is_off_is_not_told_to_limit() {
+    let (mut chain, mut controls) = new(&settings(&[(Parameter::LimiterOn, 1.0)]), [None, None], None);
+    let loud = [4.0; 6400];
+    play(&mut chain, &loud, &[64]);
+    assert_eq!(controls.meters().limiter_gain, 0.25);
+    controls.set(Parameter::LimiterOn, 0.0).unwrap();
+    let [left, _] = play(&mut chain, &loud, &[64]);
+    assert_eq!((left[6399], controls.meters().limiter_gain), (4.0, 1.0));
+    // It has fallen silent meanwhile, so there is nothing to limit when it is switched on again.
+    play(&mut chain, &[0.0; 48_000], &[64]);
+    controls.set(Parameter::LimiterOn, 1.0).unwrap();
+    play(&mut chain, &[0.0; 64], &[64]);
+    assert!(controls.meters().limiter_gain > 0.99);
+}
+
+#[test]
 fn a_model_is_brought_to_its_level() {
     let told = file("wn_a1_standard.nam").about.loudness.unwrap() as f32;
     let model = || [Some(amplifier("wn_a1_standard.nam")), None];
