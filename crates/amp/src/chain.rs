@@ -25,7 +25,7 @@ mod wait;
 pub(crate) use self::parameter::nearest;
 pub use self::{
     amplifier::{Amplifier, AmplifierError, LOUDNESS_DB, Levels},
-    controls::{ControlError, Controls},
+    controls::{ControlError, Controls, Exchange},
     meters::{Level, Meters},
     parameter::{Info, Kind, Parameter, ParameterError},
     settings::Settings,

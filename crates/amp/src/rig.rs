@@ -14,7 +14,6 @@ use std::{
 
 use thiserror::Error;
 
-pub use self::exchange::Exchange;
 use self::piece::Piece;
 use crate::{
     Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,

@@ -46,6 +46,26 @@ pub(super) struct Ends {
     pub tap: Producer<f32>,
 }
 
+/// What takes the place of what plays, each something or nothing: made beside the audio thread.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    pub(crate) models: [Option<Option<Amplifier>>; 2],
+    pub(crate) cabinet: Option<Option<Cabinet>>,
+}
+
+impl Exchange {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts() == 0
+    }
+
+    /// How many parts are exchanged, 0 to 3.
+    fn parts(&self) -> usize {
+        self.models.iter().flatten().count() + usize::from(self.cabinet.is_some())
+    }
+}
+
 /// Why something could not be told to the audio thread.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ControlError {
@@ -104,18 +124,27 @@ impl Controls {
         Ok(self.settings.set(parameter, value)?)
     }
 
-    /// Sets every parameter that differs.
+    /// Exchanges parts, and with `settings` sets every parameter that differs: all of it, or nothing.
     ///
     /// # Errors
-    /// [`ControlError::Busy`]; those before the first that was not taken are set.
-    pub fn set_all(&mut self, settings: &Settings) -> Result<(), ControlError> {
-        for &parameter in Parameter::ALL {
-            let value = settings.get(parameter);
-            if value != self.settings.get(parameter) {
-                self.set(parameter, value)?;
+    /// [`ControlError::Busy`], where there is no room for all of it: nothing has changed then, and the parts are dropped.
+    pub fn exchange(&mut self, exchange: Exchange, settings: Option<&Settings>) -> Result<(), ControlError> {
+        let differing: Vec<(Parameter, f32)> =
+            settings.map(|settings| settings.differing(&self.settings).collect()).unwrap_or_default();
+        let parts = exchange.parts();
+        if self.collect() + parts > PARTS || self.changes.slots() < parts + differing.len() {
+            return Err(ControlError::Busy);
+        }
+        let Exchange { models, cabinet } = exchange;
+        for (place, model) in models.into_iter().enumerate() {
+            if let Some(model) = model {
+                self.swap_model(place, model)?;
             }
         }
-        Ok(())
+        if let Some(cabinet) = cabinet {
+            self.swap_cabinet(cabinet)?;
+        }
+        differing.into_iter().try_for_each(|(parameter, value)| self.set(parameter, value))
     }
 
     /// All parameters as they were last set.

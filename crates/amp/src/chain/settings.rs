@@ -42,6 +42,12 @@ impl Settings {
         self.get(parameter) != 0.0
     }
 
+    /// Every parameter whose value differs from that in `other`, with its value here.
+    pub(super) fn differing(&self, other: &Self) -> impl Iterator<Item = (Parameter, f32)> {
+        let values = Parameter::ALL.iter().map(|&parameter| (parameter, self.get(parameter)));
+        values.filter(|&(parameter, value)| value != other.get(parameter))
+    }
+
     /// Sets one.
     ///
     /// # Errors

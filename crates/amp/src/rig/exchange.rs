@@ -2,14 +2,7 @@
 //! louder than either.
 
 use super::{Rig, RigError, piece::Piece};
-use crate::{Amplifier, Cabinet, Controls, chain::ControlError};
-
-/// What takes the place of what plays, each something or nothing: made beside the audio thread.
-#[derive(Debug)]
-pub struct Exchange {
-    models: [Option<Option<Amplifier>>; 2],
-    cabinet: Option<Option<Cabinet>>,
-}
+use crate::chain::Exchange;
 
 impl Rig {
     /// What has to be exchanged where this one is to play instead of another, in a chain of this rate, Hz; and in words what is
@@ -41,38 +34,12 @@ fn goes_on<F, P: PartialEq>(new: Option<&Piece<F, P>>, old: Option<&Piece<F, P>>
     }
 }
 
-impl Exchange {
-    /// Whether nothing differs.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.cabinet.is_none() && self.models.iter().all(Option::is_none)
-    }
-}
-
-impl Controls {
-    /// Hands over what is exchanged.
-    ///
-    /// # Errors
-    /// [`ControlError::Busy`], where too much is on its way.
-    pub fn exchange(&mut self, exchange: Exchange) -> Result<(), ControlError> {
-        for (place, model) in exchange.models.into_iter().enumerate() {
-            if let Some(model) = model {
-                self.swap_model(place, model)?;
-            }
-        }
-        match exchange.cabinet {
-            Some(cabinet) => self.swap_cabinet(cabinet),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{cell::RefCell, path::Path, time::SystemTime};
 
     use super::*;
-    use crate::{Preset, rig::Version};
+    use crate::{Chain, Parameter, Preset, chain::ControlError, rig::Version};
 
     const WIRE: &str = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
         "config": {"receptive_field": 1, "bias": false}, "weights": [1]}"#;
@@ -123,6 +90,42 @@ mod tests {
         folder.version = 2;
         let again = folder.rig(a, &[&both, &first]);
         assert_eq!((folder.read(), exchanged(&again, &first)), (vec!["a".to_owned()], [true, false]));
+    }
+
+    /// What a chain makes of 1 in the end.
+    fn played(chain: &mut Chain) -> f32 {
+        let (mut left, mut right) = ([0.0; 9600], [0.0; 9600]);
+        chain.process(&[1.0; 9600], &mut left, &mut right);
+        left[9599]
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_changes_nothing() {
+        const NEUTRAL: &str = "[output]\ndc_block = false\n[limiter]\non = false\n";
+        let rig = |preset: &str| {
+            let chosen = Preset::parse(&[NEUTRAL, preset].concat()).unwrap().chosen(Path::new(""));
+            let model = |weight: &str| Ok(WIRE.replace("[1]", weight).into_bytes());
+            Rig::load(chosen, |path| model(if path == Path::new("louder") { "[2]" } else { "[1]" })).unwrap()
+        };
+        let one = rig("[[model]]\nfile = 'wire'\n");
+        let both = rig("[[model]]\nfile = 'louder'\n[[model]]\nfile = 'louder'\n[tone]\non = false\nbass_db = 3\n");
+        let between = || both.instead_of(&one, 48_000).unwrap().0;
+        let new = || Chain::new(48_000, &one.settings, one.parts(48_000).unwrap().0);
+
+        // A chain that does not run takes nothing. Here there is room for one more part, and not for two.
+        let (mut chain, mut controls) = new();
+        (0..15).for_each(|_| controls.swap_cabinet(None).unwrap());
+        assert_eq!(controls.exchange(between(), Some(&both.settings)), Err(ControlError::Busy));
+        assert_eq!((controls.settings(), played(&mut chain)), (&one.settings, 1.0));
+        controls.exchange(between(), Some(&both.settings)).unwrap();
+        assert_eq!((controls.settings(), played(&mut chain)), (&both.settings, 4.0));
+
+        // Here for both parts and one of the two settings.
+        let (mut chain, mut controls) = new();
+        (0..253).for_each(|_| controls.set(Parameter::Bass, 0.0).unwrap());
+        assert_eq!(controls.exchange(between(), Some(&both.settings)), Err(ControlError::Busy));
+        controls.exchange(between(), None).unwrap();
+        assert_eq!((controls.settings(), played(&mut chain)), (&one.settings, 4.0));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::{
 
 use amp::{
     Parameter, Parts, Preset, Rig, Settings,
+    chain::Exchange,
     preset::{IrPart, ModelPart},
-    rig::{Chosen, Exchange, RigError},
+    rig::{Chosen, RigError},
 };
 
 use crate::{cli, exit::Usage};

@@ -87,8 +87,7 @@ impl Board {
         })?;
         let exchange =
             rig::instead_of(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
-        controls.exchange(exchange)?;
-        controls.set_all(&rig.settings)?;
+        controls.exchange(exchange, Some(&rig.settings))?;
         self.current = program;
         Ok(())
     }

@@ -106,11 +106,13 @@ impl Desk {
         let rig = self.library.rig(&preset, &[&before])?;
         let exchange = rig::instead_of(&rig, &before, rate_hz)?;
         let mut playing = self.playing();
-        playing.controls.exchange(exchange)?;
         match place {
-            Place::Preset => playing.controls.set_all(&preset.settings)?,
-            // What was turned meanwhile stays.
-            Place::Model1 | Place::Model2 | Place::Cabinet => preset.settings = playing.preset.settings.clone(),
+            Place::Preset => playing.controls.exchange(exchange, Some(&preset.settings))?,
+            Place::Model1 | Place::Model2 | Place::Cabinet => {
+                playing.controls.exchange(exchange, None)?;
+                // What was turned meanwhile stays.
+                preset.settings = playing.preset.settings.clone();
+            }
         }
         playing.rig = Arc::new(rig);
         playing.preset = preset;
