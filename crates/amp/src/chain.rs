@@ -10,6 +10,7 @@
 mod amplifier;
 mod controls;
 mod dc;
+mod exchange;
 mod gains;
 mod gate;
 mod limiter;
@@ -22,17 +23,17 @@ mod swap;
 mod tone;
 mod wait;
 
-pub(crate) use self::parameter::nearest;
 pub use self::{
     amplifier::{Amplifier, AmplifierError, LOUDNESS_DB, Levels},
-    controls::{ControlError, Controls, Exchange},
+    controls::{ControlError, Controls},
+    exchange::Exchange,
     meters::{Level, Meters},
     parameter::{Info, Kind, Parameter, ParameterError},
     settings::Settings,
 };
 use self::{
     amplifier::{Place, delay_of, gains_db},
-    controls::{Change, Ends, Gone},
+    controls::{Command, Ends, Gone},
     dc::DcBlock,
     gains::Gains,
     gate::Gate,
@@ -42,6 +43,7 @@ use self::{
     swap::Swap,
     tone::Tone,
 };
+pub(crate) use self::{exchange::Change, parameter::nearest};
 use crate::{cabinet::Cabinet, simd::flush_denormals};
 
 /// What a chain plays, at its rate.
@@ -132,21 +134,21 @@ impl Chain {
 
     fn take_changes(&mut self) {
         let mut any = false;
-        while let Ok(change) = self.ends.changes.pop() {
+        while let Ok(command) = self.ends.changes.pop() {
             any = true;
-            let unplayed = match change {
-                Change::Set(parameter, value) => {
+            let unplayed = match command {
+                Command::Set(parameter, value) => {
                     // The other side has checked it.
                     let _ = self.settings.set(parameter, value);
                     None
                 }
-                Change::Amplifier(place, mut model) => {
+                Command::Amplifier(place, mut model) => {
                     if let Some(model) = &mut model {
                         model.level(gains_db(model.levels(), &self.settings, self.standing(place)), true);
                     }
                     self.models[place].offer(model).map(Gone::Amplifier)
                 }
-                Change::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Gone::Cabinet),
+                Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Gone::Cabinet),
             };
             self.give_back(unplayed);
         }

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::{
     amplifier::{Amplifier, delay_of},
+    exchange::{Change, Exchange},
     meters::{Meters, Reading},
     parameter::{Parameter, ParameterError},
     settings::Settings,
@@ -24,7 +25,7 @@ const TAP_S: f32 = 0.25;
 
 /// What the audio thread is told.
 #[derive(Debug)]
-pub(super) enum Change {
+pub(super) enum Command {
     Set(Parameter, f32),
     Amplifier(usize, Part<Amplifier>),
     Cabinet(Part<Cabinet>),
@@ -41,29 +42,9 @@ pub(super) enum Gone {
 /// The audio thread's ends.
 #[derive(Debug)]
 pub(super) struct Ends {
-    pub changes: Consumer<Change>,
+    pub changes: Consumer<Command>,
     pub gone: Producer<Gone>,
     pub tap: Producer<f32>,
-}
-
-/// What takes the place of what plays, each something or nothing: made beside the audio thread.
-#[derive(Debug, Default)]
-pub struct Exchange {
-    pub(crate) models: [Option<Option<Amplifier>>; 2],
-    pub(crate) cabinet: Option<Option<Cabinet>>,
-}
-
-impl Exchange {
-    /// Whether nothing differs.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.parts() == 0
-    }
-
-    /// How many parts are exchanged, 0 to 3.
-    fn parts(&self) -> usize {
-        self.models.iter().flatten().count() + usize::from(self.cabinet.is_some())
-    }
 }
 
 /// Why something could not be told to the audio thread.
@@ -80,7 +61,7 @@ pub enum ControlError {
 /// The other thread's side of a [`Chain`](super::Chain).
 #[derive(Debug)]
 pub struct Controls {
-    changes: Producer<Change>,
+    changes: Producer<Command>,
     gone: Consumer<Gone>,
     tap: Consumer<f32>,
     meters: Reading,
@@ -120,7 +101,7 @@ impl Controls {
     /// [`ControlError`]; nothing has changed then.
     pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ControlError> {
         let value = parameter.check(value)?;
-        self.changes.push(Change::Set(parameter, value)).map_err(|_| ControlError::Busy)?;
+        self.changes.push(Command::Set(parameter, value)).map_err(|_| ControlError::Busy)?;
         Ok(self.settings.set(parameter, value)?)
     }
 
@@ -137,11 +118,11 @@ impl Controls {
         }
         let Exchange { models, cabinet } = exchange;
         for (place, model) in models.into_iter().enumerate() {
-            if let Some(model) = model {
+            if let Change::Replace(model) = model {
                 self.swap_model(place, model)?;
             }
         }
-        if let Some(cabinet) = cabinet {
+        if let Change::Replace(cabinet) = cabinet {
             self.swap_cabinet(cabinet)?;
         }
         differing.into_iter().try_for_each(|(parameter, value)| self.set(parameter, value))
@@ -163,7 +144,7 @@ impl Controls {
     pub fn swap_model(&mut self, place: usize, model: Option<Amplifier>) -> Result<(), ControlError> {
         assert!(place < 2, "a chain has two models");
         let delay = model.as_ref().map_or(0, Amplifier::delay);
-        self.send(Change::Amplifier(place, model.map(Box::new)))?;
+        self.send(Command::Amplifier(place, model.map(Box::new)))?;
         self.delays[place] = delay;
         Ok(())
     }
@@ -173,15 +154,15 @@ impl Controls {
     /// # Errors
     /// [`ControlError::Busy`], and the cabinet is dropped.
     pub fn swap_cabinet(&mut self, cabinet: Option<Cabinet>) -> Result<(), ControlError> {
-        self.send(Change::Cabinet(cabinet.map(Box::new)))
+        self.send(Command::Cabinet(cabinet.map(Box::new)))
     }
 
-    fn send(&mut self, change: Change) -> Result<(), ControlError> {
+    fn send(&mut self, command: Command) -> Result<(), ControlError> {
         self.collect();
         if self.on_their_way == PARTS {
             return Err(ControlError::Busy);
         }
-        self.changes.push(change).map_err(|_| ControlError::Busy)?;
+        self.changes.push(command).map_err(|_| ControlError::Busy)?;
         self.on_their_way += 1;
         Ok(())
     }

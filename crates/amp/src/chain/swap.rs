@@ -1,6 +1,8 @@
 //! One thing that is played given way to another, without a click: both play for a while, with equal power.
 
-use std::f32::consts::FRAC_PI_2;
+use std::{f32::consts::FRAC_PI_2, mem};
+
+use super::exchange::Change;
 
 /// How long both play, s.
 const FADE_S: f32 = 0.03;
@@ -15,41 +17,57 @@ pub type Part<T> = Option<Box<T>>;
 #[derive(Debug)]
 pub struct Swap<T> {
     current: Part<T>,
-    /// What takes its place, and how far it is.
-    coming: Option<(Part<T>, usize)>,
-    /// What takes that one's place: the last that was offered meanwhile.
-    next: Option<Part<T>>,
+    fade: Option<Fade<T>>,
+    /// What takes the place of what is coming: the last that was offered meanwhile.
+    next: Change<Box<T>>,
     /// Weights of what comes; those of what goes are the same backwards.
     weights: Vec<f32>,
+}
+
+/// A fade under way.
+#[derive(Debug)]
+struct Fade<T> {
+    coming: Part<T>,
+    /// Samples since it began.
+    at: usize,
 }
 
 impl<T> Swap<T> {
     pub fn new(current: Part<T>, rate_hz: f32) -> Self {
         let frames = (rate_hz * FADE_S) as usize;
         let weights = (0..=frames).map(|n| (FRAC_PI_2 * n as f32 / frames as f32).sin()).collect();
-        Self { current, coming: None, next: None, weights }
+        Self { current, fade: None, next: Change::Keep, weights }
     }
 
     /// Begins to exchange, or does so as soon as the exchange under way is over. What was offered before and has not begun
     /// is given back.
     pub fn offer(&mut self, new: Part<T>) -> Option<Part<T>> {
-        if self.coming.is_some() {
-            return self.next.replace(new);
+        if self.fade.is_none() {
+            self.fade = Some(Fade { coming: new, at: 0 });
+            return None;
         }
-        self.coming = Some((new, 0));
-        None
+        match mem::replace(&mut self.next, Change::Replace(new)) {
+            Change::Keep => None,
+            Change::Replace(unplayed) => Some(unplayed),
+        }
     }
 
     /// What is to play in the end.
     pub fn latest(&self) -> Option<&T> {
-        let latest = self.next.as_ref().or(self.coming.as_ref().map(|(coming, _)| coming)).unwrap_or(&self.current);
-        latest.as_deref()
+        match (&self.next, &self.fade) {
+            (Change::Replace(next), _) => next.as_deref(),
+            (Change::Keep, Some(fade)) => fade.coming.as_deref(),
+            (Change::Keep, None) => self.current.as_deref(),
+        }
     }
 
     /// All that there is.
     pub fn each(&mut self) -> impl Iterator<Item = &mut T> {
-        let coming = self.coming.as_mut().and_then(|(coming, _)| coming.as_deref_mut());
-        let next = self.next.as_mut().and_then(|next| next.as_deref_mut());
+        let coming = self.fade.as_mut().and_then(|fade| fade.coming.as_deref_mut());
+        let next = match &mut self.next {
+            Change::Keep => None,
+            Change::Replace(next) => next.as_deref_mut(),
+        };
         self.current.as_deref_mut().into_iter().chain(coming).chain(next)
     }
 
@@ -60,17 +78,17 @@ impl<T> Swap<T> {
 
     /// What comes.
     pub fn coming(&mut self) -> Option<&mut T> {
-        self.coming.as_mut().and_then(|(coming, _)| coming.as_deref_mut())
+        self.fade.as_mut().and_then(|fade| fade.coming.as_deref_mut())
     }
 
     /// Whether something is being exchanged.
     pub fn is_under_way(&self) -> bool {
-        self.coming.is_some()
+        self.fade.is_some()
     }
 
     /// The input of what comes: it begins softly, because what comes remembers silence, and would play a jump.
     pub fn ease(&self, input: &mut [f32]) {
-        let Some((_, at)) = self.coming else { return };
+        let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
         for (n, sample) in input.iter_mut().enumerate() {
             *sample *= self.weights[((at + n) * EASE).min(last)];
@@ -79,7 +97,7 @@ impl<T> Swap<T> {
 
     /// Adds what comes to what goes, in `going`.
     pub fn mix(&self, going: &mut [f32], coming: &[f32]) {
-        let Some((_, at)) = self.coming else { return };
+        let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
         for (n, (going, coming)) in going.iter_mut().zip(coming).enumerate() {
             let place = (at + n + 1).min(last);
@@ -89,14 +107,16 @@ impl<T> Swap<T> {
 
     /// So many samples later; gives back what has gone.
     pub fn advance(&mut self, frames: usize) -> Option<Part<T>> {
-        let (_, at) = self.coming.as_mut()?;
-        *at += frames;
-        if *at + 1 < self.weights.len() {
+        let fade = self.fade.as_mut()?;
+        fade.at += frames;
+        if fade.at + 1 < self.weights.len() {
             return None;
         }
-        let (new, _) = self.coming.take()?;
-        self.coming = self.next.take().map(|next| (next, 0));
-        Some(std::mem::replace(&mut self.current, new))
+        let Fade { coming, .. } = self.fade.take()?;
+        if let Change::Replace(coming) = mem::take(&mut self.next) {
+            self.fade = Some(Fade { coming, at: 0 });
+        }
+        Some(mem::replace(&mut self.current, coming))
     }
 }
 

@@ -2,7 +2,7 @@
 //! louder than either.
 
 use super::{Rig, RigError, piece::Piece};
-use crate::chain::Exchange;
+use crate::chain::{Change, Exchange};
 
 impl Rig {
     /// What has to be exchanged where this one is to play instead of another, in a chain of this rate, Hz; and in words what is
@@ -12,18 +12,17 @@ impl Rig {
     /// [`RigError`].
     pub fn instead_of(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
         let mut notes = Vec::new();
-        let mut models = [None, None];
-        for (place, model) in models.iter_mut().enumerate() {
+        let mut exchange = Exchange::default();
+        for (place, model) in exchange.models.iter_mut().enumerate() {
             if !goes_on(self.models.get(place), other.models.get(place)) {
-                *model = Some(self.amplifier(place, rate_hz, &mut notes)?);
+                *model = Change::Replace(self.amplifier(place, rate_hz, &mut notes)?);
             }
         }
         let places = 0..self.irs.len().max(other.irs.len());
-        let cabinet = match places.into_iter().all(|place| goes_on(self.irs.get(place), other.irs.get(place))) {
-            true => None,
-            false => Some(self.cabinet(rate_hz)?),
-        };
-        Ok((Exchange { models, cabinet }, notes))
+        if !places.into_iter().all(|place| goes_on(self.irs.get(place), other.irs.get(place))) {
+            exchange.cabinet = Change::Replace(self.cabinet(rate_hz)?);
+        }
+        Ok((exchange, notes))
     }
 }
 
@@ -69,8 +68,8 @@ mod tests {
     /// Which places are exchanged.
     fn exchanged(new: &Rig, old: &Rig) -> [bool; 2] {
         let (exchange, _) = new.instead_of(old, 48_000).unwrap();
-        assert_eq!(exchange.is_empty(), exchange.models.iter().all(Option::is_none));
-        exchange.models.map(|model| model.is_some())
+        assert_eq!(exchange.is_empty(), !exchange.models.iter().any(Change::is_replace));
+        exchange.models.map(|model| model.is_replace())
     }
 
     #[test]
