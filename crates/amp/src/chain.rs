@@ -129,7 +129,7 @@ impl Chain {
         // Taken in any case: switched on again, it must not tell of before.
         let least = self.limiter.take_least();
         let limiter_gain = if self.settings.is_on(Parameter::LimiterOn) { least } else { 1.0 };
-        self.metering.rest(gate_is_open, limiter_gain, muted);
+        self.metering.publish(gate_is_open, limiter_gain, muted);
     }
 
     fn take_changes(&mut self) {

@@ -40,13 +40,40 @@ pub struct Meters {
     pub muted: [bool; 2],
 }
 
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub enum Signal {
+    Input,
+    Output,
+}
+
+/// Samples since the beginning, as in [`Meters`].
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub input_clips: u64,
+    pub output_clips: u64,
+    pub bad_input: u64,
+    pub overloads: u64,
+}
+
+/// What both sides share. Floating-point numbers are stored as their bits.
 #[derive(Debug, Default)]
 struct Shared {
-    peaks: [AtomicU32; 2],
-    rms: [AtomicU32; 2],
-    limiter: AtomicU32,
-    counts: [AtomicU64; 4],
-    flags: [AtomicBool; 3],
+    input: SharedLevel,
+    output: SharedLevel,
+    gate_is_open: AtomicBool,
+    limiter_gain: AtomicU32,
+    input_clips: AtomicU64,
+    output_clips: AtomicU64,
+    bad_input: AtomicU64,
+    overloads: AtomicU64,
+    muted: [AtomicBool; 2],
+}
+
+#[derive(Debug, Default)]
+struct SharedLevel {
+    peak: AtomicU32,
+    rms: AtomicU32,
 }
 
 /// The other threads' side.
@@ -58,61 +85,74 @@ pub struct Reading(Arc<Shared>);
 pub struct Metering {
     shared: Arc<Shared>,
     keep: f32,
-    squares: [f32; 2],
-    /// In the order of [`Meters`].
-    pub counts: [u64; 4],
+    /// Mean squares of the last 0.3 s or so.
+    input_square: f32,
+    output_square: f32,
+    pub counts: Counts,
 }
 
 pub fn meters(rate_hz: f32) -> (Metering, Reading) {
     let shared = Arc::new(Shared::default());
-    shared.limiter.store(1.0_f32.to_bits(), Relaxed);
+    shared.limiter_gain.store(1.0_f32.to_bits(), Relaxed);
     let keep = (-1.0 / (rate_hz * MEAN_S)).exp();
-    (Metering { shared: shared.clone(), keep, squares: [0.0; 2], counts: [0; 4] }, Reading(shared))
+    let metering =
+        Metering { shared: shared.clone(), keep, input_square: 0.0, output_square: 0.0, counts: Counts::default() };
+    (metering, Reading(shared))
 }
 
 impl Metering {
-    /// Signal 0 is the input, 1 the output. Samples are finite.
-    pub fn level(&mut self, signal: usize, samples: &[f32]) {
+    /// Brings the level of a signal on by these samples, which are finite.
+    pub fn measure(&mut self, signal: Signal, samples: &[f32]) {
+        let (mean_square, shared) = match signal {
+            Signal::Input => (&mut self.input_square, &self.shared.input),
+            Signal::Output => (&mut self.output_square, &self.shared.output),
+        };
         let mut peak = 0.0_f32;
-        let mut square = self.squares[signal];
+        let mut square = *mean_square;
         for sample in samples {
             peak = peak.max(sample.abs());
             square = sample * sample + self.keep * (square - sample * sample);
         }
-        self.squares[signal] = square;
+        *mean_square = square;
         // The bits of positive numbers are in the order of their values.
-        self.shared.peaks[signal].fetch_max(peak.to_bits(), Relaxed);
-        self.shared.rms[signal].store(square.sqrt().to_bits(), Relaxed);
+        shared.peak.fetch_max(peak.to_bits(), Relaxed);
+        shared.rms.store(square.sqrt().to_bits(), Relaxed);
     }
 
-    pub fn rest(&self, gate_is_open: bool, limiter_gain: f32, muted: [bool; 2]) {
-        self.shared.limiter.fetch_min(limiter_gain.to_bits(), Relaxed);
-        let flags = [gate_is_open, muted[0], muted[1]];
-        self.shared.flags.iter().zip(flags).for_each(|(shared, flag)| shared.store(flag, Relaxed));
-        self.shared.counts.iter().zip(self.counts).for_each(|(shared, count)| shared.store(count, Relaxed));
+    /// Tells the other threads all but the levels.
+    pub fn publish(&self, gate_is_open: bool, limiter_gain: f32, muted: [bool; 2]) {
+        let (shared, counts) = (&self.shared, &self.counts);
+        shared.gate_is_open.store(gate_is_open, Relaxed);
+        shared.limiter_gain.fetch_min(limiter_gain.to_bits(), Relaxed);
+        shared.input_clips.store(counts.input_clips, Relaxed);
+        shared.output_clips.store(counts.output_clips, Relaxed);
+        shared.bad_input.store(counts.bad_input, Relaxed);
+        shared.overloads.store(counts.overloads, Relaxed);
+        shared.muted.iter().zip(muted).for_each(|(shared, is_muted)| shared.store(is_muted, Relaxed));
     }
 }
 
 impl Reading {
     pub fn read(&self) -> Meters {
-        let Shared { peaks, rms, limiter, counts, flags } = &*self.0;
-        let level = |signal: usize| Level {
-            peak: f32::from_bits(peaks[signal].swap(0, Relaxed)),
-            rms: f32::from_bits(rms[signal].load(Relaxed)),
-        };
-        let [input_clips, output_clips, bad_input, overloads] = counts.each_ref().map(|count| count.load(Relaxed));
-        let [gate_is_open, first, second] = flags.each_ref().map(|flag| flag.load(Relaxed));
+        let shared = &self.0;
         Meters {
-            input: level(0),
-            output: level(1),
-            gate_is_open,
-            limiter_gain: f32::from_bits(limiter.swap(1.0_f32.to_bits(), Relaxed)),
-            input_clips,
-            output_clips,
-            bad_input,
-            overloads,
-            muted: [first, second],
+            input: shared.input.read(),
+            output: shared.output.read(),
+            gate_is_open: shared.gate_is_open.load(Relaxed),
+            limiter_gain: f32::from_bits(shared.limiter_gain.swap(1.0_f32.to_bits(), Relaxed)),
+            input_clips: shared.input_clips.load(Relaxed),
+            output_clips: shared.output_clips.load(Relaxed),
+            bad_input: shared.bad_input.load(Relaxed),
+            overloads: shared.overloads.load(Relaxed),
+            muted: shared.muted.each_ref().map(|is_muted| is_muted.load(Relaxed)),
         }
+    }
+}
+
+impl SharedLevel {
+    /// The peak begins anew.
+    fn read(&self) -> Level {
+        Level { peak: f32::from_bits(self.peak.swap(0, Relaxed)), rms: f32::from_bits(self.rms.load(Relaxed)) }
     }
 }
 
@@ -123,9 +163,9 @@ mod tests {
     #[test]
     fn peaks_stay_until_they_are_read() {
         let (mut metering, reading) = meters(48_000.0);
-        metering.level(0, &[0.5, -0.75, 0.1]);
-        metering.level(0, &[0.1; 48_000]);
-        metering.rest(true, 0.5, [false, true]);
+        metering.measure(Signal::Input, &[0.5, -0.75, 0.1]);
+        metering.measure(Signal::Input, &[0.1; 48_000]);
+        metering.publish(true, 0.5, [false, true]);
         let meters = reading.read();
         assert_eq!((meters.input.peak, meters.limiter_gain, meters.muted), (0.75, 0.5, [false, true]));
         assert!((meters.input.rms - 0.1).abs() < 0.01);

@@ -1,18 +1,12 @@
 //! What a chain does to a few samples, stage by stage.
 
-use super::{Chain, amplifier::Amplifier, controls::Gone, gains::Gains};
+use super::{Chain, amplifier::Amplifier, controls::Gone, gains::Gains, meters::Signal};
 use crate::{cabinet::Cabinet, resample::Bridge};
 
 /// Most frames that are computed at a time.
 pub const PIECE: usize = Bridge::MOST;
 /// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
 const MOST: f32 = 1000.0;
-
-/// Counts of `Metering`, by what they count.
-const INPUT_CLIPS: usize = 0;
-const OUTPUT_CLIPS: usize = 1;
-const BAD_INPUT: usize = 2;
-const OVERLOADS: usize = 3;
 
 impl Chain {
     /// At most [`PIECE`] samples through all of it.
@@ -39,11 +33,11 @@ impl Chain {
         for sample in signal.iter_mut() {
             if sample.is_nan() || sample.abs() > MOST {
                 *sample = 0.0;
-                self.metering.counts[BAD_INPUT] += 1;
+                self.metering.counts.bad_input += 1;
             }
-            self.metering.counts[INPUT_CLIPS] += u64::from(sample.abs() >= 1.0);
+            self.metering.counts.input_clips += u64::from(sample.abs() >= 1.0);
         }
-        self.metering.level(0, signal);
+        self.metering.measure(Signal::Input, signal);
         // Where the tuner does not keep up, or nobody asks, it misses something.
         let room = self.ends.tap.slots().min(signal.len());
         if let Ok(chunk) = self.ends.tap.write_chunk_uninit(room) {
@@ -140,10 +134,10 @@ impl Chain {
         left.copy_from_slice(made_left);
         right.copy_from_slice(made_right);
         for (left, right) in made_left.iter_mut().zip(&*made_right) {
-            self.metering.counts[OUTPUT_CLIPS] += u64::from(left.abs().max(right.abs()) > 1.0);
+            self.metering.counts.output_clips += u64::from(left.abs().max(right.abs()) > 1.0);
             *left = left.abs().max(right.abs());
         }
-        self.metering.level(1, made_left);
+        self.metering.measure(Signal::Output, made_left);
     }
 
     /// Cuts off what would make filters overflow.
@@ -151,7 +145,7 @@ impl Chain {
         for sample in signal {
             if sample.is_nan() || sample.abs() > MOST {
                 *sample = if sample.is_nan() { 0.0 } else { sample.clamp(-MOST, MOST) };
-                self.metering.counts[OVERLOADS] += 1;
+                self.metering.counts.overloads += 1;
             }
         }
     }
