@@ -150,17 +150,10 @@ impl Chain {
                 }
                 Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Gone::Cabinet),
             };
-            self.give_back(unplayed);
+            self.ends.give_back(unplayed);
         }
         if any {
             self.follow(false);
-        }
-    }
-
-    /// There is always room: the other side counts what is on its way.
-    fn give_back(&mut self, gone: Option<Gone>) {
-        if let Some(gone) = gone {
-            let _ = self.ends.gone.push(gone);
         }
     }
 

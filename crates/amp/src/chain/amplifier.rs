@@ -121,13 +121,13 @@ impl Amplifier {
         let mut scaled = [0.0; Bridge::MOST];
         let scaled = &mut scaled[..input.len()];
         scaled.copy_from_slice(input);
-        self.before.apply(scaled);
+        self.before.apply([scaled]);
         match &mut self.bridge {
             None => self.model.process(scaled, output),
             Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
         }
         self.wait.process(output);
-        self.after.apply(output);
+        self.after.apply([output]);
     }
 
     /// Sets its gains by what is known of levels; at once, or smoothly.

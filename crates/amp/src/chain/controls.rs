@@ -43,8 +43,17 @@ pub(super) enum Gone {
 #[derive(Debug)]
 pub(super) struct Ends {
     pub changes: Consumer<Command>,
-    pub gone: Producer<Gone>,
+    gone: Producer<Gone>,
     pub tap: Producer<f32>,
+}
+
+impl Ends {
+    /// There is always room: the other side counts what is on its way.
+    pub fn give_back(&mut self, gone: Option<Gone>) {
+        if let Some(gone) = gone {
+            let _ = self.gone.push(gone);
+        }
+    }
 }
 
 /// Why something could not be told to the audio thread.

@@ -19,28 +19,27 @@ pub struct Gains {
     pub tone_on: Smooth,
     pub cabinet: Smooth,
     pub cabinet_on: Smooth,
-    pub dc_on: [Smooth; 2],
-    pub output: [Smooth; 2],
-    pub limiter_on: [Smooth; 2],
+    pub dc_on: Smooth,
+    pub output: Smooth,
+    pub limiter_on: Smooth,
     pub ceiling: Smooth,
 }
 
 impl Gains {
     pub fn new(rate_hz: f32) -> Self {
         let gain = || Smooth::new(0.0, rate_hz);
-        let pair = || [gain(), gain()];
         Self {
             input: gain(),
             side_by_side: gain(),
-            shares: pair(),
+            shares: [gain(), gain()],
             models_on: gain(),
             gate_on: gain(),
             tone_on: gain(),
             cabinet: gain(),
             cabinet_on: gain(),
-            dc_on: pair(),
-            output: pair(),
-            limiter_on: pair(),
+            dc_on: gain(),
+            output: gain(),
+            limiter_on: gain(),
             ceiling: gain(),
         }
     }
@@ -49,24 +48,23 @@ impl Gains {
     pub fn follow(&mut self, settings: &Settings, second: f32, at_once: bool) {
         let on = |parameter| settings.get(parameter);
         let gain = |parameter| factor(settings.get(parameter));
-        let one = [
+        let [first_share, second_share] = &mut self.shares;
+        let all = [
             (&mut self.input, gain(Parameter::InputGain)),
             (&mut self.side_by_side, on(Parameter::Routing)),
+            (first_share, 1.0 - second),
+            (second_share, second),
             (&mut self.models_on, on(Parameter::ModelsOn)),
             (&mut self.gate_on, on(Parameter::GateOn)),
             (&mut self.tone_on, on(Parameter::ToneOn)),
             (&mut self.cabinet, gain(Parameter::CabinetGain)),
             (&mut self.cabinet_on, on(Parameter::CabinetOn)),
+            (&mut self.dc_on, on(Parameter::DcBlockOn)),
+            (&mut self.output, gain(Parameter::OutputGain)),
+            (&mut self.limiter_on, on(Parameter::LimiterOn)),
             (&mut self.ceiling, gain(Parameter::Ceiling)),
         ];
-        let two = [
-            (&mut self.shares, [1.0 - second, second]),
-            (&mut self.dc_on, [on(Parameter::DcBlockOn); 2]),
-            (&mut self.output, [gain(Parameter::OutputGain); 2]),
-            (&mut self.limiter_on, [on(Parameter::LimiterOn); 2]),
-        ];
-        let two = two.into_iter().flat_map(|(values, targets)| values.iter_mut().zip(targets));
-        for (value, target) in one.into_iter().chain(two) {
+        for (value, target) in all {
             match at_once {
                 true => value.jump(target),
                 false => value.set(target),

@@ -51,23 +51,29 @@ impl Smooth {
         self.now
     }
 
-    /// Multiplies each sample.
-    pub fn apply(&mut self, samples: &mut [f32]) {
+    /// Multiplies each sample of signals that sound together.
+    pub fn apply<const N: usize>(&mut self, mut signals: [&mut [f32]; N]) {
         if self.moves() {
-            samples.iter_mut().for_each(|sample| *sample *= self.next());
+            for n in 0..signals[0].len() {
+                let gain = self.next();
+                signals.iter_mut().for_each(|signal| signal[n] *= gain);
+            }
         } else if self.now != 1.0 {
-            samples.iter_mut().for_each(|sample| *sample *= self.now);
+            signals.into_iter().flatten().for_each(|sample| *sample *= self.now);
         }
     }
 
-    /// Makes `wet`, as far as the value is 1, and `dry`, as far as it is 0, into one, in `wet`.
-    pub fn blend(&mut self, dry: &[f32], wet: &mut [f32]) {
+    /// Makes `wet`, as far as the value is 1, and `dry`, as far as it is 0, into one, in `wet`: signals that sound together.
+    pub fn blend<const N: usize>(&mut self, dry: [&[f32]; N], mut wet: [&mut [f32]; N]) {
         if self.moves() {
-            for (wet, dry) in wet.iter_mut().zip(dry) {
-                *wet = dry + self.next() * (*wet - dry);
+            for n in 0..dry[0].len() {
+                let share = self.next();
+                for (wet, dry) in wet.iter_mut().zip(dry) {
+                    wet[n] = dry[n] + share * (wet[n] - dry[n]);
+                }
             }
         } else if self.now == 0.0 {
-            wet.copy_from_slice(dry);
+            wet.into_iter().zip(dry).for_each(|(wet, dry)| wet.copy_from_slice(dry));
         }
     }
 }
@@ -81,7 +87,7 @@ mod tests {
         let mut value = Smooth::new(1.0, 1000.0);
         value.set(3.0);
         let mut samples = [1.0; 25];
-        value.apply(&mut samples);
+        value.apply([&mut samples]);
         assert!((samples[0] - 1.1).abs() < 1e-6 && (samples[9] - 2.0).abs() < 1e-5);
         assert_eq!(samples[19..], [3.0; 6]);
     }

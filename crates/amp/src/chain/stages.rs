@@ -1,6 +1,14 @@
 //! What a chain does to a few samples, stage by stage.
 
-use super::{Chain, amplifier::Amplifier, controls::Gone, gains::Gains, meters::Signal};
+use super::{
+    Chain,
+    amplifier::Amplifier,
+    controls::{Ends, Gone},
+    gains::Gains,
+    meters::Signal,
+    smooth::Smooth,
+    swap::Swap,
+};
 use crate::{cabinet::Cabinet, resample::Bridge};
 
 /// Most frames that are computed at a time.
@@ -17,7 +25,7 @@ impl Chain {
         signal.copy_from_slice(input);
         self.look_at(signal);
         self.gate.listen(signal, gate);
-        self.gains.input.apply(signal);
+        self.gains.input.apply([signal]);
         self.amplify(signal);
         for (sample, gate) in signal.iter_mut().zip(&*gate) {
             *sample *= 1.0 + self.gains.gate_on.next() * (gate - 1.0);
@@ -46,98 +54,57 @@ impl Chain {
     }
 
     fn amplify(&mut self, signal: &mut [f32]) {
-        let (mut first, mut second) = ([0.0; PIECE], [0.0; PIECE]);
-        let (first, second) = (&mut first[..signal.len()], &mut second[..signal.len()]);
-        self.play_model(0, signal, first);
-        let mut between = [0.0; PIECE];
-        let between = &mut between[..signal.len()];
-        between.copy_from_slice(signal);
-        self.gains.side_by_side.blend(first, between);
-        self.play_model(1, between, second);
-        let [one, other] = &mut self.gains.shares;
-        one.apply(first);
-        other.apply(second);
-        first.iter_mut().zip(&*second).for_each(|(sum, second)| *sum += second);
-        self.gains.models_on.blend(signal, first);
-        signal.copy_from_slice(first);
+        let Self { models: [first, second], gains, ends, .. } = self;
+        let Gains { models_on, side_by_side, shares: [first_share, second_share], .. } = gains;
+        bypassable(models_on, [&mut *signal], |[signal]| {
+            let (mut one, mut other, mut between) = ([0.0; PIECE], [0.0; PIECE], [0.0; PIECE]);
+            let one = &mut one[..signal.len()];
+            let other = &mut other[..signal.len()];
+            let between = &mut between[..signal.len()];
+            play_model(first, signal, one, ends);
+            between.copy_from_slice(signal);
+            side_by_side.blend([one], [between]);
+            play_model(second, between, other, ends);
+            first_share.apply([one]);
+            second_share.apply([other]);
+            for ((sum, one), other) in signal.iter_mut().zip(one).zip(other) {
+                *sum = *one + *other;
+            }
+        });
         self.bound(signal);
     }
 
-    fn play_model(&mut self, place: usize, input: &[f32], output: &mut [f32]) {
-        let models = &mut self.models[place];
-        play(models.current(), input, output);
-        if models.is_under_way() {
-            let (mut eased, mut made) = ([0.0; PIECE], [0.0; PIECE]);
-            let (eased, made) = (&mut eased[..input.len()], &mut made[..input.len()]);
-            eased.copy_from_slice(input);
-            models.ease(eased);
-            play(models.coming(), eased, made);
-            models.mix(output, made);
-            let gone = models.advance(input.len()).map(Gone::Amplifier);
-            self.give_back(gone);
-        }
-    }
-
     fn process_tone(&mut self, signal: &mut [f32]) {
-        let mut made = [0.0; PIECE];
-        let made = &mut made[..signal.len()];
-        made.copy_from_slice(signal);
-        self.tone.process(made);
-        self.gains.tone_on.blend(signal, made);
-        signal.copy_from_slice(made);
+        bypassable(&mut self.gains.tone_on, [signal], |[signal]| self.tone.process(signal));
     }
 
     fn process_cabinet(&mut self, signal: &[f32], left: &mut [f32], right: &mut [f32]) {
-        let cabinets = &mut self.cabinet;
-        convolve(cabinets.current(), signal, left, right);
-        if cabinets.is_under_way() {
-            let (mut eased, mut made) = ([0.0; PIECE], [[0.0; PIECE]; 2]);
-            let (eased, [made_left, made_right]) = (&mut eased[..signal.len()], &mut made);
-            let (made_left, made_right) = (&mut made_left[..signal.len()], &mut made_right[..signal.len()]);
-            eased.copy_from_slice(signal);
-            cabinets.ease(eased);
-            convolve(cabinets.coming(), eased, made_left, made_right);
-            cabinets.mix(left, made_left);
-            cabinets.mix(right, made_right);
-            let gone = cabinets.advance(signal.len()).map(Gone::Cabinet);
-            self.give_back(gone);
-        }
-        let Gains { cabinet, cabinet_on, .. } = &mut self.gains;
-        let (mut gain, mut on) = (cabinet.clone(), cabinet_on.clone());
-        gain.apply(left);
-        on.blend(signal, left);
-        cabinet.apply(right);
-        cabinet_on.blend(signal, right);
+        play_cabinet(&mut self.cabinet, signal, [left, right], &mut self.ends);
+        self.gains.cabinet.apply([left, right]);
+        self.gains.cabinet_on.blend([signal, signal], [left, right]);
     }
 
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
         let Gains { dc_on, output, .. } = &mut self.gains;
-        let mut made = [[0.0; PIECE]; 2];
-        for (side, signal) in [&mut *left, &mut *right].into_iter().enumerate() {
-            let made = &mut made[side][..signal.len()];
-            made.copy_from_slice(signal);
-            self.dc[side].process(made);
-            dc_on[side].blend(signal, made);
-            output[side].apply(made);
-            signal.copy_from_slice(made);
-        }
+        bypassable(dc_on, [left, right], |sides| {
+            self.dc.iter_mut().zip(sides).for_each(|(dc, side)| dc.process(side));
+        });
+        output.apply([left, right]);
         self.bound(left);
         self.bound(right);
-        let [made_left, made_right] = &mut made;
-        let (made_left, made_right) = (&mut made_left[..left.len()], &mut made_right[..right.len()]);
-        made_left.copy_from_slice(left);
-        made_right.copy_from_slice(right);
-        let Gains { limiter_on: [on_left, on_right], ceiling, .. } = &mut self.gains;
-        self.limiter.process(ceiling, made_left, made_right);
-        on_left.blend(left, made_left);
-        on_right.blend(right, made_right);
-        left.copy_from_slice(made_left);
-        right.copy_from_slice(made_right);
-        for (left, right) in made_left.iter_mut().zip(&*made_right) {
-            self.metering.counts.output_clips += u64::from(left.abs().max(right.abs()) > 1.0);
-            *left = left.abs().max(right.abs());
+        let Gains { limiter_on, ceiling, .. } = &mut self.gains;
+        bypassable(limiter_on, [left, right], |[left, right]| self.limiter.process(ceiling, left, right));
+        self.meter_output(left, right);
+    }
+
+    fn meter_output(&mut self, left: &[f32], right: &[f32]) {
+        let mut louder = [0.0; PIECE];
+        let louder = &mut louder[..left.len()];
+        for ((louder, left), right) in louder.iter_mut().zip(left).zip(right) {
+            *louder = left.abs().max(right.abs());
+            self.metering.counts.output_clips += u64::from(*louder > 1.0);
         }
-        self.metering.measure(Signal::Output, made_left);
+        self.metering.measure(Signal::Output, louder);
     }
 
     /// Cuts off what would make filters overflow.
@@ -151,8 +118,53 @@ impl Chain {
     }
 }
 
+/// Does `process` to a copy of the signals, of which as much is heard as the switch says: switched off, it goes on all the same.
+fn bypassable<const N: usize>(
+    switch: &mut Smooth,
+    mut signals: [&mut [f32]; N],
+    process: impl FnOnce([&mut [f32]; N]),
+) {
+    let mut processed = [[0.0; PIECE]; N];
+    let frames = signals[0].len();
+    let mut processed = processed.each_mut().map(|copy| &mut copy[..frames]);
+    processed.iter_mut().zip(&signals).for_each(|(copy, signal)| copy.copy_from_slice(signal));
+    process(processed.each_mut().map(|copy| &mut **copy));
+    switch.blend(signals.each_ref().map(|signal| &**signal), processed.each_mut().map(|copy| &mut **copy));
+    signals.iter_mut().zip(processed).for_each(|(signal, copy)| signal.copy_from_slice(copy));
+}
+
+/// What plays at a place, and what takes its place while it does.
+fn play_model(models: &mut Swap<Amplifier>, input: &[f32], output: &mut [f32], ends: &mut Ends) {
+    amplify(models.current(), input, output);
+    if models.is_under_way() {
+        let (mut eased, mut made) = ([0.0; PIECE], [0.0; PIECE]);
+        let (eased, made) = (&mut eased[..input.len()], &mut made[..input.len()]);
+        eased.copy_from_slice(input);
+        models.ease(eased);
+        amplify(models.coming(), eased, made);
+        models.mix([output], [made]);
+        ends.give_back(models.advance(input.len()).map(Gone::Amplifier));
+    }
+}
+
+fn play_cabinet(cabinets: &mut Swap<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], ends: &mut Ends) {
+    let [left, right] = outputs;
+    convolve(cabinets.current(), input, left, right);
+    if cabinets.is_under_way() {
+        let (mut eased, mut made_left, mut made_right) = ([0.0; PIECE], [0.0; PIECE], [0.0; PIECE]);
+        let eased = &mut eased[..input.len()];
+        let made_left = &mut made_left[..input.len()];
+        let made_right = &mut made_right[..input.len()];
+        eased.copy_from_slice(input);
+        cabinets.ease(eased);
+        convolve(cabinets.coming(), eased, made_left, made_right);
+        cabinets.mix([left, right], [made_left, made_right]);
+        ends.give_back(cabinets.advance(input.len()).map(Gone::Cabinet));
+    }
+}
+
 /// What is not there lets all through.
-fn play(model: Option<&mut Amplifier>, input: &[f32], output: &mut [f32]) {
+fn amplify(model: Option<&mut Amplifier>, input: &[f32], output: &mut [f32]) {
     match model {
         Some(model) => model.process(input, output),
         None => output.copy_from_slice(input),

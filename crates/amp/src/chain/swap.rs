@@ -96,12 +96,14 @@ impl<T> Swap<T> {
     }
 
     /// Adds what comes to what goes, in `going`.
-    pub fn mix(&self, going: &mut [f32], coming: &[f32]) {
+    pub fn mix<const N: usize>(&self, going: [&mut [f32]; N], coming: [&mut [f32]; N]) {
         let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
-        for (n, (going, coming)) in going.iter_mut().zip(coming).enumerate() {
-            let place = (at + n + 1).min(last);
-            *going = *going * self.weights[last - place] + coming * self.weights[place];
+        for (going, coming) in going.into_iter().zip(coming) {
+            for (n, (going, coming)) in going.iter_mut().zip(coming).enumerate() {
+                let place = (at + n + 1).min(last);
+                *going = *going * self.weights[last - place] + *coming * self.weights[place];
+            }
         }
     }
 
@@ -143,8 +145,8 @@ mod tests {
         swap.offer(None);
         for _ in 0..30 {
             let (mut going, mut coming) = ([1.0], [0.0]);
-            swap.mix(&mut going, &[0.0]);
-            swap.mix(&mut coming, &[1.0]);
+            swap.mix([&mut going], [&mut [0.0]]);
+            swap.mix([&mut coming], [&mut [1.0]]);
             assert!((going[0].powi(2) + coming[0].powi(2) - 1.0).abs() < 1e-5);
             swap.advance(1);
         }
