@@ -29,7 +29,7 @@ pub use self::{
     exchange::Exchange,
     meters::{Level, Meters},
     parameter::{Info, Kind, Parameter, ParameterError},
-    settings::Settings,
+    settings::{OutputLevel, Settings},
 };
 use self::{
     amplifier::{Place, delay_of, gains_db},
@@ -157,17 +157,13 @@ impl Chain {
         }
     }
 
-    fn is_parallel(&self) -> bool {
-        self.settings.get(Parameter::Routing) != 0.0
-    }
-
     fn tone_of(settings: &Settings) -> [f32; 3] {
         [Parameter::Bass, Parameter::Middle, Parameter::Treble].map(|band| settings.get(band))
     }
 
     /// Brings all to what is set: at once, or smoothly.
     fn follow(&mut self, at_once: bool) {
-        let second = match (self.is_parallel(), self.models.each_ref().map(|model| model.latest().is_some())) {
+        let second = match (self.settings.is_parallel(), self.models.each_ref().map(|model| model.latest().is_some())) {
             (true, [true, true]) => self.settings.get(Parameter::Mix),
             (true, [true, false]) => 0.0,
             // What is not there lets all through, and behind one another the second place is the end.
@@ -183,13 +179,13 @@ impl Chain {
 
     /// Side by side, the model that is sooner waits for the other.
     fn keep_step(&mut self, at_once: bool) {
-        let late = if self.is_parallel() { self.delay() } else { 0 };
+        let late = if self.settings.is_parallel() { self.delay() } else { 0 };
         self.models.iter_mut().flat_map(Swap::each).for_each(|model| model.keep_step(late, at_once));
     }
 
     /// How the model at a place stands to the other.
     fn standing(&self, place: usize) -> Place {
-        let series = !self.is_parallel();
+        let series = !self.settings.is_parallel();
         let levels = |place: usize| self.models[place].latest().map(Amplifier::levels);
         Place { behind: levels(0).filter(|_| place == 1 && series), feeds: place == 0 && series && levels(1).is_some() }
     }

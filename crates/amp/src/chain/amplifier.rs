@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::{
     parameter::Parameter,
-    settings::Settings,
+    settings::{OutputLevel, Settings},
     smooth::{Smooth, factor},
     wait::Wait,
 };
@@ -143,7 +143,7 @@ impl Amplifier {
 
 /// Samples by which both models together are late, who are late by so much each.
 pub(super) fn delay_of([first, second]: [usize; 2], settings: &Settings) -> usize {
-    match settings.is_on(Parameter::Routing) {
+    match settings.is_parallel() {
         true => first.max(second),
         false => first + second,
     }
@@ -167,11 +167,11 @@ pub(super) fn gains_db(levels: Levels, settings: &Settings, place: Place) -> (f3
     };
     let calibrated = from.zip(levels.input_dbu).filter(|_| settings.is_on(Parameter::InputCalibrated));
     let before = calibrated.map_or(0.0, |(from, own)| from - own);
-    let after = match settings.get(Parameter::OutputLevel) as u8 {
+    let after = match settings.output_level() {
         _ if place.feeds => None,
-        1 => levels.loudness_db.map(|loudness| LOUDNESS_DB - loudness),
-        2 => levels.output_dbu.map(|own| own - settings.get(Parameter::OutputFullScale)),
-        _ => None,
+        OutputLevel::Raw => None,
+        OutputLevel::Loudness => levels.loudness_db.map(|loudness| LOUDNESS_DB - loudness),
+        OutputLevel::Calibrated => levels.output_dbu.map(|own| own - settings.get(Parameter::OutputFullScale)),
     };
     (before, after.unwrap_or(0.0))
 }

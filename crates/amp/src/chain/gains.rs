@@ -51,7 +51,7 @@ impl Gains {
         let [first_share, second_share] = &mut self.shares;
         let all = [
             (&mut self.input, gain(Parameter::InputGain)),
-            (&mut self.side_by_side, on(Parameter::Routing)),
+            (&mut self.side_by_side, f32::from(settings.is_parallel())),
             (first_share, 1.0 - second),
             (second_share, second),
             (&mut self.models_on, on(Parameter::ModelsOn)),

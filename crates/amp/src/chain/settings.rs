@@ -13,6 +13,18 @@ pub struct Settings {
     values: Vec<f32>,
 }
 
+/// What a model's output is brought to, where its file tells what is needed; in the order of the words of
+/// [`Parameter::OutputLevel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputLevel {
+    /// It stays as the model makes it.
+    Raw,
+    /// [`LOUDNESS_DB`](super::LOUDNESS_DB) on the trainer's own signal.
+    Loudness,
+    /// As many dBu at the interface's output as the amplifier gave.
+    Calibrated,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self { values: Parameter::ALL.iter().map(|parameter| parameter.info().default).collect() }
@@ -40,6 +52,22 @@ impl Settings {
     #[must_use]
     pub fn is_on(&self, parameter: Parameter) -> bool {
         self.get(parameter) != 0.0
+    }
+
+    /// Whether two models play side by side, rather than one behind the other.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        self.is_on(Parameter::Routing)
+    }
+
+    /// What a model's output is brought to.
+    #[must_use]
+    pub fn output_level(&self) -> OutputLevel {
+        match self.get(Parameter::OutputLevel) {
+            0.0 => OutputLevel::Raw,
+            1.0 => OutputLevel::Loudness,
+            _ => OutputLevel::Calibrated,
+        }
     }
 
     /// Every parameter whose value differs from that in `other`, with its value here.
@@ -79,6 +107,20 @@ impl TryFrom<BTreeMap<String, f32>> for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn choices_are_what_their_words_say() {
+        let mut settings = Settings::default();
+        let mut choose = |parameter: Parameter, word: &str| {
+            settings.set(parameter, parameter.parse(word).unwrap()).unwrap();
+            (settings.is_parallel(), settings.output_level())
+        };
+        assert_eq!(choose(Parameter::OutputLevel, "raw"), (false, OutputLevel::Raw));
+        assert_eq!(choose(Parameter::OutputLevel, "loudness"), (false, OutputLevel::Loudness));
+        assert_eq!(choose(Parameter::OutputLevel, "calibrated"), (false, OutputLevel::Calibrated));
+        assert_eq!(choose(Parameter::Routing, "parallel"), (true, OutputLevel::Calibrated));
+        assert_eq!(choose(Parameter::Routing, "series"), (false, OutputLevel::Calibrated));
+    }
 
     #[test]
     fn settings_read_back_by_name() {
