@@ -9,7 +9,9 @@
 
 mod amplifier;
 mod controls;
+mod crossfade;
 mod dc;
+mod delay;
 mod exchange;
 mod gains;
 mod gate;
@@ -19,28 +21,26 @@ mod parameter;
 mod settings;
 mod smooth;
 mod stages;
-mod swap;
 mod tone;
-mod wait;
 
 pub use self::{
     amplifier::{Amplifier, AmplifierError, LOUDNESS_DB, Levels},
     controls::{ControlError, Controls},
     exchange::Exchange,
-    meters::{Level, Meters},
+    meters::{Meters, SignalLevel},
     parameter::{Info, Kind, Parameter, ParameterError},
     settings::{OutputLevel, Settings},
 };
 use self::{
     amplifier::{Place, delay_of, gains_db},
-    controls::{Command, Ends, Gone},
+    controls::{AudioEnds, Command, Retired},
+    crossfade::Crossfade,
     dc::DcBlock,
     gains::Gains,
     gate::Gate,
     limiter::Limiter,
     meters::Metering,
-    stages::PIECE,
-    swap::Swap,
+    stages::BLOCK,
     tone::Tone,
 };
 pub(crate) use self::{exchange::Change, parameter::nearest};
@@ -59,10 +59,10 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Chain {
     settings: Settings,
-    ends: Ends,
+    ends: AudioEnds,
     metering: Metering,
-    models: [Swap<Amplifier>; 2],
-    cabinet: Swap<Cabinet>,
+    models: [Crossfade<Amplifier>; 2],
+    cabinet: Crossfade<Cabinet>,
     gate: Gate,
     tone: Tone,
     dc: [DcBlock; 2],
@@ -89,15 +89,15 @@ impl Chain {
             settings: settings.clone(),
             ends,
             metering,
-            models: parts.models.map(|model| Swap::new(model.map(Box::new), rate)),
-            cabinet: Swap::new(parts.cabinet.map(Box::new), rate),
+            models: parts.models.map(|model| Crossfade::new(model.map(Box::new), rate)),
+            cabinet: Crossfade::new(parts.cabinet.map(Box::new), rate),
             gate: Gate::new(rate),
             tone: Tone::new(rate, Self::tone_of(settings)),
             dc: [DcBlock::new(rate), DcBlock::new(rate)],
             limiter: Limiter::new(rate),
             gains: Gains::new(rate),
         };
-        chain.follow(true);
+        chain.apply_settings(true);
         (chain, controls)
     }
 
@@ -120,9 +120,9 @@ impl Chain {
         assert!(input.len() == left.len() && input.len() == right.len(), "a chain makes as many samples as it gets");
         let _flushed = flush_denormals();
         self.take_changes();
-        for (at, input) in input.chunks(PIECE).enumerate() {
-            let now = at * PIECE..at * PIECE + input.len();
-            self.piece(input, &mut left[now.clone()], &mut right[now]);
+        for (at, input) in input.chunks(BLOCK).enumerate() {
+            let now = at * BLOCK..at * BLOCK + input.len();
+            self.process_block(input, &mut left[now.clone()], &mut right[now]);
         }
         let muted = self.models.each_mut().map(|model| model.each().any(|model| model.is_muted()));
         let gate_is_open = self.gate.is_open() || !self.settings.is_on(Parameter::GateOn);
@@ -144,16 +144,16 @@ impl Chain {
                 }
                 Command::Amplifier(place, mut model) => {
                     if let Some(model) = &mut model {
-                        model.level(gains_db(model.levels(), &self.settings, self.standing(place)), true);
+                        model.set_gains(gains_db(model.levels(), &self.settings, self.standing(place)), true);
                     }
-                    self.models[place].offer(model).map(Gone::Amplifier)
+                    self.models[place].offer(model).map(Retired::Amplifier)
                 }
-                Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Gone::Cabinet),
+                Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Retired::Cabinet),
             };
             self.ends.give_back(unplayed);
         }
         if any {
-            self.follow(false);
+            self.apply_settings(false);
         }
     }
 
@@ -162,7 +162,7 @@ impl Chain {
     }
 
     /// Brings all to what is set: at once, or smoothly.
-    fn follow(&mut self, at_once: bool) {
+    fn apply_settings(&mut self, at_once: bool) {
         let second = match (self.settings.is_parallel(), self.models.each_ref().map(|model| model.latest().is_some())) {
             (true, [true, true]) => self.settings.get(Parameter::Mix),
             (true, [true, false]) => 0.0,
@@ -170,17 +170,17 @@ impl Chain {
             _ => 1.0,
         };
         let settings = &self.settings;
-        self.gains.follow(settings, second, at_once);
+        self.gains.apply_settings(settings, second, at_once);
         self.gate.set(settings.get(Parameter::GateThreshold), settings.get(Parameter::GateRelease));
         self.tone.set(Self::tone_of(settings));
-        self.level_models(at_once);
-        self.keep_step(at_once);
+        self.set_model_gains(at_once);
+        self.align_latency(at_once);
     }
 
     /// Side by side, the model that is sooner waits for the other.
-    fn keep_step(&mut self, at_once: bool) {
+    fn align_latency(&mut self, at_once: bool) {
         let late = if self.settings.is_parallel() { self.delay() } else { 0 };
-        self.models.iter_mut().flat_map(Swap::each).for_each(|model| model.keep_step(late, at_once));
+        self.models.iter_mut().flat_map(Crossfade::each).for_each(|model| model.align_latency(late, at_once));
     }
 
     /// How the model at a place stands to the other.
@@ -191,11 +191,11 @@ impl Chain {
     }
 
     /// Brings the models to their levels.
-    fn level_models(&mut self, at_once: bool) {
+    fn set_model_gains(&mut self, at_once: bool) {
         for place in 0..2 {
             let standing = self.standing(place);
             for model in self.models[place].each() {
-                model.level(gains_db(model.levels(), &self.settings, standing), at_once);
+                model.set_gains(gains_db(model.levels(), &self.settings, standing), at_once);
             }
         }
     }

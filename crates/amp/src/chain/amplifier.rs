@@ -3,10 +3,10 @@
 use thiserror::Error;
 
 use super::{
+    delay::Delay,
     parameter::Parameter,
     settings::{OutputLevel, Settings},
     smooth::{Smooth, factor},
-    wait::Wait,
 };
 use crate::{
     LoadError, Model, ModelFile,
@@ -50,10 +50,10 @@ pub struct Amplifier {
     /// Where its rate is another than the chain's.
     bridge: Option<Bridge>,
     /// Where it waits for another to keep step.
-    wait: Wait,
+    alignment: Delay,
     levels: Levels,
-    before: Smooth,
-    after: Smooth,
+    input_gain: Smooth,
+    output_gain: Smooth,
 }
 
 impl Amplifier {
@@ -83,8 +83,8 @@ impl Amplifier {
             output_dbu: narrow(file.about.output_level_dbu),
         };
         let gain = || Smooth::new(1.0, rate_hz as f32);
-        let wait = Wait::new(rate_hz as f32);
-        Ok(Self { model, bridge, wait, levels, before: gain(), after: gain() })
+        let alignment = Delay::new(rate_hz as f32);
+        Ok(Self { model, bridge, alignment, levels, input_gain: gain(), output_gain: gain() })
     }
 
     /// Samples by which it is late by itself: 0 at its own rate.
@@ -94,8 +94,8 @@ impl Amplifier {
     }
 
     /// Makes it as late as that in all, or as late as it is: at once, or smoothly.
-    pub(super) fn keep_step(&mut self, late: usize, at_once: bool) {
-        self.wait.set(late.saturating_sub(self.delay()), at_once);
+    pub(super) fn align_latency(&mut self, late: usize, at_once: bool) {
+        self.alignment.set(late.saturating_sub(self.delay()), at_once);
     }
 
     /// Number of knobs that the model was trained with.
@@ -121,20 +121,20 @@ impl Amplifier {
         let mut scaled = [0.0; Bridge::MOST];
         let scaled = &mut scaled[..input.len()];
         scaled.copy_from_slice(input);
-        self.before.apply([scaled]);
+        self.input_gain.apply([scaled]);
         match &mut self.bridge {
             None => self.model.process(scaled, output),
             Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
         }
-        self.wait.process(output);
-        self.after.apply([output]);
+        self.alignment.process(output);
+        self.output_gain.apply([output]);
     }
 
     /// Sets its gains by what is known of levels; at once, or smoothly.
-    pub(super) fn level(&mut self, (before, after): (f32, f32), at_once: bool) {
-        for (gain, db) in [(&mut self.before, before), (&mut self.after, after)] {
+    pub(super) fn set_gains(&mut self, (before, after): (f32, f32), at_once: bool) {
+        for (gain, db) in [(&mut self.input_gain, before), (&mut self.output_gain, after)] {
             match at_once {
-                true => gain.jump(factor(db)),
+                true => gain.set_now(factor(db)),
                 false => gain.set(factor(db)),
             }
         }

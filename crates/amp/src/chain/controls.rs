@@ -1,15 +1,15 @@
-//! The other thread's side of a chain: turns knobs, brings models and cabinets, takes away what has gone, reads meters.
+//! The other thread's side of a chain: turns knobs, brings models and cabinets, takes away what has retired, reads meters.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use thiserror::Error;
 
 use super::{
     amplifier::{Amplifier, delay_of},
+    crossfade::Part,
     exchange::{Change, Exchange},
     meters::{Meters, Reading},
     parameter::{Parameter, ParameterError},
     settings::Settings,
-    swap::Part,
 };
 use crate::{
     cabinet::Cabinet,
@@ -34,24 +34,24 @@ pub(super) enum Command {
 /// What it gives back, to be freed.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held to be freed elsewhere")]
-pub(super) enum Gone {
+pub(super) enum Retired {
     Amplifier(Part<Amplifier>),
     Cabinet(Part<Cabinet>),
 }
 
 /// The audio thread's ends.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct AudioEnds {
     pub changes: Consumer<Command>,
-    gone: Producer<Gone>,
+    retired: Producer<Retired>,
     pub tap: Producer<f32>,
 }
 
-impl Ends {
+impl AudioEnds {
     /// There is always room: the other side counts what is on its way.
-    pub fn give_back(&mut self, gone: Option<Gone>) {
-        if let Some(gone) = gone {
-            let _ = self.gone.push(gone);
+    pub fn give_back(&mut self, retired: Option<Retired>) {
+        if let Some(retired) = retired {
+            let _ = self.retired.push(retired);
         }
     }
 }
@@ -71,25 +71,25 @@ pub enum ControlError {
 #[derive(Debug)]
 pub struct Controls {
     changes: Producer<Command>,
-    gone: Consumer<Gone>,
+    retired: Consumer<Retired>,
     tap: Consumer<f32>,
     meters: Reading,
     settings: Settings,
     rate_hz: u32,
     /// Samples by which the models are late that play in the end.
     delays: [usize; 2],
-    on_their_way: usize,
+    in_flight: usize,
     tuner: Tuner,
 }
 
 impl Controls {
-    pub(super) fn new(rate_hz: u32, settings: Settings, delays: [usize; 2], meters: Reading) -> (Self, Ends) {
+    pub(super) fn new(rate_hz: u32, settings: Settings, delays: [usize; 2], meters: Reading) -> (Self, AudioEnds) {
         let (changes, changes_end) = RingBuffer::new(CHANGES);
-        let (gone_end, gone) = RingBuffer::new(PARTS);
+        let (retired_end, retired) = RingBuffer::new(PARTS);
         let (tap_end, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
         let tuner = Tuner::new(rate_hz);
-        let controls = Self { changes, gone, tap, meters, settings, rate_hz, delays, on_their_way: 0, tuner };
-        (controls, Ends { changes: changes_end, gone: gone_end, tap: tap_end })
+        let controls = Self { changes, retired, tap, meters, settings, rate_hz, delays, in_flight: 0, tuner };
+        (controls, AudioEnds { changes: changes_end, retired: retired_end, tap: tap_end })
     }
 
     /// The chain's rate, Hz: what is brought to it must be made for it.
@@ -168,21 +168,21 @@ impl Controls {
 
     fn send(&mut self, command: Command) -> Result<(), ControlError> {
         self.collect();
-        if self.on_their_way == PARTS {
+        if self.in_flight == PARTS {
             return Err(ControlError::Busy);
         }
         self.changes.push(command).map_err(|_| ControlError::Busy)?;
-        self.on_their_way += 1;
+        self.in_flight += 1;
         Ok(())
     }
 
     /// Frees what the audio thread has given back, and tells how many exchanges are still under way. To be called now
     /// and then.
     pub fn collect(&mut self) -> usize {
-        while self.gone.pop().is_ok() {
-            self.on_their_way -= 1;
+        while self.retired.pop().is_ok() {
+            self.in_flight -= 1;
         }
-        self.on_their_way
+        self.in_flight
     }
 
     /// How the chain does; peaks begin anew.

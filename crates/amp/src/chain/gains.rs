@@ -45,7 +45,7 @@ impl Gains {
     }
 
     /// Brings all to what is set, at once or smoothly; `second` is the share of the second model.
-    pub fn follow(&mut self, settings: &Settings, second: f32, at_once: bool) {
+    pub fn apply_settings(&mut self, settings: &Settings, second: f32, at_once: bool) {
         let on = |parameter| settings.get(parameter);
         let gain = |parameter| factor(settings.get(parameter));
         let [first_share, second_share] = &mut self.shares;
@@ -66,7 +66,7 @@ impl Gains {
         ];
         for (value, target) in all {
             match at_once {
-                true => value.jump(target),
+                true => value.set_now(target),
                 false => value.set(target),
             }
         }

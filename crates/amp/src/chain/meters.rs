@@ -8,9 +8,9 @@ use std::sync::{
 /// Time of the means, s to 1/e.
 const MEAN_S: f32 = 0.3;
 
-/// Level of a signal, of full scale.
+/// SignalLevel of a signal, of full scale.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Level {
+pub struct SignalLevel {
     /// Largest sample since it was last read.
     pub peak: f32,
     /// Root of the mean square of the last 0.3 s or so.
@@ -21,9 +21,9 @@ pub struct Level {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Meters {
     /// Of the input, before any gain.
-    pub input: Level,
+    pub input: SignalLevel,
     /// Of the louder side of the output.
-    pub output: Level,
+    pub output: SignalLevel,
     /// Whether the gate lets the signal through; always, if it is off.
     pub gate_is_open: bool,
     /// Least gain of the limiter since it was last read, 0 to 1: 1 where it did nothing or is off.
@@ -151,8 +151,8 @@ impl Reading {
 
 impl SharedLevel {
     /// The peak begins anew.
-    fn read(&self) -> Level {
-        Level { peak: f32::from_bits(self.peak.swap(0, Relaxed)), rms: f32::from_bits(self.rms.load(Relaxed)) }
+    fn read(&self) -> SignalLevel {
+        SignalLevel { peak: f32::from_bits(self.peak.swap(0, Relaxed)), rms: f32::from_bits(self.rms.load(Relaxed)) }
     }
 }
 

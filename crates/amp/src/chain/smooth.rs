@@ -32,12 +32,12 @@ impl Smooth {
     }
 
     /// There at once.
-    pub fn jump(&mut self, value: f32) {
+    pub fn set_now(&mut self, value: f32) {
         (self.now, self.target, self.left) = (value, value, 0);
     }
 
     /// Whether it is on its way.
-    pub fn moves(&self) -> bool {
+    pub fn is_ramping(&self) -> bool {
         self.left > 0
     }
 
@@ -53,7 +53,7 @@ impl Smooth {
 
     /// Multiplies each sample of signals that sound together.
     pub fn apply<const N: usize>(&mut self, mut signals: [&mut [f32]; N]) {
-        if self.moves() {
+        if self.is_ramping() {
             for n in 0..signals[0].len() {
                 let gain = self.next();
                 signals.iter_mut().for_each(|signal| signal[n] *= gain);
@@ -65,7 +65,7 @@ impl Smooth {
 
     /// Makes `wet`, as far as the value is 1, and `dry`, as far as it is 0, into one, in `wet`: signals that sound together.
     pub fn blend<const N: usize>(&mut self, dry: [&[f32]; N], mut wet: [&mut [f32]; N]) {
-        if self.moves() {
+        if self.is_ramping() {
             for n in 0..dry[0].len() {
                 let share = self.next();
                 for (wet, dry) in wet.iter_mut().zip(dry) {

@@ -3,27 +3,27 @@
 use super::{
     Chain,
     amplifier::Amplifier,
-    controls::{Ends, Gone},
+    controls::{AudioEnds, Retired},
+    crossfade::Crossfade,
     gains::Gains,
     meters::Signal,
     smooth::Smooth,
-    swap::Swap,
 };
 use crate::{cabinet::Cabinet, resample::Bridge};
 
 /// Most frames that are computed at a time.
-pub const PIECE: usize = Bridge::MOST;
+pub const BLOCK: usize = Bridge::MOST;
 /// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
-const MOST: f32 = 1000.0;
+const MAX_AMPLITUDE: f32 = 1000.0;
 
 impl Chain {
-    /// At most [`PIECE`] samples through all of it.
-    pub(super) fn piece(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+    /// At most [`BLOCK`] samples through all of it.
+    pub(super) fn process_block(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
         let frames = input.len();
-        let (mut signal, mut gate) = ([0.0; PIECE], [0.0; PIECE]);
+        let (mut signal, mut gate) = ([0.0; BLOCK], [0.0; BLOCK]);
         let (signal, gate) = (&mut signal[..frames], &mut gate[..frames]);
         signal.copy_from_slice(input);
-        self.look_at(signal);
+        self.sanitize_and_meter(signal);
         self.gate.listen(signal, gate);
         self.gains.input.apply([signal]);
         self.amplify(signal);
@@ -31,15 +31,15 @@ impl Chain {
             *sample *= 1.0 + self.gains.gate_on.next() * (gate - 1.0);
         }
         self.process_tone(signal);
-        self.bound(signal);
+        self.clip(signal);
         self.process_cabinet(signal, left, right);
         self.finish(left, right);
     }
 
     /// Takes out what is no signal, measures it, and lets the tuner hear it.
-    fn look_at(&mut self, signal: &mut [f32]) {
+    fn sanitize_and_meter(&mut self, signal: &mut [f32]) {
         for sample in signal.iter_mut() {
-            if sample.is_nan() || sample.abs() > MOST {
+            if sample.is_nan() || sample.abs() > MAX_AMPLITUDE {
                 *sample = 0.0;
                 self.metering.counts.bad_input += 1;
             }
@@ -57,7 +57,7 @@ impl Chain {
         let Self { models: [first, second], gains, ends, .. } = self;
         let Gains { models_on, side_by_side, shares: [first_share, second_share], .. } = gains;
         bypassable(models_on, [&mut *signal], |[signal]| {
-            let (mut one, mut other, mut between) = ([0.0; PIECE], [0.0; PIECE], [0.0; PIECE]);
+            let (mut one, mut other, mut between) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
             let one = &mut one[..signal.len()];
             let other = &mut other[..signal.len()];
             let between = &mut between[..signal.len()];
@@ -71,7 +71,7 @@ impl Chain {
                 *sum = *one + *other;
             }
         });
-        self.bound(signal);
+        self.clip(signal);
     }
 
     fn process_tone(&mut self, signal: &mut [f32]) {
@@ -90,15 +90,15 @@ impl Chain {
             self.dc.iter_mut().zip(sides).for_each(|(dc, side)| dc.process(side));
         });
         output.apply([left, right]);
-        self.bound(left);
-        self.bound(right);
+        self.clip(left);
+        self.clip(right);
         let Gains { limiter_on, ceiling, .. } = &mut self.gains;
         bypassable(limiter_on, [left, right], |[left, right]| self.limiter.process(ceiling, left, right));
         self.meter_output(left, right);
     }
 
     fn meter_output(&mut self, left: &[f32], right: &[f32]) {
-        let mut louder = [0.0; PIECE];
+        let mut louder = [0.0; BLOCK];
         let louder = &mut louder[..left.len()];
         for ((louder, left), right) in louder.iter_mut().zip(left).zip(right) {
             *louder = left.abs().max(right.abs());
@@ -108,10 +108,10 @@ impl Chain {
     }
 
     /// Cuts off what would make filters overflow.
-    fn bound(&mut self, signal: &mut [f32]) {
+    fn clip(&mut self, signal: &mut [f32]) {
         for sample in signal {
-            if sample.is_nan() || sample.abs() > MOST {
-                *sample = if sample.is_nan() { 0.0 } else { sample.clamp(-MOST, MOST) };
+            if sample.is_nan() || sample.abs() > MAX_AMPLITUDE {
+                *sample = if sample.is_nan() { 0.0 } else { sample.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE) };
                 self.metering.counts.overloads += 1;
             }
         }
@@ -124,7 +124,7 @@ fn bypassable<const N: usize>(
     mut signals: [&mut [f32]; N],
     process: impl FnOnce([&mut [f32]; N]),
 ) {
-    let mut processed = [[0.0; PIECE]; N];
+    let mut processed = [[0.0; BLOCK]; N];
     let frames = signals[0].len();
     let mut processed = processed.each_mut().map(|copy| &mut copy[..frames]);
     processed.iter_mut().zip(&signals).for_each(|(copy, signal)| copy.copy_from_slice(signal));
@@ -134,32 +134,32 @@ fn bypassable<const N: usize>(
 }
 
 /// What plays at a place, and what takes its place while it does.
-fn play_model(models: &mut Swap<Amplifier>, input: &[f32], output: &mut [f32], ends: &mut Ends) {
+fn play_model(models: &mut Crossfade<Amplifier>, input: &[f32], output: &mut [f32], ends: &mut AudioEnds) {
     amplify(models.current(), input, output);
-    if models.is_under_way() {
-        let (mut eased, mut made) = ([0.0; PIECE], [0.0; PIECE]);
-        let (eased, made) = (&mut eased[..input.len()], &mut made[..input.len()]);
-        eased.copy_from_slice(input);
-        models.ease(eased);
-        amplify(models.coming(), eased, made);
+    if models.is_fading() {
+        let (mut faded_in, mut made) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let (faded_in, made) = (&mut faded_in[..input.len()], &mut made[..input.len()]);
+        faded_in.copy_from_slice(input);
+        models.fade_in_input(faded_in);
+        amplify(models.coming(), faded_in, made);
         models.mix([output], [made]);
-        ends.give_back(models.advance(input.len()).map(Gone::Amplifier));
+        ends.give_back(models.advance(input.len()).map(Retired::Amplifier));
     }
 }
 
-fn play_cabinet(cabinets: &mut Swap<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], ends: &mut Ends) {
+fn play_cabinet(cabinets: &mut Crossfade<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], ends: &mut AudioEnds) {
     let [left, right] = outputs;
     convolve(cabinets.current(), input, left, right);
-    if cabinets.is_under_way() {
-        let (mut eased, mut made_left, mut made_right) = ([0.0; PIECE], [0.0; PIECE], [0.0; PIECE]);
-        let eased = &mut eased[..input.len()];
+    if cabinets.is_fading() {
+        let (mut faded_in, mut made_left, mut made_right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let faded_in = &mut faded_in[..input.len()];
         let made_left = &mut made_left[..input.len()];
         let made_right = &mut made_right[..input.len()];
-        eased.copy_from_slice(input);
-        cabinets.ease(eased);
-        convolve(cabinets.coming(), eased, made_left, made_right);
+        faded_in.copy_from_slice(input);
+        cabinets.fade_in_input(faded_in);
+        convolve(cabinets.coming(), faded_in, made_left, made_right);
         cabinets.mix([left, right], [made_left, made_right]);
-        ends.give_back(cabinets.advance(input.len()).map(Gone::Cabinet));
+        ends.give_back(cabinets.advance(input.len()).map(Retired::Cabinet));
     }
 }
 

@@ -12,7 +12,7 @@ const BANDS_HZ: [f32; 3] = [120.0, 600.0, 2500.0];
 /// Quality of the peak.
 const PEAK_Q: f32 = 0.7;
 /// While a band moves, its filter is made anew after so many samples.
-const STEP: usize = 8;
+const UPDATE_FRAMES: usize = 8;
 
 /// The three bands.
 #[derive(Debug)]
@@ -22,15 +22,16 @@ pub struct Tone {
 
 #[derive(Debug)]
 struct Band {
-    shape: Shape,
+    shape: BandShape,
     gain_db: Smooth,
-    /// Cosine and sine of the frequency.
-    turn: (f32, f32),
-    filter: Filter,
+    /// Of the angle a sample at the band's frequency.
+    cos_w0: f32,
+    sin_w0: f32,
+    filter: Biquad,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum BandShape {
     LowShelf,
     Peak,
     HighShelf,
@@ -38,13 +39,13 @@ enum Shape {
 
 impl Tone {
     pub fn new(rate_hz: f32, gains_db: [f32; 3]) -> Self {
-        let shapes = [Shape::LowShelf, Shape::Peak, Shape::HighShelf];
+        let shapes = [BandShape::LowShelf, BandShape::Peak, BandShape::HighShelf];
         let band = |i: usize| {
-            let turn = 2.0 * PI * (BANDS_HZ[i] / rate_hz).min(0.45);
+            let w0 = 2.0 * PI * (BANDS_HZ[i] / rate_hz).min(0.45);
             let gain_db = Smooth::new(gains_db[i], rate_hz);
             let mut band =
-                Band { shape: shapes[i], gain_db, turn: (turn.cos(), turn.sin()), filter: Filter::default() };
-            band.make(gains_db[i]);
+                Band { shape: shapes[i], gain_db, cos_w0: w0.cos(), sin_w0: w0.sin(), filter: Biquad::default() };
+            band.set_gain(gains_db[i]);
             band
         };
         Self { bands: std::array::from_fn(band) }
@@ -56,13 +57,13 @@ impl Tone {
 
     pub fn process(&mut self, samples: &mut [f32]) {
         for band in &mut self.bands {
-            if !band.gain_db.moves() {
+            if !band.gain_db.is_ramping() {
                 band.filter.process(samples);
                 continue;
             }
-            for samples in samples.chunks_mut(STEP) {
+            for samples in samples.chunks_mut(UPDATE_FRAMES) {
                 let gain_db = samples.iter().fold(0.0, |_, _| band.gain_db.next());
-                band.make(gain_db);
+                band.set_gain(gain_db);
                 band.filter.process(samples);
             }
         }
@@ -71,43 +72,51 @@ impl Tone {
 
 impl Band {
     /// The filter for this gain; what it remembers stays.
-    fn make(&mut self, gain_db: f32) {
-        let (cos, sin) = self.turn;
-        let a = 10.0_f32.powf(gain_db / 40.0);
-        // With slope 1, alpha is sin / 2 * sqrt(2).
-        let edge = sin * SQRT_2 * a.sqrt();
+    fn set_gain(&mut self, gain_db: f32) {
+        let (cos, sin) = (self.cos_w0, self.sin_w0);
+        let amplitude = 10.0_f32.powf(gain_db / 40.0);
+        // 2 * sqrt(A) * alpha, where alpha is sin / 2 * sqrt(2) with slope 1.
+        let edge = sin * SQRT_2 * amplitude.sqrt();
         let shelf = |sign: f32| {
             let cos = sign * cos;
-            let (up, down) = (a + 1.0, a - 1.0);
+            let (up, down) = (amplitude + 1.0, amplitude - 1.0);
             (
-                [a * (up - down * cos + edge), sign * 2.0 * a * (down - up * cos), a * (up - down * cos - edge)],
+                [
+                    amplitude * (up - down * cos + edge),
+                    sign * 2.0 * amplitude * (down - up * cos),
+                    amplitude * (up - down * cos - edge),
+                ],
                 [up + down * cos + edge, sign * -2.0 * (down + up * cos), up + down * cos - edge],
             )
         };
-        let (above, below) = match self.shape {
-            Shape::LowShelf => shelf(1.0),
-            Shape::HighShelf => shelf(-1.0),
-            Shape::Peak => {
+        let (b, a) = match self.shape {
+            BandShape::LowShelf => shelf(1.0),
+            BandShape::HighShelf => shelf(-1.0),
+            BandShape::Peak => {
                 let alpha = sin / (2.0 * PEAK_Q);
-                ([1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a], [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a])
+                (
+                    [1.0 + alpha * amplitude, -2.0 * cos, 1.0 - alpha * amplitude],
+                    [1.0 + alpha / amplitude, -2.0 * cos, 1.0 - alpha / amplitude],
+                )
             }
         };
-        self.filter.above = above.map(|b| b / below[0]);
-        self.filter.below = [below[1] / below[0], below[2] / below[0]];
+        self.filter.b = b.map(|b| b / a[0]);
+        self.filter.a = [a[1] / a[0], a[2] / a[0]];
     }
 }
 
 /// A second-order filter, transposed direct form II.
 #[derive(Debug, Default)]
-struct Filter {
-    above: [f32; 3],
-    below: [f32; 2],
+struct Biquad {
+    /// Numerator and denominator, divided by a0.
+    b: [f32; 3],
+    a: [f32; 2],
     state: [f32; 2],
 }
 
-impl Filter {
+impl Biquad {
     fn process(&mut self, samples: &mut [f32]) {
-        let Self { above: [b0, b1, b2], below: [a1, a2], state: [mut first, mut second] } = *self;
+        let Self { b: [b0, b1, b2], a: [a1, a2], state: [mut first, mut second] } = *self;
         for sample in samples {
             let x = *sample;
             let y = b0 * x + first;

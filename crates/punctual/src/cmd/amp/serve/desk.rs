@@ -193,7 +193,7 @@ impl page::Desk for Desk {
         let mean = load.share_since(&playing.before);
         playing.before = load;
         let meters = playing.controls.meters();
-        let level = |level: amp::chain::Level| json!({ "peak": level.peak, "rms": level.rms });
+        let level = |level: amp::chain::SignalLevel| json!({ "peak": level.peak, "rms": level.rms });
         let note = playing.controls.tune();
         let live = json!({
             "version": playing.version,

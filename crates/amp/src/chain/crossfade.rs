@@ -8,14 +8,14 @@ use super::exchange::Change;
 const FADE_S: f32 = 0.03;
 
 /// How much sooner than it is heard in full, what comes hears all of its input.
-const EASE: usize = 3;
+const INPUT_FADE_SPEED: usize = 3;
 
 /// What is exchanged: something, or nothing.
 pub type Part<T> = Option<Box<T>>;
 
 /// Something that can be exchanged while it plays.
 #[derive(Debug)]
-pub struct Swap<T> {
+pub struct Crossfade<T> {
     current: Part<T>,
     fade: Option<Fade<T>>,
     /// What takes the place of what is coming: the last that was offered meanwhile.
@@ -32,7 +32,7 @@ struct Fade<T> {
     at: usize,
 }
 
-impl<T> Swap<T> {
+impl<T> Crossfade<T> {
     pub fn new(current: Part<T>, rate_hz: f32) -> Self {
         let frames = (rate_hz * FADE_S) as usize;
         let weights = (0..=frames).map(|n| (FRAC_PI_2 * n as f32 / frames as f32).sin()).collect();
@@ -82,16 +82,16 @@ impl<T> Swap<T> {
     }
 
     /// Whether something is being exchanged.
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_fading(&self) -> bool {
         self.fade.is_some()
     }
 
     /// The input of what comes: it begins softly, because what comes remembers silence, and would play a jump.
-    pub fn ease(&self, input: &mut [f32]) {
+    pub fn fade_in_input(&self, input: &mut [f32]) {
         let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
         for (n, sample) in input.iter_mut().enumerate() {
-            *sample *= self.weights[((at + n) * EASE).min(last)];
+            *sample *= self.weights[((at + n) * INPUT_FADE_SPEED).min(last)];
         }
     }
 
@@ -128,27 +128,27 @@ mod tests {
 
     #[test]
     fn the_newest_wins_and_nothing_is_lost() {
-        let mut swap = Swap::new(Some(Box::new(1)), 1000.0);
-        assert_eq!(swap.offer(Some(Box::new(2))), None);
-        assert_eq!(swap.offer(Some(Box::new(3))), None);
-        assert_eq!(swap.offer(None), Some(Some(Box::new(3))));
-        assert_eq!(swap.latest(), None);
-        assert_eq!(swap.advance(29), None);
-        assert_eq!(swap.advance(1), Some(Some(Box::new(1))));
-        assert_eq!(swap.advance(30), Some(Some(Box::new(2))));
-        assert!(swap.current().is_none() && !swap.is_under_way());
+        let mut crossfade = Crossfade::new(Some(Box::new(1)), 1000.0);
+        assert_eq!(crossfade.offer(Some(Box::new(2))), None);
+        assert_eq!(crossfade.offer(Some(Box::new(3))), None);
+        assert_eq!(crossfade.offer(None), Some(Some(Box::new(3))));
+        assert_eq!(crossfade.latest(), None);
+        assert_eq!(crossfade.advance(29), None);
+        assert_eq!(crossfade.advance(1), Some(Some(Box::new(1))));
+        assert_eq!(crossfade.advance(30), Some(Some(Box::new(2))));
+        assert!(crossfade.current().is_none() && !crossfade.is_fading());
     }
 
     #[test]
     fn power_stays_the_same() {
-        let mut swap = Swap::new(Some(Box::new(1)), 1000.0);
-        swap.offer(None);
+        let mut crossfade = Crossfade::new(Some(Box::new(1)), 1000.0);
+        crossfade.offer(None);
         for _ in 0..30 {
             let (mut going, mut coming) = ([1.0], [0.0]);
-            swap.mix([&mut going], [&mut [0.0]]);
-            swap.mix([&mut coming], [&mut [1.0]]);
+            crossfade.mix([&mut going], [&mut [0.0]]);
+            crossfade.mix([&mut coming], [&mut [1.0]]);
             assert!((going[0].powi(2) + coming[0].powi(2) - 1.0).abs() < 1e-5);
-            swap.advance(1);
+            crossfade.advance(1);
         }
     }
 }
