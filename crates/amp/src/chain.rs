@@ -28,7 +28,7 @@ pub use self::{
     controls::{ControlError, Controls},
     exchange::Exchange,
     meters::{Meters, SignalLevel},
-    parameter::{Info, Kind, Parameter, ParameterError},
+    parameter::{Info, Parameter, ParameterError, ValueKind},
     settings::{OutputLevel, Settings},
 };
 use self::{

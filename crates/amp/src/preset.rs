@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::chain::Kind;
+    use crate::chain::ValueKind;
 
     #[test]
     fn a_preset_is_read() {
@@ -243,9 +243,9 @@ mod tests {
             let mut settings = Settings::default();
             for (&parameter, share) in Parameter::ALL.iter().zip(shares) {
                 let value = match parameter.info().kind {
-                    Kind::Switch => share.round(),
-                    Kind::Choice(words) => (share * (words.len() - 1) as f32).round(),
-                    Kind::Knob { least, most, .. } => (least + share * (most - least)).clamp(least, most),
+                    ValueKind::Switch => share.round(),
+                    ValueKind::Choice(words) => (share * (words.len() - 1) as f32).round(),
+                    ValueKind::Knob { least, most, .. } => (least + share * (most - least)).clamp(least, most),
                 };
                 settings.set(parameter, value).unwrap();
             }

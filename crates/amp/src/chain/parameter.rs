@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// What the values of a parameter are.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// 0 for off, 1 for on.
     Switch,
     /// One of several words; its value is the word's place, from 0.
@@ -28,15 +28,15 @@ pub struct Info {
     /// Its name in presets and on the command line: section and key.
     pub name: &'static str,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What it is unless it is set.
     pub default: f32,
     /// What it does, in a line.
     pub about: &'static str,
 }
 
-const fn db(least: f32, most: f32) -> Kind {
-    Kind::Knob { least, most, unit: "dB" }
+const fn db(least: f32, most: f32) -> ValueKind {
+    ValueKind::Knob { least, most, unit: "dB" }
 }
 
 macro_rules! parameters {
@@ -68,23 +68,23 @@ parameters! {
     /// Gain before everything, and before a model's own calibration.
     InputGain: "input.gain_db", db(-40.0, 40.0), 0.0;
     /// Brings the input to the level that a model was trained with, where both are known.
-    InputCalibrated: "input.calibrated", Kind::Switch, 0.0;
+    InputCalibrated: "input.calibrated", ValueKind::Switch, 0.0;
     /// Level of a sine that reaches full scale at the interface's input.
-    InputFullScale: "input.full_scale_dbu", Kind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
+    InputFullScale: "input.full_scale_dbu", ValueKind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
     /// The gate: closes after the amplifier when the input falls silent.
-    GateOn: "gate.on", Kind::Switch, 0.0;
+    GateOn: "gate.on", ValueKind::Switch, 0.0;
     /// Level of the input that opens the gate; 6 dB below it, it closes.
     GateThreshold: "gate.threshold_db", db(-100.0, 0.0), -65.0;
     /// How long the gate takes to close, to -60 dB, once the input was below its threshold for 30 ms.
-    GateRelease: "gate.release_ms", Kind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
+    GateRelease: "gate.release_ms", ValueKind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
     /// The models; off, the input goes on as it is.
-    ModelsOn: "amp.on", Kind::Switch, 1.0;
+    ModelsOn: "amp.on", ValueKind::Switch, 1.0;
     /// One model after the other, or side by side.
-    Routing: "amp.routing", Kind::Choice(&["series", "parallel"]), 0.0;
+    Routing: "amp.routing", ValueKind::Choice(&["series", "parallel"]), 0.0;
     /// Share of the second model, side by side.
-    Mix: "amp.mix", Kind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
+    Mix: "amp.mix", ValueKind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
     /// The three bands of tone.
-    ToneOn: "tone.on", Kind::Switch, 1.0;
+    ToneOn: "tone.on", ValueKind::Switch, 1.0;
     /// Low shelf at 120 Hz.
     Bass: "tone.bass_db", db(-15.0, 15.0), 0.0;
     /// Peak at 600 Hz, of quality 0.7.
@@ -92,19 +92,19 @@ parameters! {
     /// High shelf at 2.5 kHz.
     Treble: "tone.treble_db", db(-15.0, 15.0), 0.0;
     /// The cabinet; off, what the amplifier makes goes on as it is.
-    CabinetOn: "cabinet.on", Kind::Switch, 1.0;
+    CabinetOn: "cabinet.on", ValueKind::Switch, 1.0;
     /// Gain of the cabinet.
     CabinetGain: "cabinet.gain_db", db(-40.0, 40.0), 0.0;
     /// Takes steady offsets away, below 8 Hz.
-    DcBlockOn: "output.dc_block", Kind::Switch, 1.0;
+    DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
     /// What a model's output is brought to: nothing, -18 dB RMS on its trainer's signal, or its level in dBu; where it tells them.
-    OutputLevel: "output.level", Kind::Choice(&["raw", "loudness", "calibrated"]), 1.0;
+    OutputLevel: "output.level", ValueKind::Choice(&["raw", "loudness", "calibrated"]), 1.0;
     /// Level of a sine that reaches full scale at the interface's output.
-    OutputFullScale: "output.full_scale_dbu", Kind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
+    OutputFullScale: "output.full_scale_dbu", ValueKind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
     /// Gain behind everything but the limiter.
     OutputGain: "output.gain_db", db(-60.0, 20.0), 0.0;
     /// The limiter: nothing comes out above its ceiling.
-    LimiterOn: "limiter.on", Kind::Switch, 1.0;
+    LimiterOn: "limiter.on", ValueKind::Switch, 1.0;
     /// Highest sample that comes out.
     Ceiling: "limiter.ceiling_db", db(-24.0, 0.0), 0.0;
 }
@@ -151,9 +151,9 @@ impl Parameter {
     /// [`ParameterError::Value`].
     pub fn check(self, value: f32) -> Result<f32, ParameterError> {
         let fits = match self.info().kind {
-            Kind::Switch => value == 0.0 || value == 1.0,
-            Kind::Choice(words) => value.fract() == 0.0 && (0.0..words.len() as f32).contains(&value),
-            Kind::Knob { least, most, .. } => (least..=most).contains(&value),
+            ValueKind::Switch => value == 0.0 || value == 1.0,
+            ValueKind::Choice(words) => value.fract() == 0.0 && (0.0..words.len() as f32).contains(&value),
+            ValueKind::Knob { least, most, .. } => (least..=most).contains(&value),
         };
         if fits { Ok(value) } else { Err(self.refuse(&value.to_string())) }
     }
@@ -164,40 +164,41 @@ impl Parameter {
     /// [`ParameterError::Value`].
     pub fn parse(self, text: &str) -> Result<f32, ParameterError> {
         let value = match self.info().kind {
-            Kind::Switch => ["off", "on"].iter().position(|word| *word == text).map(|place| place as f32),
-            Kind::Choice(words) => words.iter().position(|word| *word == text).map(|place| place as f32),
-            Kind::Knob { .. } => text.parse().ok(),
+            ValueKind::Switch => ["off", "on"].iter().position(|word| *word == text).map(|place| place as f32),
+            ValueKind::Choice(words) => words.iter().position(|word| *word == text).map(|place| place as f32),
+            ValueKind::Knob { .. } => text.parse().ok(),
         };
-        let bool =
-            || matches!(self.info().kind, Kind::Switch).then(|| text.parse::<bool>().ok().map(f32::from)).flatten();
+        let bool = || {
+            matches!(self.info().kind, ValueKind::Switch).then(|| text.parse::<bool>().ok().map(f32::from)).flatten()
+        };
         value.or_else(bool).ok_or_else(|| self.refuse(text)).and_then(|value| self.check(value))
     }
 
-    /// Its value where a controller stands at this part of its way, 0 to 1: a knob from end to end, a switch on from the
-    /// middle up, words one after the other.
+    /// Its value where a controller stands at this part of its way, 0 to 1 (what is beyond counts as the end): a knob from end to
+    /// end, a switch on from the middle up, words one after the other.
     #[must_use]
-    pub fn at(self, part: f32) -> f32 {
-        let part = part.clamp(0.0, 1.0);
+    pub fn denormalized(self, position: f32) -> f32 {
+        let position = position.clamp(0.0, 1.0);
         match self.info().kind {
-            Kind::Switch => f32::from(part >= 0.5),
-            Kind::Choice(words) => (part * words.len() as f32).floor().min(words.len() as f32 - 1.0),
-            Kind::Knob { least, most, .. } => (least + (most - least) * part).clamp(least, most),
+            ValueKind::Switch => f32::from(position >= 0.5),
+            ValueKind::Choice(words) => (position * words.len() as f32).floor().min(words.len() as f32 - 1.0),
+            ValueKind::Knob { least, most, .. } => (least + (most - least) * position).clamp(least, most),
         }
     }
 
     /// Whether its values are numbers in a range.
     #[must_use]
     pub fn is_knob(self) -> bool {
-        matches!(self.info().kind, Kind::Knob { .. })
+        matches!(self.info().kind, ValueKind::Knob { .. })
     }
 
     /// Which values it can have, in words.
     #[must_use]
     pub fn allowed(self) -> String {
         match self.info().kind {
-            Kind::Switch => "on or off".to_owned(),
-            Kind::Choice(words) => words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "),
-            Kind::Knob { least, most, unit } => format!("{least} to {most} {unit}").trim_end().to_owned(),
+            ValueKind::Switch => "on or off".to_owned(),
+            ValueKind::Choice(words) => words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "),
+            ValueKind::Knob { least, most, unit } => format!("{least} to {most} {unit}").trim_end().to_owned(),
         }
     }
 
@@ -210,9 +211,9 @@ impl Parameter {
     #[must_use]
     pub fn written(self, value: f32) -> String {
         match self.info().kind {
-            Kind::Switch => (value != 0.0).to_string(),
-            Kind::Choice(words) => format!("{:?}", words.get(value as usize).unwrap_or(&words[0])),
-            Kind::Knob { .. } => format!("{value:?}"),
+            ValueKind::Switch => (value != 0.0).to_string(),
+            ValueKind::Choice(words) => format!("{:?}", words.get(value as usize).unwrap_or(&words[0])),
+            ValueKind::Knob { .. } => format!("{value:?}"),
         }
     }
 }
@@ -262,15 +263,15 @@ mod tests {
     fn a_controller_turns_from_end_to_end_within_what_can_be() {
         for &parameter in Parameter::ALL {
             for value in 0..128_u8 {
-                let at = parameter.at(f32::from(value) / 127.0);
+                let at = parameter.denormalized(f32::from(value) / 127.0);
                 assert_eq!(parameter.check(at), Ok(at), "{parameter} at {value}");
             }
             let due = match parameter.info().kind {
-                Kind::Switch => [0.0, 1.0],
-                Kind::Choice(words) => [0.0, words.len() as f32 - 1.0],
-                Kind::Knob { least, most, .. } => [least, most],
+                ValueKind::Switch => [0.0, 1.0],
+                ValueKind::Choice(words) => [0.0, words.len() as f32 - 1.0],
+                ValueKind::Knob { least, most, .. } => [least, most],
             };
-            assert_eq!([0.0, 1.0].map(|end| parameter.at(end)), due);
+            assert_eq!([0.0, 1.0].map(|end| parameter.denormalized(end)), due);
         }
     }
 }

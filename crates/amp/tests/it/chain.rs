@@ -258,10 +258,10 @@ fn knobs_turn_without_a_step() {
         let &parameter = turns.next().unwrap();
         // Gains that would make the signal itself large stay within 12 dB.
         let value = match parameter.info().kind {
-            amp::chain::Kind::Knob { least, most, unit: "dB" } => {
+            amp::chain::ValueKind::Knob { least, most, unit: "dB" } => {
                 least.max(-12.0) + (at % 7) as f32 / 6.0 * (most.min(12.0) - least.max(-12.0))
             }
-            amp::chain::Kind::Knob { least, .. } => least,
+            amp::chain::ValueKind::Knob { least, .. } => least,
             _ => (at / 64 % 2) as f32,
         };
         controls.set(parameter, parameter.check(value).unwrap_or(parameter.info().default)).unwrap();

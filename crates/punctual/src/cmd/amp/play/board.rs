@@ -74,7 +74,7 @@ impl Board {
         match event {
             Event::Program { program, .. } => self.choose(program.into(), controls),
             Event::Control { controller, value, .. } => match self.rig().midi.get(&controller) {
-                Some(parameter) => Ok(controls.set(*parameter, parameter.at(f32::from(value) / 127.0))?),
+                Some(parameter) => Ok(controls.set(*parameter, parameter.denormalized(f32::from(value) / 127.0))?),
                 None => Ok(()),
             },
         }

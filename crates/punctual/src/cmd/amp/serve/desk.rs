@@ -7,7 +7,7 @@ use std::{
 
 use amp::{
     Controls, Parameter, Preset, Rig,
-    chain::Kind,
+    chain::ValueKind,
     preset::{IrPart, ModelPart},
 };
 use play::{
@@ -251,12 +251,12 @@ fn told(parameter: Parameter, value: f32) -> Value {
     let info = parameter.info();
     let mut told = json!({ "name": info.name, "about": info.about, "default": info.default, "value": value });
     match info.kind {
-        Kind::Switch => told["kind"] = "switch".into(),
-        Kind::Choice(words) => {
+        ValueKind::Switch => told["kind"] = "switch".into(),
+        ValueKind::Choice(words) => {
             told["kind"] = "choice".into();
             told["words"] = json!(words);
         }
-        Kind::Knob { least, most, unit } => {
+        ValueKind::Knob { least, most, unit } => {
             told["kind"] = "knob".into();
             told["least"] = json!(least);
             told["most"] = json!(most);
