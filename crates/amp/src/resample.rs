@@ -4,14 +4,15 @@
 //! weights lie in a table. The window is Kaiser's; its width and form follow J. F. Kaiser's formulas (Oppenheim and Schafer,
 //! Discrete-Time Signal Processing, 7.6). Every phase's weights add up to 1, so that nothing comes out of steady input but itself.
 
-mod bridge;
+mod insert;
 mod response;
+mod streaming;
 
 use std::f64::consts::PI;
 
 use thiserror::Error;
 
-pub use bridge::Bridge;
+pub use insert::ResampledInsert;
 pub use response::response;
 
 /// Most weights of a table: 64 MiB.
@@ -48,7 +49,7 @@ impl Quality {
 
 /// Weights for every phase.
 #[derive(Debug)]
-struct Kernel {
+struct PolyphaseFilter {
     up: usize,
     down: usize,
     /// Input samples before and behind the output's place; one before it is at it, or next before.
@@ -57,7 +58,7 @@ struct Kernel {
     weights: Vec<f32>,
 }
 
-impl Kernel {
+impl PolyphaseFilter {
     fn new(from_hz: u32, to_hz: u32, quality: Quality) -> Result<Self, RateError> {
         let error = RateError { from_hz, to_hz };
         let common = greatest_common_divisor(from_hz, to_hz);
@@ -79,7 +80,7 @@ impl Kernel {
                 .map(|i| {
                     let t = i as f64 + 1.0 - half as f64 - phase as f64 / up as f64;
                     let across = (t / half as f64).abs().min(1.0);
-                    let weight = sinc(cutoff * t) * bessel(beta * (1.0 - across * across).sqrt());
+                    let weight = sinc(cutoff * t) * bessel_i0(beta * (1.0 - across * across).sqrt());
                     sum += weight;
                     weight
                 })
@@ -90,7 +91,7 @@ impl Kernel {
     }
 
     /// The output at `phase` behind the middle of `samples`, which are `2 * half`.
-    fn at(&self, phase: usize, samples: &[f32]) -> f32 {
+    fn output(&self, phase: usize, samples: &[f32]) -> f32 {
         let weights = &self.weights[phase * 2 * self.half..][..2 * self.half];
         let mut sums = [0.0; 8];
         let (samples, last) = samples.as_chunks::<8>();
@@ -109,17 +110,17 @@ impl Kernel {
 ///
 /// # Errors
 /// [`RateError`], where the rates have too little in common, or are more than 64 times apart.
-pub fn offline(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, RateError> {
+pub fn resample(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, RateError> {
     if from_hz == to_hz && from_hz > 0 {
         return Ok(samples.to_vec());
     }
-    let kernel = Kernel::new(from_hz, to_hz, Quality::OFFLINE)?;
-    let mut padded = vec![0.0; samples.len() + 2 * kernel.half];
-    padded[kernel.half - 1..][..samples.len()].copy_from_slice(samples);
-    let frames = (samples.len() * kernel.up).div_ceil(kernel.down);
+    let filter = PolyphaseFilter::new(from_hz, to_hz, Quality::OFFLINE)?;
+    let mut padded = vec![0.0; samples.len() + 2 * filter.half];
+    padded[filter.half - 1..][..samples.len()].copy_from_slice(samples);
+    let frames = (samples.len() * filter.up).div_ceil(filter.down);
     let at = |n: usize| {
-        let place = n * kernel.down;
-        kernel.at(place % kernel.up, &padded[place / kernel.up..][..2 * kernel.half])
+        let place = n * filter.down;
+        filter.output(place % filter.up, &padded[place / filter.up..][..2 * filter.half])
     };
     Ok((0..frames).map(at).collect())
 }
@@ -133,7 +134,7 @@ fn sinc(x: f64) -> f64 {
 }
 
 /// Modified Bessel function of the first kind and order 0, by its power series.
-fn bessel(x: f64) -> f64 {
+fn bessel_i0(x: f64) -> f64 {
     let (mut sum, mut term, mut n) = (1.0, 1.0, 1.0);
     while term > 1e-17 * sum {
         term *= (x / (2.0 * n)).powi(2);
@@ -163,7 +164,7 @@ mod tests {
         for (from, to) in [(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (96_000, 44_100), (48_000, 44_099)] {
             let highest = 0.9 * f64::from(from.min(to)) / 2.0;
             for hz in [0.01 * highest, 0.3 * highest, highest] {
-                let made = offline(&sine(hz, from, 9000), from, to).unwrap();
+                let made = resample(&sine(hz, from, 9000), from, to).unwrap();
                 let expected = sine(hz, to, made.len());
                 let error = worst(&made, |n| expected[n]);
                 assert!(error < 5e-6, "{from} to {to} at {hz:.0} Hz: {error:e}");
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn what_the_lower_rate_has_not_is_gone() {
         for hz in [24_100.0, 30_000.0, 47_000.0] {
-            let made = offline(&sine(hz, 96_000, 20_000), 96_000, 48_000).unwrap();
+            let made = resample(&sine(hz, 96_000, 20_000), 96_000, 48_000).unwrap();
             let left = worst(&made, |_| 0.0);
             assert!(left < 1.5e-6, "{hz} Hz: {left:e}");
         }
@@ -182,16 +183,16 @@ mod tests {
 
     #[test]
     fn steady_input_is_steady_output_of_the_same_duration() {
-        let made = offline(&[1.0; 4410], 44_100, 48_000).unwrap();
+        let made = resample(&[1.0; 4410], 44_100, 48_000).unwrap();
         assert_eq!(made.len(), 4800);
         assert!(worst(&made, |_| 1.0) < 1e-6);
-        assert_eq!(offline(&[1.0, 2.0], 48_000, 48_000).unwrap(), [1.0, 2.0]);
+        assert_eq!(resample(&[1.0, 2.0], 48_000, 48_000).unwrap(), [1.0, 2.0]);
     }
 
     #[test]
     fn rates_with_nothing_in_common_are_refused() {
         for (from, to) in [(0, 48_000), (48_000, 0), (48_000, u32::MAX), (1_000_003, 999_983)] {
-            assert_eq!(offline(&[0.0], from, to), Err(RateError { from_hz: from, to_hz: to }));
+            assert_eq!(resample(&[0.0], from, to), Err(RateError { from_hz: from, to_hz: to }));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     LoadError, Model, ModelFile,
     file::Options,
-    resample::{Bridge, RateError},
+    resample::{RateError, ResampledInsert},
 };
 
 /// What models are brought to by their loudness, dB of full scale (RMS, on the trainer's own signal): what Neural Amp
@@ -48,7 +48,7 @@ pub enum AmplifierError {
 pub struct Amplifier {
     model: Model,
     /// Where its rate is another than the chain's.
-    bridge: Option<Bridge>,
+    insert: Option<ResampledInsert>,
     /// Where it waits for another to keep step.
     alignment: Delay,
     levels: Levels,
@@ -69,12 +69,12 @@ impl Amplifier {
             model.reset(true);
         }
         let own = file.sample_rate;
-        let bridge = match own == f64::from(rate_hz) {
+        let insert = match own == f64::from(rate_hz) {
             true => None,
             false if own.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&own) => {
                 return Err(AmplifierError::OddRate(own.to_string()));
             }
-            false => Some(Bridge::new(rate_hz, own as u32)?),
+            false => Some(ResampledInsert::new(rate_hz, own as u32)?),
         };
         let narrow = |level: Option<f64>| level.map(|level| level as f32);
         let levels = Levels {
@@ -84,13 +84,13 @@ impl Amplifier {
         };
         let gain = || Smooth::new(1.0, rate_hz as f32);
         let alignment = Delay::new(rate_hz as f32);
-        Ok(Self { model, bridge, alignment, levels, input_gain: gain(), output_gain: gain() })
+        Ok(Self { model, insert, alignment, levels, input_gain: gain(), output_gain: gain() })
     }
 
     /// Samples by which it is late by itself: 0 at its own rate.
     #[must_use]
     pub fn delay(&self) -> usize {
-        self.bridge.as_ref().map_or(0, Bridge::delay)
+        self.insert.as_ref().map_or(0, ResampledInsert::delay)
     }
 
     /// Makes it as late as that in all, or as late as it is: at once, or smoothly.
@@ -116,15 +116,15 @@ impl Amplifier {
         self.model.is_muted()
     }
 
-    /// At most [`Bridge::MOST`] samples.
+    /// At most [`ResampledInsert::MAX_FRAMES`] samples.
     pub(super) fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        let mut scaled = [0.0; Bridge::MOST];
+        let mut scaled = [0.0; ResampledInsert::MAX_FRAMES];
         let scaled = &mut scaled[..input.len()];
         scaled.copy_from_slice(input);
         self.input_gain.apply([scaled]);
-        match &mut self.bridge {
+        match &mut self.insert {
             None => self.model.process(scaled, output),
-            Some(bridge) => bridge.process(scaled, output, |input, output| self.model.process(input, output)),
+            Some(insert) => insert.process(scaled, output, |input, output| self.model.process(input, output)),
         }
         self.alignment.process(output);
         self.output_gain.apply([output]);

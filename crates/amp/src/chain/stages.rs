@@ -9,10 +9,10 @@ use super::{
     meters::Signal,
     smooth::Smooth,
 };
-use crate::{cabinet::Cabinet, resample::Bridge};
+use crate::{cabinet::Cabinet, resample::ResampledInsert};
 
 /// Most frames that are computed at a time.
-pub const BLOCK: usize = Bridge::MOST;
+pub const BLOCK: usize = ResampledInsert::MAX_FRAMES;
 /// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
 const MAX_AMPLITUDE: f32 = 1000.0;
 

@@ -4,7 +4,7 @@
 //! missing from the response to every frequency, by up to some dB; so the first samples make up for it, by least squares: their
 //! spectrum is that of what was cut off, as nearly as it goes where both rates have frequencies, and small elsewhere.
 
-use super::{Quality, RateError, greatest_common_divisor, offline, sinc};
+use super::{Quality, RateError, greatest_common_divisor, resample, sinc};
 
 /// Samples that make up for it.
 const FIRST: usize = 64;
@@ -21,7 +21,7 @@ const BOTH: f64 = 0.92;
 /// [`RateError`], where the rates have too little in common, or are more than 64 times apart.
 pub fn response(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, RateError> {
     if from_hz == to_hz || from_hz == 0 || to_hz == 0 {
-        return offline(samples, from_hz, to_hz);
+        return resample(samples, from_hz, to_hz);
     }
     let common = greatest_common_divisor(from_hz, to_hz);
     let (up, down) = ((to_hz / common) as usize, (from_hz / common) as usize);
@@ -29,7 +29,7 @@ pub fn response(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, R
     // As far as the kernel reaches, and a whole number of samples at both rates.
     let reach = ((Quality::OFFLINE.half * ratio.max(1.0)).ceil() as usize + 1).next_multiple_of(down);
     let silence = vec![0.0; reach];
-    let mut made = offline(&[&silence, samples, &silence].concat(), from_hz, to_hz)?;
+    let mut made = resample(&[&silence, samples, &silence].concat(), from_hz, to_hz)?;
     let before: Vec<f32> = made.drain(..reach / down * up).collect();
     let band = 0.5 * BOTH * ratio.min(1.0);
     for (sample, more) in made.iter_mut().zip(made_up(&before, band)) {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn one_that_begins_softly_is_as_any_signal() {
         let soft: Vec<f32> = (0..800).map(|n| (-((n as f32 - 400.0) / 40.0).powi(2)).exp()).collect();
-        let (made, plain) = (response(&soft, 44_100, 48_000).unwrap(), offline(&soft, 44_100, 48_000).unwrap());
+        let (made, plain) = (response(&soft, 44_100, 48_000).unwrap(), resample(&soft, 44_100, 48_000).unwrap());
         assert!(plain.iter().zip(&made).all(|(plain, made)| (plain - made).abs() < 1e-6));
     }
 }

@@ -155,7 +155,7 @@ fn finish(options: &AmpRender, input: &Played, rate_hz: u32, channels: &[Vec<f32
 }
 
 fn resampled(samples: &[f32], from_hz: u32, to_hz: u32) -> anyhow::Result<Vec<f32>> {
-    Ok(resample::offline(samples, from_hz, to_hz)?)
+    Ok(resample::resample(samples, from_hz, to_hz)?)
 }
 
 fn input(path: &Path) -> anyhow::Result<Played> {

@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command},
 };
 
-use amp::resample::Bridge;
+use amp::resample::ResampledInsert;
 
 use super::{Guitar, PERIOD, RATE_HZ, Scratch, Server, render, signal, wait_until};
 use crate::browser::http;
@@ -29,7 +29,7 @@ fn wires() -> Scratch {
 
 /// What resampling there and back takes.
 fn resampling() -> i64 {
-    Bridge::new(RATE_HZ, OTHER_HZ).unwrap().delay() as i64
+    ResampledInsert::new(RATE_HZ, OTHER_HZ).unwrap().delay() as i64
 }
 
 impl Server {
