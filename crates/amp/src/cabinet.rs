@@ -1,7 +1,7 @@
 //! A loudspeaker's cabinet: a signal convolved with an impulse response, without delay and with even work.
 //!
 //! Time is cut into periods of 256 samples. The first 512 samples of the response are summed as convolution is
-//! defined. The rest lies in parts of one period each, whose spectra are multiplied with those of earlier periods (a uniformly
+//! defined. The rest lies in partitions of one period each, whose spectra are multiplied with those of earlier periods (a uniformly
 //! partitioned convolution): what a period brings is not due until the period after next, so that a whole period is there to
 //! compute it in. That is cut into 16 tasks, one after every 16 samples: the transform of what came, the products, and
 //! the transform back. Whatever the size of a callback, it does its share and no more.
@@ -14,14 +14,14 @@ pub use ir::{Ir, IrError};
 
 use crate::simd::{BINS, Fourier, InstructionSet, ROW, STEP, SUMS, Spectrum, fir, flush_denormals, sum_of_products};
 
-/// Samples of a period.
-const PERIOD: usize = BINS;
+/// Samples of a partition of the response, and of a period of time.
+const PARTITION: usize = BINS;
 /// Samples of the response that are summed directly.
-const HEAD: usize = 2 * PERIOD;
+const HEAD: usize = 2 * PARTITION;
 /// Samples from one task to the next.
 const QUANTUM: usize = 16;
 /// The task that transforms back; the first one transforms what came.
-const LAST_TASK: usize = PERIOD / QUANTUM - 1;
+const LAST_TASK: usize = PARTITION / QUANTUM - 1;
 /// Values of one row of a spectrum.
 const WIDTH: usize = 2 * ROW;
 
@@ -34,9 +34,9 @@ pub struct Cabinet {
     window: Vec<f32>,
     /// Samples of this period that came.
     at: usize,
-    /// Parts of the response behind the head.
-    parts: usize,
-    /// Spectra of the last periods, as many as there are parts: first all their rows 0. A ring, the youngest first.
+    /// Partitions of the response behind the head.
+    partitions: usize,
+    /// Spectra of the last periods, as many as there are partitions: first all their rows 0. A ring, the youngest first.
     past: Vec<f32>,
     youngest: usize,
     sides: Vec<Side>,
@@ -47,11 +47,11 @@ pub struct Cabinet {
 struct Side {
     /// The head, the last sample first.
     head: Vec<f32>,
-    /// Spectra of the parts, as [`Cabinet::past`] lies.
-    parts: Vec<f32>,
+    /// Spectra of the partitions, as [`Cabinet::past`] lies.
+    spectra: Vec<f32>,
     sums: Spectrum,
-    /// What the parts make of earlier periods, for this one.
-    tail: [f32; PERIOD],
+    /// What the partitions make of earlier periods, for this one.
+    tail: [f32; PARTITION],
 }
 
 impl Cabinet {
@@ -65,15 +65,15 @@ impl Cabinet {
     #[must_use]
     pub fn with_level(ir: &Ir, level: InstructionSet) -> Self {
         let fourier = Fourier::new(level);
-        let parts = ir.frames().saturating_sub(HEAD).div_ceil(PERIOD);
-        let sides = ir.channels().iter().map(|response| Side::new(response, parts, &fourier)).collect();
+        let partitions = ir.frames().saturating_sub(HEAD).div_ceil(PARTITION);
+        let sides = ir.channels().iter().map(|response| Side::new(response, partitions, &fourier)).collect();
         Self {
             level,
             fourier,
-            window: vec![0.0; HEAD + PERIOD + STEP],
+            window: vec![0.0; HEAD + PARTITION + STEP],
             at: 0,
-            parts,
-            past: vec![0.0; parts * 2 * BINS],
+            partitions,
+            past: vec![0.0; partitions * 2 * BINS],
             youngest: 0,
             sides,
         }
@@ -95,9 +95,9 @@ impl Cabinet {
         let _flushed = flush_denormals();
         let mut done = 0;
         while done < input.len() {
-            let frames = (input.len() - done).min(PERIOD - self.at);
+            let frames = (input.len() - done).min(PARTITION - self.at);
             let now = done..done + frames;
-            self.part_of_period(&input[now.clone()], [&mut left[now.clone()], &mut right[now]]);
+            self.process_in_period(&input[now.clone()], [&mut left[now.clone()], &mut right[now]]);
             done += frames;
         }
         if self.sides.len() == 1 {
@@ -105,11 +105,11 @@ impl Cabinet {
         }
     }
 
-    fn part_of_period(&mut self, input: &[f32], outputs: [&mut [f32]; 2]) {
+    fn process_in_period(&mut self, input: &[f32], outputs: [&mut [f32]; 2]) {
         let (begin, end) = (self.at, self.at + input.len());
         self.window[HEAD + begin..HEAD + end].copy_from_slice(input);
         for (side, output) in self.sides.iter_mut().zip(outputs) {
-            let mut made = [0.0; PERIOD];
+            let mut made = [0.0; PARTITION];
             let made = &mut made[..input.len().next_multiple_of(STEP)];
             fir(self.level, &self.window[HEAD + begin + 1 - side.head.len()..], &side.head, made);
             for ((output, head), tail) in output.iter_mut().zip(made).zip(&side.tail[begin..]) {
@@ -120,25 +120,25 @@ impl Cabinet {
             self.task(quantum);
         }
         self.at = end;
-        if end == PERIOD {
-            self.window.copy_within(PERIOD..PERIOD + HEAD, 0);
+        if end == PARTITION {
+            self.window.copy_within(PARTITION..PARTITION + HEAD, 0);
             self.at = 0;
         }
     }
 
     /// What is to be done when so many quanta of the period, and one, are over.
     fn task(&mut self, quantum: usize) {
-        let Self { level, fourier, window, parts, past, youngest, sides, .. } = self;
-        let (level, parts) = (*level, *parts);
-        if parts == 0 {
+        let Self { level, fourier, window, partitions, past, youngest, sides, .. } = self;
+        let (level, partitions) = (*level, *partitions);
+        if partitions == 0 {
             return;
         }
         match quantum {
             0 => {
                 let mut spectrum = Spectrum::ZERO;
                 fourier.forward(&window[..HEAD], &mut spectrum);
-                *youngest = youngest.checked_sub(1).unwrap_or(parts - 1);
-                lay(&spectrum, past, *youngest, parts);
+                *youngest = youngest.checked_sub(1).unwrap_or(partitions - 1);
+                store_spectrum(&spectrum, past, *youngest, partitions);
             }
             LAST_TASK => {
                 for side in sides {
@@ -148,10 +148,10 @@ impl Cabinet {
             _ => {
                 let row_after = |tasks: usize| tasks * ROW / (LAST_TASK - 1);
                 for row in row_after(quantum - 1)..row_after(quantum) {
-                    let row_of = row * parts * WIDTH..(row + 1) * parts * WIDTH;
+                    let row_of = row * partitions * WIDTH..(row + 1) * partitions * WIDTH;
                     let (before, after) = past[row_of.clone()].split_at(*youngest * WIDTH);
-                    for Side { parts: response, sums, .. } in sides.iter_mut() {
-                        let (young, old) = response[row_of.clone()].split_at(after.len());
+                    for Side { spectra, sums, .. } in sides.iter_mut() {
+                        let (young, old) = spectra[row_of.clone()].split_at(after.len());
                         let (re, im) = sum_of_products(level, [(after, young), (before, old)]);
                         sums.re[row * ROW..][..ROW].copy_from_slice(&re);
                         sums.im[row * ROW..][..ROW].copy_from_slice(&im);
@@ -174,26 +174,26 @@ impl Cabinet {
 }
 
 impl Side {
-    fn new(response: &[f32], parts: usize, fourier: &Fourier) -> Self {
+    fn new(response: &[f32], partitions: usize, fourier: &Fourier) -> Self {
         let (direct, rest) = response.split_at(response.len().min(HEAD));
         let mut head = vec![0.0; direct.len().next_multiple_of(SUMS) - direct.len()];
         head.extend(direct.iter().rev());
-        let mut spectra = vec![0.0; parts * 2 * BINS];
-        for (part, response) in rest.chunks(PERIOD).enumerate() {
-            let (mut samples, mut spectrum) = ([0.0; 2 * PERIOD], Spectrum::ZERO);
+        let mut spectra = vec![0.0; partitions * 2 * BINS];
+        for (partition, response) in rest.chunks(PARTITION).enumerate() {
+            let (mut samples, mut spectrum) = ([0.0; 2 * PARTITION], Spectrum::ZERO);
             // What transforming there and back makes larger is taken off here.
-            samples.iter_mut().zip(response).for_each(|(sample, x)| *sample = x / PERIOD as f32);
+            samples.iter_mut().zip(response).for_each(|(sample, x)| *sample = x / PARTITION as f32);
             fourier.forward(&samples, &mut spectrum);
-            lay(&spectrum, &mut spectra, part, parts);
+            store_spectrum(&spectrum, &mut spectra, partition, partitions);
         }
-        Self { head, parts: spectra, sums: Spectrum::ZERO, tail: [0.0; PERIOD] }
+        Self { head, spectra, sums: Spectrum::ZERO, tail: [0.0; PARTITION] }
     }
 }
 
-/// Lays the rows of a spectrum as those of the given one of `parts`.
-fn lay(spectrum: &Spectrum, spectra: &mut [f32], part: usize, parts: usize) {
+/// Puts the rows of a spectrum where those of one of `partitions` stand.
+fn store_spectrum(spectrum: &Spectrum, spectra: &mut [f32], partition: usize, partitions: usize) {
     for row in 0..ROW {
-        let (re, im) = spectra[(row * parts + part) * WIDTH..][..WIDTH].split_at_mut(ROW);
+        let (re, im) = spectra[(row * partitions + partition) * WIDTH..][..WIDTH].split_at_mut(ROW);
         re.copy_from_slice(&spectrum.re[row * ROW..][..ROW]);
         im.copy_from_slice(&spectrum.im[row * ROW..][..ROW]);
     }
