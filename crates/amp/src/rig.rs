@@ -2,8 +2,8 @@
 //!
 //! Files are read by who asks for them, so that nothing here calls the system.
 
-mod exchange;
-mod piece;
+mod diff;
+mod loaded;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
 
 use thiserror::Error;
 
-use self::piece::Piece;
+use self::loaded::LoadedFile;
 use crate::{
     Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,
     cabinet::IrError,
@@ -27,8 +27,8 @@ use crate::{
 /// Models and responses, read and checked, and how they are played.
 #[derive(Debug)]
 pub struct Rig {
-    models: Vec<Piece<ModelFile, ModelPart>>,
-    irs: Vec<Piece<Ir, IrPart>>,
+    models: Vec<LoadedFile<ModelFile, ModelPart>>,
+    irs: Vec<LoadedFile<Ir, IrPart>>,
     /// What is set.
     pub settings: Settings,
     /// What the controllers of MIDI turn.
@@ -63,18 +63,18 @@ pub enum RigError {
         error: io::Error,
     },
     /// It was read, and cannot be played.
-    #[error("{}: {fault}", path.display())]
+    #[error("{}: {problem}", path.display())]
     Unplayable {
         /// The file.
         path: PathBuf,
         /// Why.
-        fault: Fault,
+        problem: FileProblem,
     },
 }
 
 /// What is wrong with a file.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum FileProblem {
     /// It is no preset.
     #[error(transparent)]
     Preset(#[from] PresetError),
@@ -109,14 +109,14 @@ impl RigError {
     /// Whether the file is right, and what was chosen of it is not.
     #[must_use]
     pub fn is_choice(&self) -> bool {
-        matches!(self, Self::Unplayable { fault: Fault::OneSize | Fault::Knobs { .. }, .. })
+        matches!(self, Self::Unplayable { problem: FileProblem::OneSize | FileProblem::Knobs { .. }, .. })
     }
 }
 
 /// What is wrong with the file at a path.
-fn wrong<E: Into<Fault>>(path: &Path) -> impl FnOnce(E) -> RigError {
+fn wrong<E: Into<FileProblem>>(path: &Path) -> impl FnOnce(E) -> RigError {
     let path = path.to_owned();
-    move |fault| RigError::Unplayable { path, fault: fault.into() }
+    move |problem| RigError::Unplayable { path, problem: problem.into() }
 }
 
 fn bytes(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<u8>, RigError> {
@@ -167,12 +167,16 @@ impl Rig {
         let model = |(path, part): (PathBuf, ModelPart)| {
             let others = others.iter().flat_map(|rig| &rig.models);
             let version = version(&path);
-            Piece::load(path, part, version, others, |path| ModelFile::read(&bytes(path, &read)?).map_err(wrong(path)))
+            LoadedFile::load(path, part, version, others, |path| {
+                ModelFile::read(&bytes(path, &read)?).map_err(wrong(path))
+            })
         };
         let ir = |(path, part): (PathBuf, IrPart)| {
             let others = others.iter().flat_map(|rig| &rig.irs);
             let version = version(&path);
-            Piece::load(path, part, version, others, |path| Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path)))
+            LoadedFile::load(path, part, version, others, |path| {
+                Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path))
+            })
         };
         let Chosen { models, irs, settings, midi } = chosen;
         Ok(Self {
@@ -185,11 +189,11 @@ impl Rig {
 
     /// What files tell that their authors should know, in words: of those that were read for this one.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let of_file = |piece: &Piece<ModelFile, ModelPart>| {
-            let path = piece.path.display().to_string();
-            piece.file.warnings.iter().map(move |warning| format!("{path}: {warning}")).collect::<Vec<_>>()
+        let of_file = |loaded: &LoadedFile<ModelFile, ModelPart>| {
+            let path = loaded.path.display().to_string();
+            loaded.file.warnings.iter().map(move |warning| format!("{path}: {warning}")).collect::<Vec<_>>()
         };
-        self.models.iter().filter(|piece| piece.is_new).flat_map(of_file)
+        self.models.iter().filter(|loaded| loaded.is_new).flat_map(of_file)
     }
 
     /// The sample rate that the first model was made for, Hz: at which all is best.
@@ -203,19 +207,19 @@ impl Rig {
     /// The model at a place, and its file's name.
     #[must_use]
     pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
-        self.models.get(place).map(|piece| (piece.path.as_path(), &*piece.file))
+        self.models.get(place).map(|loaded| (loaded.path.as_path(), &*loaded.file))
     }
 
     /// The files that were read.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        let models = self.models.iter().map(|piece| piece.path.as_path());
-        models.chain(self.irs.iter().map(|piece| piece.path.as_path()))
+        let models = self.models.iter().map(|loaded| loaded.path.as_path());
+        models.chain(self.irs.iter().map(|loaded| loaded.path.as_path()))
     }
 
     /// Whether left and right differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
-        self.irs.iter().any(|piece| piece.file.channels().len() > 1)
+        self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
     }
 
     /// All of it, for a chain of this rate, Hz: models settled, responses resampled; and in words what is not played as it
@@ -231,7 +235,7 @@ impl Rig {
 
     /// The model at a place, settled.
     fn amplifier(&self, place: usize, rate_hz: u32, notes: &mut Vec<String>) -> Result<Option<Amplifier>, RigError> {
-        let Some(Piece { path, file, part, .. }) = self.models.get(place) else { return Ok(None) };
+        let Some(LoadedFile { path, file, part, .. }) = self.models.get(place) else { return Ok(None) };
         let amplifier = amplifier(file, part, rate_hz).map_err(wrong(path))?;
         if amplifier.delay() > 0 {
             let (own, late) = (file.sample_rate, amplifier.delay());
@@ -242,7 +246,7 @@ impl Rig {
 
     fn cabinet(&self, rate_hz: u32) -> Result<Option<Cabinet>, RigError> {
         let mut mixed: Option<Ir> = None;
-        for Piece { path, file, part, .. } in &self.irs {
+        for LoadedFile { path, file, part, .. } in &self.irs {
             let ready = ready(file, part, rate_hz).map_err(wrong(path))?;
             mixed = Some(match mixed {
                 Some(other) => other.mixed(&ready).map_err(wrong(path))?,
@@ -264,14 +268,14 @@ fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
     Ok(ir.scaled(10.0_f32.powf(part.gain_db / 20.0)))
 }
 
-fn amplifier(file: &ModelFile, part: &ModelPart, rate_hz: u32) -> Result<Amplifier, Fault> {
+fn amplifier(file: &ModelFile, part: &ModelPart, rate_hz: u32) -> Result<Amplifier, FileProblem> {
     if part.slim < 1.0 && !file.is_slimmable() {
-        return Err(Fault::OneSize);
+        return Err(FileProblem::OneSize);
     }
     let options = Options { slim: part.slim, ..Options::default() };
     let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz)?;
     if part.knobs.len() > amplifier.knobs() {
-        return Err(Fault::Knobs { turned: part.knobs.len(), there: amplifier.knobs() });
+        return Err(FileProblem::Knobs { turned: part.knobs.len(), there: amplifier.knobs() });
     }
     Ok(amplifier)
 }

@@ -83,8 +83,8 @@ pub fn parts(rig: &Rig, rate_hz: u32) -> anyhow::Result<Parts> {
 }
 
 /// What is to be exchanged where one rig is to play instead of another, made and locked: what both have in common goes on.
-pub fn instead_of(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Exchange> {
-    let (exchange, notes) = rig.instead_of(playing, rate_hz).map_err(told)?;
+pub fn diff_from(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Exchange> {
+    let (exchange, notes) = rig.diff_from(playing, rate_hz).map_err(told)?;
     say(notes.into_iter());
     if !exchange.is_empty() {
         // What came in is not locked yet; where that is refused, it was said at the beginning.

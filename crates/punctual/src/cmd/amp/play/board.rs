@@ -85,8 +85,7 @@ impl Board {
         let (name, rig) = self.rigs.get(program).with_context(|| {
             format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
         })?;
-        let exchange =
-            rig::instead_of(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
+        let exchange = rig::diff_from(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
         controls.exchange(exchange, Some(&rig.settings))?;
         self.current = program;
         Ok(())

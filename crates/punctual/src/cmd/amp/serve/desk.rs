@@ -104,7 +104,7 @@ impl Desk {
             (playing.rig.clone(), playing.controls.rate_hz())
         };
         let rig = self.library.rig(&preset, &[&before])?;
-        let exchange = rig::instead_of(&rig, &before, rate_hz)?;
+        let exchange = rig::diff_from(&rig, &before, rate_hz)?;
         let mut playing = self.playing();
         match place {
             Place::Preset => playing.controls.exchange(exchange, Some(&preset.settings))?,

@@ -1,7 +1,7 @@
 //! From one rig to another while it plays: what both have in common goes on, because the fade between two that are alike is
 //! louder than either.
 
-use super::{Rig, RigError, piece::Piece};
+use super::{Rig, RigError, loaded::LoadedFile};
 use crate::chain::{Change, Exchange};
 
 impl Rig {
@@ -10,25 +10,25 @@ impl Rig {
     ///
     /// # Errors
     /// [`RigError`].
-    pub fn instead_of(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
+    pub fn diff_from(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let mut exchange = Exchange::default();
         for (place, model) in exchange.models.iter_mut().enumerate() {
-            if !goes_on(self.models.get(place), other.models.get(place)) {
+            if !plays_on(self.models.get(place), other.models.get(place)) {
                 *model = Change::Replace(self.amplifier(place, rate_hz, &mut notes)?);
             }
         }
         let places = 0..self.irs.len().max(other.irs.len());
-        if !places.into_iter().all(|place| goes_on(self.irs.get(place), other.irs.get(place))) {
+        if !places.into_iter().all(|place| plays_on(self.irs.get(place), other.irs.get(place))) {
             exchange.cabinet = Change::Replace(self.cabinet(rate_hz)?);
         }
         Ok((exchange, notes))
     }
 }
 
-fn goes_on<F, P: PartialEq>(new: Option<&Piece<F, P>>, old: Option<&Piece<F, P>>) -> bool {
+fn plays_on<F, P: PartialEq>(new: Option<&LoadedFile<F, P>>, old: Option<&LoadedFile<F, P>>) -> bool {
     match (new, old) {
-        (Some(new), Some(old)) => new.is(old),
+        (Some(new), Some(old)) => new.is_same_as(old),
         (new, old) => new.is_none() && old.is_none(),
     }
 }
@@ -67,7 +67,7 @@ mod tests {
 
     /// Which places are exchanged.
     fn exchanged(new: &Rig, old: &Rig) -> [bool; 2] {
-        let (exchange, _) = new.instead_of(old, 48_000).unwrap();
+        let (exchange, _) = new.diff_from(old, 48_000).unwrap();
         assert_eq!(exchange.is_empty(), !exchange.models.iter().any(Change::is_replace));
         exchange.models.map(|model| model.is_replace())
     }
@@ -108,7 +108,7 @@ mod tests {
         };
         let one = rig("[[model]]\nfile = 'wire'\n");
         let both = rig("[[model]]\nfile = 'louder'\n[[model]]\nfile = 'louder'\n[tone]\non = false\nbass_db = 3\n");
-        let between = || both.instead_of(&one, 48_000).unwrap().0;
+        let between = || both.diff_from(&one, 48_000).unwrap().0;
         let new = || Chain::new(48_000, &one.settings, one.parts(48_000).unwrap().0);
 
         // A chain that does not run takes nothing. Here there is room for one more part, and not for two.

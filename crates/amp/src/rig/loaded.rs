@@ -9,7 +9,7 @@ use super::{RigError, Version};
 
 /// A file that was read, and how it is played.
 #[derive(Debug)]
-pub struct Piece<F, P> {
+pub struct LoadedFile<F, P> {
     pub path: PathBuf,
     pub file: Arc<F>,
     pub part: P,
@@ -18,7 +18,7 @@ pub struct Piece<F, P> {
     version: Option<Version>,
 }
 
-impl<F, P: PartialEq> Piece<F, P> {
+impl<F, P: PartialEq> LoadedFile<F, P> {
     /// Reads it, unless another has read what is still the same.
     pub fn load<'a>(
         path: PathBuf,
@@ -39,7 +39,7 @@ impl<F, P: PartialEq> Piece<F, P> {
     }
 
     /// Whether both are one file, played in the same way.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.file, &other.file) && self.part == other.part
     }
 }
