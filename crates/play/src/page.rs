@@ -6,19 +6,19 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `crew` | the threads that answer |
-//! | `seats` | the connections that they wait for, and who makes room |
-//! | `wire` | a connection that is waited for only so long |
+//! | `workers` | the threads that answer |
+//! | `waiting` | the connections that they wait for, and who makes room |
+//! | `timed_stream` | a connection that is waited for only so long |
 //! | `request` | a request as it comes |
-//! | `counter` | what it asks for, and whether it may |
+//! | `router` | what it asks for, and whether it may |
 //! | `answer` | what is answered |
 
 mod answer;
-mod counter;
-mod crew;
 mod request;
-mod seats;
-mod wire;
+mod router;
+mod timed_stream;
+mod waiting;
+mod workers;
 
 use std::{
     io::{self, Read, Write},
@@ -30,7 +30,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use self::{counter::Counter, crew::Crew};
+use self::{router::Router, workers::Workers};
 
 /// What the page shows and turns. Everything here is called by several threads.
 pub trait Desk: Send + Sync {
@@ -73,8 +73,8 @@ pub enum Place {
 ///
 /// # Errors
 /// When the answer cannot be sent.
-pub fn reply(address: SocketAddr, wire: &mut (impl Read + Write), desk: &dyn Desk) -> io::Result<()> {
-    Counter::new(address).hear(wire).answer(desk).send(wire)
+pub fn reply(address: SocketAddr, stream: &mut (impl Read + Write), desk: &dyn Desk) -> io::Result<()> {
+    Router::new(address).route(stream).answer(desk).send(stream)
 }
 
 /// Why there is no page.
@@ -114,6 +114,6 @@ impl Page {
     /// # Errors
     /// When the system has no room for the threads.
     pub fn serve(self, desk: Arc<dyn Desk>) -> io::Result<()> {
-        Crew::new(self.listener, Counter::new(self.address), desk).begin()
+        Workers::new(self.listener, Router::new(self.address), desk).begin()
     }
 }

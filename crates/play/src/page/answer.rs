@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::crew::PATIENCE;
+use super::workers::TIMEOUT;
 
 /// Nothing from elsewhere, nothing written into the page.
 const POLICY: &str = "default-src 'self'; img-src data:; frame-ancestors 'none'; form-action 'none'";
@@ -65,7 +65,7 @@ impl Answer {
 /// Who stalls may still read why nothing is answered.
 impl From<io::Error> for Answer {
     fn from(_: io::Error) -> Self {
-        let seconds = PATIENCE.as_secs();
+        let seconds = TIMEOUT.as_secs();
         Self::refusal(408, &format!("the request did not come whole within {seconds} s: send it again"))
     }
 }

@@ -80,7 +80,7 @@ impl Request {
     ///
     /// # Errors
     /// What is wrong with it, as far as its headers tell before it has come.
-    pub fn body(mut self, wire: &mut (impl Read + Write)) -> Result<String, Answer> {
+    pub fn body(mut self, stream: &mut (impl Read + Write)) -> Result<String, Answer> {
         if !self.is_json() {
             return Err(Answer::refusal(415, "send application/json"));
         }
@@ -90,9 +90,9 @@ impl Request {
         self.begun.resize(length, 0);
         if come < length {
             if waits {
-                wire.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
             }
-            wire.read_exact(&mut self.begun[come..])?;
+            stream.read_exact(&mut self.begun[come..])?;
         }
         String::from_utf8(self.begun).map_err(|_| Answer::refusal(400, "send UTF-8"))
     }
@@ -174,8 +174,8 @@ mod tests {
             let request = Request::read(&mut pieces).unwrap();
             assert_eq!((request.method(), request.path()), ("POST", "/set"));
             assert_eq!((request.header("host"), request.header("cookie")), (Some("a:1"), Some("b")));
-            let mut wire = Cursor::new(pieces.0.to_vec());
-            assert_eq!(request.body(&mut wire).unwrap(), "true");
+            let mut stream = Cursor::new(pieces.0.to_vec());
+            assert_eq!(request.body(&mut stream).unwrap(), "true");
         }
     }
 

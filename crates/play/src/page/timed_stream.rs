@@ -7,15 +7,15 @@ use std::{
 };
 
 /// A connection, until its time is over.
-pub struct Wire<'a> {
+pub struct TimedStream<'a> {
     stream: &'a TcpStream,
     until: Instant,
 }
 
-impl<'a> Wire<'a> {
+impl<'a> TimedStream<'a> {
     /// From now on for so long.
-    pub fn new(stream: &'a TcpStream, patience: Duration) -> Self {
-        Self { stream, until: Instant::now() + patience }
+    pub fn new(stream: &'a TcpStream, timeout: Duration) -> Self {
+        Self { stream, until: Instant::now() + timeout }
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -24,14 +24,14 @@ impl<'a> Wire<'a> {
     }
 }
 
-impl Read for Wire<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         self.stream.read(bytes)
     }
 }
 
-impl Write for Wire<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         self.stream.write(bytes)

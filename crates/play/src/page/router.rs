@@ -17,21 +17,21 @@ const FILES: [(&str, &str, &str); 3] = [
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
 ];
 
-/// Hears requests to one address.
-pub struct Counter {
+/// Understands requests to one address.
+pub struct Router {
     /// What this server is called, host and port.
     names: [String; 2],
 }
 
-/// What was heard.
-pub struct Heard {
+/// A request that was read, and what is to be done about it.
+pub struct RoutedRequest {
     /// Whether only the headers of the answer are wanted.
     is_head: bool,
-    question: Result<Question, Answer>,
+    action: Result<Action, Answer>,
 }
 
 /// What is asked, once it is right.
-enum Question {
+enum Action {
     File(&'static str, &'static str),
     State,
     Live,
@@ -59,31 +59,31 @@ struct Save {
     name: String,
 }
 
-impl Counter {
+impl Router {
     pub fn new(address: SocketAddr) -> Self {
         Self { names: ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", address.port())) }
     }
 
     /// Reads a request.
-    pub fn hear(&self, wire: &mut (impl Read + Write)) -> Heard {
-        match Request::read(wire) {
-            Ok(request) => Heard { is_head: request.method() == "HEAD", question: self.question(request, wire) },
-            Err(refusal) => Heard { is_head: false, question: Err(refusal) },
+    pub fn route(&self, stream: &mut (impl Read + Write)) -> RoutedRequest {
+        match Request::read(stream) {
+            Ok(request) => RoutedRequest { is_head: request.method() == "HEAD", action: self.action(request, stream) },
+            Err(refusal) => RoutedRequest { is_head: false, action: Err(refusal) },
         }
     }
 
-    fn question(&self, request: Request, wire: &mut (impl Read + Write)) -> Result<Question, Answer> {
+    fn action(&self, request: Request, stream: &mut (impl Read + Write)) -> Result<Action, Answer> {
         if !self.is_meant(&request) {
             return Err(Answer::refusal(403, "this page answers only to its own address"));
         }
         match (request.method(), request.path()) {
-            ("POST", "/set") => parse(request, wire).map(Question::Set),
-            ("POST", "/choose") => parse(request, wire).map(Question::Choose),
-            ("POST", "/save") => parse(request, wire).map(Question::Save),
+            ("POST", "/set") => parse(request, stream).map(Action::Set),
+            ("POST", "/choose") => parse(request, stream).map(Action::Choose),
+            ("POST", "/save") => parse(request, stream).map(Action::Save),
             (_, "/set" | "/choose" | "/save") => Err(Answer::only("POST")),
             (method, path) => match look(path) {
                 None => Err(Answer::refusal(404, "there is no such thing here")),
-                Some(question) if ["GET", "HEAD"].contains(&method) => Ok(question),
+                Some(action) if ["GET", "HEAD"].contains(&method) => Ok(action),
                 Some(_) => Err(Answer::only("GET, HEAD")),
             },
         }
@@ -97,15 +97,15 @@ impl Counter {
     }
 }
 
-impl Heard {
+impl RoutedRequest {
     /// The answer, which may take as long as a model takes to load.
     pub fn answer(self, desk: &dyn Desk) -> Answer {
-        let answer = self.question.map_or_else(|refusal| refusal, |question| question.answer(desk));
+        let answer = self.action.map_or_else(|refusal| refusal, |action| action.answer(desk));
         if self.is_head { answer.bare() } else { answer }
     }
 }
 
-impl Question {
+impl Action {
     fn answer(self, desk: &dyn Desk) -> Answer {
         let told = match self {
             Self::File(kind, text) => return Answer::file(kind, text),
@@ -120,15 +120,15 @@ impl Question {
 }
 
 /// What can be looked at.
-fn look(path: &str) -> Option<Question> {
+fn look(path: &str) -> Option<Action> {
     match path {
-        "/state" => Some(Question::State),
-        "/live" => Some(Question::Live),
-        _ => FILES.iter().find(|(known, ..)| *known == path).map(|(_, kind, text)| Question::File(kind, text)),
+        "/state" => Some(Action::State),
+        "/live" => Some(Action::Live),
+        _ => FILES.iter().find(|(known, ..)| *known == path).map(|(_, kind, text)| Action::File(kind, text)),
     }
 }
 
-fn parse<T: for<'a> Deserialize<'a>>(request: Request, wire: &mut (impl Read + Write)) -> Result<T, Answer> {
-    let body = request.body(wire)?;
+fn parse<T: for<'a> Deserialize<'a>>(request: Request, stream: &mut (impl Read + Write)) -> Result<T, Answer> {
+    let body = request.body(stream)?;
     serde_json::from_str(&body).map_err(|error| Answer::refusal(400, &format!("not understood: {error}")))
 }

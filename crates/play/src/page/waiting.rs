@@ -7,50 +7,50 @@ use std::{
 };
 
 /// The connections that are waited for, those first that have been for longest.
-pub struct Seats {
-    most: usize,
-    taken: Mutex<VecDeque<Arc<TcpStream>>>,
+pub struct WaitingConnections {
+    limit: usize,
+    waiting: Mutex<VecDeque<Arc<TcpStream>>>,
 }
 
 /// One that is waited for, until this is dropped.
-pub struct Seat<'a> {
-    seats: &'a Seats,
+pub struct WaitingConnection<'a> {
+    all: &'a WaitingConnections,
     stream: &'a Arc<TcpStream>,
 }
 
-impl Seats {
-    pub fn new(most: usize) -> Self {
-        Self { most, taken: Mutex::default() }
+impl WaitingConnections {
+    pub fn new(limit: usize) -> Self {
+        Self { limit, waiting: Mutex::default() }
     }
 
     /// One more is waited for; where there are as many as may be, one is not any longer.
-    pub fn take<'a>(&'a self, stream: &'a Arc<TcpStream>) -> Seat<'a> {
-        let mut taken = self.taken();
-        if taken.len() == self.most
-            && let Some(oldest) = taken.pop_front()
+    pub fn add<'a>(&'a self, stream: &'a Arc<TcpStream>) -> WaitingConnection<'a> {
+        let mut waiting = self.waiting();
+        if waiting.len() == self.limit
+            && let Some(oldest) = waiting.pop_front()
         {
             // Its thread wakes and finds that it has ended; what has ended by itself needs no more.
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        taken.push_back(stream.clone());
-        Seat { seats: self, stream }
+        waiting.push_back(stream.clone());
+        WaitingConnection { all: self, stream }
     }
 
-    fn taken(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Seat<'_> {
+impl WaitingConnection<'_> {
     /// Whether it did not have to make room.
     pub fn is_kept(&self) -> bool {
-        self.seats.taken().iter().any(|taken| Arc::ptr_eq(taken, self.stream))
+        self.all.waiting().iter().any(|waiting| Arc::ptr_eq(waiting, self.stream))
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for WaitingConnection<'_> {
     fn drop(&mut self) {
-        self.seats.taken().retain(|taken| !Arc::ptr_eq(taken, self.stream));
+        self.all.waiting().retain(|waiting| !Arc::ptr_eq(waiting, self.stream));
     }
 }
 
@@ -73,15 +73,15 @@ mod tests {
 
     #[test]
     fn who_has_been_waited_for_longest_makes_room() {
-        let seats = Seats::new(2);
+        let connections = WaitingConnections::new(2);
         let all: Vec<_> = (0..4).map(|_| connection()).collect();
         let is_open = |n: usize| (&all[n].0).read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        let first = seats.take(&all[0].1);
-        let second = seats.take(&all[1].1);
+        let first = connections.add(&all[0].1);
+        let second = connections.add(&all[1].1);
         drop(second);
-        let _third = seats.take(&all[2].1);
+        let _third = connections.add(&all[2].1);
         assert!([0, 1, 2, 3].into_iter().all(is_open), "there was room for all");
-        let fourth = seats.take(&all[3].1);
+        let fourth = connections.add(&all[3].1);
         assert_eq!([0, 1, 2, 3].map(is_open), [false, true, true, true]);
         assert!(!first.is_kept() && fourth.is_kept());
     }

@@ -12,28 +12,28 @@ use std::{
     time::Duration,
 };
 
-use super::{Desk, counter::Counter, seats::Seats, wire::Wire};
+use super::{Desk, router::Router, timed_stream::TimedStream, waiting::WaitingConnections};
 
 /// Connections that are waited for at once. A browser opens six.
-const WAITED_FOR: usize = 16;
+const MAX_WAITING: usize = 16;
 /// Threads beyond those: they are at work, or wait for a connection.
 const AT_WORK: usize = 8;
 /// How long a request, and then an answer, may be under way.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Until a connection is accepted again, where the system had no room for one.
-const BREATH: Duration = Duration::from_millis(100);
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What the threads share.
-pub struct Crew {
+pub struct Workers {
     listener: TcpListener,
-    counter: Counter,
+    router: Router,
     desk: Arc<dyn Desk>,
-    seats: Seats,
+    waiting: WaitingConnections,
 }
 
-impl Crew {
-    pub fn new(listener: TcpListener, counter: Counter, desk: Arc<dyn Desk>) -> Arc<Self> {
-        Arc::new(Self { listener, counter, desk, seats: Seats::new(WAITED_FOR) })
+impl Workers {
+    pub fn new(listener: TcpListener, router: Router, desk: Arc<dyn Desk>) -> Arc<Self> {
+        Arc::new(Self { listener, router, desk, waiting: WaitingConnections::new(MAX_WAITING) })
     }
 
     /// Begins with all threads.
@@ -41,7 +41,7 @@ impl Crew {
     /// # Errors
     /// When the system has no room for them.
     pub fn begin(self: &Arc<Self>) -> io::Result<()> {
-        (0..WAITED_FOR + AT_WORK).try_for_each(|_| {
+        (0..MAX_WAITING + AT_WORK).try_for_each(|_| {
             let own = self.clone();
             thread::Builder::new().name("page".to_owned()).spawn(move || own.run()).map(drop)
         })
@@ -51,28 +51,28 @@ impl Crew {
         loop {
             match self.listener.accept() {
                 // Who has gone or stalls needs no answer.
-                Ok((stream, _)) => drop(self.attend(&Arc::new(stream))),
-                Err(_) => thread::sleep(BREATH),
+                Ok((stream, _)) => drop(self.handle(&Arc::new(stream))),
+                Err(_) => thread::sleep(RETRY_AFTER),
             }
         }
     }
 
-    fn attend(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
-        let heard = {
-            let seat = self.seats.take(stream);
-            let heard = self.counter.hear(&mut Wire::new(stream, PATIENCE));
+    fn handle(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
+        let request = {
+            let waiting = self.waiting.add(stream);
+            let request = self.router.route(&mut TimedStream::new(stream, TIMEOUT));
             // Who made room takes none from others to be told so.
-            if !seat.is_kept() {
+            if !waiting.is_kept() {
                 return Ok(());
             }
-            heard
+            request
         };
-        let answer = heard.answer(&*self.desk);
-        let _seat = self.seats.take(stream);
-        let mut wire = Wire::new(stream, PATIENCE);
-        answer.send(&mut wire)?;
+        let answer = request.answer(&*self.desk);
+        let _waiting = self.waiting.add(stream);
+        let mut timed = TimedStream::new(stream, TIMEOUT);
+        answer.send(&mut timed)?;
         // Closed while something is unread, it would be reset, and the answer with it might be lost.
         stream.shutdown(Shutdown::Write)?;
-        io::copy(&mut wire, &mut io::sink()).map(drop)
+        io::copy(&mut timed, &mut io::sink()).map(drop)
     }
 }
