@@ -1,6 +1,6 @@
 //! `punctual amp play`: the audio thread plays, this one shows, and does what MIDI asks for.
 
-mod board;
+mod bank;
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use machine::{Root, sound::find};
 use play::{Engine, Load, port::Port};
 use report::live::{Playing, PlayingView};
 
-use self::board::Board;
+use self::bank::PresetBank;
 use crate::{cli::AmpPlay, cmd::sound, output};
 
 /// How often is looked at the audio thread.
@@ -19,15 +19,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
     let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
-    let mut board = Board::read(options)?;
+    let mut bank = PresetBank::read(options)?;
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
-    let (chain, controls) = board.chain(rate_hz)?;
+    let (chain, controls) = bank.chain(rate_hz)?;
     let engine = sound::start(ready, Box::new(chain))?;
-    let mut stage = Stage { controls, engine, rate_hz, began: Instant::now(), before: Load::default() };
+    let mut session = Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default() };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
-    let until = options.duration.map(|ns| stage.began + Duration::from_nanos(ns));
-    while stage.engine.end().is_none()
+    let until = options.duration.map(|ns| session.began + Duration::from_nanos(ns));
+    while session.engine.end().is_none()
         && sys::signal::termination_requests() == 0
         && until.is_none_or(|until| Instant::now() < until)
     {
@@ -48,18 +48,18 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
             midi = None;
             Vec::new()
         }) {
-            if let Err(error) = board.follow(event, &mut stage.controls) {
+            if let Err(error) = bank.follow(event, &mut session.controls) {
                 note(format!("{error:#}"));
             }
         }
-        stage.controls.collect();
-        stage.engine.tell_delay(stage.controls.delay());
+        session.controls.collect();
+        session.engine.tell_delay(session.controls.delay());
         if let Some(view) = &mut view {
-            view.update(&stage.look(&board));
+            view.update(&session.look(&bank));
         }
     }
     drop(view);
-    stage.end()
+    session.end()
 }
 
 /// A port by its name, `hw:CARD,DEVICE`, or a file or pipe by its path.
@@ -75,7 +75,7 @@ fn open_midi(name: &str) -> anyhow::Result<Port> {
 }
 
 /// What is on while playing.
-struct Stage {
+struct Session {
     controls: Controls,
     engine: Engine,
     rate_hz: u32,
@@ -83,7 +83,7 @@ struct Stage {
     before: Load,
 }
 
-impl Stage {
+impl Session {
     fn latency_frames(&self) -> u64 {
         u64::from(self.engine.latency_frames()) + self.controls.delay() as u64
     }
@@ -92,15 +92,15 @@ impl Stage {
         frames as f64 / f64::from(self.rate_hz) * 1e3
     }
 
-    fn look(&mut self, board: &Board) -> Playing {
+    fn look(&mut self, bank: &PresetBank) -> Playing {
         let load = self.engine.load();
         let share = load.share_since(&self.before);
         self.before = load;
         let meters = self.controls.meters();
         let note = self.controls.tune().map(|pitch| (format!("{}{}", pitch.note, pitch.octave), pitch.cents));
-        let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| board.model(place));
+        let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
         Playing {
-            what: board.playing(),
+            what: bank.playing(),
             card: self.engine.told(),
             elapsed_ns: self.began.elapsed().as_nanos() as u64,
             latency_ns: (self.ms(self.latency_frames()) * 1e6) as u64,

@@ -1,6 +1,6 @@
 //! `punctual amp serve`: the audio thread plays, a browser chooses and turns.
 
-mod desk;
+mod controller;
 mod library;
 
 use std::{sync::Arc, thread, time::Duration};
@@ -10,7 +10,7 @@ use anyhow::Context;
 use play::page::Page;
 
 use self::{
-    desk::{Desk, Start},
+    controller::{PageController, Start},
     library::Library,
 };
 use super::rig;
@@ -30,14 +30,14 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     let (start, parts) = first(&library, asked, rate_hz)?;
     let (chain, controls) = Chain::new(rate_hz, &start.preset.settings, parts);
     let engine = sound::start(ready, Box::new(chain))?;
-    let desk = Arc::new(Desk::new(library, start, (controls, engine)));
-    page.serve(desk.clone()).context("cannot start the threads of the page; close other programs")?;
+    let controller = Arc::new(PageController::new(library, start, (controls, engine)));
+    page.serve(controller.clone()).context("cannot start the threads of the page; close other programs")?;
     output::stdout(|out| writeln!(out, "{url}"))?;
-    while sys::signal::termination_requests() == 0 && !desk.has_ended() {
-        desk.tell_delay();
+    while sys::signal::termination_requests() == 0 && !controller.has_ended() {
+        controller.tell_delay();
         thread::sleep(LOOK_EVERY);
     }
-    sound::check(desk.stop())?;
+    sound::check(controller.stop())?;
     Ok(0)
 }
 

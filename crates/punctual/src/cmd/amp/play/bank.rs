@@ -15,14 +15,14 @@ use crate::{
 };
 
 /// Rigs in the order of MIDI's programs, and which one plays.
-pub struct Board {
+pub struct PresetBank {
     rigs: Vec<(String, Rig)>,
     current: usize,
     /// The MIDI channel that is listened to, 0 to 15; all where `None`.
     channel: Option<u8>,
 }
 
-impl Board {
+impl PresetBank {
     /// Reads all of it, so that a mistake is told before anything plays. What the command line asks for comes first, then the
     /// presets of the folder.
     pub fn read(options: &AmpPlay) -> anyhow::Result<Self> {
@@ -130,7 +130,7 @@ mod tests {
         write("1-clean.toml", "[output]\ngain_db = -6\n[midi]\n7 = 'output.gain_db'\n");
         write("2-dirty.toml", "[input]\ngain_db = 20\n");
         write("notes.txt", "no preset");
-        let mut board = Board::read(&options(&[
+        let mut bank = PresetBank::read(&options(&[
             "--presets",
             &folder.path().display().to_string(),
             "--midi-channel",
@@ -139,28 +139,28 @@ mod tests {
             "x",
         ]))
         .unwrap();
-        let (mut chain, mut controls) = board.chain(48_000).unwrap();
-        assert_eq!(board.playing(), "1-clean (1 of 2)");
+        let (mut chain, mut controls) = bank.chain(48_000).unwrap();
+        assert_eq!(bank.playing(), "1-clean (1 of 2)");
         let mut play = || chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
 
         let control = |channel, value| Event::Control { channel, controller: 7, value };
-        board.follow(control(2, 127), &mut controls).unwrap();
-        board.follow(control(4, 0), &mut controls).unwrap();
+        bank.follow(control(2, 127), &mut controls).unwrap();
+        bank.follow(control(4, 0), &mut controls).unwrap();
         play();
         assert_eq!(controls.settings().get(Parameter::OutputGain), 20.0);
-        board.follow(Event::Program { channel: 2, program: 1 }, &mut controls).unwrap();
+        bank.follow(Event::Program { channel: 2, program: 1 }, &mut controls).unwrap();
         play();
         assert_eq!(
-            (board.playing(), controls.settings().get(Parameter::InputGain)),
+            (bank.playing(), controls.settings().get(Parameter::InputGain)),
             ("2-dirty (2 of 2)".to_owned(), 20.0)
         );
         assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
         // It turns nothing in this one.
-        board.follow(control(2, 0), &mut controls).unwrap();
+        bank.follow(control(2, 0), &mut controls).unwrap();
         assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
-        let error = board.follow(Event::Program { channel: 2, program: 9 }, &mut controls).unwrap_err().to_string();
+        let error = bank.follow(Event::Program { channel: 2, program: 9 }, &mut controls).unwrap_err().to_string();
         assert!(error.contains("preset 10, and there are 2"), "{error}");
-        assert_eq!(board.playing(), "2-dirty (2 of 2)");
+        assert_eq!(bank.playing(), "2-dirty (2 of 2)");
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().display().to_string();
         let error =
-            |_: ()| Board::read(&options(&["--presets", &path])).err().map(|error| format!("{error:#}")).unwrap();
+            |_: ()| PresetBank::read(&options(&["--presets", &path])).err().map(|error| format!("{error:#}")).unwrap();
         assert!(error(()).contains("has no preset"), "{}", error(()));
         fs::write(folder.path().join("a.toml"), "[midi]\n200 = 'tone.bass_db'").unwrap();
         assert!(error(()).contains("a.toml: line 2: [midi] must be"), "{}", error(()));

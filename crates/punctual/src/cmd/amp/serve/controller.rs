@@ -24,15 +24,15 @@ const SEEN_FOR: Duration = Duration::from_millis(50);
 /// Longest name of a preset.
 const LONGEST_NAME: usize = 60;
 
-/// The desk.
-pub struct Desk {
+/// What stands between the page and the chain that plays.
+pub struct PageController {
     library: Library,
     playing: Mutex<Playing>,
     /// Files are loaded one after the other, in the order in which they were chosen.
     loading: Mutex<()>,
 }
 
-/// What a desk begins with.
+/// What is there at the beginning.
 pub struct Start {
     /// What plays.
     pub preset: Preset,
@@ -66,8 +66,8 @@ impl Playing {
     }
 }
 
-impl Desk {
-    /// A desk for a chain that plays, and the audio thread that plays it.
+impl PageController {
+    /// For a chain that plays, and the audio thread that plays it.
     pub fn new(library: Library, start: Start, (controls, engine): (Controls, Engine)) -> Self {
         let Start { preset, name, rig } = start;
         let rig = Arc::new(rig);
@@ -158,7 +158,7 @@ impl Desk {
     }
 }
 
-impl page::Desk for Desk {
+impl page::Desk for PageController {
     fn state(&self) -> Value {
         let files = self.library.files();
         let playing = self.playing();
