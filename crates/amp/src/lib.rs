@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
+//! | [`choice`] | a model as it was chosen of a file |
 //! | [`cabinet`] | impulse responses and their convolution |
 //! | [`player`] | what an audio thread plays, a chain or another |
 //! | [`preset`] | models, cabinets and settings in one file |
@@ -21,6 +22,7 @@
 
 pub mod cabinet;
 pub mod chain;
+pub mod choice;
 mod delay_line;
 pub mod file;
 mod memory;

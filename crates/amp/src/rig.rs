@@ -90,26 +90,16 @@ pub enum FileProblem {
     /// Its rate cannot be changed to the one that is played.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// A size was chosen of a model that has one only.
-    #[error("the model has one size: leave out --slim, or the preset's slim")]
-    OneSize,
-    /// More knobs are turned than there are.
-    #[error(
-        "so many knobs are turned: {turned}, and the model has {there}: leave out some of --param, or of the preset's knobs"
-    )]
-    Knobs {
-        /// How many are turned.
-        turned: usize,
-        /// How many there are.
-        there: usize,
-    },
 }
 
 impl RigError {
     /// Whether the file is right, and what was chosen of it is not.
     #[must_use]
     pub fn is_choice(&self) -> bool {
-        matches!(self, Self::Unplayable { problem: FileProblem::OneSize | FileProblem::Knobs { .. }, .. })
+        match self {
+            Self::Unplayable { problem: FileProblem::Amplifier(AmplifierError::Model(error)), .. } => error.is_choice(),
+            _ => false,
+        }
     }
 }
 
@@ -236,7 +226,8 @@ impl Rig {
     /// The model at a place, settled.
     fn amplifier(&self, place: usize, rate_hz: u32, notes: &mut Vec<String>) -> Result<Option<Amplifier>, RigError> {
         let Some(LoadedFile { path, file, part, .. }) = self.models.get(place) else { return Ok(None) };
-        let amplifier = amplifier(file, part, rate_hz).map_err(wrong(path))?;
+        let options = Options { slim: part.slim, ..Options::default() };
+        let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz).map_err(wrong(path))?;
         if amplifier.delay() > 0 {
             let (own, late) = (file.sample_rate, amplifier.delay());
             notes.push(format!("{} is made for {own} Hz: resampled, {late} samples late", path.display()));
@@ -266,18 +257,6 @@ fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
         ir = ir.normalised();
     }
     Ok(ir.scaled(10.0_f32.powf(part.gain_db / 20.0)))
-}
-
-fn amplifier(file: &ModelFile, part: &ModelPart, rate_hz: u32) -> Result<Amplifier, FileProblem> {
-    if part.slim < 1.0 && !file.is_slimmable() {
-        return Err(FileProblem::OneSize);
-    }
-    let options = Options { slim: part.slim, ..Options::default() };
-    let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz)?;
-    if part.knobs.len() > amplifier.knobs() {
-        return Err(FileProblem::Knobs { turned: part.knobs.len(), there: amplifier.knobs() });
-    }
-    Ok(amplifier)
 }
 
 #[cfg(test)]

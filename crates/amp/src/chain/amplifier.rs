@@ -9,7 +9,8 @@ use super::{
     smooth::{Smooth, factor},
 };
 use crate::{
-    LoadError, Model, ModelFile,
+    Model, ModelFile,
+    choice::{self, ChoiceError},
     file::Options,
     resample::{RateError, ResampledInsert},
 };
@@ -32,9 +33,9 @@ pub struct Levels {
 /// Why a model cannot be played in a chain.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum AmplifierError {
-    /// The model itself cannot.
+    /// The model itself cannot, or not as it was chosen.
     #[error(transparent)]
-    Model(#[from] LoadError),
+    Model(#[from] ChoiceError),
     /// Not at the chain's rate.
     #[error(transparent)]
     Rate(#[from] RateError),
@@ -63,11 +64,7 @@ impl Amplifier {
     /// # Errors
     /// [`AmplifierError`].
     pub fn new(file: &ModelFile, options: Options, knobs: &[f32], rate_hz: u32) -> Result<Self, AmplifierError> {
-        let mut model = file.model(options)?;
-        knobs.iter().enumerate().for_each(|(knob, &value)| model.turn(knob, value));
-        if !knobs.is_empty() {
-            model.reset(true);
-        }
+        let model = choice::model(file, options, knobs)?;
         let own = file.sample_rate;
         let insert = match own == f64::from(rate_hz) {
             true => None,
@@ -96,12 +93,6 @@ impl Amplifier {
     /// Makes it as late as that in all, or as late as it is: at once, or smoothly.
     pub(super) fn align_latency(&mut self, late: usize, at_once: bool) {
         self.alignment.set(late.saturating_sub(self.delay()), at_once);
-    }
-
-    /// Number of knobs that the model was trained with.
-    #[must_use]
-    pub fn knobs(&self) -> usize {
-        self.model.knobs()
     }
 
     /// What its file tells of levels.

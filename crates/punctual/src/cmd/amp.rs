@@ -36,23 +36,12 @@ fn read(path: &Path) -> anyhow::Result<ModelFile> {
     Ok(file)
 }
 
-/// The model, its knobs turned, settled.
+/// The model as it was chosen, settled.
 fn model(file: &ModelFile, choice: &cli::ModelChoice) -> anyhow::Result<Model> {
-    if choice.slim < 1.0 && !file.is_slimmable() {
-        return Err(Usage("the model has one size: leave out --slim".to_owned()).into());
-    }
-    let mut model = file.model(Options { slim: choice.slim, ..Options::default() })?;
-    if choice.param.len() > model.knobs() {
-        let text = format!(
-            "so many knobs are turned: {}, and the model has {}: leave out some of --param",
-            choice.param.len(),
-            model.knobs()
-        );
-        return Err(Usage(text).into());
-    }
-    for (knob, &value) in choice.param.iter().enumerate() {
-        model.turn(knob, value as f32);
-    }
-    model.reset(true);
-    Ok(model)
+    let options = Options { slim: choice.slim, ..Options::default() };
+    let knobs: Vec<f32> = choice.param.iter().map(|&value| value as f32).collect();
+    amp::choice::model(file, options, &knobs).map_err(|error| match error.is_choice() {
+        true => Usage(error.to_string()).into(),
+        false => error.into(),
+    })
 }
