@@ -23,6 +23,7 @@
 pub mod cabinet;
 pub mod chain;
 pub mod choice;
+mod decibels;
 mod delay_line;
 pub mod file;
 mod memory;

@@ -19,6 +19,7 @@ use crate::{
     Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,
     cabinet::IrError,
     chain::AmplifierError,
+    decibels::db_to_gain,
     file::Options,
     preset::{IrPart, ModelPart, PresetError},
     resample::RateError,
@@ -256,7 +257,7 @@ fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
     if part.normalised {
         ir = ir.normalised();
     }
-    Ok(ir.scaled(10.0_f32.powf(part.gain_db / 20.0)))
+    Ok(ir.scaled(db_to_gain(part.gain_db)))
 }
 
 #[cfg(test)]

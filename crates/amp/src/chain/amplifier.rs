@@ -6,11 +6,12 @@ use super::{
     delay::Delay,
     parameter::Parameter,
     settings::{OutputLevel, Settings},
-    smooth::{Smooth, factor},
+    smooth::Smooth,
 };
 use crate::{
     Model, ModelFile,
     choice::{self, ChoiceError},
+    decibels::db_to_gain,
     file::Options,
     resample::{RateError, ResampledInsert},
 };
@@ -125,8 +126,8 @@ impl Amplifier {
     pub(super) fn set_gains(&mut self, (before, after): (f32, f32), at_once: bool) {
         for (gain, db) in [(&mut self.input_gain, before), (&mut self.output_gain, after)] {
             match at_once {
-                true => gain.set_now(factor(db)),
-                false => gain.set(factor(db)),
+                true => gain.set_now(db_to_gain(db)),
+                false => gain.set(db_to_gain(db)),
             }
         }
     }

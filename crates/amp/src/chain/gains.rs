@@ -1,10 +1,7 @@
 //! All of a chain's values that move smoothly.
 
-use super::{
-    parameter::Parameter,
-    settings::Settings,
-    smooth::{Smooth, factor},
-};
+use super::{parameter::Parameter, settings::Settings, smooth::Smooth};
+use crate::decibels::db_to_gain;
 
 /// All that moves smoothly. Switches are 0 to 1: how far what they switch is heard.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ impl Gains {
     /// Brings all to what is set, at once or smoothly; `second` is the share of the second model.
     pub fn apply_settings(&mut self, settings: &Settings, second: f32, at_once: bool) {
         let on = |parameter| settings.get(parameter);
-        let gain = |parameter| factor(settings.get(parameter));
+        let gain = |parameter| db_to_gain(settings.get(parameter));
         let [first_share, second_share] = &mut self.shares;
         let all = [
             (&mut self.input, gain(Parameter::InputGain)),

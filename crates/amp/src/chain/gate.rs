@@ -1,7 +1,7 @@
 //! The gate: listens to the input, where playing and noise are far apart, and closes behind the amplifier, where gain has
 //! brought them together.
 
-use super::smooth::factor;
+use crate::decibels::db_to_gain;
 
 /// Below the threshold, dB, where it closes: else it would flutter at the threshold.
 const HYSTERESIS_DB: f32 = 6.0;
@@ -34,7 +34,7 @@ impl Gate {
     }
 
     pub fn set(&mut self, threshold_db: f32, release_ms: f32) {
-        self.threshold = factor(threshold_db);
+        self.threshold = db_to_gain(threshold_db);
         if release_ms != self.release_ms {
             self.release_ms = release_ms;
             // -60 dB at the end of the time.
@@ -44,7 +44,7 @@ impl Gate {
 
     /// Listens to `key`, and writes what each sample is to be multiplied with.
     pub fn listen(&mut self, key: &[f32], gains: &mut [f32]) {
-        let close_below = self.threshold * factor(-HYSTERESIS_DB);
+        let close_below = self.threshold * db_to_gain(-HYSTERESIS_DB);
         for (key, gain) in key.iter().zip(gains) {
             self.level = key.abs().max(self.level * self.fall);
             if self.level >= self.threshold || (self.hold > 0 && self.level >= close_below) {
@@ -73,7 +73,7 @@ mod tests {
     /// Its gain after `seconds` of a sine of this level.
     fn after(gate: &mut Gate, level_db: f32, seconds: f32) -> f32 {
         let key: Vec<f32> =
-            (0..(48_000.0 * seconds) as usize).map(|n| factor(level_db) * (n as f32 * 0.02).sin()).collect();
+            (0..(48_000.0 * seconds) as usize).map(|n| db_to_gain(level_db) * (n as f32 * 0.02).sin()).collect();
         let mut gains = vec![0.0; key.len()];
         gate.listen(&key, &mut gains);
         gains[key.len() - 1]

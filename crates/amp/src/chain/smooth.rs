@@ -3,11 +3,6 @@
 /// How long a value takes to where it is set, s.
 const RAMP_S: f32 = 0.02;
 
-/// A factor from decibels.
-pub fn factor(db: f32) -> f32 {
-    10.0_f32.powf(db / 20.0)
-}
-
 /// A value on its way, in a straight line.
 #[derive(Debug, Clone)]
 pub struct Smooth {
