@@ -5,6 +5,8 @@
 //! partials: those of a stiff string are sharp (H. Fletcher, "Normal vibration frequencies of a stiff piano string", JASA 36,
 //! 1964), and make the whole signal less like itself a period later.
 
+use std::fmt;
+
 /// Lowest note, Hz: the low B of a bass with five strings is 30.9.
 const LOWEST_HZ: f32 = 29.0;
 /// Highest note, Hz: the 24th fret of the highest string is 1319.
@@ -24,14 +26,14 @@ const LOW_HZ: f32 = 150.0;
 /// Share of the power that is then left at least: less is hum beside a higher note.
 const LOW_SHARE: f32 = 0.1;
 
-/// A note.
+/// A note. It is shown in scientific pitch notation: `E2` is the lowest string of a guitar.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pitch {
     /// Frequency, Hz.
     pub hz: f32,
-    /// Its name, in scientific pitch notation: `"E2"` is the lowest string of a guitar.
+    /// Its name without the octave, as `"E"` or `"F#"`.
     pub note: &'static str,
-    /// Octave, as in that notation.
+    /// Octave in scientific pitch notation: A4 has 440 Hz, and an octave begins at its C.
     pub octave: i32,
     /// Hundredths of a semitone above the note, -50 to 50, for A4 of 440 Hz.
     pub cents: f32,
@@ -52,6 +54,12 @@ impl Pitch {
             cents: ((semitones - nearest) * 100.0) as f32,
             clarity,
         }
+    }
+}
+
+impl fmt::Display for Pitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.note, self.octave)
     }
 }
 
@@ -287,7 +295,7 @@ mod tests {
         let mut tuner = Tuner::new(48_000);
         tuner.listen(&plucked(30.868, 48_000, 0.3));
         let pitch = tuner.pitch().unwrap();
-        assert_eq!((pitch.note, pitch.octave), ("B", 0));
+        assert_eq!((pitch.note, pitch.octave, pitch.to_string().as_str()), ("B", 0, "B0"));
         assert!(pitch.cents.abs() < 3.0, "{pitch:?}");
     }
 

@@ -97,7 +97,7 @@ impl Session {
         let share = load.share_since(&self.before);
         self.before = load;
         let meters = self.controls.meters();
-        let note = self.controls.tune().map(|pitch| (format!("{}{}", pitch.note, pitch.octave), pitch.cents));
+        let note = self.controls.tune().map(|pitch| (pitch.to_string(), pitch.cents));
         let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
         Playing {
             what: bank.playing(),

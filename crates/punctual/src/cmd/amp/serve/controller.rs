@@ -204,7 +204,7 @@ impl page::Desk for PageController {
             "limiter_gain": meters.limiter_gain,
             "clips": meters.input_clips + meters.output_clips,
             "muted": meters.muted,
-            "note": note.map(|pitch| json!({ "name": format!("{}{}", pitch.note, pitch.octave), "cents": pitch.cents })),
+            "note": note.map(|pitch| json!({ "name": pitch.to_string(), "cents": pitch.cents })),
             "load_mean": mean,
             "load_most": load.recent_share,
             "periods": load.periods,
