@@ -16,6 +16,8 @@ use crate::{cli::AmpRender, exit::Usage, output};
 
 /// Frames that are played at a time.
 const PIECE: usize = 4096;
+/// What is wrong where `--bare` stands alone.
+const BARE_WITHOUT_MODEL: &str = "--bare is the model alone: add --model FILE";
 /// Work that takes longer says how far it is.
 const SILENT: Duration = Duration::from_secs(2);
 
@@ -58,7 +60,7 @@ fn refuse_contradictions(options: &AmpRender) -> Result<(), Usage> {
         true if more => {
             "--bare is the model alone, on one channel: leave out --preset, --model2, --cab, --set and all else that is the chain's"
         }
-        true if rig.model.is_none() => "--bare is the model alone: add --model FILE",
+        true if rig.model.is_none() => BARE_WITHOUT_MODEL,
         false if options.no_prewarm => "--no-prewarm begins a model as it was made: add --bare",
         _ => return Ok(()),
     };
@@ -68,7 +70,7 @@ fn refuse_contradictions(options: &AmpRender) -> Result<(), Usage> {
 /// The model alone, at its own rate.
 fn bare(options: &AmpRender, rig: &Rig, input: &Played) -> anyhow::Result<Played> {
     let Some((path, file)) = rig.model(0) else {
-        return Err(Usage("--bare is the model alone: add --model FILE".to_owned()).into());
+        return Err(Usage(BARE_WITHOUT_MODEL.to_owned()).into());
     };
     let mut model = super::model(file, &options.rig.choice)?;
     if options.no_prewarm {
