@@ -36,6 +36,11 @@ fn read(path: &Path) -> anyhow::Result<ModelFile> {
     Ok(file)
 }
 
+/// A file's name without its folders.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// The model as it was chosen, settled.
 fn model(file: &ModelFile, choice: &cli::ModelChoice) -> anyhow::Result<Model> {
     let options = Options { slim: choice.slim, ..Options::default() };

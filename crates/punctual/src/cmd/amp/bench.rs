@@ -9,7 +9,10 @@ use std::{
 use amp::file::Options;
 use anyhow::{Context, bail};
 
-use super::cost::Cost;
+use super::{
+    cost::{Cost, budget_us},
+    name_of,
+};
 use crate::{cli::AmpBench, output};
 
 /// What a folder's models are called.
@@ -104,13 +107,9 @@ fn measured(path: &Path, frames: usize) -> anyhow::Result<Row> {
     Ok(Row { name: name_of(path), sample_rate_hz: file.sample_rate, instructions, cost })
 }
 
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
 impl Row {
     fn in_words(&self, frames: usize, width: usize) -> String {
-        let budget_us = self.budget_us(frames);
+        let budget_us = budget_us(frames, self.sample_rate_hz);
         let Self { name, instructions, cost, .. } = self;
         let (best, median, p99) = (cost.best_us(), cost.median_us(), cost.p99_us());
         let share = |us: f64| format!("{:.2} %", us / budget_us * 100.0);
@@ -123,7 +122,7 @@ impl Row {
     }
 
     fn as_json(&self, frames: usize) -> serde_json::Value {
-        let budget_us = self.budget_us(frames);
+        let budget_us = budget_us(frames, self.sample_rate_hz);
         let Self { name, sample_rate_hz, instructions, cost } = self;
         serde_json::json!({
             "file": name,
@@ -136,10 +135,5 @@ impl Row {
             "share_p99": cost.p99_us() / budget_us,
             "real_time_factor": budget_us / cost.median_us(),
         })
-    }
-
-    /// How long a block lasts at the model's own rate.
-    fn budget_us(&self, frames: usize) -> f64 {
-        frames as f64 / self.sample_rate_hz * 1e6
     }
 }

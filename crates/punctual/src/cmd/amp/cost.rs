@@ -7,6 +7,11 @@ const MEASURED: Duration = Duration::from_millis(300);
 /// Fewest blocks, so that the slowest of a hundred is known.
 const FEWEST: usize = 200;
 
+/// How long a block of so many frames lasts at this sample rate, us.
+pub fn budget_us(frames: usize, rate_hz: f64) -> f64 {
+    frames as f64 / rate_hz * 1e6
+}
+
 /// Times of many blocks, the shortest first, ns.
 pub struct Cost(Vec<u128>);
 

@@ -3,11 +3,9 @@
 mod cabinet;
 mod preset;
 
-use std::path::Path;
-
 use amp::{Model, ModelFile, file::Format};
 
-use super::cost::Cost;
+use super::cost::{Cost, budget_us};
 use crate::{cli::AmpInfo, exit::Usage, output};
 
 /// Frames of the block whose time is told.
@@ -45,7 +43,7 @@ fn of_model(options: &AmpInfo) -> anyhow::Result<Told> {
     let file = super::read(&options.file)?;
     let mut model = super::model(&file, &options.choice)?;
     let cost_us = cost_us(|input, output| model.process(input, output));
-    let budget_us = BLOCK as f64 / file.sample_rate * 1e6;
+    let budget_us = budget_us(BLOCK, file.sample_rate);
     let lines = in_words(&file, &model, cost_us, budget_us);
     Ok(Told { lines, json: as_json(&file, &model, cost_us, budget_us), fault: None })
 }
@@ -82,20 +80,24 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     lines
 }
 
+/// What a kind of file is called in JSON.
+fn format_word(format: Format) -> &'static str {
+    match format {
+        Format::Nam => "Nam",
+        Format::GuitarMl => "GuitarMl",
+        Format::Keras => "Keras",
+    }
+}
+
 fn cost_in_words(cost_us: f64, budget_us: f64) -> String {
     let (share, times) = (cost_us / budget_us * 100.0, budget_us / cost_us);
     format!("{cost_us:.1} us for {BLOCK} samples: {share:.1} % of their time, {times:.0}x real time")
 }
 
-/// A file's name without its folders.
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
 fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> serde_json::Value {
     let about = &file.about;
     serde_json::json!({
-        "format": format!("{:?}", file.format),
+        "format": format_word(file.format),
         "architecture": file.architecture,
         "sample_rate_hz": file.sample_rate,
         "tells_sample_rate": file.tells_sample_rate,
@@ -115,4 +117,15 @@ fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> ser
         "block_us": cost_us,
         "block_share": cost_us / budget_us,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_formats_stay() {
+        let words = [Format::Nam, Format::GuitarMl, Format::Keras].map(format_word);
+        assert_eq!(words, ["Nam", "GuitarMl", "Keras"]);
+    }
 }

@@ -5,7 +5,10 @@ use std::path::Path;
 use amp::{Cabinet, Ir, wav};
 use anyhow::Context;
 
-use super::{BLOCK, Told, cost_in_words, cost_us, name_of};
+use super::{
+    super::{cost::budget_us, name_of},
+    BLOCK, Told, cost_in_words, cost_us,
+};
 
 pub fn told(path: &Path) -> anyhow::Result<Told> {
     let bytes = sys::file::read(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -17,7 +20,7 @@ pub fn told(path: &Path) -> anyhow::Result<Told> {
     let mut right = [0.0; BLOCK];
     let cost_us = cost_us(|input, left| cabinet.process(input, left, &mut right));
     let rate_hz = f64::from(ir.rate_hz());
-    let (budget_us, ms) = (BLOCK as f64 / rate_hz * 1e6, |frames: usize| frames as f64 / rate_hz * 1000.0);
+    let (budget_us, ms) = (budget_us(BLOCK, rate_hz), |frames: usize| frames as f64 / rate_hz * 1000.0);
     let silence = ir.frames() - ir.clone().without_delay().frames();
     let db = |factor: f32| 20.0 * f64::from(factor).log10();
     let sides = if cabinet.is_stereo() { "stereo" } else { "mono" };

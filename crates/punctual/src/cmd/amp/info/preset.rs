@@ -8,7 +8,10 @@ use amp::{
 };
 use serde_json::{Value, json};
 
-use super::{super::rig, BLOCK, Told, cost_in_words, cost_us, name_of};
+use super::{
+    super::{cost::budget_us, name_of, rig},
+    BLOCK, Told, cost_in_words, cost_us,
+};
 
 /// Sample rate where no model has one, Hz.
 const RATE_HZ: u32 = 48_000;
@@ -40,7 +43,7 @@ fn cost(preset: &Preset, folder: &Path) -> anyhow::Result<Cost> {
     let (mut chain, _controls) = Chain::new(rate_hz, &rig.settings, rig::parts(&rig, rate_hz)?);
     let mut right = [0.0; BLOCK];
     let us = cost_us(|input, left| chain.process(input, left, &mut right));
-    Ok(Cost { rate_hz, us, budget_us: BLOCK as f64 / f64::from(rate_hz) * 1e6 })
+    Ok(Cost { rate_hz, us, budget_us: budget_us(BLOCK, f64::from(rate_hz)) })
 }
 
 impl Cost {
