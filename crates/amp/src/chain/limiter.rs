@@ -58,6 +58,31 @@ mod tests {
     }
 
     #[test]
+    fn both_sides_fall_alike_whichever_is_loud() {
+        for loud_side in 0..2 {
+            let mut sides = [vec![0.1; 10], vec![0.1; 10]];
+            sides[loud_side][5] = 4.0;
+            let [left, right] = &mut sides;
+            Limiter::new(48_000.0).process(&mut Smooth::new(1.0, 48_000.0), left, right);
+            assert_eq!((sides[loud_side][5], sides[1 - loud_side][5]), (1.0, 0.1 * 0.25));
+            assert_eq!(sides[0][..5], [0.1; 5]);
+            assert_eq!(sides[0][6..], sides[1][6..]);
+        }
+    }
+
+    #[test]
+    fn it_recovers_in_the_time_that_it_is_to_take() {
+        let mut limiter = Limiter::new(48_000.0);
+        let mut ceiling = Smooth::new(1.0, 48_000.0);
+        limiter.process(&mut ceiling, &mut [4.0], &mut [0.0]);
+        let (mut left, mut right) = (vec![0.1; 48_000], vec![0.1; 48_000]);
+        limiter.process(&mut ceiling, &mut left, &mut right);
+        let missing = |seconds: f32| 1.0 - left[(seconds * 48_000.0) as usize - 1] / 0.1;
+        assert!((missing(RISE_S) - 0.75 / std::f32::consts::E).abs() < 1e-3, "{}", missing(RISE_S));
+        assert!(missing(5.0 * RISE_S) < 0.01 && missing(1.0) < 2e-4, "{} {}", missing(5.0 * RISE_S), missing(1.0));
+    }
+
+    #[test]
     fn what_is_below_stays_to_the_bit() {
         let input: Vec<f32> = (0..1000).map(|n| (n as f32 * 0.1).sin()).collect();
         let (mut left, mut right) = (input.clone(), vec![0.0; 1000]);

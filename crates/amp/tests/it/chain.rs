@@ -284,6 +284,28 @@ fn what_is_no_signal_is_played_as_silence_and_counted() {
     assert_eq!((meters.bad_input, meters.muted), (5, [false; 2]));
 }
 
+#[test]
+fn what_is_clipped_or_too_large_is_counted() {
+    // Full scale counts at the input, and what is above it at the output, once whichever sides it is on.
+    let input = [0.5, 0.999, 1.0, -1.0, 1.5, -2.0, f32::NAN, 0.0];
+    let counted = |values: &[(Parameter, f32)], input: &[f32]| {
+        let (mut chain, controls) = new(&settings(values), [None, None], None);
+        let [left, _] = play(&mut chain, input, &[3]);
+        let meters = controls.meters();
+        (left, [meters.input_clips, meters.output_clips, meters.bad_input, meters.overloads])
+    };
+    assert_eq!(counted(&[], &input).1, [4, 2, 1, 0]);
+    assert_eq!(counted(&[(Parameter::LimiterOn, 1.0)], &input).1, [4, 0, 1, 0]);
+    assert_eq!(counted(&[(Parameter::OutputGain, -12.0)], &input).1, [4, 0, 1, 0]);
+
+    // 40 dB more: what is above 1000 is cut off there.
+    let (left, counts) = counted(&[(Parameter::InputGain, 40.0)], &[1.0, -11.0, 9.0, 500.0]);
+    assert_eq!((left, counts), (vec![100.0, -1000.0, 900.0, 1000.0], [4, 4, 0, 2]));
+    // At the output gain as well, once more.
+    let loud = [(Parameter::InputGain, 40.0), (Parameter::OutputGain, 20.0)];
+    assert_eq!(counted(&loud, &[0.1, 11.0]).1, [1, 2, 0, 3], "11 is cut off on the way, and on either side");
+}
+
 /// Weights as large as numbers go: the network makes what is no number.
 #[test]
 fn a_model_that_makes_no_number_is_silent_and_named() {
