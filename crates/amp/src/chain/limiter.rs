@@ -9,14 +9,15 @@ const RISE_S: f32 = 0.08;
 #[derive(Debug)]
 pub struct Limiter {
     rise: f32,
-    gain: f32,
+    /// What its gain is below 1. Kept in this form because `f32` is too coarse close below 1: the gain would stop short of it.
+    reduction: f32,
     /// Least gain since it was last asked.
     least: f32,
 }
 
 impl Limiter {
     pub fn new(rate_hz: f32) -> Self {
-        Self { rise: 1.0 - (-1.0 / (rate_hz * RISE_S)).exp(), gain: 1.0, least: 1.0 }
+        Self { rise: 1.0 - (-1.0 / (rate_hz * RISE_S)).exp(), reduction: 0.0, least: 1.0 }
     }
 
     /// Brings both sides below `ceiling`.
@@ -24,20 +25,22 @@ impl Limiter {
         for (left, right) in left.iter_mut().zip(right) {
             let ceiling = ceiling.next();
             let peak = left.abs().max(right.abs());
-            self.gain += (1.0 - self.gain) * self.rise;
-            if peak * self.gain > ceiling {
-                self.gain = ceiling / peak;
+            self.reduction -= self.reduction * self.rise;
+            let mut gain = 1.0 - self.reduction;
+            if peak * gain > ceiling {
+                gain = ceiling / peak;
+                self.reduction = 1.0 - gain;
             }
             // The product may be rounded up.
-            *left = (*left * self.gain).clamp(-ceiling, ceiling);
-            *right = (*right * self.gain).clamp(-ceiling, ceiling);
-            self.least = self.least.min(self.gain);
+            *left = (*left * gain).clamp(-ceiling, ceiling);
+            *right = (*right * gain).clamp(-ceiling, ceiling);
+            self.least = self.least.min(gain);
         }
     }
 
     /// Least gain since it was last asked.
     pub fn take_least(&mut self) -> f32 {
-        std::mem::replace(&mut self.least, self.gain)
+        std::mem::replace(&mut self.least, 1.0 - self.reduction)
     }
 }
 
@@ -75,11 +78,14 @@ mod tests {
         let mut limiter = Limiter::new(48_000.0);
         let mut ceiling = Smooth::new(1.0, 48_000.0);
         limiter.process(&mut ceiling, &mut [4.0], &mut [0.0]);
-        let (mut left, mut right) = (vec![0.1; 48_000], vec![0.1; 48_000]);
+        let (mut left, mut right) = (vec![0.1; 96_000], vec![0.1; 96_000]);
         limiter.process(&mut ceiling, &mut left, &mut right);
         let missing = |seconds: f32| 1.0 - left[(seconds * 48_000.0) as usize - 1] / 0.1;
         assert!((missing(RISE_S) - 0.75 / std::f32::consts::E).abs() < 1e-3, "{}", missing(RISE_S));
-        assert!(missing(5.0 * RISE_S) < 0.01 && missing(1.0) < 2e-4, "{} {}", missing(5.0 * RISE_S), missing(1.0));
+        assert!(missing(5.0 * RISE_S) < 0.01, "{}", missing(5.0 * RISE_S));
+        assert_eq!(left[90_000..], [0.1; 6000], "in the end it does nothing");
+        limiter.take_least();
+        assert_eq!(limiter.take_least(), 1.0);
     }
 
     #[test]
