@@ -25,7 +25,7 @@ use toml::de::DeTable;
 use self::reader::Reader;
 use crate::chain::{Parameter, ParameterError, Settings};
 
-/// A preset.
+/// What a preset's file says, read and checked; the files that it names are not.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Preset {
     /// At most two models, the first one first.
@@ -45,7 +45,7 @@ pub struct ModelPart {
     pub file: String,
     /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
     pub slim: f64,
-    /// Its knobs, 0 to 1.
+    /// What its knobs are turned to, the first one first, each 0 to 1; those behind them stay at 0.
     pub knobs: Vec<f32>,
 }
 
@@ -54,7 +54,7 @@ pub struct ModelPart {
 pub struct IrPart {
     /// Its file, from the preset's folder.
     pub file: String,
-    /// Gain, dB.
+    /// Gain, -60 to 40 dB.
     pub gain_db: f32,
     /// Whether it is brought to the level at which white noise keeps its own.
     pub normalised: bool,
@@ -63,7 +63,7 @@ pub struct IrPart {
 }
 
 impl ModelPart {
-    /// The whole model of a file, its knobs as they are.
+    /// The whole model of a file, with no knob turned.
     #[must_use]
     pub fn new(file: String) -> Self {
         Self { file, slim: 1.0, knobs: Vec::new() }
@@ -71,7 +71,7 @@ impl ModelPart {
 }
 
 impl IrPart {
-    /// The response of a file as it is.
+    /// The response of a file as it is: at 0 dB, with the silence before it.
     #[must_use]
     pub fn new(file: String) -> Self {
         Self { file, gain_db: 0.0, normalised: false, without_delay: false }
@@ -86,7 +86,7 @@ pub enum PresetError {
     Toml {
         /// Line, from 1.
         line: usize,
-        /// What the parser says.
+        /// What the parser says, in one line.
         text: String,
     },
     /// A word that means nothing here.
@@ -94,11 +94,11 @@ pub enum PresetError {
     Unknown {
         /// Line, from 1.
         line: usize,
-        /// Where it stands.
+        /// Where the word stands, as `a preset` or `[gate]`.
         what: String,
-        /// The word.
+        /// The word as it was written.
         name: String,
-        /// The nearest word that is right.
+        /// The word most like it that may stand there.
         nearest: String,
     },
     /// A value that a parameter cannot have.
@@ -106,7 +106,7 @@ pub enum PresetError {
     Parameter {
         /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The parameter, the value, and the values that it can have.
         error: ParameterError,
     },
     /// A value that something else cannot have.
@@ -114,9 +114,9 @@ pub enum PresetError {
     Value {
         /// Line, from 1.
         line: usize,
-        /// Of what.
+        /// The key or section that has the value.
         name: &'static str,
-        /// What it can be.
+        /// The values that it can have, in words.
         allowed: &'static str,
     },
 }

@@ -18,13 +18,13 @@ pub use response::response;
 /// Most weights of a table: 64 MiB.
 const MOST_WEIGHTS: usize = 1 << 24;
 
-/// Why two rates cannot be brought together.
+/// Two rates that cannot be brought together: one is 0, they are more than 64 times apart, or have too little in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{from_hz} Hz cannot be resampled to {to_hz} Hz: choose usual rates, as 44100, 48000 or 96000 Hz")]
 pub struct RateError {
-    /// The one.
+    /// Sample rate of what there is, Hz.
     pub from_hz: u32,
-    /// The other.
+    /// Sample rate that it is to have, Hz.
     pub to_hz: u32,
 }
 

@@ -30,25 +30,25 @@ use crate::{
 pub struct Rig {
     models: Vec<LoadedFile<ModelFile, ModelPart>>,
     irs: Vec<LoadedFile<Ir, IrPart>>,
-    /// What is set.
+    /// The value of every parameter.
     pub settings: Settings,
-    /// What the controllers of MIDI turn.
+    /// Controllers of MIDI, 0 to 127, and the parameter that each turns from end to end.
     pub midi: BTreeMap<u8, Parameter>,
 }
 
-/// What tells whether a file has changed: when it was written, and its bytes.
+/// What tells whether a file has changed: when it was written, and how many bytes it has.
 pub type Version = (SystemTime, u64);
 
 /// What is to be played, with the files as paths.
 #[derive(Debug, Default)]
 pub struct Chosen {
-    /// At most two models.
+    /// At most two models, the first one first.
     pub models: Vec<(PathBuf, ModelPart)>,
-    /// Responses, mixed.
+    /// Impulse responses, summed to one cabinet.
     pub irs: Vec<(PathBuf, IrPart)>,
-    /// What is set.
+    /// The value of every parameter.
     pub settings: Settings,
-    /// What the controllers of MIDI turn.
+    /// Controllers of MIDI, 0 to 127, and the parameter that each turns from end to end.
     pub midi: BTreeMap<u8, Parameter>,
 }
 
@@ -58,17 +58,17 @@ pub enum RigError {
     /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file.
+        /// The file that was to be read.
         path: PathBuf,
-        /// What the system said.
+        /// The error of reading it; of a preset that is no UTF-8, too.
         error: io::Error,
     },
     /// It was read, and cannot be played.
     #[error("{}: {problem}", path.display())]
     Unplayable {
-        /// The file.
+        /// The file that was read.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be played.
         problem: FileProblem,
     },
 }
@@ -207,7 +207,7 @@ impl Rig {
         models.chain(self.irs.iter().map(|loaded| loaded.path.as_path()))
     }
 
-    /// Whether left and right differ.
+    /// Whether left and right can differ: one of the responses has two channels.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
         self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
@@ -217,7 +217,7 @@ impl Rig {
     /// was made.
     ///
     /// # Errors
-    /// [`RigError`].
+    /// [`RigError::Unplayable`], with the first file that cannot be played at this rate, or not as it was chosen.
     pub fn parts(&self, rate_hz: u32) -> Result<(Parts, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let models = [self.amplifier(0, rate_hz, &mut notes)?, self.amplifier(1, rate_hz, &mut notes)?];

@@ -28,19 +28,19 @@ pub enum IrError {
     /// The file cannot be read.
     #[error(transparent)]
     Wav(#[from] WavError),
-    /// It has other than one or two.
+    /// It has other than one or two channels: how many.
     #[error("a cabinet has one or two channels, and this one {0}: take two of them, as sox in.wav out.wav remix 1 2")]
     Channels(usize),
     /// No samples, or nothing but zeros.
     #[error("the impulse response is silent: export it again")]
     Silent,
-    /// Longer than anything that could be played.
+    /// Longer than 1920000 samples: how many.
     #[error("the impulse response has {0} samples, and 1920000 can be played: cut it, as sox in.wav out.wav trim 0 2")]
     TooLong(usize),
     /// It cannot be had at the rate that is played.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// Two that are to be mixed differ.
+    /// Two that are to be mixed are of different sample rates, Hz.
     #[error("impulse responses of {0} Hz and {1} Hz cannot be mixed: resample one first")]
     Rates(u32, u32),
 }
@@ -71,7 +71,7 @@ impl Ir {
     /// A WAV file's.
     ///
     /// # Errors
-    /// [`IrError`].
+    /// [`IrError`]: no WAV file that can be read, or no response that [`Ir::new`] takes.
     pub fn from_wav(bytes: &[u8]) -> Result<Self, IrError> {
         let wav = wav::read(bytes)?;
         Self::new(wav.rate_hz, wav.channels)

@@ -23,11 +23,11 @@ pub const LOUDNESS_DB: f32 = -18.0;
 /// Levels that a model's file tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Levels {
-    /// Of its output on the trainer's own signal, dB of full scale (RMS).
+    /// Loudness of its output on the trainer's own signal, dB of full scale (RMS).
     pub loudness_db: Option<f32>,
-    /// Of a sine that reaches full scale at its input, dBu.
+    /// Level of a sine that reaches full scale at its input, dBu.
     pub input_dbu: Option<f32>,
-    /// The same at its output, dBu.
+    /// Level of a sine that reaches full scale at its output, dBu.
     pub output_dbu: Option<f32>,
 }
 
@@ -37,7 +37,7 @@ pub enum AmplifierError {
     /// The model itself cannot, or not as it was chosen.
     #[error(transparent)]
     Model(#[from] ChoiceError),
-    /// Not at the chain's rate.
+    /// Its rate and the chain's cannot be brought together.
     #[error(transparent)]
     Rate(#[from] RateError),
     /// Its rate is no whole number.
@@ -63,7 +63,7 @@ impl Amplifier {
     /// is resampled there and back, which delays it: see [`Amplifier::delay`].
     ///
     /// # Errors
-    /// [`AmplifierError`].
+    /// [`AmplifierError`]: the model cannot be had as it was chosen, or its rate cannot be brought to the chain's.
     pub fn new(file: &ModelFile, options: Options, knobs: &[f32], rate_hz: u32) -> Result<Self, AmplifierError> {
         let model = choice::model(file, options, knobs)?;
         let own = file.sample_rate;

@@ -112,22 +112,22 @@ parameters! {
 /// Why something cannot be set.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ParameterError {
-    /// Nothing of this name.
+    /// No parameter has this name.
     #[error("there is no {name:?}: did you mean {nearest:?}?")]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// The nearest word that is right.
+        /// The parameter whose name is most like it.
         nearest: String,
     },
     /// A value that it cannot have.
     #[error("{name} is {value}, and must be {allowed}")]
     Value {
-        /// Of what.
+        /// The parameter's name.
         name: &'static str,
-        /// What was asked for.
+        /// The value that was asked for, as it was written.
         value: String,
-        /// What it can be.
+        /// The values that it can have, in words and with their unit.
         allowed: String,
     },
 }

@@ -9,7 +9,7 @@ impl Rig {
     /// not played as it was made.
     ///
     /// # Errors
-    /// [`RigError`].
+    /// [`RigError::Unplayable`], with the first file that cannot be played at this rate, or not as it was chosen.
     pub fn diff_from(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let mut exchange = Exchange::default();
