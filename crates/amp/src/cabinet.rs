@@ -79,6 +79,12 @@ impl Cabinet {
         }
     }
 
+    /// Samples after which nothing of an input is heard any more.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        HEAD + self.partitions * PARTITION
+    }
+
     /// Whether it has two outputs that differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {

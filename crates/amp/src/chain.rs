@@ -78,7 +78,9 @@ const _: () = {
 };
 
 impl Chain {
-    /// A chain that plays at this rate, and its controls.
+    /// A chain that plays at this rate, and its controls. Its models begin as after long silence; where offsets are taken away, so does
+    /// all behind them, which would else begin with the step from nothing to the models' offset. This plays half a second and as
+    /// long as the cabinet.
     #[must_use]
     pub fn new(rate_hz: u32, settings: &Settings, parts: Parts) -> (Self, Controls) {
         let rate = rate_hz as f32;
@@ -98,6 +100,9 @@ impl Chain {
             gains: Gains::new(rate),
         };
         chain.apply_settings(true);
+        if settings.is_on(Parameter::DcBlockOn) {
+            chain.settle(rate_hz as usize / 2);
+        }
         (chain, controls)
     }
 

@@ -14,6 +14,7 @@ use crate::{
     decibels::db_to_gain,
     file::Options,
     resample::{RateError, ResampledInsert},
+    simd::flush_denormals,
 };
 
 /// What models are brought to by their loudness, dB of full scale (RMS, on the trainer's own signal): what Neural Amp
@@ -65,15 +66,19 @@ impl Amplifier {
     /// # Errors
     /// [`AmplifierError`]: the model cannot be had as it was chosen, or its rate cannot be brought to the chain's.
     pub fn new(file: &ModelFile, options: Options, knobs: &[f32], rate_hz: u32) -> Result<Self, AmplifierError> {
-        let model = choice::model(file, options, knobs)?;
+        let mut model = choice::model(file, options, knobs)?;
         let own = file.sample_rate;
-        let insert = match own == f64::from(rate_hz) {
+        let mut insert = match own == f64::from(rate_hz) {
             true => None,
             false if own.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&own) => {
                 return Err(AmplifierError::OddRate(own.to_string()));
             }
             false => Some(ResampledInsert::new(rate_hz, own as u32)?),
         };
+        if let Some(insert) = &mut insert {
+            let _flushed = flush_denormals();
+            insert.prewarm(|input, output| model.process(input, output));
+        }
         let narrow = |level: Option<f64>| level.map(|level| level as f32);
         let levels = Levels {
             loudness_db: narrow(file.about.loudness),

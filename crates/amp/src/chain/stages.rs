@@ -7,9 +7,10 @@ use super::{
     crossfade::Crossfade,
     gains::Gains,
     meters::Signal,
+    parameter::Parameter,
     smooth::Smooth,
 };
-use crate::{cabinet::Cabinet, resample::ResampledInsert};
+use crate::{cabinet::Cabinet, resample::ResampledInsert, simd::flush_denormals};
 
 /// Most frames that are computed at a time.
 pub const BLOCK: usize = ResampledInsert::MAX_FRAMES;
@@ -34,6 +35,23 @@ impl Chain {
         self.clip(signal);
         self.process_cabinet(signal, left, right);
         self.finish(left, right);
+    }
+
+    /// Plays silence for so long, and as long as the cabinet, through all that remembers it.
+    pub(super) fn settle(&mut self, frames: usize) {
+        let _flushed = flush_denormals();
+        let frames = frames + self.cabinet.latest().map_or(0, Cabinet::frames);
+        for _ in 0..frames.div_ceil(BLOCK) {
+            let (mut signal, mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            self.amplify(&mut signal);
+            // A gate would have closed.
+            if self.settings.is_on(Parameter::GateOn) {
+                signal.fill(0.0);
+            }
+            self.process_tone(&mut signal);
+            self.process_cabinet(&signal, &mut left, &mut right);
+            self.block_dc(&mut left, &mut right);
+        }
     }
 
     /// Takes out what is no signal, measures it, and lets the tuner hear it.
@@ -85,16 +103,19 @@ impl Chain {
     }
 
     fn finish(&mut self, left: &mut [f32], right: &mut [f32]) {
-        let Gains { dc_on, output, .. } = &mut self.gains;
-        bypassable(dc_on, [left, right], |sides| {
-            self.dc.iter_mut().zip(sides).for_each(|(dc, side)| dc.process(side));
-        });
-        output.apply([left, right]);
+        self.block_dc(left, right);
+        self.gains.output.apply([left, right]);
         self.clip(left);
         self.clip(right);
         let Gains { limiter_on, ceiling, .. } = &mut self.gains;
         bypassable(limiter_on, [left, right], |[left, right]| self.limiter.process(ceiling, left, right));
         self.meter_output(left, right);
+    }
+
+    fn block_dc(&mut self, left: &mut [f32], right: &mut [f32]) {
+        bypassable(&mut self.gains.dc_on, [left, right], |sides| {
+            self.dc.iter_mut().zip(sides).for_each(|(dc, side)| dc.process(side));
+        });
     }
 
     fn meter_output(&mut self, left: &[f32], right: &[f32]) {

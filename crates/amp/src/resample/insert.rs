@@ -41,6 +41,15 @@ impl ResampledInsert {
         self.delay
     }
 
+    /// Plays silence through it until all that it remembers is what `inner` makes of silence: else that would begin as a step
+    /// once the delay is over.
+    pub fn prewarm(&mut self, mut inner: impl FnMut(&[f32], &mut [f32])) {
+        let mut output = [0.0; Self::MAX_FRAMES];
+        for _ in 0..(3 * self.delay).div_ceil(Self::MAX_FRAMES) {
+            self.process(&[0.0; Self::MAX_FRAMES], &mut output, &mut inner);
+        }
+    }
+
     /// Plays at most [`ResampledInsert::MAX_FRAMES`] samples through `inner`, which gets as many at its rate and makes as many.
     pub fn process(&mut self, input: &[f32], output: &mut [f32], inner: impl FnOnce(&[f32], &mut [f32])) {
         let frames = self.to_inner.push(input, &mut self.input);
@@ -84,6 +93,20 @@ mod tests {
                 assert!(error < 4e-4, "{outer} {inner} at {share}: {error:e}");
                 let again = play(&mut ResampledInsert::new(outer, inner).unwrap(), &input, &[1, 64, 7, 33]);
                 assert!(output == again, "{outer} {inner}: it depends on how the signal is cut");
+            }
+        }
+    }
+
+    #[test]
+    fn prewarmed_it_begins_with_what_silence_makes() {
+        for (outer, inner) in [(44_100, 48_000), (48_000, 44_100), (96_000, 48_000), (44_100, 96_000)] {
+            let offset = |_: &[f32], made: &mut [f32]| made.fill(0.5);
+            let mut insert = ResampledInsert::new(outer, inner).unwrap();
+            insert.prewarm(offset);
+            let mut output = [0.0; 64];
+            for _ in 0..20 {
+                insert.process(&[0.0; 64], &mut output, offset);
+                assert!(output.iter().all(|made| (made - 0.5).abs() < 1e-4), "{outer} {inner}: {output:?}");
             }
         }
     }

@@ -391,6 +391,33 @@ fn models_of_two_rates_keep_step_however_they_come_to_stand_side_by_side() {
     }
 }
 
+/// What a model makes of silence comes neither as a step at the beginning, nor when it is swapped in.
+#[test]
+fn silence_begins_as_silence_also_with_a_model_of_another_rate() {
+    for rate_hz in [48_000, 44_100, 96_000] {
+        let model = || Amplifier::new(&file("wn_a1_nano.nam"), Options::default(), &[], rate_hz).unwrap();
+        let begin = |models| {
+            let parts = Parts { models, cabinet: Some(Cabinet::new(&ir(4, 3000, 1))) };
+            Chain::new(rate_hz, &Settings::default(), parts)
+        };
+        let (mut chain, _) = begin([Some(model()), None]);
+        let [left, _] = play(&mut chain, &[0.0; 4000], &[64]);
+        assert!(largest(&left) < 1e-4, "{rate_hz} Hz: {}", largest(&left));
+
+        let (mut chain, mut controls) = begin([None, None]);
+        let mut new = Some(model());
+        let [left, _] = play_with(&mut chain, &[0.0; 8000], &[64], |at| {
+            if at >= 640
+                && let Some(model) = new.take()
+            {
+                controls.swap_model(0, Some(model)).unwrap();
+            }
+        });
+        // Its offset of 0.14 comes within 30 ms, and goes within 20.
+        assert!(largest(&left) > 1e-3 && largest_step(&left) < 1e-3, "{rate_hz} Hz: {}", largest_step(&left));
+    }
+}
+
 #[test]
 fn the_tuner_hears_the_input() {
     let input: Vec<f32> =
