@@ -36,6 +36,7 @@ use self::{
     controls::{AudioEnds, Command, Retired},
     crossfade::Crossfade,
     dc::DcBlock,
+    delay::Delay,
     gains::Gains,
     gate::Gate,
     limiter::Limiter,
@@ -62,6 +63,8 @@ pub struct Chain {
     ends: AudioEnds,
     metering: Metering,
     models: [Crossfade<Amplifier>; 2],
+    /// The input beside the models, as late as they are.
+    bypass: Delay,
     cabinet: Crossfade<Cabinet>,
     gate: Gate,
     tone: Tone,
@@ -92,6 +95,7 @@ impl Chain {
             ends,
             metering,
             models: parts.models.map(|model| Crossfade::new(model.map(Box::new), rate)),
+            bypass: Delay::new(rate),
             cabinet: Crossfade::new(parts.cabinet.map(Box::new), rate),
             gate: Gate::new(rate),
             tone: Tone::new(rate, Self::tone_of(settings)),
@@ -182,8 +186,9 @@ impl Chain {
         self.align_latency(at_once);
     }
 
-    /// Side by side, the model that is sooner waits for the other.
+    /// Side by side, the model that is sooner waits for the other; the input beside them always does.
     fn align_latency(&mut self, at_once: bool) {
+        self.bypass.set(self.delay(), at_once);
         let late = if self.settings.is_parallel() { self.delay() } else { 0 };
         self.models.iter_mut().flat_map(Crossfade::each).for_each(|model| model.align_latency(late, at_once));
     }

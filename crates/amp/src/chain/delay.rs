@@ -1,9 +1,11 @@
-//! A signal kept back, so that two models of different rates keep step when they play side by side.
+//! A signal kept back, so that it keeps step with a model of another rate: that of the other model beside it, or of the input where
+//! models are switched off.
 
 use super::smooth::Smooth;
 
-/// Longest delay, frames: more than resampling between rates of 64 to 1 takes, the most that there is.
-const MAX_FRAMES: usize = 4096;
+/// Longest delay, frames: more than two models take, one behind the other, that are resampled between rates of 64 to 1, the most
+/// that there is.
+const MAX_FRAMES: usize = 8192;
 
 /// A signal on its way, and how late it is to come out.
 #[derive(Debug)]

@@ -72,23 +72,25 @@ impl Chain {
     }
 
     fn amplify(&mut self, signal: &mut [f32]) {
-        let Self { models: [first, second], gains, ends, .. } = self;
+        let Self { models: [first, second], bypass, gains, ends, .. } = self;
         let Gains { models_on, side_by_side, shares: [first_share, second_share], .. } = gains;
-        bypassable(models_on, [&mut *signal], |[signal]| {
-            let (mut one, mut other, mut between) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
-            let one = &mut one[..signal.len()];
-            let other = &mut other[..signal.len()];
-            let between = &mut between[..signal.len()];
-            play_model(first, signal, one, ends);
-            between.copy_from_slice(signal);
-            side_by_side.blend([one], [between]);
-            play_model(second, between, other, ends);
-            first_share.apply([one]);
-            second_share.apply([other]);
-            for ((sum, one), other) in signal.iter_mut().zip(one).zip(other) {
-                *sum = *one + *other;
-            }
-        });
+        let (mut one, mut other, mut between, mut dry) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let one = &mut one[..signal.len()];
+        let other = &mut other[..signal.len()];
+        let between = &mut between[..signal.len()];
+        let dry = &mut dry[..signal.len()];
+        play_model(first, signal, one, ends);
+        between.copy_from_slice(signal);
+        side_by_side.blend([one], [between]);
+        play_model(second, between, other, ends);
+        first_share.apply([one]);
+        second_share.apply([other]);
+        dry.copy_from_slice(signal);
+        bypass.process(dry);
+        for ((sum, one), other) in signal.iter_mut().zip(one).zip(other) {
+            *sum = *one + *other;
+        }
+        models_on.blend([dry], [&mut *signal]);
         self.clip(signal);
     }
 

@@ -419,6 +419,21 @@ fn silence_begins_as_silence_also_with_a_model_of_another_rate() {
 }
 
 #[test]
+fn the_input_beside_models_is_as_late_as_they_are() {
+    let input = guitar(6000);
+    for routing in [0.0, 1.0] {
+        let settings = settings(&[(Parameter::ModelsOn, 0.0), (Parameter::Routing, routing)]);
+        let (mut chain, mut controls) = new(&settings, [Some(wire(48_000)), Some(wire(44_100))], None);
+        let late = chain.delay();
+        let played = play(&mut chain, &input, &[64]);
+        assert!(late > 0 && played[0][late..] == input[..6000 - late]);
+        // Switched on, all of it is heard at the same place.
+        let [left, _] = play_with(&mut chain, &input, &[64], |_| controls.set(Parameter::ModelsOn, 1.0).unwrap());
+        assert!(largest_difference(&left[late..], &input[..6000 - late]) < 2e-3);
+    }
+}
+
+#[test]
 fn the_tuner_hears_the_input() {
     let input: Vec<f32> =
         (0..24_000).map(|n| 0.2 * (n as f32 * 110.0 * std::f32::consts::TAU / 48_000.0).sin()).collect();
