@@ -19,6 +19,21 @@
 //! | `delay_line` | those of them whose last frames are kept |
 //! | `simd` | vectors of every processor, and the loops over them; all `unsafe` is there |
 //! | [`synthetic`] | models of the usual shapes that need no file |
+//!
+//! One block on its way: [`Chain::process`] cuts a call into blocks of 64 frames, which go through the stages (`chain::stages`). There
+//! an [`Amplifier`] brings the signal to its model's level and rate and hands it to [`Model::process`]; that scales it and calls
+//! its network (`net::Net::block`), which enters vectors of the processor's kind once (`simd`) and plays all layers with them.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | frame | one sample of each channel |
+//! | block | at most 64 frames, what a network computes at a time |
+//! | tile | 16 frames, what goes through a layer at a time: the lanes of the longest vector |
+//! | strip | rows of a matrix whose sums stay in registers together |
+//! | rows | channels in memory, each a stride behind the one before |
+//! | delay line | rows with their last frames, in a ring |
+//! | stack | layers of one kind, one behind the other, played as one |
+//! | prewarm | to bring a model into the state that long silence leaves it in |
 
 pub mod cabinet;
 pub mod chain;
