@@ -155,7 +155,7 @@ fn samples(format: &Format, data: &[u8]) -> Result<Wav, WavError> {
     if ![0, frame].contains(&format.frame) {
         return Err(WavError::Frames { told: format.frame, take: frame });
     }
-    let mut channels = vec![Vec::with_capacity(data.len() / frame); format.channels];
+    let mut channels: Vec<_> = (0..format.channels).map(|_| Vec::with_capacity(data.len() / frame)).collect();
     for (at, values) in data.chunks_exact(frame).enumerate() {
         for (channel, value) in channels.iter_mut().zip(values.chunks_exact(size)) {
             let value = read(value);
