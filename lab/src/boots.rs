@@ -135,6 +135,7 @@ pub const ALL: &[Boot] = &[
             timer::holds_the_cpu_awake,
             exact::delays_are_found,
             audio::known_processing_is_found,
+            audio::much_to_do_is_no_hog,
             audio::a_small_model_never_misses,
             peers::cyclictest_agrees,
             peers::timerlat_agrees,

@@ -75,10 +75,14 @@ impl<'a> Playing<'a> {
     fn run(&mut self, heartbeat: &Heartbeat) -> io::Result<End> {
         let mut guard = Guard::default();
         let mut second_began_ns = Clock::Monotonic.now_ns();
+        let mut wake_ups = 0;
         self.device.start()?;
         while !self.shared.is_stopped() {
             let now_ns = match self.device.wait()? {
-                Turn::Period(wake) => self.period(wake.woke_ns)?,
+                Turn::Period(wake) => {
+                    wake_ups += 1;
+                    self.period(wake.woke_ns)?
+                }
                 Turn::Xrun => {
                     self.shared.note_xrun();
                     self.device.start()?;
@@ -88,7 +92,7 @@ impl<'a> Playing<'a> {
             let since_ns = now_ns - second_began_ns;
             if since_ns >= SECOND_NS {
                 second_began_ns = now_ns;
-                match guard.judge(since_ns as u64, ThreadUsage::so_far(), heartbeat) {
+                match guard.judge(since_ns as u64, ThreadUsage::so_far(), wake_ups, heartbeat) {
                     Advice::Continue => {}
                     Advice::Stop => return Ok(End::Starved),
                     // The card runs over us meanwhile, which is counted.

@@ -18,7 +18,8 @@ use sys::usage::ThreadUsage;
 
 /// A thread that used more than this share of a second, per cent, ...
 pub const BUSY_PERCENT: u64 = 90;
-/// ... and slept fewer times than this in it, never really sleeps. A thread that only has much to do sleeps often.
+/// ... and slept fewer times than this in it, and in fewer than half of its wake-ups, never really sleeps. A thread that only
+/// has much to do sleeps often, and one that is woken seldom sleeps each time.
 pub const SLEEPS_AT_LEAST: u64 = 100;
 /// How long it rests then, ns: what the kernel's fair server takes from a real-time thread that never sleeps.
 pub const REST_NS: i64 = 50_000_000;
@@ -69,16 +70,20 @@ pub enum Advice {
 #[derive(Debug, Default)]
 pub struct Guard {
     usage: ThreadUsage,
+    wake_ups: u64,
     beat: u64,
     seconds_without_beat: u32,
 }
 
 impl Guard {
-    /// Judges the second that has just passed, given what the thread has used so far.
-    pub fn judge(&mut self, wall_ns: u64, usage: ThreadUsage, heartbeat: &Heartbeat) -> Advice {
+    /// Judges the second that has just passed, given what the thread has used so far, and how often it has been woken.
+    pub fn judge(&mut self, wall_ns: u64, usage: ThreadUsage, wake_ups: u64, heartbeat: &Heartbeat) -> Advice {
         let used_ns = usage.cpu_time_ns - self.usage.cpu_time_ns;
         let sleeps = usage.sleeps - self.usage.sleeps;
         self.usage = usage;
+        // At least one, else a thread that never comes back to its wait would pass.
+        let woken = (wake_ups - std::mem::replace(&mut self.wake_ups, wake_ups)).max(1);
+        let never_sleeps = sleeps < SLEEPS_AT_LEAST && 2 * sleeps < woken;
         let beat = heartbeat.0.load(Relaxed);
         if beat == self.beat {
             self.seconds_without_beat += 1;
@@ -88,7 +93,7 @@ impl Guard {
         }
         if self.seconds_without_beat >= STARVED_LIMIT_S {
             Advice::Stop
-        } else if used_ns * 100 > wall_ns * BUSY_PERCENT && sleeps < SLEEPS_AT_LEAST {
+        } else if used_ns * 100 > wall_ns * BUSY_PERCENT && never_sleeps {
             Advice::Rest
         } else {
             Advice::Continue
@@ -109,26 +114,47 @@ mod tests {
     #[test]
     fn a_thread_that_never_sleeps_rests_and_one_with_much_to_do_does_not() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
-        let mut judge = |cpu_time_ns, sleeps| {
+        let mut judge = |cpu_time_ns, sleeps, wake_ups| {
             heartbeat.beat();
-            guard.judge(SECOND, usage(cpu_time_ns, sleeps), &heartbeat)
+            guard.judge(SECOND, usage(cpu_time_ns, sleeps), wake_ups, &heartbeat)
         };
-        assert_eq!(judge(SECOND / 100, 1), Advice::Continue);
-        assert_eq!(judge(SECOND / 100 + SECOND, 50_001), Advice::Continue);
-        assert_eq!(judge(SECOND / 100 + 2 * SECOND, 50_002), Advice::Rest);
+        assert_eq!(judge(SECOND / 100, 1, 1), Advice::Continue);
+        assert_eq!(judge(SECOND / 100 + SECOND, 50_001, 50_001), Advice::Continue);
+        assert_eq!(judge(SECOND / 100 + 2 * SECOND, 50_002, 100_001), Advice::Rest);
+    }
+
+    /// What a thread of so many wake-ups a second is told that is busy all the time and sleeps so often.
+    fn busy(wake_ups: u64, sleeps: u64) -> Advice {
+        let heartbeat = Heartbeat::default();
+        heartbeat.beat();
+        Guard::default().judge(SECOND, usage(SECOND * 95 / 100, sleeps), wake_ups, &heartbeat)
+    }
+
+    #[test]
+    fn sleeps_are_held_against_wake_ups() {
+        // Periods of 480, 1024 and 4096 frames at 48 kHz, each waited for.
+        for wake_ups in [100, 47, 12, 1] {
+            assert_eq!(busy(wake_ups, wake_ups), Advice::Continue, "{wake_ups} a second");
+            assert_eq!(busy(wake_ups, wake_ups.div_ceil(2)), Advice::Continue, "{wake_ups} a second");
+            assert_eq!(busy(wake_ups, 0), Advice::Rest, "{wake_ups} a second, and no sleep");
+        }
+        assert_eq!(busy(47, 23), Advice::Rest);
+        assert_eq!(busy(750, 100), Advice::Continue, "others get to run a hundred times a second");
+        assert_eq!(busy(750, 99), Advice::Rest);
+        assert_eq!(busy(0, 0), Advice::Rest, "a thread that never comes back to its wait");
     }
 
     #[test]
     fn a_machine_that_starves_ends_the_run() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
         heartbeat.beat();
-        let advice: Vec<_> = (0..=STARVED_LIMIT_S).map(|_| guard.judge(SECOND, usage(0, 0), &heartbeat)).collect();
+        let advice: Vec<_> = (0..=STARVED_LIMIT_S).map(|_| guard.judge(SECOND, usage(0, 0), 0, &heartbeat)).collect();
         assert_eq!(advice.iter().position(|&a| a == Advice::Stop), Some(STARVED_LIMIT_S as usize));
     }
 
     #[test]
     fn one_long_stop_is_no_starvation() {
         let (mut guard, heartbeat) = (Guard::default(), Heartbeat::default());
-        assert_eq!(guard.judge(20 * SECOND, usage(0, 0), &heartbeat), Advice::Continue);
+        assert_eq!(guard.judge(20 * SECOND, usage(0, 0), 0, &heartbeat), Advice::Continue);
     }
 }

@@ -22,6 +22,9 @@ use crate::inside::{expect, median, punctual, recorded};
 const ROUNDS: u64 = 40_000;
 /// Each so many takes three times as long, which is more than it has.
 const LONG_EVERY: u64 = 10;
+const FRAMES: u32 = 64;
+/// Some 47 periods a second.
+const MANY_FRAMES: u32 = 1024;
 const DURATION_NS: i64 = 4_000_000_000;
 /// What is measured may differ from what the loop takes alone by this.
 const TOLERANCE_PERCENT: i64 = 5;
@@ -44,9 +47,10 @@ fn alone_ns(rounds: u64) -> i64 {
     median(&(0..25).map(once).collect::<Vec<i64>>())
 }
 
-/// A chain that takes three times as long in every tenth period.
+/// A chain that takes three times as long in each so many periods.
 struct Burner {
     rounds: u64,
+    long_every: u64,
     played: u64,
 }
 
@@ -54,14 +58,14 @@ impl Player for Burner {
     fn play(&mut self, input: &[f32], left: &mut [f32], _right: &mut [f32]) {
         left.copy_from_slice(input);
         self.played += 1;
-        burn(if self.played.is_multiple_of(LONG_EVERY) { 3 * self.rounds } else { self.rounds });
+        burn(if self.played.is_multiple_of(self.long_every) { 3 * self.rounds } else { self.rounds });
     }
 }
 
 /// A busy loop in place of an amplifier.
 pub fn known_processing_is_found() -> Result<()> {
-    let rounds = scaled()?;
-    let series = played(rounds)?;
+    let rounds = scaled(500_000)?;
+    let series = played(FRAMES, Burner { rounds, long_every: LONG_EVERY, played: 0 })?;
     let told = series.audio.as_ref().context("a series of audio")?;
     let expected_ns = alone_ns(rounds);
     let dsp = told.dsp.as_ref().context("periods were played")?;
@@ -80,18 +84,31 @@ pub fn known_processing_is_found() -> Result<()> {
     Ok(())
 }
 
-/// As many rounds as take 500 us here.
-fn scaled() -> Result<u64> {
+/// A chain that takes 92 % of every period keeps up, and the guard leaves it alone, however few periods a second has. From 95 % on
+/// the kernel would take the CPU from it for others.
+pub fn much_to_do_is_no_hog() -> Result<()> {
+    let period_ns = u64::from(MANY_FRAMES) * 1_000_000_000 / 48_000;
+    let rounds = scaled(period_ns * 92 / 100)?;
+    let series = played(MANY_FRAMES, Burner { rounds, long_every: u64::MAX, played: 0 })?;
+    let told = series.audio.as_ref().context("a series of audio")?;
+    println!("{} xruns and {} lost in {}; {:?}", told.xruns, told.lost, told.played, series.notes);
+    ensure!((told.xruns, told.lost) == (0, 0), "{} xruns, {} lost", told.xruns, told.lost);
+    ensure!(!series.notes.iter().any(|note| note.contains("the guard")), "{:?}", series.notes);
+    Ok(())
+}
+
+/// As many rounds as take so long here.
+fn scaled(takes_ns: u64) -> Result<u64> {
     let ns = alone_ns(ROUNDS).max(1);
-    let rounds = ROUNDS * 500_000 / ns as u64;
+    let rounds = ROUNDS * takes_ns / ns as u64;
     ensure!(rounds > 100, "a loop of {ROUNDS} rounds takes {ns} ns");
     Ok(rounds)
 }
 
-fn played(rounds: u64) -> Result<Series> {
+fn played(frames: u32, chain: Burner) -> Result<Series> {
     let settings = AudioSettings {
         rate_hz: 48_000,
-        frames: 64,
+        frames,
         periods: 2,
         clock: Clock::Monotonic,
         threshold_ns: 1_000_000,
@@ -101,7 +118,7 @@ fn played(rounds: u64) -> Result<Series> {
         caveats: Vec::new(),
     };
     let grid = settings.grid();
-    let mut audio = Audio::prepare(settings, Burner { rounds, played: 0 });
+    let mut audio = Audio::prepare(settings, chain);
     let timer = Settings {
         role: record::AUDIO.to_owned(),
         cpu: Some(0),

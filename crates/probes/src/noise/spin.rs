@@ -45,6 +45,7 @@ pub struct Spinning {
     first_ns: i64,
     end_ns: i64,
     periods_left: u64,
+    looks: u64,
     threshold_ns: u64,
     floor_ns: u64,
     writer: Writer,
@@ -72,6 +73,7 @@ impl Spinning {
             first_ns,
             end_ns,
             periods_left: settings.samples.unwrap_or(u64::MAX),
+            looks: 0,
             threshold_ns,
             floor_ns,
             writer,
@@ -100,6 +102,7 @@ impl Spinning {
                 Counter::Clock => self.look::<Nanoseconds>(until_ns),
             };
             self.periods_left -= 1;
+            self.looks += 1;
             if !self.writer.shared.is_on(self.pinned_to, stage.cpu()) {
                 break End::CpuGone;
             }
@@ -187,7 +190,7 @@ impl Spinning {
         let seconds = (now_ns - self.second_end_ns) / SECOND_NS + 1;
         self.tell_second(self.second_end_ns);
         self.second_end_ns += seconds * SECOND_NS;
-        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), heartbeat)
+        self.guard.judge((seconds * SECOND_NS) as u64, ThreadUsage::so_far(), self.looks, heartbeat)
     }
 
     /// Reports the longest gap of the second that ended at `end_ns`, if it had one; a full queue keeps it for the next.

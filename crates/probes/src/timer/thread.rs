@@ -82,6 +82,7 @@ struct Measuring {
     first_ns: i64,
     end_ns: i64,
     samples_left: u64,
+    wake_ups: u64,
     writer: Writer,
     previous_ns: Option<i64>,
     second_max_ns: i64,
@@ -109,6 +110,7 @@ impl Measuring {
             first_ns,
             end_ns,
             samples_left: settings.samples.unwrap_or(u64::MAX),
+            wake_ups: 0,
             writer,
             previous_ns: None,
             second_max_ns: i64::MIN,
@@ -172,6 +174,7 @@ impl Measuring {
                 work.at(Wake { slot, deadline_ns, woke_ns: now_ns });
             }
             self.samples_left -= 1;
+            self.wake_ups += 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
                 return End::CpuGone;
             }
@@ -259,7 +262,7 @@ impl Measuring {
             return Err(End::CpuGone);
         }
         self.tell_in_band(stage)?;
-        match self.guard.judge((seconds * SECOND_NS) as u64, stage.usage(), heartbeat) {
+        match self.guard.judge((seconds * SECOND_NS) as u64, stage.usage(), self.wake_ups, heartbeat) {
             Advice::Continue => Ok(0),
             Advice::Stop => Err(End::Starved),
             Advice::Rest => {

@@ -13,16 +13,18 @@ pub struct Watch {
     clock: Clock,
     guard: Guard,
     second_began_ns: i64,
+    looks: u64,
 }
 
 impl Watch {
     pub fn new(clock: Clock) -> Self {
-        Self { clock, guard: Guard::default(), second_began_ns: clock.now_ns() }
+        Self { clock, guard: Guard::default(), second_began_ns: clock.now_ns(), looks: 0 }
     }
 
-    /// Rests where the guard asks for it, and answers whether.
+    /// To be asked after each wake-up: rests where the guard asks for it, and answers whether.
     #[inline]
     pub fn look(&mut self, heartbeat: &Heartbeat) -> bool {
+        self.looks += 1;
         let passed_ns = self.clock.now_ns() - self.second_began_ns;
         passed_ns >= SECOND_NS && self.judge(passed_ns, heartbeat)
     }
@@ -30,7 +32,8 @@ impl Watch {
     #[cold]
     fn judge(&mut self, passed_ns: i64, heartbeat: &Heartbeat) -> bool {
         self.second_began_ns += passed_ns;
-        let rest = self.guard.judge(passed_ns.unsigned_abs(), ThreadUsage::so_far(), heartbeat) != Advice::Continue;
+        let usage = ThreadUsage::so_far();
+        let rest = self.guard.judge(passed_ns.unsigned_abs(), usage, self.looks, heartbeat) != Advice::Continue;
         if rest {
             thread::sleep(Duration::from_nanos(REST_NS.unsigned_abs()));
         }

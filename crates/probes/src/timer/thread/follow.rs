@@ -26,6 +26,7 @@ impl Measuring {
                 work.at(Wake { deadline_ns, ..wake });
             }
             self.samples_left -= 1;
+            self.wake_ups += 1;
             if self.samples_left.is_multiple_of(CPU_CHECKED_EVERY) && !self.is_at_home(stage) {
                 return End::CpuGone;
             }
