@@ -163,6 +163,7 @@ pub const ALL: &[Boot] = &[
         tests: tests![
             cards::what_is_played_comes_back_to_the_bit,
             cards::xruns_are_those_that_were_made,
+            cards::an_xrun_of_one_direction_is_no_end,
             cards::a_card_paces,
             cards::hd_audio_plays,
             cards::what_cannot_be_is_refused,

@@ -125,6 +125,7 @@ pub const PREPARE: Order = Order(request(0, 0, 0x40));
 pub const START: Order = Order(request(0, 0, 0x42));
 pub const DROP: Order = Order(request(0, 0, 0x43));
 pub const LINK: Order = Order(request(1, 4, 0x60));
+pub const UNLINK: Order = Order(request(0, 0, 0x61));
 
 const fn request(direction: u32, bytes: usize, number: u32) -> u32 {
     direction << 30 | (bytes as u32) << 16 | (b'A' as u32) << 8 | number
@@ -202,6 +203,7 @@ mod tests {
         assert_eq!(answered(608, HwParams::NUMBER), 0xc260_4111);
         assert_eq!(answered(136, SwParams::NUMBER), 0xc088_4113);
         assert_eq!(answered(136, SyncPtr::NUMBER), 0xc088_4123);
-        assert_eq!([PREPARE.0, START.0, DROP.0, LINK.0], [0x4140, 0x4142, 0x4143, 0x4004_4160]);
+        assert_eq!([PREPARE.0, START.0, DROP.0], [0x4140, 0x4142, 0x4143]);
+        assert_eq!([LINK.0, UNLINK.0], [0x4004_4160, 0x4161]);
     }
 }

@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{
     Asked, Node, PcmError, Stream,
-    abi::{LINK, PREPARE, START, tell},
+    abi::{DROP, LINK, PREPARE, START, UNLINK, tell},
 };
 use crate::clock::Clock;
 
@@ -71,6 +71,17 @@ impl Duplex {
         self.is_linked
     }
 
+    /// Has each start and stop by itself, as where the kernel refuses to link them: for tests, whose cards it links.
+    ///
+    /// # Errors
+    /// What the kernel answered.
+    #[doc(hidden)]
+    pub fn unlink(&mut self) -> io::Result<()> {
+        self.capture.tell(UNLINK)?;
+        self.is_linked = false;
+        Ok(())
+    }
+
     /// What is captured.
     #[inline]
     #[must_use]
@@ -89,6 +100,11 @@ impl Duplex {
     /// # Errors
     /// What the kernel answered.
     pub fn start(&mut self) -> io::Result<()> {
+        if !self.is_linked {
+            // After an xrun of one the other still runs, and cannot be prepared. What does not run has nothing to stop.
+            let _ = self.playback.tell(DROP);
+            let _ = self.capture.tell(DROP);
+        }
         self.both(PREPARE)?;
         self.playback.prepare()?;
         self.capture.prepare()?;
