@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use record::{Audio, BufferSearch, Part, Played, Record, Series, Spike};
+use record::{Audio, BufferSearch, Part, Played, Record, Series, Spike, State};
 
 use crate::{duration::format_ns, statistics::Exposure};
 
@@ -132,6 +132,13 @@ pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
     }
 }
 
+/// Whether a search ended before it was decided if any size holds: a phase that was cut short decides nothing, and larger sizes
+/// than those that failed were not tried.
+#[must_use]
+pub fn is_open(record: &Record, search: &BufferSearch) -> bool {
+    record.state != State::Complete && search.held.is_none() && search.failed != search.candidates.last().copied()
+}
+
 /// What so many periods allow to be said of the rate of xruns. A period that is lost had one before it, and counts as none.
 #[must_use]
 pub fn statement(series: &Series, audio: &Audio) -> String {
@@ -247,6 +254,17 @@ mod tests {
         record.phases[0].planned_ns = Some(1);
         assert_eq!(search(&record, vec![]).held, None);
         assert_eq!(search(&Record::default(), vec![]), BufferSearch::default());
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_is_open_until_a_size_held_or_the_largest_failed() {
+        let is_open = |state, held, failed| {
+            let record = Record { state, ..Record::default() };
+            is_open(&record, &BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() })
+        };
+        assert!(is_open(State::Interrupted, None, None) && is_open(State::Interrupted, None, Some(128)));
+        assert!(!is_open(State::Interrupted, None, Some(256)) && !is_open(State::Interrupted, Some(128), Some(64)));
+        assert!(!is_open(State::Complete, None, Some(256)) && !is_open(State::Complete, None, None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use analysis::{
     Summary,
-    audio::{Usual, faults, statement},
+    audio::{Usual, faults, is_open, statement},
     format_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
@@ -104,8 +104,13 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
     let said = |series: &Series| series.audio.as_ref().map(|audio| statement(series, audio)).unwrap_or_default();
     let mut all = Vec::new();
     let held = search.held.and_then(|frames| Some((frames, of(frames)?)));
+    let none = match search.failed {
+        _ if !is_open(record, search) => "No size held.",
+        None => "The search ended before a size was decided: let it run to its end.",
+        Some(_) => "The search ended before a size that holds was found: let it run to its end.",
+    };
     all.push(held.map_or_else(
-        || "No size held.".to_owned(),
+        || none.to_owned(),
         |(frames, series)| format!("The smallest buffer that held: {frames} frames. {}.", first_upper(&said(series))),
     ));
     if let Some((frames, series)) = search.failed.and_then(|frames| Some((frames, of(frames)?))) {
@@ -201,4 +206,37 @@ fn culprits(all: &[Culprit]) -> String {
 fn first_upper(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use record::State;
+
+    use super::*;
+
+    /// What is said of a search among 64, 128 and 256 frames of which these had so many xruns.
+    fn said(state: State, tried: &[(u32, u64)], held: Option<u32>, failed: Option<u32>) -> String {
+        let series = |&(frames, xruns): &(u32, u64)| Series {
+            audio: Some(Box::new(Audio { frames, xruns, played: 1000, ..Audio::default() })),
+            ..Series::default()
+        };
+        let record = Record { state, series: tried.iter().map(series).collect(), ..Record::default() };
+        let search = BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() };
+        found(&record, &search).join(" ")
+    }
+
+    #[test]
+    fn a_search_that_was_cut_short_says_what_was_decided_and_no_more() {
+        let cut = said(State::Interrupted, &[(128, 0)], None, None);
+        assert_eq!(cut, "The search ended before a size was decided: let it run to its end.");
+        let cut = said(State::Interrupted, &[(128, 2), (256, 0)], None, Some(128));
+        assert!(cut.starts_with("The search ended before a size that holds was found"), "{cut}");
+        assert!(cut.contains("128 frames did not hold: 2 xruns in 1000 periods"), "{cut}");
+        let decided = said(State::Interrupted, &[(128, 0), (64, 0)], Some(128), None);
+        assert!(decided.starts_with("The smallest buffer that held: 128 frames."), "{decided}");
+        for state in [State::Complete, State::Interrupted] {
+            let none = said(state, &[(128, 2), (256, 1)], None, Some(256));
+            assert!(none.starts_with("No size held. 256 frames did not hold: 1 xrun in"), "{none}");
+        }
+    }
 }

@@ -270,6 +270,27 @@ fn the_smallest_buffer_is_searched_for_in_the_steps_that_were_told() {
 }
 
 #[test]
+fn a_search_that_is_interrupted_in_its_first_size_decides_nothing() {
+    let scratch = Scratch::new();
+    let search = "measure audio --record a --policy other --model builtin:nano --cab none --find-buffer=1024..4096 --periods 8 \
+                  --duration 1h";
+    let child = scratch.punctual(search).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("periods are played", || {
+        record::file::read(&scratch.record_path()).is_ok_and(|record| record.series.iter().any(|s| s.samples > 0))
+    });
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    let record = scratch.record();
+    let found = record.buffer.as_ref().expect("a search was asked for");
+    assert_eq!((record.state, record.series.len(), found.held), (State::Interrupted, 1, None));
+    let told = String::from_utf8(output.stdout).unwrap();
+    // A machine that stands still makes xruns, which decide against the size, but not against the larger one.
+    let said = if found.failed.is_none() { "before a size was decided" } else { "before a size that holds was found" };
+    assert!(told.contains(&format!("The search ended {said}")) && !told.contains("No size held"), "{told}");
+    assert_eq!(output.status.code(), Some(3), "{told}");
+}
+
+#[test]
 fn a_profile_of_audio_fails_by_xruns_of_its_own_period() {
     let mut record = {
         let scratch = Scratch::new();

@@ -58,8 +58,11 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     output::lay_beside(&mut record, &others);
     results.deliver(&record, |style, width| report::terminal::summary(&record, style, width))?;
     match &record.buffer {
-        // Nothing held, whatever else was asked.
-        Some(search) if search.held.is_none() && record.validity.valid => Ok(Outcome::Fail.exit_status()),
+        // Nothing held, or not yet, whatever else was asked.
+        Some(search) if search.held.is_none() && record.validity.valid => {
+            let is_open = analysis::audio::is_open(&record, search);
+            Ok(if is_open { Outcome::Inconclusive } else { Outcome::Fail }.exit_status())
+        }
         _ => wake_ups.status(&record, &results),
     }
 }
