@@ -1,7 +1,8 @@
 //! A signal that is sent out and looked for in what comes in: the true round trip, through converters and cable.
 //!
 //! The signal is a maximum length sequence, which resembles itself at no other shift: the shift at which what came back
-//! resembles it most is the delay, even under much noise, and whatever the level.
+//! resembles it most is the delay, even under much noise, and whatever the level. Each round has another one, so that what
+//! comes back of the round before is not taken for its own.
 
 use amp::Player;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -10,19 +11,33 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const BITS: u32 = 11;
 /// Its feedback: x^11 + x^9 + 1 is primitive (Xilinx application note 052, table 3).
 const TAPS: [u32; 2] = [11, 9];
-/// Samples of the sequence.
+/// Every so many samples of the sequence make the others that are played in turn. No two of the four resemble each other: at no
+/// shift is the sum of their products larger than 65. More than four sequences of this length are never so to each other
+/// (Sarwate and Pursley, Proceedings of the IEEE 68, 1980, pages 593-619: preferred pairs, maximal connected sets).
+const DECIMATIONS: [usize; 4] = [1, 5, 9, 315];
+/// Samples of a sequence.
 pub const LENGTH: usize = (1 << BITS) - 1;
 /// Level that it is played at, of full scale: -12 dB.
 pub const LEVEL: f32 = 0.25;
 /// How many times larger than the rest the likeness must be. Of 50 000 values of noise the largest is some 4.4 times the root
 /// of their mean square.
 const CLEAR: f64 = 8.0;
+/// How many times larger it must be than what noise as loud as the samples that it was found in has on average; all of
+/// the sequence and nothing else has 45. Where it is silent but for a part of another sequence, the rest tells nothing, and this
+/// is 4 at most.
+const MATCHED: f64 = 6.0;
 /// Samples around the largest likeness that belong to it, since converters smear.
 const SMEARED: usize = 64;
 
-/// The sequence, of samples 1 and -1.
+/// The sequence of a round, counted from 0, of samples 1 and -1.
 #[must_use]
-pub fn sequence() -> Vec<f32> {
+pub fn sequence(round: usize) -> Vec<f32> {
+    let first = first();
+    let step = DECIMATIONS[round % DECIMATIONS.len()];
+    (0..LENGTH).map(|at| first[at * step % LENGTH]).collect()
+}
+
+fn first() -> Vec<f32> {
     let mut register = 1_u32;
     let mut next = || {
         let bit = TAPS.iter().fold(0, |sum, tap| sum ^ register >> (tap - 1)) & 1;
@@ -54,8 +69,9 @@ pub fn find(sequence: &[f32], heard: &[f32]) -> Option<Found> {
     let rest = (sum / f64::from(count.max(1))).sqrt();
     let peak = f64::from(likeness[delay]);
     let clarity = peak.abs() / rest.max(f64::MIN_POSITIVE);
+    let loudness = heard[delay..][..sequence.len()].iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>().sqrt();
     let gain = likeness[delay] / (sequence.len() as f32 * LEVEL);
-    (peak != 0.0 && clarity >= CLEAR).then_some(Found { delay, gain, clarity })
+    (peak != 0.0 && clarity >= CLEAR && peak.abs() >= MATCHED * loudness).then_some(Found { delay, gain, clarity })
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -70,10 +86,13 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
 }
 
-/// Plays the sequence once a round, and hands on all that comes in.
+/// Plays a sequence once a round, another each time, and hands on all that comes in.
 #[derive(Debug)]
 pub struct Sender {
-    sequence: Vec<f32>,
+    sequences: [Vec<f32>; DECIMATIONS.len()],
+    /// Which of them is played.
+    turn: usize,
+    /// Frames of a round.
     round: usize,
     /// Frames of this round that were played.
     at: usize,
@@ -97,7 +116,8 @@ impl Heard {
 #[must_use]
 pub fn cable(round_frames: usize, rounds: usize) -> (Sender, Heard) {
     let (heard, theirs) = RingBuffer::new(round_frames * rounds);
-    (Sender { sequence: sequence(), round: round_frames, at: 0, heard }, Heard(theirs))
+    let sequences = std::array::from_fn(sequence);
+    (Sender { sequences, turn: 0, round: round_frames, at: 0, heard }, Heard(theirs))
 }
 
 impl Player for Sender {
@@ -105,9 +125,13 @@ impl Player for Sender {
         for ((sample, left), right) in input.iter().zip(left).zip(right) {
             // Once all rounds are full there is nobody who wants more.
             let _ = self.heard.push(*sample);
-            *left = self.sequence.get(self.at).map_or(0.0, |sample| sample * LEVEL);
+            *left = self.sequences[self.turn].get(self.at).map_or(0.0, |sample| sample * LEVEL);
             *right = *left;
-            self.at = (self.at + 1) % self.round;
+            self.at += 1;
+            if self.at == self.round {
+                self.at = 0;
+                self.turn = (self.turn + 1) % self.sequences.len();
+            }
         }
     }
 }
@@ -129,17 +153,25 @@ mod tests {
     }
 
     #[test]
-    fn the_sequence_resembles_itself_at_no_other_shift() {
-        let sequence = sequence();
-        for shift in 0..LENGTH {
-            let sum: f32 = (0..LENGTH).map(|at| sequence[at] * sequence[(at + shift) % LENGTH]).sum();
-            assert_eq!(sum, if shift == 0 { LENGTH as f32 } else { -1.0 }, "shift {shift}");
+    fn a_sequence_resembles_itself_at_no_other_shift_and_no_other_sequence_at_any() {
+        for (a, b) in (0..DECIMATIONS.len()).flat_map(|a| (0..=a).map(move |b| (a, b))) {
+            let (one, mut other) = (sequence(a), sequence(b));
+            for shift in 0..LENGTH {
+                let sum = dot(&one, &other);
+                if a == b {
+                    assert_eq!(sum, if shift == 0 { LENGTH as f32 } else { -1.0 }, "{a} at shift {shift}");
+                } else {
+                    assert!(sum.abs() <= 65.0, "{a} and {b} at shift {shift}: {sum}");
+                }
+                other.rotate_left(1);
+            }
         }
+        assert_eq!(sequence(0), sequence(DECIMATIONS.len()));
     }
 
     #[test]
     fn noise_and_silence_are_no_signal() {
-        let sequence = sequence();
+        let sequence = sequence(0);
         assert_eq!(find(&sequence, &vec![0.0; 10_000]), None);
         for seed in 1..4 {
             assert_eq!(find(&sequence, &noise(6_000, seed)), None);
@@ -150,36 +182,50 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(6))]
         #[test]
-        fn the_delay_is_found_under_noise_that_is_louder(delay in 0_usize..1000, gain in prop_oneof![-1.0_f32..-0.2, 0.2_f32..1.0], seed: u32) {
+        fn the_delay_is_found_under_noise_that_is_louder(round in 0..DECIMATIONS.len(), delay in 0_usize..1000, gain in prop_oneof![-1.0_f32..-0.2, 0.2_f32..1.0], seed: u32) {
             let mut heard = noise(LENGTH + 1000, seed);
             // Six decibels above the signal.
             heard.iter_mut().for_each(|sample| *sample *= 2.0 * LEVEL * gain.abs() * 3.0_f32.sqrt());
-            for (at, sample) in sequence().iter().enumerate() {
+            for (at, sample) in sequence(round).iter().enumerate() {
                 heard[delay + at] += sample * LEVEL * gain;
             }
-            let found = find(&sequence(), &heard).unwrap();
+            let found = find(&sequence(round), &heard).unwrap();
             prop_assert_eq!(found.delay, delay);
             prop_assert!((found.gain / gain - 1.0).abs() < 0.3, "{:?} of {}", found, gain);
         }
     }
 
-    #[test]
-    fn a_sender_with_a_cable_to_itself_finds_the_cable() {
+    /// What each of these rounds finds through a cable that delays by so many samples.
+    fn through(delay: usize, round: usize, rounds: usize) -> Vec<Option<usize>> {
         const PERIOD: usize = 64;
-        const DELAY: usize = 777;
-        let round = LENGTH + 2000;
-        let (mut sender, mut heard) = cable(round, 2);
-        let mut line = std::collections::VecDeque::from(vec![0.0; DELAY]);
+        let (mut sender, mut heard) = cable(round, rounds);
+        let mut line = std::collections::VecDeque::from(vec![0.0; delay]);
         let (mut input, mut left, mut right) = ([0.0; PERIOD], [0.0; PERIOD], [0.0; PERIOD]);
-        for _ in 0..(2 * round).div_ceil(PERIOD) {
+        for _ in 0..(rounds * round).div_ceil(PERIOD) {
             // As if it were played at once: what is left is the cable.
             input.iter_mut().for_each(|sample| *sample = line.pop_front().unwrap());
             sender.play(&input, &mut left, &mut right);
             line.extend(left);
             assert_eq!(left, right);
         }
-        let delays: Vec<_> = (0..2).map(|_| find(&sequence(), &heard.round(round).unwrap()).unwrap().delay).collect();
-        assert_eq!(delays, [DELAY; 2]);
+        let found = |n| find(&sequence(n), &heard.round(round).unwrap()).map(|found| found.delay);
+        let found = (0..rounds).map(found).collect();
         assert!(heard.round(round).is_none());
+        found
+    }
+
+    #[test]
+    fn a_sender_with_a_cable_to_itself_finds_the_cable() {
+        assert_eq!(through(777, LENGTH + 2000, 5), [Some(777); 5]);
+    }
+
+    #[test]
+    fn what_comes_back_of_an_earlier_round_is_not_taken_for_this_one_s() {
+        let round = LENGTH + 2000;
+        // One, two and three rounds late; and what lies in two rounds, in parts of all sizes.
+        let parts = (1..10).map(|part| round - LENGTH * part / 10);
+        for delay in [round, round + 777, 2 * round + 777, 3 * round + 777].into_iter().chain(parts) {
+            assert_eq!(through(delay, round, 5), [None; 5], "{delay} samples");
+        }
     }
 }

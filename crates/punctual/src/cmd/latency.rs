@@ -40,11 +40,10 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
     let round_frames = cable::LENGTH + ready.buffer_frames() as usize + (LONGEST_S * f64::from(rate_hz)) as usize;
     let (sender, mut heard) = cable::cable(round_frames, options.rounds as usize);
     let engine = sound::start(ready, Box::new(sender))?;
-    let sequence = cable::sequence();
     let mut rounds = Vec::new();
     while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {
         match heard.round(round_frames) {
-            Some(round) => rounds.push(told(cable::find(&sequence, &round))),
+            Some(round) => rounds.push(told(cable::find(&cable::sequence(rounds.len()), &round))),
             None => thread::sleep(Duration::from_millis(20)),
         }
     }
