@@ -62,37 +62,40 @@ impl Pace {
 }
 
 /// Least squares over all stamps: how the origin that they tell moves with time. Each start has an origin of its own.
+///
+/// A card may fill or empty buffers of its own when it starts, which looks like another rate. So the first stamps of a start
+/// are left out, and starts that an xrun ended soon are left out altogether.
 #[derive(Debug, Clone, Default)]
 struct Drift {
-    /// Stamps of this start; where the first one lay, ns; means from there, s and ns.
-    here: u64,
-    first: (i64, i64),
+    /// When this start was stamped first, ns.
+    started_ns: Option<i64>,
+    /// Of this start.
+    here: Sums,
+    /// Of those before it that lasted.
+    before: Sums,
+}
+
+/// Of stamps: the first, ns; how far from there the newest lies, s; means from there, s and ns; and what is free of them, and
+/// sums of squares and products around the means, s and ns, of one start or of several.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    first: Option<(i64, i64)>,
+    lasted_s: f64,
     mean: (f64, f64),
-    /// Of all starts: what is free of stamps less starts, and sums of squares and products around the means, s and ns.
     free: u64,
     squares: f64,
     products: f64,
     deviations: f64,
 }
 
-impl Drift {
-    /// Fewer stamps tell nothing.
-    const LEAST: u64 = 16;
-
-    fn cut(&mut self) {
-        self.here = 0;
-        self.mean = (0.0, 0.0);
-    }
-
+impl Sums {
     #[inline]
     fn add(&mut self, at_ns: i64, origin_ns: i64) {
-        if self.here == 0 {
-            self.first = (at_ns, origin_ns);
-        }
-        let (at_s, origin) = ((at_ns - self.first.0) as f64 / 1e9, (origin_ns - self.first.1) as f64);
-        self.here += 1;
-        self.free += u64::from(self.here > 1);
-        let n = self.here as f64;
+        self.free += u64::from(self.first.is_some());
+        let first = *self.first.get_or_insert((at_ns, origin_ns));
+        let (at_s, origin) = ((at_ns - first.0) as f64 / 1e9, (origin_ns - first.1) as f64);
+        self.lasted_s = at_s;
+        let n = (self.free + 1) as f64;
         let (from_mean_s, from_mean) = (at_s - self.mean.0, origin - self.mean.1);
         self.mean.0 += from_mean_s / n;
         self.mean.1 += from_mean / n;
@@ -101,14 +104,53 @@ impl Drift {
         self.deviations += from_mean * (origin - self.mean.1);
     }
 
+    /// With those of another start, whose slope counts and whose means do not; nothing of it where it was too short.
+    #[inline]
+    fn with(self, other: &Self) -> Self {
+        if other.lasted_s < LASTS_S {
+            return self;
+        }
+        Self {
+            free: self.free + other.free,
+            squares: self.squares + other.squares,
+            products: self.products + other.products,
+            deviations: self.deviations + other.deviations,
+            ..self
+        }
+    }
+}
+
+/// Stamps of a start count after so long, ns, ...
+const SETTLED_NS: i64 = 100_000_000;
+/// ... and when they reach over so much time, s.
+const LASTS_S: f64 = 1.0;
+
+impl Drift {
+    /// Fewer stamps tell nothing.
+    const LEAST: u64 = 16;
+
+    fn cut(&mut self) {
+        self.before = self.before.with(&self.here);
+        self.here = Sums::default();
+        self.started_ns = None;
+    }
+
+    #[inline]
+    fn add(&mut self, at_ns: i64, origin_ns: i64) {
+        if at_ns - *self.started_ns.get_or_insert(at_ns) >= SETTLED_NS {
+            self.here.add(at_ns, origin_ns);
+        }
+    }
+
     /// A card that is too fast has its origin move towards the past.
     fn ppm(&self) -> Option<(f64, f64)> {
-        if self.free < Self::LEAST || self.squares <= 0.0 {
+        let Sums { free, squares, products, deviations, .. } = self.before.with(&self.here);
+        if free < Self::LEAST || squares <= 0.0 {
             return None;
         }
-        let slope = self.products / self.squares;
-        let left = (self.deviations - slope * self.products).max(0.0);
-        let error = (left / (self.free - 1) as f64 / self.squares).sqrt();
+        let slope = products / squares;
+        let left = (deviations - slope * products).max(0.0);
+        let error = (left / (free - 1) as f64 / squares).sqrt();
         // ns a second are thousandths of a ppm.
         Some((-slope / 1e3, error / 1e3))
     }
@@ -158,6 +200,47 @@ mod tests {
         pace.start(STARTED_NS + 9_000_000_000);
         assert_eq!(pace.deadline_ns(0), STARTED_NS + 9_001_333_333);
         assert_eq!(pace.rate_ppm(), Some(told));
+    }
+
+    /// A card of exactly its rate that runs this many periods each time, and whose first frames come 5 ms too soon each time.
+    fn restarted(periods: &[u64]) -> Pace {
+        let mut pace = pace();
+        let mut started_ns = STARTED_NS;
+        for periods in periods {
+            pace.start(started_ns);
+            for period in 1..=*periods {
+                let settled_ns = 5_000_000 * period.min(8) as i64 / 8;
+                let at_ns = started_ns - STARTED_NS + captured_ns(period * 64, 0.0);
+                pace.stamp(period * 64, at_ns + settled_ns);
+            }
+            started_ns += 2_000_000_000;
+        }
+        pace
+    }
+
+    #[test]
+    fn short_starts_and_how_they_began_say_nothing_of_the_rate() {
+        // A hundred starts of 80 ms.
+        assert_eq!(restarted(&[60; 100]).rate_ppm(), None);
+        // One of 1.3 s among them, which has ended, and then one that goes on.
+        let (mut short, mut under_way) = ([60; 101], [60; 101]);
+        (short[50], under_way[100]) = (1000, 1000);
+        for starts in [short, under_way] {
+            let (ppm, error_ppm) = restarted(&starts).rate_ppm().unwrap();
+            assert!(ppm.abs() < 0.1 && error_ppm < 0.1, "{ppm} +- {error_ppm}");
+        }
+    }
+
+    #[test]
+    fn starts_that_lasted_count_together() {
+        let mut pace = pace();
+        for start in 0..3 {
+            let after_ns = start * 10_000_000_000;
+            pace.start(STARTED_NS + after_ns);
+            (1..=1000).for_each(|period| pace.stamp(period * 64, after_ns + captured_ns(period * 64, 50.0)));
+        }
+        let (ppm, _) = pace.rate_ppm().unwrap();
+        assert!((ppm - 50.0).abs() < 0.1 && pace.drift.before.free > 1500, "{ppm}");
     }
 
     proptest! {
