@@ -92,7 +92,10 @@ impl Asked {
             let (least, most) = (range.start(), range.end());
             (!range.contains(&value)).then(|| format!("has no {what} of {value} frames, only {least} to {most}"))
         };
-        let rates = || offer.rates.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let rates = || match &offer.rates[..] {
+            [] => "nor at a usual rate".to_owned(),
+            rates => format!("only at {}", rates.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        };
         let formats = || offer.formats.iter().map(Format::to_string).collect::<Vec<_>>().join(", ");
         let refused_format = self
             .format
@@ -108,7 +111,7 @@ impl Asked {
             })
             .or_else(|| {
                 (!offer.rates.contains(&self.rate_hz))
-                    .then(|| format!("does not run at {} Hz, only at {}", self.rate_hz, rates()))
+                    .then(|| format!("does not run at {} Hz, {}", self.rate_hz, rates()))
             })
             .or(refused_format)
             .or_else(|| range("period", self.period_frames, &offer.period_frames))
@@ -186,7 +189,7 @@ impl PcmError {
 /// [`PcmError`]; [`PcmError::Busy`] while a program plays on it.
 pub fn offer(node: Node) -> Result<Offer, PcmError> {
     let file = stream::open_device(node)?;
-    Offer::of(&file).map_err(|source| PcmError::Failed { node, step: "does not say what it can", source })
+    Offer::of(&file, None).map_err(|source| PcmError::Failed { node, step: "does not say what it can", source })
 }
 
 #[cfg(test)]
@@ -220,6 +223,8 @@ mod tests {
         ] {
             assert!(refusal(asked.clone()).contains(expected), "{}", refusal(asked));
         }
+        let odd = asked().refused_by(&Offer { rates: vec![], ..a_card() });
+        assert_eq!(odd.as_deref(), Some("does not run at 48000 Hz, nor at a usual rate"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The space of what a card can do, narrowed until one choice is left.
 
-use std::{io, ops::RangeInclusive, os::fd::AsFd};
+use std::{collections::BTreeSet, io, ops::RangeInclusive, os::fd::AsFd};
 
 use super::{
     abi::{
@@ -10,7 +10,7 @@ use super::{
     sample::Format,
 };
 
-/// Sample rates that cards are asked for, Hz.
+/// Sample rates that cards are asked for, to say what they have, Hz.
 const COMMON_RATES: [u32; 13] =
     [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400, 192_000, 384_000];
 
@@ -21,7 +21,7 @@ pub struct Offer {
     pub formats: Vec<Format>,
     /// Channels.
     pub channels: RangeInclusive<u32>,
-    /// The common sample rates that it has, Hz.
+    /// The common sample rates that it has, and the one that it was asked for, Hz.
     pub rates: Vec<u32>,
     /// Frames of a period.
     pub period_frames: RangeInclusive<u32>,
@@ -120,19 +120,25 @@ impl Params {
 }
 
 impl Offer {
-    /// Asks a device that has not been set.
-    pub fn of(device: impl AsFd) -> io::Result<Self> {
+    /// Asks a device that has not been set; also for a rate of one's own, Hz.
+    pub fn of(device: impl AsFd, asked_hz: Option<u32>) -> io::Result<Self> {
         let device = device.as_fd();
         let all = Params::any().refined(device)?;
         Ok(Self {
             formats: all.formats().collect(),
             channels: all.range(CHANNELS),
-            rates: COMMON_RATES.into_iter().filter(|&hz| Params::any().rate(hz).refined(device).is_ok()).collect(),
+            rates: rates(asked_hz, |hz| Params::any().rate(hz).refined(device).is_ok()),
             period_frames: all.range(PERIOD_SIZE),
             buffer_frames: all.range(BUFFER_SIZE),
             can_map: all.0.info & INFO_MMAP != 0 && Params::any().mapped().refined(device).is_ok(),
         })
     }
+}
+
+/// Those of the common rates and the one that is asked for that a device has.
+fn rates(asked_hz: Option<u32>, has: impl Fn(u32) -> bool) -> Vec<u32> {
+    let rates: BTreeSet<u32> = COMMON_RATES.into_iter().chain(asked_hz).filter(|&hz| has(hz)).collect();
+    rates.into_iter().collect()
 }
 
 fn bits(formats: &[Format]) -> [u32; 8] {
@@ -154,6 +160,17 @@ mod tests {
         assert_eq!((params.range(CHANNELS), params.least_channels()), (2..=8, 2));
         assert_eq!((params.range(RATE), params.range(BUFFER_SIZE)), (48_000..=48_000, 192..=192));
         assert_eq!(Params::any().formats().collect::<Vec<_>>(), Format::ALL);
+    }
+
+    #[test]
+    fn the_rate_that_is_asked_for_is_asked_of_the_device_whatever_is_common() {
+        let any = |hz| (8_000..=48_000).contains(&hz);
+        let common = [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000];
+        assert_eq!(rates(None, any), common);
+        assert_eq!(rates(Some(44_100), any), common);
+        assert_eq!(rates(Some(96_000), any), common, "which it has not");
+        assert_eq!(rates(Some(24_000), any)[3..5], [22_050, 24_000]);
+        assert_eq!(rates(Some(12_000), |hz| hz == 12_000), [12_000]);
     }
 
     #[test]

@@ -194,8 +194,11 @@ impl Drop for Stream {
 
 /// The most exact format and the fewest channels that do, set on the device; else what it offers instead.
 fn choose(file: &OwnedFd, node: Node, asked: &Asked) -> Result<(Format, u32), PcmError> {
-    let offer =
-        Offer::of(file).map_err(|source| PcmError::Failed { node, step: "does not say what it can", source })?;
+    let offer = Offer::of(file, Some(asked.rate_hz)).map_err(|source| PcmError::Failed {
+        node,
+        step: "does not say what it can",
+        source,
+    })?;
     let Some(refusal) = asked.refused_by(&offer) else {
         let least = asked.channels.clamp(*offer.channels.start(), *offer.channels.end());
         let params = Params::any()
