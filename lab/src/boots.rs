@@ -174,6 +174,7 @@ pub const ALL: &[Boot] = &[
             cards::paced::xruns_are_those_that_were_made,
             cards::paced::the_smallest_buffer_is_searched_for,
             cards::played::all_goes_through_and_midi_chooses,
+            cards::played::a_card_that_is_gone_is_told,
         ],
         ..PLAIN
     },

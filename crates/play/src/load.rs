@@ -1,11 +1,8 @@
 //! What the audio thread tells of its work, and others read at any time.
 
-use std::{
-    io,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
 /// What the thread writes, it alone, and others read.
@@ -30,8 +27,10 @@ pub(crate) struct Shared {
 pub enum End {
     /// It was told to.
     Stopped,
-    /// The card is gone, or refused something.
-    Card(io::ErrorKind),
+    /// The card is gone.
+    Gone,
+    /// The card refused something, with this error number; 0 where it told none.
+    Card(i32),
     /// The card moved in neither direction.
     Silent,
     /// JACK's server ended, or cut us off.

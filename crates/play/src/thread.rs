@@ -8,6 +8,7 @@ use probes::{
     setup::{floor_ns, set_up},
     timer::Grant,
 };
+use rustix::io::Errno;
 use sys::{alloc_guard::without_allocation, clock::Clock, pcm::Turn, usage::ThreadUsage};
 
 use crate::{
@@ -36,11 +37,16 @@ pub fn run(
         return shared.set_end(End::Stopped);
     }
     let end = without_allocation(|| playing.run(heartbeat));
-    shared.set_end(match end {
-        Ok(end) => end,
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => End::Silent,
-        Err(error) => End::Card(error.kind()),
-    });
+    shared.set_end(end.unwrap_or_else(|error| failed(&error)));
+}
+
+/// What an answer of the card means.
+fn failed(error: &io::Error) -> End {
+    match error.raw_os_error() {
+        _ if error.kind() == io::ErrorKind::TimedOut => End::Silent,
+        Some(number) if number == Errno::NODEV.raw_os_error() => End::Gone,
+        number => End::Card(number.unwrap_or_default()),
+    }
 }
 
 /// The state of the loop.
@@ -121,5 +127,18 @@ impl<'a> Playing<'a> {
         let now_ns = Clock::Monotonic.now_ns();
         self.shared.note((now_ns - woke_ns).max(0) as u64, self.period_ns);
         Ok(now_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_is_gone_is_told_from_one_that_refused() {
+        let end = |errno: Errno| failed(&errno.into());
+        assert_eq!(end(Errno::NODEV), End::Gone);
+        assert_eq!(end(Errno::BUSY), End::Card(Errno::BUSY.raw_os_error()));
+        assert_eq!(failed(&io::ErrorKind::TimedOut.into()), End::Silent);
     }
 }

@@ -145,8 +145,10 @@ pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
 pub fn check(end: End) -> anyhow::Result<()> {
     match end {
         End::Stopped => Ok(()),
-        End::Card(kind) => {
-            Err(std::io::Error::from(kind)).context("the card stopped: is it still plugged in? See `dmesg`")
+        End::Gone => anyhow::bail!("the card is gone: plug it in, and play again"),
+        End::Card(number) => {
+            let error = std::io::Error::from_raw_os_error(number);
+            anyhow::bail!("the card stopped, and refuses to go on: {error}; see `dmesg`, or play again")
         }
         End::Silent => anyhow::bail!("the card moved nothing for a second: choose another --rate, or see `dmesg`"),
         End::Server => anyhow::bail!("JACK's server has ended, or cut us off as too slow: start it, and play again"),
@@ -157,5 +159,20 @@ pub fn check(end: End) -> anyhow::Result<()> {
             anyhow::bail!("nothing else got to run for five seconds: choose more --frames or a smaller model")
         }
         End::Broken => anyhow::bail!("the audio thread panicked; see above"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_says_what_the_card_answered() {
+        let said = |end| check(end).unwrap_err().to_string();
+        assert_eq!(said(End::Gone), "the card is gone: plug it in, and play again");
+        // EBUSY of Linux.
+        let busy = said(End::Card(16));
+        assert!(busy.contains("(os error 16); see `dmesg`") && !busy.contains("plug"), "{busy}");
+        assert!(check(End::Stopped).is_ok());
     }
 }

@@ -18,6 +18,22 @@ const PORT: &str = "/tmp/midi";
 /// Periods that are fed.
 const TURNS: usize = 40;
 
+const DUMMY: &str = "/sys/bus/platform/drivers/snd_dummy";
+
+/// A card that goes away while it plays ends the program, which says so.
+pub fn a_card_that_is_gone_is_told() -> Result<()> {
+    fs::write("/tmp/plain.toml", PLAIN)?;
+    let played = start("amp play --quiet --device hw:Dummy --frames 256 --preset /tmp/plain.toml")?;
+    wait_until("it plays", || Ok(fs::read_to_string("/proc/asound/Dummy/pcm0p/sub0/status")?.contains("RUNNING")))?;
+    // Comes back when the program has let go of it.
+    fs::write(format!("{DUMMY}/unbind"), "snd_dummy.0")?;
+    let output = played.wait_with_output()?;
+    fs::write(format!("{DUMMY}/bind"), "snd_dummy.0")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code() == Some(1) && said.contains("the card is gone: plug it in"), "{said}");
+    Ok(())
+}
+
 /// A signal comes back as it was fed; a program change by MIDI exchanges the preset while it plays; no xrun; it ends with
 /// its summary when it is asked to.
 pub fn all_goes_through_and_midi_chooses() -> Result<()> {
