@@ -38,6 +38,9 @@ pub fn lines(told: &SoundLoop) -> Vec<(&'static str, String)> {
             lines.push(("computed", format!("{}: {}", samples(told.computed_samples as i64), told.setup)));
             lines.push(("the rest", format!("{}: converters, the card's own buffers, cable", samples(difference))));
         }
+        _ if all == 0 => {
+            lines.push(("round trip", "it ended before a round was whole: let it run to its end".to_owned()));
+        }
         _ => {
             let text = format!(
                 "no signal came back in {all} rounds: check the cable from output to input, and the levels (`alsamixer`)"
@@ -94,6 +97,8 @@ mod tests {
     #[test]
     fn without_a_signal_or_with_xruns_it_is_said() {
         assert!(told(&[None, None], 0).contains("no signal came back in 2 rounds: check the cable"));
+        let none = told(&[], 0);
+        assert!(none.contains("it ended before a round was whole") && !none.contains("cable"), "{none}");
         assert!(told(&[Some(512)], 3).contains("xruns        3: the figures are not to be trusted"));
     }
 }

@@ -68,7 +68,7 @@ impl Sound {
 pub enum Latency {
     /// Measure the true round trip of a sound card, with a cable from its output to its input.
     ///
-    /// Plays a short noise on every output and looks for it in the input: from the buffer that it was
+    /// Plays a short noise on outputs 1 and 2 and looks for it in the input: from the buffer that it was
     /// written to, to the buffer that it came in with. Beside it stands what the buffers alone take.
     /// Turn the output down first: the noise is played at -12 dB of full scale.
     ///
