@@ -73,8 +73,8 @@ pub struct Asked {
     pub period_frames: u32,
     /// Periods of the buffer, 2 or more.
     pub periods: u32,
-    /// At least so many channels, where the card has them.
-    pub channels: u32,
+    /// At least so many channels to capture, where the card has them. What is played has two, or as many as the card demands.
+    pub inputs: u32,
     /// The format of samples; `None` for the most exact one.
     pub format: Option<Format>,
 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn asked() -> Asked {
-        Asked { rate_hz: 48_000, period_frames: 64, periods: 2, channels: 2, format: None }
+        Asked { rate_hz: 48_000, period_frames: 64, periods: 2, inputs: 2, format: None }
     }
 
     #[test]

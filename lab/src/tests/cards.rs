@@ -24,7 +24,7 @@ const RATE_HZ: u32 = 48_000;
 const BOTH: u32 = 2;
 
 /// As the kernel's timer and its cards like it: 21 ms a period, for the loopback.
-const SLOW: Asked = Asked { rate_hz: RATE_HZ, period_frames: 1024, periods: 2, channels: BOTH, format: None };
+const SLOW: Asked = Asked { rate_hz: RATE_HZ, period_frames: 1024, periods: 2, inputs: BOTH, format: None };
 /// As a guitarist likes it: 1.3 ms.
 const QUICK: Asked = Asked { period_frames: 64, ..SLOW };
 

@@ -31,8 +31,8 @@ impl Device {
     /// # Errors
     /// [`OpenError`].
     pub fn open(&self, root: &Root, rate_hz: u32, frames: u32, periods: u32) -> Result<(Duplex, SoundCard), OpenError> {
-        let asked =
-            Asked { rate_hz, period_frames: frames, periods, channels: 2.max(self.input + 1), format: self.format };
+        let inputs = 2.max(self.input + 1);
+        let asked = Asked { rate_hz, period_frames: frames, periods, inputs, format: self.format };
         let mut duplex = sound::open(root, &self.capture, &self.playback, &asked, self.input)?;
         let card = SoundCard {
             capture: self.capture.clone(),

@@ -77,7 +77,7 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
         rate_hz: options.rate.unwrap_or(RATE_HZ),
         period_frames: options.frames.unwrap_or(FRAMES),
         periods: options.periods.unwrap_or(2),
-        channels: options.input.max(2),
+        inputs: options.input.max(2),
         format: options.format,
     };
     let settings = Settings { card, input: options.input - 1, cpu: options.cpu, policy: options.policy() };

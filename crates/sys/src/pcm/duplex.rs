@@ -13,6 +13,8 @@ use super::{
 };
 use crate::clock::Clock;
 
+/// Channels that are played.
+const OUTPUTS: u32 = 2;
 /// How long a card may keep silent beyond its buffer, s.
 const PATIENCE_S: i64 = 1;
 
@@ -56,8 +58,8 @@ impl Duplex {
     /// # Errors
     /// [`PcmError`], with what the card offers instead.
     pub fn open(capture: Node, playback: Node, asked: &Asked) -> Result<Self, PcmError> {
-        let playback = Stream::open(playback, asked)?;
-        let capture = Stream::open(capture, asked)?;
+        let playback = Stream::open(playback, asked, OUTPUTS)?;
+        let capture = Stream::open(capture, asked, asked.inputs)?;
         // Refused where the two have nothing to do with each other; they are started one after the other then.
         let is_linked = tell(&capture.file, LINK, playback.file.as_raw_fd()).is_ok();
         let buffer_ns = i64::from(asked.buffer_frames()) * 1_000_000_000 / i64::from(asked.rate_hz.max(1));

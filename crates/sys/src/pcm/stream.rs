@@ -38,9 +38,10 @@ pub(super) fn open_device(node: Node) -> Result<OwnedFd, PcmError> {
 }
 
 impl Stream {
-    pub(super) fn open(node: Node, asked: &Asked) -> Result<Self, PcmError> {
+    /// Set as asked, with so many channels at least, where it has them.
+    pub(super) fn open(node: Node, asked: &Asked, channels: u32) -> Result<Self, PcmError> {
         let file = open_device(node)?;
-        let (format, channels) = choose(&file, node, asked)?;
+        let (format, channels) = choose(&file, node, asked, channels)?;
         let failed = |step| move |source| PcmError::Failed { node, step, source };
         let sw_params = &mut SwParams {
             tstamp_mode: TSTAMP_ENABLE,
@@ -193,14 +194,14 @@ impl Drop for Stream {
 }
 
 /// The most exact format and the fewest channels that do, set on the device; else what it offers instead.
-fn choose(file: &OwnedFd, node: Node, asked: &Asked) -> Result<(Format, u32), PcmError> {
+fn choose(file: &OwnedFd, node: Node, asked: &Asked, channels: u32) -> Result<(Format, u32), PcmError> {
     let offer = Offer::of(file, Some(asked.rate_hz)).map_err(|source| PcmError::Failed {
         node,
         step: "does not say what it can",
         source,
     })?;
     let Some(refusal) = asked.refused_by(&offer) else {
-        let least = asked.channels.clamp(*offer.channels.start(), *offer.channels.end());
+        let least = channels.clamp(*offer.channels.start(), *offer.channels.end());
         let params = Params::any()
             .mapped()
             .rate(asked.rate_hz)

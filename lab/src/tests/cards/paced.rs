@@ -81,10 +81,12 @@ pub fn format_and_input_are_those_asked_for() -> Result<()> {
         Ok(audio(&record)?.1.played > 0)
     })?;
     let set = fs::read_to_string("/proc/asound/Loopback/pcm1c/sub0/hw_params")?;
+    let played = fs::read_to_string("/proc/asound/Loopback/pcm1p/sub0/hw_params")?;
     let pid = i32::try_from(run.id()).ok().and_then(Pid::from_raw).context("no process")?;
     kill_process(pid, Signal::INT)?;
     expect(0, &run.wait_with_output()?)?;
     ensure!(set.contains("format: S16_LE") && set.contains("channels: 3"), "{set}");
+    ensure!(played.contains("format: S16_LE") && played.contains("channels: 2"), "{played}");
     let record = recorded("chosen")?;
     let card = audio(&record)?.1.card.clone().context("no card")?;
     println!("{card:?}");
