@@ -41,7 +41,8 @@ pub struct Rig {
     /// Cut off the silence that cabinets begin with.
     #[arg(long)]
     pub cab_without_delay: bool,
-    /// Nothing but models and cabinet: begin with tone, levels, offset filter and limiter off.
+    /// Nothing but models and cabinet: begin with tone, levels, offset filter and limiter off. Two models stand to
+    /// each other as the preset has them.
     #[arg(long)]
     pub neutral: bool,
     /// Set a parameter, as gate.on=on or tone.bass_db=3; again for more.

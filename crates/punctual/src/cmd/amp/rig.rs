@@ -113,8 +113,17 @@ fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {
     }
 }
 
+/// Nothing but models and cabinet, the models side by side or behind one another as they were.
+fn neutral(of_preset: &Settings) -> anyhow::Result<Settings> {
+    let mut settings = Settings::neutral();
+    for parameter in [Parameter::Routing, Parameter::Mix] {
+        settings.set(parameter, of_preset.get(parameter))?;
+    }
+    Ok(settings)
+}
+
 fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings> {
-    let mut settings = if options.neutral { Settings::neutral() } else { of_preset };
+    let mut settings = if options.neutral { neutral(&of_preset)? } else { of_preset };
     if options.series || options.parallel {
         settings.set(Parameter::Routing, f32::from(options.parallel))?;
     }
@@ -133,4 +142,31 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
 /// A preset's file.
 pub fn read_preset(path: &Path) -> anyhow::Result<Preset> {
     Ok(Preset::read(path, sys::file::read)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn options(arguments: &[&str]) -> cli::Rig {
+        let words = ["punctual", "amp", "render", "in.wav", "out.wav"].into_iter().chain(arguments.iter().copied());
+        match cli::Cli::parse_from(words).command {
+            Some(cli::Command::Amp(cli::Amp::Render(options))) => options.rig,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn neutral_keeps_how_models_stand_to_each_other() {
+        let preset = Preset::parse("[amp]\nrouting = 'parallel'\nmix = 0.25\n[gate]\non = true\n").unwrap();
+        let of = |arguments: &[&str]| settings(preset.settings.clone(), &options(arguments)).unwrap();
+        let get = |settings: &Settings| {
+            [Parameter::Routing, Parameter::Mix, Parameter::GateOn, Parameter::LimiterOn].map(|it| settings.get(it))
+        };
+        assert_eq!(get(&of(&["--neutral"])), [1.0, 0.25, 0.0, 0.0]);
+        assert_eq!(get(&of(&["--neutral", "--series", "--set", "amp.mix=0.75"])), [0.0, 0.75, 0.0, 0.0]);
+        assert_eq!(get(&of(&[])), [1.0, 0.25, 1.0, 1.0]);
+    }
 }
