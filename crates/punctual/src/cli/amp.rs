@@ -170,12 +170,20 @@ pub struct Render {
 /// Which of what a file holds.
 #[derive(Debug, Args)]
 pub struct ModelChoice {
-    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
-    #[arg(long, value_name = "0..1", value_parser = part, default_value = "1", allow_negative_numbers = true)]
-    pub slim: f64,
+    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole; the whole unless a preset says
+    /// otherwise.
+    #[arg(long, value_name = "0..1", value_parser = part, allow_negative_numbers = true)]
+    pub slim: Option<f64>,
     /// A knob of the model, 0 to 1; again for the next one.
     #[arg(long, value_name = "0..1", value_parser = part, allow_negative_numbers = true)]
     pub param: Vec<f64>,
+}
+
+impl ModelChoice {
+    /// Whether anything is chosen.
+    pub fn is_made(&self) -> bool {
+        self.slim.is_some() || !self.param.is_empty()
+    }
 }
 
 fn part(text: &str) -> Result<f64, String> {

@@ -21,8 +21,7 @@ struct Told {
 
 pub fn run(options: &AmpInfo) -> anyhow::Result<u8> {
     let is = |extension: &str| options.file.extension().is_some_and(|it| it.eq_ignore_ascii_case(extension));
-    let chosen = options.choice.slim < 1.0 || !options.choice.param.is_empty();
-    if chosen && (is("wav") || is("toml")) {
+    if options.choice.is_made() && (is("wav") || is("toml")) {
         return Err(Usage("--slim and --param are a model's: leave them out".to_owned()).into());
     }
     let told = if is("wav") {

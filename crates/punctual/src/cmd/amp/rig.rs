@@ -34,7 +34,7 @@ pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
     }
     if let Some((_, first)) = models.first_mut() {
         choose(first, &options.choice);
-    } else if options.choice.slim < 1.0 || !options.choice.param.is_empty() {
+    } else if options.choice.is_made() {
         return Err(Usage("--slim and --param are a model's: add --model".to_owned()).into());
     }
     if let Some(cab) = &options.cab {
@@ -105,8 +105,8 @@ fn say(notes: impl Iterator<Item = String>) {
 }
 
 fn choose(part: &mut ModelPart, choice: &cli::ModelChoice) {
-    if choice.slim < 1.0 {
-        part.slim = choice.slim;
+    if let Some(slim) = choice.slim {
+        part.slim = slim;
     }
     if !choice.param.is_empty() {
         part.knobs = choice.param.iter().map(|&value| value as f32).collect();
@@ -156,6 +156,17 @@ mod tests {
             Some(cli::Command::Amp(cli::Amp::Render(options))) => options.rig,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn the_whole_model_can_be_chosen_where_a_preset_has_a_part() {
+        let part = ModelPart { slim: 0.25, ..ModelPart::new("a.nam".to_owned()) };
+        let slim = |arguments: &[&str]| {
+            let mut part = part.clone();
+            choose(&mut part, &options(arguments).choice);
+            part.slim
+        };
+        assert_eq!([slim(&["--slim", "1"]), slim(&["--slim", "0.5"]), slim(&[])], [1.0, 0.5, 0.25]);
     }
 
     #[test]
