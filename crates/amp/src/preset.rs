@@ -207,6 +207,26 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_are_read_in_every_form_that_toml_has() {
+        for (written, value) in
+            [("0x10", 16.0), ("0o17", 15.0), ("0b1_0001", 17.0), ("1_8", 18.0), ("0xA", 10.0), ("-3", -3.0)]
+        {
+            let text = format!("[[ir]]\nfile = 'a.wav'\ngain_db = {written}\n[input]\ngain_db = {written}\n");
+            let preset = Preset::parse(&text).expect(written);
+            let read = [preset.irs[0].gain_db, preset.settings.get(Parameter::InputGain)];
+            assert_eq!(read, [value; 2], "{written}");
+        }
+        for (text, told) in [
+            ("[tone]\nbass_db = 0x10", "line 2: tone.bass_db is 16, and must be -15 to 15 dB"),
+            ("[[model]]\nfile = 'a'\nslim = 0x10", "line 3: slim must be 0 to 1"),
+            ("[tone]\nbass_db = 0xffffffffffffffffffffffffffffffffffff", "line 2: tone.bass_db is "),
+        ] {
+            let error = Preset::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn each_mistake_has_its_line_and_its_remedy() {
         let cases = [
             ("[gate]\n\nthreshhold_db = -50", r#"line 3: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),

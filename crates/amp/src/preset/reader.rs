@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use toml::{
     Spanned,
-    de::{DeTable, DeValue},
+    de::{DeInteger, DeTable, DeValue},
 };
 
 use super::{IrPart, ModelPart, PresetError};
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
             let read = match value.get_ref() {
                 DeValue::String(text) if parameter.is_knob() => Err(parameter.refuse(text)),
                 DeValue::String(text) => parameter.parse(text),
-                DeValue::Integer(number) => parameter.parse(number.as_str()),
+                DeValue::Integer(number) => parameter.parse(&decimal(number)),
                 DeValue::Float(number) => parameter.parse(number.as_str()),
                 DeValue::Boolean(is_on) => parameter.parse(if *is_on { "true" } else { "false" }),
                 _ => Err(parameter.refuse("a list or a section")),
@@ -182,8 +182,19 @@ impl<'a> Reader<'a> {
 
 fn number(value: &Value<'_>) -> Option<f64> {
     match value.get_ref() {
-        DeValue::Integer(number) => number.as_str().parse().ok(),
+        DeValue::Integer(number) => decimal(number).parse().ok(),
         DeValue::Float(number) => number.as_str().parse().ok(),
         _ => None,
     }
+}
+
+/// A whole number in decimal digits: TOML also has 0x10, 0o20 and 0b10000.
+fn decimal<'n>(number: &'n DeInteger<'_>) -> Cow<'n, str> {
+    let radix = number.radix();
+    if radix == 10 {
+        return number.as_str().into();
+    }
+    let digits = number.as_str().chars().filter_map(|digit| digit.to_digit(radix));
+    // A float has room for any number of digits, and exactly for all that may stand here.
+    digits.fold(0.0_f64, |value, digit| value * f64::from(radix) + f64::from(digit)).to_string().into()
 }
