@@ -60,7 +60,16 @@ pub struct Playing {
 pub struct PlayingView {
     style: Style,
     screen: Option<Screen<Stderr>>,
-    last_line_s: Option<u64>,
+    lines: Lines,
+}
+
+/// Says once a second what was seen since it last did.
+#[derive(Debug, Default)]
+struct Lines {
+    last_s: Option<u64>,
+    /// How often was looked since, and what was seen: its share is the sum of all.
+    looks: u32,
+    seen: Playing,
 }
 
 impl PlayingView {
@@ -69,7 +78,7 @@ impl PlayingView {
     pub fn new(color: ColorChoice) -> Self {
         let is_able = io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
         let screen = is_able.then(|| Screen::new(io::stderr()));
-        Self { style: Style::for_stderr(color), screen, last_line_s: None }
+        Self { style: Style::for_stderr(color), screen, lines: Lines::default() }
     }
 
     /// Shows it. What cannot be written is left out.
@@ -87,11 +96,7 @@ impl PlayingView {
     }
 
     fn line(&mut self, playing: &Playing) -> io::Result<()> {
-        let second = playing.elapsed_ns / 1_000_000_000;
-        if self.last_line_s.replace(second) == Some(second) {
-            return Ok(());
-        }
-        writeln!(io::stderr(), "{}", line(playing))
+        self.lines.next(playing).map_or(Ok(()), |line| writeln!(io::stderr(), "{line}"))
     }
 
     /// Takes the view away, so that something can be said.
@@ -99,6 +104,28 @@ impl PlayingView {
         if let Some(screen) = &mut self.screen {
             let _ = screen.erase();
         }
+    }
+}
+
+impl Lines {
+    /// The line that is due, if one is.
+    fn next(&mut self, playing: &Playing) -> Option<String> {
+        self.looks += 1;
+        let seen = std::mem::take(&mut self.seen);
+        self.seen = Playing {
+            share: seen.share + playing.share,
+            most_share: seen.most_share.max(playing.most_share),
+            peaks: [0, 1].map(|side: usize| seen.peaks[side].max(playing.peaks[side])),
+            note: playing.note.clone().or(seen.note),
+            ..playing.clone()
+        };
+        let second = playing.elapsed_ns / 1_000_000_000;
+        if self.last_s.replace(second) == Some(second) {
+            return None;
+        }
+        let seen = std::mem::take(&mut self.seen);
+        let looks = std::mem::take(&mut self.looks);
+        Some(line(&Playing { share: seen.share / f64::from(looks), ..seen }))
     }
 }
 
@@ -267,6 +294,24 @@ mod tests {
     #[test]
     fn a_line_says_the_same() {
         insta::assert_snapshot!(line(&example()), @"crunch (2 of 5): 1 min 23 s so far, load 23 % (most 41 %), 2 xruns, input -12.0 dB, output -6.0 dB, E2 -25 cents");
+    }
+
+    #[test]
+    fn a_line_a_second_tells_the_worst_of_it() {
+        let mut lines = Lines::default();
+        let quiet = Playing { peaks: [0.1; 2], share: 0.1, most_share: 0.2, note: None, ..example() };
+        let mut next = |elapsed_ms: u64, playing: &Playing| {
+            lines.next(&Playing { elapsed_ns: elapsed_ms * 1_000_000, ..playing.clone() })
+        };
+        assert!(next(0, &quiet).is_some(), "the first line comes at once");
+        assert_eq!(next(100, &Playing { peaks: [1.0, 0.1], note: example().note, ..quiet.clone() }), None);
+        assert_eq!(next(200, &Playing { peaks: [0.1, 0.5], share: 0.7, most_share: 1.5, ..quiet.clone() }), None);
+        let line = next(1000, &quiet).unwrap();
+        let told = "1 s so far, load 30 % (most 150 %), 2 xruns, input 0.0 dB, output -6.0 dB, E2 -25 cents";
+        assert!(line.ends_with(told), "{line}");
+        // The next one begins anew.
+        let line = next(2000, &quiet).unwrap();
+        assert!(line.ends_with("load 10 % (most 20 %), 2 xruns, input -20.0 dB, output -20.0 dB"), "{line}");
     }
 
     #[test]
