@@ -382,3 +382,20 @@ fn models_of_a_folder_are_timed() {
     fs::create_dir(scratch.path().join("empty")).unwrap();
     scratch.run("amp bench empty").expect_status(1);
 }
+
+#[test]
+fn a_model_that_is_muted_while_playing_is_told_once_and_at_the_end() {
+    let scratch = Scratch::new();
+    let endless = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+        "config": {"receptive_field": 2, "bias": false}, "weights": [3e38, 3e38]}"#;
+    fs::write(scratch.path().join("endless.nam"), endless).unwrap();
+    for quiet in ["", "--quiet"] {
+        let run = scratch.run(&format!(
+            "amp play --device clock --frames 512 --priority 0 --duration 2500ms --model endless.nam --set input.gain_db=40 {quiet}"
+        ));
+        let said = run.expect_status(0).stderr();
+        let told = "endless is muted: it made what is no number; choose another model";
+        assert_eq!(said.matches(told).count(), 1, "{said}");
+        assert_eq!(run.stdout().matches("muted    endless: ").count(), 1, "{}", run.stdout());
+    }
+}

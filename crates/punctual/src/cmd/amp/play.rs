@@ -4,7 +4,7 @@ mod bank;
 
 use std::time::{Duration, Instant};
 
-use amp::Controls;
+use amp::{Controls, chain::Meters};
 use anyhow::Context;
 use machine::{Root, sound::find};
 use play::{Engine, Load, port::Port};
@@ -12,6 +12,9 @@ use report::live::{Playing, PlayingView};
 
 use self::bank::PresetBank;
 use crate::{cli::AmpPlay, cmd::sound, output};
+
+/// Why a model plays no more, and what to do.
+const MUTED: &str = "it made what is no number; choose another model";
 
 /// How often is looked at the audio thread.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -24,7 +27,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let rate_hz = ready.rate_hz();
     let (chain, controls) = bank.chain(rate_hz)?;
     let engine = sound::start(ready, Box::new(chain))?;
-    let mut session = Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default() };
+    let mut session = Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default(), muted: Vec::new() };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
     let until = options.duration.map(|ns| session.began + Duration::from_nanos(ns));
     while session.engine.end().is_none()
@@ -52,10 +55,13 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
                 note(format!("{error:#}"));
             }
         }
-        session.controls.collect();
+        let meters = session.controls.meters();
+        for model in session.take_muted(&meters, &bank) {
+            note(format!("{model} is muted: {MUTED}"));
+        }
         session.engine.tell_delay(session.controls.delay());
         if let Some(view) = &mut view {
-            view.update(&session.look(&bank));
+            view.update(&session.look(&meters, &bank));
         }
     }
     drop(view);
@@ -81,6 +87,8 @@ struct Session {
     rate_hz: u32,
     began: Instant,
     before: Load,
+    /// The models that were muted, each once.
+    muted: Vec<String>,
 }
 
 impl Session {
@@ -92,11 +100,22 @@ impl Session {
         frames as f64 / f64::from(self.rate_hz) * 1e3
     }
 
-    fn look(&mut self, bank: &PresetBank) -> Playing {
+    /// The models that are muted and were not before.
+    fn take_muted(&mut self, meters: &Meters, bank: &PresetBank) -> Vec<String> {
+        if self.controls.collect() > 0 {
+            // It may be one that is just being exchanged.
+            return Vec::new();
+        }
+        let muted = meters.muted.iter().enumerate().filter(|(_, is_muted)| **is_muted);
+        let new: Vec<String> = muted.map(|(place, _)| bank.model(place)).filter(|it| !self.muted.contains(it)).collect();
+        self.muted.extend_from_slice(&new);
+        new
+    }
+
+    fn look(&mut self, meters: &Meters, bank: &PresetBank) -> Playing {
         let load = self.engine.load();
         let share = load.share_since(&self.before);
         self.before = load;
-        let meters = self.controls.meters();
         let note = self.controls.tune().map(|pitch| (pitch.to_string(), pitch.cents));
         let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
         Playing {
@@ -122,7 +141,8 @@ impl Session {
     fn end(self) -> anyhow::Result<u8> {
         let latency = self.latency_frames();
         let (ms, card) = (self.ms(latency), self.engine.told());
-        let (load, end) = self.engine.stop();
+        let Self { engine, muted, .. } = self;
+        let (load, end) = engine.stop();
         sound::check(end)?;
         let mean = load.share_since(&Load::default()) * 100.0;
         let most = load.most_share * 100.0;
@@ -134,6 +154,9 @@ impl Session {
             )?;
             writeln!(out, "load     {mean:.1} % of a period, at most {most:.0} %; {} periods took longer", load.late)?;
             writeln!(out, "xruns    {}", load.xruns)?;
+            for model in &muted {
+                writeln!(out, "muted    {model}: {MUTED}")?;
+            }
             if load.rests > 0 {
                 writeln!(
                     out,
