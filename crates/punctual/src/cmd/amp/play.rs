@@ -27,7 +27,8 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let rate_hz = ready.rate_hz();
     let (chain, controls) = bank.chain(rate_hz)?;
     let engine = sound::start(ready, Box::new(chain))?;
-    let mut session = Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default(), muted: Vec::new() };
+    let mut session =
+        Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default(), muted: Vec::new() };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
     let until = options.duration.map(|ns| session.began + Duration::from_nanos(ns));
     while session.engine.end().is_none()
@@ -45,15 +46,14 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
             view.iter_mut().for_each(PlayingView::erase);
             say!("note: {text}");
         };
-        for event in events.unwrap_or_else(|error| {
+        let events = events.unwrap_or_else(|error| {
             // Playing goes on.
             note(format!("MIDI stopped: {error}; is it still plugged in?"));
             midi = None;
             Vec::new()
-        }) {
-            if let Err(error) = bank.follow(event, &mut session.controls) {
-                note(format!("{error:#}"));
-            }
+        });
+        if let Err(error) = bank.follow(&events, &mut session.controls) {
+            note(format!("{error:#}"));
         }
         let meters = session.controls.meters();
         for model in session.take_muted(&meters, &bank) {
@@ -107,7 +107,8 @@ impl Session {
             return Vec::new();
         }
         let muted = meters.muted.iter().enumerate().filter(|(_, is_muted)| **is_muted);
-        let new: Vec<String> = muted.map(|(place, _)| bank.model(place)).filter(|it| !self.muted.contains(it)).collect();
+        let new: Vec<String> =
+            muted.map(|(place, _)| bank.model(place)).filter(|it| !self.muted.contains(it)).collect();
         self.muted.extend_from_slice(&new);
         new
     }

@@ -1,14 +1,17 @@
 //! What a performance can play, and what a player's MIDI makes of it.
 
+mod waiting;
+
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use amp::{Chain, Controls, Rig};
+use amp::{Chain, Controls, Rig, chain::ControlError};
 use anyhow::Context;
 use play::midi::Event;
 
+use self::waiting::Waiting;
 use crate::{
     cli::AmpPlay,
     cmd::amp::rig::{self, read_preset},
@@ -20,6 +23,7 @@ pub struct PresetBank {
     current: usize,
     /// The MIDI channel that is listened to, 0 to 15; all where `None`.
     channel: Option<u8>,
+    waiting: Waiting,
 }
 
 impl PresetBank {
@@ -38,7 +42,7 @@ impl PresetBank {
             rigs.push((stem(&path), rig));
         }
         let channel = options.midi_channel.map(|channel| channel - 1);
-        Ok(Self { rigs, current: 0, channel })
+        Ok(Self { rigs, current: 0, channel, waiting: Waiting::default() })
     }
 
     /// The chain with what is played first, at this rate, and its controls.
@@ -65,26 +69,69 @@ impl PresetBank {
         self.rig().model(place).map_or_else(|| "the model".to_owned(), |(path, _)| stem(path))
     }
 
-    /// Does what came by MIDI. What cannot be done changes nothing.
-    pub fn follow(&mut self, event: Event, controls: &mut Controls) -> anyhow::Result<()> {
+    /// Does what came by MIDI since the last time: only the last preset, and the last value of each parameter, however much
+    /// came. What the audio thread has no room for is tried again the next time. What cannot be done changes nothing.
+    pub fn follow(&mut self, events: &[Event], controls: &mut Controls) -> anyhow::Result<()> {
+        let mut understood = Ok(());
+        for event in events {
+            if let Err(error) = self.take(*event) {
+                understood = Err(error);
+            }
+        }
+        let told = self.tell(controls);
+        let is_busy = told.as_ref().is_err_and(|error| error.downcast_ref() == Some(&ControlError::Busy));
+        if !is_busy {
+            self.waiting.is_told = false;
+            return told.and(understood);
+        }
+        // A burst is over in a moment. Where nothing more has come, the audio thread has had its time.
+        let is_news = events.is_empty() && !self.waiting.is_told;
+        self.waiting.is_told |= is_news;
+        if is_news { told } else { understood }
+    }
+
+    /// Takes an event down.
+    fn take(&mut self, event: Event) -> anyhow::Result<()> {
         let (Event::Program { channel, .. } | Event::Control { channel, .. }) = event;
         if self.channel.is_some_and(|ours| ours != channel) {
             return Ok(());
         }
         match event {
-            Event::Program { program, .. } => self.choose(program.into(), controls),
-            Event::Control { controller, value, .. } => match self.rig().midi.get(&controller) {
-                Some(parameter) => Ok(controls.set(*parameter, parameter.denormalized(f32::from(value) / 127.0))?),
-                None => Ok(()),
-            },
+            Event::Program { program, .. } => {
+                let (program, all) = (usize::from(program), self.rigs.len());
+                anyhow::ensure!(
+                    program < all,
+                    "MIDI asks for preset {}, and there are {all}: put more into the folder of --presets",
+                    program + 1
+                );
+                self.waiting.choose(program);
+            }
+            Event::Control { controller, value, .. } => {
+                // As the preset says that plays by then.
+                let (_, rig) = &self.rigs[self.waiting.program().unwrap_or(self.current)];
+                if let Some(parameter) = rig.midi.get(&controller) {
+                    self.waiting.turn(*parameter, parameter.denormalized(f32::from(value) / 127.0));
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Tells the audio thread what waits.
+    fn tell(&mut self, controls: &mut Controls) -> anyhow::Result<()> {
+        let mut chosen = Ok(());
+        if let Some(program) = self.waiting.program() {
+            chosen = self.choose(program, controls);
+            match &chosen {
+                Err(error) if error.downcast_ref() == Some(&ControlError::Busy) => return chosen,
+                chosen => self.waiting.is_chosen(chosen.is_ok()),
+            }
+        }
+        chosen.and(self.waiting.tell_turned(controls).map_err(Into::into))
     }
 
     fn choose(&mut self, program: usize, controls: &mut Controls) -> anyhow::Result<()> {
-        let all = self.rigs.len();
-        let (name, rig) = self.rigs.get(program).with_context(|| {
-            format!("MIDI asks for preset {}, and there are {all}: put more into the folder of --presets", program + 1)
-        })?;
+        let (name, rig) = &self.rigs[program];
         let exchange = rig::diff_from(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
         controls.exchange(exchange, Some(&rig.settings))?;
         self.current = program;
@@ -130,25 +177,18 @@ mod tests {
         write("1-clean.toml", "[output]\ngain_db = -6\n[midi]\n7 = 'output.gain_db'\n");
         write("2-dirty.toml", "[input]\ngain_db = 20\n");
         write("notes.txt", "no preset");
-        let mut bank = PresetBank::read(&options(&[
-            "--presets",
-            &folder.path().display().to_string(),
-            "--midi-channel",
-            "3",
-            "--midi",
-            "x",
-        ]))
-        .unwrap();
+        let path = folder.path().display().to_string();
+        let mut bank = PresetBank::read(&options(&["--presets", &path, "--midi-channel", "3", "--midi", "x"])).unwrap();
         let (mut chain, mut controls) = bank.chain(48_000).unwrap();
         assert_eq!(bank.playing(), "1-clean (1 of 2)");
         let mut play = || chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
 
         let control = |channel, value| Event::Control { channel, controller: 7, value };
-        bank.follow(control(2, 127), &mut controls).unwrap();
-        bank.follow(control(4, 0), &mut controls).unwrap();
+        let program = |program| Event::Program { channel: 2, program };
+        bank.follow(&[control(2, 127), control(4, 0)], &mut controls).unwrap();
         play();
         assert_eq!(controls.settings().get(Parameter::OutputGain), 20.0);
-        bank.follow(Event::Program { channel: 2, program: 1 }, &mut controls).unwrap();
+        bank.follow(&[program(1)], &mut controls).unwrap();
         play();
         assert_eq!(
             (bank.playing(), controls.settings().get(Parameter::InputGain)),
@@ -156,11 +196,69 @@ mod tests {
         );
         assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
         // It turns nothing in this one.
-        bank.follow(control(2, 0), &mut controls).unwrap();
+        bank.follow(&[control(2, 0)], &mut controls).unwrap();
         assert_eq!(controls.settings().get(Parameter::OutputGain), 0.0);
-        let error = bank.follow(Event::Program { channel: 2, program: 9 }, &mut controls).unwrap_err().to_string();
+        let error = bank.follow(&[program(9)], &mut controls).unwrap_err().to_string();
         assert!(error.contains("preset 10, and there are 2"), "{error}");
         assert_eq!(bank.playing(), "2-dirty (2 of 2)");
+    }
+
+    /// A bank of three presets: both controllers turn something in the first, one of them something else in the second.
+    fn bank() -> PresetBank {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("1.toml", "[midi]\n7 = 'output.gain_db'\n8 = 'tone.bass_db'\n");
+        write("2.toml", "[tone]\ntreble_db = 3\n[midi]\n7 = 'input.gain_db'\n");
+        write("3.toml", "[tone]\ntreble_db = 6\n");
+        PresetBank::read(&options(&["--presets", &folder.path().display().to_string()])).unwrap()
+    }
+
+    fn control(controller: u8, value: u8) -> Event {
+        Event::Control { channel: 0, controller, value }
+    }
+
+    fn program(program: u8) -> Event {
+        Event::Program { channel: 0, program }
+    }
+
+    #[test]
+    fn of_a_burst_the_last_values_count() {
+        let mut bank = bank();
+        let (_chain, mut controls) = bank.chain(48_000).unwrap();
+        // More than can wait for the audio thread, which takes nothing meanwhile.
+        let burst: Vec<Event> = (0..1000_u32).flat_map(|n| [7, 8].map(|it| control(it, (n % 128) as u8))).collect();
+        bank.follow(&[&burst[..], &[control(7, 127), control(8, 0)]].concat(), &mut controls).unwrap();
+        let get = |controls: &Controls, it| controls.settings().get(it);
+        assert_eq!([Parameter::OutputGain, Parameter::Bass].map(|it| get(&controls, it)), [20.0, -15.0]);
+
+        // Of presets, too, and what is turned behind one is what that one says.
+        let programs: Vec<Event> = (0..200).map(|n| program(n % 3)).collect();
+        bank.follow(&[&programs[..], &[program(1), control(7, 127), control(8, 127)]].concat(), &mut controls).unwrap();
+        let values = [Parameter::Treble, Parameter::InputGain, Parameter::OutputGain, Parameter::Bass];
+        assert_eq!(values.map(|it| get(&controls, it)), [3.0, 40.0, 0.0, 0.0]);
+        // One that is not there changes nothing, and what came with it counts.
+        let error = bank.follow(&[program(9), control(7, 0)], &mut controls).unwrap_err().to_string();
+        assert!(error.contains("preset 10, and there are 3"), "{error}");
+        assert_eq!((bank.playing().as_str(), get(&controls, Parameter::InputGain)), ("2 (2 of 3)", -40.0));
+    }
+
+    #[test]
+    fn what_the_audio_thread_has_no_room_for_waits_and_is_told_once() {
+        let mut bank = bank();
+        let (mut chain, mut controls) = bank.chain(48_000).unwrap();
+        for asked in [&[control(7, 127)][..], &[control(7, 0), program(1), control(7, 127)]] {
+            while controls.set(Parameter::Middle, 1.0).is_ok() {}
+            bank.follow(asked, &mut controls).expect("a burst may be over in a moment");
+            let error = bank.follow(&[], &mut controls).unwrap_err().to_string();
+            assert!(error.contains("has not taken the last changes"), "{error}");
+            bank.follow(&[], &mut controls).expect("it has been told");
+            assert_eq!(bank.playing(), "1 (1 of 3)");
+            chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
+            bank.follow(&[], &mut controls).expect("there is room");
+        }
+        assert_eq!(bank.playing(), "2 (2 of 3)");
+        let values = [Parameter::InputGain, Parameter::OutputGain, Parameter::Middle];
+        assert_eq!(values.map(|it| controls.settings().get(it)), [40.0, 0.0, 0.0]);
     }
 
     #[test]
