@@ -382,6 +382,24 @@ fn a_preset_that_cannot_be_played_is_left_out_and_told() {
 }
 
 #[test]
+fn a_page_that_stays_open_over_a_restart_sees_another_version() {
+    let version = |served: &Served| served.get("/state")["version"].as_u64().unwrap();
+    let served = Served::start();
+    let first = version(&served);
+    for value in 0..3 {
+        assert_eq!(served.post("/set", &format!(r#"{{"name":"tone.bass_db","value":{value}}}"#)).0, 200);
+    }
+    let last = version(&served);
+    assert_eq!(last, first + 3);
+    served.end();
+    let served = Served::start();
+    let again = version(&served);
+    assert!(!(first..=last).contains(&again), "{again} {last}");
+    assert!(again < 1 << 53, "a number of JavaScript has room for it");
+    served.end();
+}
+
+#[test]
 fn a_folder_that_has_gone_is_told_once() {
     let served = Served::start();
     fs::remove_dir_all(served.folder.path()).unwrap();

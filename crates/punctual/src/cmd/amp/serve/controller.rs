@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use amp::{
@@ -51,7 +51,7 @@ struct Playing {
     name: Option<String>,
     /// The preset's files, as they play.
     rig: Arc<Rig>,
-    /// Goes up with every change.
+    /// Goes up with every change, and is no other run's.
     version: u64,
     seen: Option<(Instant, Value)>,
     before: Load,
@@ -71,7 +71,8 @@ impl PageController {
     pub fn new(library: Library, start: Start, (controls, engine): (Controls, Engine)) -> Self {
         let Start { preset, name, rig } = start;
         let rig = Arc::new(rig);
-        let playing = Playing { controls, engine, preset, name, rig, version: 0, seen: None, before: Load::default() };
+        let version = first_version();
+        let playing = Playing { controls, engine, preset, name, rig, version, seen: None, before: Load::default() };
         Self { library, playing: Mutex::new(playing), loading: Mutex::new(()) }
     }
 
@@ -245,6 +246,12 @@ impl page::Desk for PageController {
         playing.version += 1;
         Ok(file)
     }
+}
+
+/// A version that no run before this has come to, so that a page that stays open over several sees that all may differ: it
+/// would take a thousand changes a millisecond. A number of JavaScript has room for it until the year 2248.
+fn first_version() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64 * 1024)
 }
 
 fn told(parameter: Parameter, value: f32) -> Value {
