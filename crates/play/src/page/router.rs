@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Desk, Place, answer::Answer, request::Request};
 
+/// The port that a browser does not name.
+const USUAL_PORT: u16 = 80;
 /// The page and what belongs to it: path, type, content.
 const FILES: [(&str, &str, &str); 3] = [
     ("/", "text/html; charset=utf-8", include_str!("page.html")),
@@ -19,8 +21,8 @@ const FILES: [(&str, &str, &str); 3] = [
 
 /// Understands requests to one address.
 pub struct Router {
-    /// What this server is called, host and port.
-    names: [String; 2],
+    /// What this server is called: host and port, and the host alone where browsers leave the port out.
+    names: Vec<String>,
 }
 
 /// A request that was read, and what is to be done about it.
@@ -61,7 +63,12 @@ struct Save {
 
 impl Router {
     pub fn new(address: SocketAddr) -> Self {
-        Self { names: ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", address.port())) }
+        let hosts = ["127.0.0.1", "localhost"];
+        let mut names = hosts.map(|host| format!("{host}:{}", address.port())).to_vec();
+        if address.port() == USUAL_PORT {
+            names.extend(hosts.map(str::to_owned));
+        }
+        Self { names }
     }
 
     /// Reads a request.
@@ -91,7 +98,7 @@ impl Router {
 
     /// Whether it was sent to this server, from this page where it says from where.
     fn is_meant(&self, request: &Request) -> bool {
-        let is_ours = |name: &str| self.names.iter().any(|ours| ours == name);
+        let is_ours = |name: &str| self.names.iter().any(|ours| ours.eq_ignore_ascii_case(name));
         let from_us = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
         request.header("host").is_some_and(is_ours) && request.header("origin").is_none_or(from_us)
     }
@@ -131,4 +138,40 @@ fn look(path: &str) -> Option<Action> {
 fn parse<T: for<'a> Deserialize<'a>>(request: Request, stream: &mut (impl Read + Write)) -> Result<T, Answer> {
     let body = request.body(stream)?;
     serde_json::from_str(&body).map_err(|error| Answer::refusal(400, &format!("not understood: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_known_by_each_name_that_a_browser_gives_it() {
+        let is_meant = |port: u16, headers: &str| {
+            let text = format!("GET / HTTP/1.1\r\n{headers}\r\n\r\n");
+            let request = Request::read(&mut text.as_bytes()).unwrap_or_else(|_| panic!("{text}"));
+            Router::new((Ipv4Addr::LOCALHOST, port).into()).is_meant(&request)
+        };
+        for (port, headers) in [
+            (8077, "Host: 127.0.0.1:8077"),
+            (8077, "Host: LocalHost:8077\r\nOrigin: http://localhost:8077"),
+            (80, "Host: 127.0.0.1\r\nOrigin: http://127.0.0.1"),
+            (80, "Host: localhost"),
+            (80, "Host: localhost:80"),
+        ] {
+            assert!(is_meant(port, headers), "{port} {headers}");
+        }
+        for (port, headers) in [
+            (8077, "Host: localhost"),
+            (8077, "Host: localhost:80"),
+            (80, "Host: elsewhere.example"),
+            (80, "Host: localhost:8077"),
+            (80, "Host: localhost\r\nOrigin: http://elsewhere.example"),
+            (80, "Host: localhost\r\nOrigin: https://localhost"),
+            (80, "Accept: */*"),
+        ] {
+            assert!(!is_meant(port, headers), "{port} {headers}");
+        }
+    }
 }
