@@ -42,6 +42,15 @@ pub struct Start {
     pub rig: Rig,
 }
 
+/// What was chosen.
+#[derive(Debug, Clone, Copy)]
+enum Chosen<'a> {
+    /// A preset, by its file.
+    Preset(&'a str),
+    /// Another model or cabinet.
+    Part,
+}
+
 /// What plays.
 struct Playing {
     controls: Controls,
@@ -98,8 +107,9 @@ impl PageController {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays another preset, or one of which another part was chosen: what is the same in both goes on as it is.
-    fn play(&self, place: Place, mut preset: Preset, name: Option<String>) -> anyhow::Result<()> {
+    /// Plays another preset, which is called this, or the one that plays with another part: what is the same in both goes on as
+    /// it is.
+    fn play(&self, chosen: Chosen<'_>, mut preset: Preset) -> anyhow::Result<()> {
         let (before, rate_hz) = {
             let playing = self.playing();
             (playing.rig.clone(), playing.controls.rate_hz())
@@ -107,17 +117,19 @@ impl PageController {
         let rig = self.library.rig(&preset, &[&before])?;
         let exchange = rig::diff_from(&rig, &before, rate_hz)?;
         let mut playing = self.playing();
-        match place {
-            Place::Preset => playing.controls.exchange(exchange, Some(&preset.settings))?,
-            Place::Model1 | Place::Model2 | Place::Cabinet => {
+        match chosen {
+            Chosen::Preset(name) => {
+                playing.controls.exchange(exchange, Some(&preset.settings))?;
+                playing.name = Some(name.to_owned());
+            }
+            Chosen::Part => {
                 playing.controls.exchange(exchange, None)?;
-                // What was turned meanwhile stays.
+                // What was turned meanwhile stays, and the name if it was saved.
                 preset.settings = playing.preset.settings.clone();
             }
         }
         playing.rig = Arc::new(rig);
         playing.preset = preset;
-        playing.name = name;
         playing.version += 1;
         Ok(())
     }
@@ -136,16 +148,12 @@ impl PageController {
                 "there is no {file} in the library: load the page anew"
             );
         }
-        let (mut preset, name) = {
-            let playing = self.playing();
-            (playing.preset.clone(), playing.name.clone())
-        };
+        let mut preset = self.playing().preset.clone();
         let own = file.map(str::to_owned);
         match place {
             Place::Preset => {
                 let Some(file) = file else { return Ok(()) };
-                preset = self.library.preset(file)?;
-                return self.play(place, preset, own);
+                return self.play(Chosen::Preset(file), self.library.preset(file)?);
             }
             Place::Model1 | Place::Model2 => {
                 let at = usize::from(place == Place::Model2);
@@ -155,7 +163,7 @@ impl PageController {
             }
             Place::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
         }
-        self.play(place, preset, name)
+        self.play(Chosen::Part, preset)
     }
 }
 
@@ -271,4 +279,56 @@ fn told(parameter: Parameter, value: f32) -> Value {
         }
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use amp::Chain;
+    use clap::Parser;
+    use play::page::Desk;
+
+    use super::*;
+    use crate::{
+        cli,
+        cmd::sound::{self, Ready},
+    };
+
+    /// An empty library, with an audio thread that waits.
+    fn controller(library: Library) -> PageController {
+        let words = ["punctual", "amp", "serve", "--device", "clock", "--priority", "0"];
+        let Some(cli::Command::Amp(cli::Amp::Serve(options))) = cli::Cli::parse_from(words).command else {
+            panic!("{words:?}")
+        };
+        let Ok(Ready::Card(device, settings)) = sound::open(&options.sound) else { panic!("the clock is there") };
+        let preset = Preset::default();
+        let rig = library.rig(&preset, &[]).unwrap();
+        let (chain, controls) = Chain::new(48_000, &preset.settings, rig::parts(&rig, 48_000).unwrap());
+        let engine = Engine::prepare(device, Box::new(chain), &settings).unwrap();
+        PageController::new(library, Start { preset, name: None, rig }, (controls, engine))
+    }
+
+    #[test]
+    fn what_is_saved_while_a_model_loads_keeps_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let linear = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+            "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
+        fs::write(folder.path().join("wire.nam"), linear).unwrap();
+        let controller = controller(Library::open(folder.path()).unwrap());
+        let name = || controller.state()["playing"]["preset"].clone();
+        // As when it is saved between the choice and its end.
+        let mut preset = controller.playing().preset.clone();
+        preset.models.push(ModelPart::new("wire.nam".to_owned()));
+        controller.save("mine").unwrap();
+        controller.play(Chosen::Part, preset).unwrap();
+        assert_eq!((name(), controller.playing().preset.models.len()), ("mine.toml".into(), 1));
+        controller.save("mine").expect("it may be written over");
+
+        fs::write(folder.path().join("other.toml"), "[gate]\non = true\n").unwrap();
+        controller.choose(Place::Preset, Some("other.toml")).unwrap();
+        assert_eq!(name(), "other.toml");
+        controller.choose(Place::Model1, Some("wire.nam")).unwrap();
+        assert_eq!(name(), "other.toml");
+    }
 }
