@@ -23,6 +23,9 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     sys::signal::count_termination()?;
     let mut midi = options.midi.as_deref().map(open_midi).transpose()?;
     let mut bank = PresetBank::read(options)?;
+    if let Some(told) = bank.out_of_reach() {
+        say!("note: {told}");
+    }
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
     let (chain, controls) = bank.chain(rate_hz)?;

@@ -17,6 +17,9 @@ use crate::{
     cmd::amp::rig::{self, read_preset},
 };
 
+/// Programs that MIDI can tell apart.
+const PROGRAMS: usize = 128;
+
 /// Rigs in the order of MIDI's programs, and which one plays.
 pub struct PresetBank {
     rigs: Vec<(String, Rig)>,
@@ -43,6 +46,15 @@ impl PresetBank {
         }
         let channel = options.midi_channel.map(|channel| channel - 1);
         Ok(Self { rigs, current: 0, channel, waiting: Waiting::default() })
+    }
+
+    /// Which presets MIDI cannot choose, in words, if there are such.
+    pub fn out_of_reach(&self) -> Option<String> {
+        let ((first, _), all) = (self.rigs.get(PROGRAMS)?, self.rigs.len());
+        let which = if all > PROGRAMS + 1 { format!("{first} and those behind it") } else { first.clone() };
+        Some(format!(
+            "MIDI has {PROGRAMS} programs, and there are {all} presets: {which} cannot be chosen; put fewer into the folder of --presets"
+        ))
     }
 
     /// The chain with what is played first, at this rate, and its controls.
@@ -259,6 +271,20 @@ mod tests {
         assert_eq!(bank.playing(), "2 (2 of 3)");
         let values = [Parameter::InputGain, Parameter::OutputGain, Parameter::Middle];
         assert_eq!(values.map(|it| controls.settings().get(it)), [40.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn presets_that_no_program_reaches_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let told_with = |names: std::ops::Range<usize>| {
+            names.for_each(|n| fs::write(folder.path().join(format!("{n:03}.toml")), "").unwrap());
+            PresetBank::read(&options(&["--presets", &folder.path().display().to_string()])).unwrap().out_of_reach()
+        };
+        assert_eq!(told_with(0..128), None);
+        let told = told_with(128..129).unwrap();
+        assert!(told.contains("there are 129 presets: 128 cannot be chosen"), "{told}");
+        let told = told_with(129..140).unwrap();
+        assert!(told.contains("there are 140 presets: 128 and those behind it cannot be chosen"), "{told}");
     }
 
     #[test]
