@@ -16,6 +16,9 @@ use crate::{cli::AmpPlay, cmd::sound, output};
 /// Why a model plays no more, and what to do.
 const MUTED: &str = "it made what is no number; choose another model";
 
+/// Share of a period that leaves room for what else delays the audio thread.
+const MOST_SHARE: f64 = 0.9;
+
 /// How often is looked at the audio thread.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -30,8 +33,15 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let rate_hz = ready.rate_hz();
     let (chain, controls) = bank.chain(rate_hz)?;
     let engine = sound::start(ready, Box::new(chain))?;
-    let mut session =
-        Session { controls, engine, rate_hz, began: Instant::now(), before: Load::default(), muted: Vec::new() };
+    let mut session = Session {
+        controls,
+        engine,
+        rate_hz,
+        began: Instant::now(),
+        load: Load::default(),
+        share: 0.0,
+        muted: Vec::new(),
+    };
     let mut view = (!options.quiet).then(|| PlayingView::new(options.color.into()));
     let until = options.duration.map(|ns| session.began + Duration::from_nanos(ns));
     while session.engine.end().is_none()
@@ -55,8 +65,13 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
             midi = None;
             Vec::new()
         });
-        if let Err(error) = bank.follow(&events, &mut session.controls) {
-            note(format!("{error:#}"));
+        session.take_load();
+        match bank.follow(&events, &mut session.controls) {
+            Ok(is_exchange) => {
+                let too_much = is_exchange.then(|| too_much_for_two(session.share)).flatten();
+                too_much.into_iter().for_each(&mut note);
+            }
+            Err(error) => note(format!("{error:#}")),
         }
         let meters = session.controls.meters();
         for model in session.take_muted(&meters, &bank) {
@@ -83,13 +98,27 @@ fn open_midi(name: &str) -> anyhow::Result<Port> {
     Port::open(path.as_ref()).with_context(|| format!("cannot read MIDI from {path}: `ls /dev/snd/midi*` lists ports"))
 }
 
+/// What to expect, in words, where two models play at a time and one of them takes this share of a period.
+fn too_much_for_two(share: f64) -> Option<String> {
+    let both = 2.0 * share;
+    let told = || {
+        let percent = both * 100.0;
+        format!(
+            "both models play for 30 ms, which takes about {percent:.0} % of a period: expect xruns, or choose smaller models"
+        )
+    };
+    (both > MOST_SHARE).then(told)
+}
+
 /// What is on while playing.
 struct Session {
     controls: Controls,
     engine: Engine,
     rate_hz: u32,
     began: Instant,
-    before: Load,
+    /// As it was last looked at, and the mean share of a period that computing had taken since the time before.
+    load: Load,
+    share: f64,
     /// The models that were muted, each once.
     muted: Vec<String>,
 }
@@ -101,6 +130,15 @@ impl Session {
 
     fn ms(&self, frames: u64) -> f64 {
         frames as f64 / f64::from(self.rate_hz) * 1e3
+    }
+
+    fn take_load(&mut self) {
+        let load = self.engine.load();
+        // Where MIDI comes quickly, nothing may have been played in between.
+        if load.played_ns > self.load.played_ns {
+            self.share = load.share_since(&self.load);
+        }
+        self.load = load;
     }
 
     /// The models that are muted and were not before.
@@ -117,9 +155,7 @@ impl Session {
     }
 
     fn look(&mut self, meters: &Meters, bank: &PresetBank) -> Playing {
-        let load = self.engine.load();
-        let share = load.share_since(&self.before);
-        self.before = load;
+        let Self { load, share, .. } = *self;
         let note = self.controls.tune().map(|pitch| (pitch.to_string(), pitch.cents));
         let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
         Playing {
@@ -171,5 +207,17 @@ impl Session {
             Ok(())
         })?;
         Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_models_that_fill_a_period_are_told() {
+        assert_eq!(too_much_for_two(0.4), None);
+        let told = too_much_for_two(0.6).unwrap();
+        assert!(told.contains("takes about 120 % of a period"), "{told}");
     }
 }

@@ -83,7 +83,8 @@ impl PresetBank {
 
     /// Does what came by MIDI since the last time: only the last preset, and the last value of each parameter, however much
     /// came. What the audio thread has no room for is tried again the next time. What cannot be done changes nothing.
-    pub fn follow(&mut self, events: &[Event], controls: &mut Controls) -> anyhow::Result<()> {
+    /// Answers whether a model is exchanged for another.
+    pub fn follow(&mut self, events: &[Event], controls: &mut Controls) -> anyhow::Result<bool> {
         let mut understood = Ok(());
         for event in events {
             if let Err(error) = self.take(*event) {
@@ -94,12 +95,12 @@ impl PresetBank {
         let is_busy = told.as_ref().is_err_and(|error| error.downcast_ref() == Some(&ControlError::Busy));
         if !is_busy {
             self.waiting.is_told = false;
-            return told.and(understood);
+            return understood.and(told);
         }
         // A burst is over in a moment. Where nothing more has come, the audio thread has had its time.
         let is_news = events.is_empty() && !self.waiting.is_told;
         self.waiting.is_told |= is_news;
-        if is_news { told } else { understood }
+        if is_news { told } else { understood.map(|()| false) }
     }
 
     /// Takes an event down.
@@ -129,9 +130,9 @@ impl PresetBank {
         Ok(())
     }
 
-    /// Tells the audio thread what waits.
-    fn tell(&mut self, controls: &mut Controls) -> anyhow::Result<()> {
-        let mut chosen = Ok(());
+    /// Tells the audio thread what waits; answers whether a model is exchanged for another.
+    fn tell(&mut self, controls: &mut Controls) -> anyhow::Result<bool> {
+        let mut chosen = Ok(false);
         if let Some(program) = self.waiting.program() {
             chosen = self.choose(program, controls);
             match &chosen {
@@ -139,15 +140,20 @@ impl PresetBank {
                 chosen => self.waiting.is_chosen(chosen.is_ok()),
             }
         }
-        chosen.and(self.waiting.tell_turned(controls).map_err(Into::into))
+        self.waiting.tell_turned(controls)?;
+        chosen
     }
 
-    fn choose(&mut self, program: usize, controls: &mut Controls) -> anyhow::Result<()> {
+    fn choose(&mut self, program: usize, controls: &mut Controls) -> anyhow::Result<bool> {
         let (name, rig) = &self.rigs[program];
         let exchange = rig::diff_from(rig, self.rig(), controls.rate_hz()).with_context(|| format!("preset {name}"))?;
+        let are_others = (0..2).any(|place| match (rig.model(place), self.rig().model(place)) {
+            (Some((new, _)), Some((old, _))) => new != old,
+            _ => false,
+        });
         controls.exchange(exchange, Some(&rig.settings))?;
         self.current = program;
-        Ok(())
+        Ok(are_others)
     }
 }
 
@@ -271,6 +277,28 @@ mod tests {
         assert_eq!(bank.playing(), "2 (2 of 3)");
         let values = [Parameter::InputGain, Parameter::OutputGain, Parameter::Middle];
         assert_eq!(values.map(|it| controls.settings().get(it)), [40.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn one_model_for_another_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        let linear = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
+            "config": {"receptive_field": 1, "bias": false}, "weights": [1.0]}"#;
+        ["a.nam", "b.nam"].iter().for_each(|name| write(name, linear));
+        for (name, model) in [("1", "a"), ("2", "a"), ("3", "b")] {
+            write(&format!("{name}.toml"), &format!("[[model]]\nfile = '{model}.nam'\n"));
+        }
+        write("4.toml", "");
+        let mut bank = PresetBank::read(&options(&["--presets", &folder.path().display().to_string()])).unwrap();
+        let (mut chain, mut controls) = bank.chain(48_000).unwrap();
+        let mut exchanges = |number| {
+            let exchanges = bank.follow(&[program(number)], &mut controls).unwrap();
+            chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);
+            exchanges
+        };
+        // The same one, another, none, one after none.
+        assert_eq!([1, 2, 3, 0].map(&mut exchanges), [false, true, false, false]);
     }
 
     #[test]
