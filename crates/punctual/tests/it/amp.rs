@@ -83,6 +83,7 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     refused(&format!("--model {model} --cab-normalised"), 64, "add --cab");
     refused(&format!("--bare --model {model} --neutral"), 64, "the model alone");
     refused("--model dry.wav", 1, "dry.wav: the file is no");
+    refused(&format!("--cab {model}"), 64, &format!("a cabinet is a WAV file: use --model {model}, or [[model]]"));
     refused(&format!("--bare --model {model} --slim 0.5"), 64, "leave out --slim");
     refused(&format!("--bare --model {model} --param 0.5"), 64, "the model has 0");
     let bad = vectors().join("truncated_weights.bad.nam");

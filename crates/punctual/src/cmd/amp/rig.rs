@@ -9,7 +9,7 @@ use amp::{
     Parameter, Parts, Preset, Rig, Settings,
     chain::Exchange,
     preset::{IrPart, ModelPart},
-    rig::{Chosen, RigError},
+    rig::{Chosen, FileProblem, RigError},
 };
 
 use crate::{cli, exit::Usage};
@@ -70,9 +70,30 @@ fn load(chosen: Chosen, others: &[&Rig]) -> anyhow::Result<Rig> {
         let known = fs::metadata(path).ok()?;
         Some((known.modified().ok()?, known.len()))
     };
-    let rig = Rig::load_beside(chosen, others, sys::file::read, version)?;
+    let rig = Rig::load_beside(chosen, others, sys::file::read, version).map_err(model_as_cabinet)?;
     say(rig.warnings());
     Ok(rig)
+}
+
+/// Says so where a model was chosen as cabinet: that it is no WAV would be no help.
+fn model_as_cabinet(error: RigError) -> anyhow::Error {
+    match error {
+        RigError::Unplayable { ref path, problem: FileProblem::Ir(_) } if is_json(path) => Usage(format!(
+            "{0} is a model, and a cabinet is a WAV file: use --model {0}, or [[model]] in a preset",
+            path.display()
+        ))
+        .into(),
+        error => error.into(),
+    }
+}
+
+/// Whether a file that can be read begins as all models do.
+fn is_json(path: &Path) -> bool {
+    let is_open = |bytes: Vec<u8>| {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        bytes.trim_ascii_start().starts_with(b"{")
+    };
+    sys::file::read(path).is_ok_and(is_open)
 }
 
 /// All of it, for a chain of this rate. Says on standard error what is not played as it was made.
