@@ -82,6 +82,10 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
     refused(&format!("--model {model} --parallel"), 64, "add --model2");
     refused(&format!("--model {model} --cab-normalised"), 64, "add --cab");
     refused(&format!("--bare --model {model} --neutral"), 64, "the model alone");
+    for (routing, set) in [("--series", "parallel"), ("--parallel", "series")] {
+        let both = format!("--model {model} --model2 {model} {routing} --set amp.routing={set}");
+        refused(&both, 64, &format!("{routing} and --set amp.routing={set} contradict each other: leave one out"));
+    }
     refused("--model dry.wav", 1, "dry.wav: the file is no");
     refused(&format!("--cab {model}"), 64, &format!("a cabinet is a WAV file: use --model {model}, or [[model]]"));
     refused(&format!("--bare --model {model} --slim 0.5"), 64, "leave out --slim");
@@ -259,6 +263,9 @@ fn files_of_other_rates_come_out_at_their_own_and_in_their_place() {
     fs::write(scratch.path().join("other.nam"), linear.replace("48000", "44100")).unwrap();
     let run = scratch.run("amp render dry.wav wet.wav --neutral --model wire.nam --model2 other.nam --parallel");
     assert!(run.expect_status(0).stderr().contains("made for 44100 Hz: resampled, 54 samples late"));
+    // Said twice is no contradiction.
+    let twice = "--model2 other.nam --parallel --set amp.routing=parallel";
+    scratch.run(&format!("amp render dry.wav wet.wav --neutral --model wire.nam {twice}")).expect_status(0);
     let expected: Vec<f64> = sine(500.0, 48_000, 4800).iter().map(|&x| f64::from(x)).collect();
     let worst = largest_difference(&output(&scratch)[200..4700], &expected[200..4700]);
     assert!(worst < 1e-3, "both in step: {worst}");

@@ -155,6 +155,11 @@ fn settings(of_preset: Settings, options: &cli::Rig) -> anyhow::Result<Settings>
         };
         let parameter = Parameter::named(name).map_err(|error| Usage(error.to_string()))?;
         let value = parameter.parse(value).map_err(|error| Usage(error.to_string()))?;
+        let is_routed = parameter == Parameter::Routing && (options.series || options.parallel);
+        if is_routed && value != settings.get(parameter) {
+            let option = if options.parallel { "--parallel" } else { "--series" };
+            return Err(Usage(format!("{option} and --set {set} contradict each other: leave one out")).into());
+        }
         settings.set(parameter, value)?;
     }
     Ok(settings)
