@@ -71,7 +71,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     pub preset: Option<String>,
     /// Port of 127.0.0.1; 0 for any that is free.
-    #[arg(long, default_value = "8077")]
+    #[arg(long, default_value = "8077", allow_negative_numbers = true)]
     pub port: u16,
     /// The card.
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub struct Play {
     #[arg(long, value_name = "PORT")]
     pub midi: Option<String>,
     /// The MIDI channel to listen to; all of them otherwise.
-    #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi")]
+    #[arg(long, value_name = "1..16", value_parser = clap::value_parser!(u8).range(1..=16), requires = "midi", allow_negative_numbers = true)]
     pub midi_channel: Option<u8>,
     /// How long to play, as 30s or 10m; until Ctrl-C otherwise.
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -136,7 +136,7 @@ pub struct Bench {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Frames of a block.
-    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192))]
+    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=8192), allow_negative_numbers = true)]
     pub frames: u32,
     /// Print it as JSON on standard output.
     #[arg(long)]
@@ -160,7 +160,7 @@ pub struct Render {
     #[arg(long)]
     pub mono: bool,
     /// Sample rate of the output, Hz; the input's otherwise.
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000))]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000), allow_negative_numbers = true)]
     pub rate: Option<u32>,
     /// What is played.
     #[command(flatten)]

@@ -407,3 +407,18 @@ fn a_model_that_is_muted_while_playing_is_told_once_and_at_the_end() {
         assert_eq!(run.stdout().matches("muted    endless: ").count(), 1, "{}", run.stdout());
     }
 }
+
+#[test]
+fn a_negative_number_is_refused_with_the_range() {
+    let scratch = Scratch::new();
+    for (arguments, range) in [
+        ("render dry.wav wet.wav --bare --model a.nam --rate -5", "1..=768000"),
+        ("bench a.nam --frames -5", "1..=8192"),
+        ("play --device clock --midi x --midi-channel -5", "1..=16"),
+        ("serve --device clock --port -5", "0..=65535"),
+    ] {
+        let run = scratch.run(&format!("amp {arguments}"));
+        let said = run.expect_status(64).stderr();
+        assert!(said.contains(range) && !said.contains("-- -5"), "{said}");
+    }
+}
