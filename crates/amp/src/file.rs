@@ -15,7 +15,7 @@ pub use self::{error::LoadError, metadata::About};
 use crate::{model::Model, simd::InstructionSet};
 
 /// Deeper than any model's file nests.
-const MOST_DEPTH: usize = 40;
+const MAX_DEPTH: usize = 40;
 /// What some editors put before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -77,7 +77,7 @@ impl ModelFile {
             return Err(LoadError::Empty);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| LoadError::NotJson("it is not text".to_owned()))?;
-        if depth(bytes) > MOST_DEPTH {
+        if depth(bytes) > MAX_DEPTH {
             return Err(LoadError::TooDeep);
         }
         let text = text.trim_end_matches('\0');

@@ -16,7 +16,7 @@ pub use insert::ResampledInsert;
 pub use response::response;
 
 /// Most weights of a table: 64 MiB.
-const MOST_WEIGHTS: usize = 1 << 24;
+const MAX_WEIGHTS: usize = 1 << 24;
 
 /// Two rates that cannot be brought together: one is 0, they are more than 64 times apart, or have too little in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -68,7 +68,7 @@ impl PolyphaseFilter {
         let (up, down) = ((to_hz / common) as usize, (from_hz / common) as usize);
         let narrow = (f64::from(to_hz) / f64::from(from_hz)).min(1.0);
         let half = (quality.half / narrow).ceil() as usize;
-        if up.saturating_mul(2 * half) > MOST_WEIGHTS {
+        if up.saturating_mul(2 * half) > MAX_WEIGHTS {
             return Err(error);
         }
         let beta = 0.1102 * (quality.attenuation_db - 8.7);

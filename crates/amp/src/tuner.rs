@@ -20,7 +20,7 @@ const CLEAR: f32 = 0.85;
 /// The first likeness of this share of the greatest is the period; greater ones behind it are several periods.
 const FIRST: f32 = 0.93;
 /// Rates above are brought below it: more takes time, and tells nothing.
-const MOST_RATE_HZ: u32 = 50_000;
+const MAX_RATE_HZ: u32 = 50_000;
 /// Below this a string that is not clear is looked for once more without its high partials, Hz.
 const LOW_HZ: f32 = 150.0;
 /// Share of the power that is then left at least: less is hum beside a higher note.
@@ -82,7 +82,7 @@ impl Tuner {
     /// For a signal of this sample rate.
     #[must_use]
     pub fn new(rate_hz: u32) -> Self {
-        let together = rate_hz.div_ceil(MOST_RATE_HZ).max(1) as usize;
+        let together = rate_hz.div_ceil(MAX_RATE_HZ).max(1) as usize;
         let rate_hz = rate_hz as f32 / together as f32;
         let (window, lags) = ((rate_hz * WINDOW_S) as usize, (rate_hz / LOWEST_HZ) as usize + 2);
         let weight = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * (at as f32 + 0.5) / window as f32).cos();

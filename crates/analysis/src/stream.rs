@@ -12,7 +12,7 @@ const OFFSETS_US: [u64; 21] =
 /// The part of the period, per cent, up to which the curve goes: the rest a real-time thread must sleep.
 const CURVE_PERCENT: u64 = 95;
 /// The part of the period, per cent, that a calibrated offset may take: sending takes its time, too.
-const MOST_PERCENT: u64 = 80;
+const MAX_PERCENT: u64 = 80;
 
 /// Late packets against the wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
 ///
@@ -37,7 +37,7 @@ fn percent_of(period_ns: u64, percent: u64) -> u64 {
 /// the longest that the period has room for, with a tenth and 1 us as margin.
 #[must_use]
 pub fn calibrate(wake_ups: &Series) -> Calibration {
-    let most_ns = percent_of(wake_ups.period_ns, MOST_PERCENT);
+    let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT);
     let within = wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0) as u64).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
     let max_ns = wake_ups.max_ns.unwrap_or_default();

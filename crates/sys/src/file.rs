@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Most bytes that are read: what never ends would take all memory.
-const MOST_BYTES: u64 = 1 << 32;
+const MAX_BYTES: u64 = 1 << 32;
 
 /// All bytes of a file, a pipe or a terminal.
 ///
@@ -21,8 +21,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is a device, not a file"));
     }
     let mut bytes = Vec::new();
-    match file.take(MOST_BYTES + 1).read_to_end(&mut bytes)? as u64 {
-        0..=MOST_BYTES => Ok(bytes),
+    match file.take(MAX_BYTES + 1).read_to_end(&mut bytes)? as u64 {
+        0..=MAX_BYTES => Ok(bytes),
         _ => Err(io::Error::other("it is larger than 4 GiB: cut it first")),
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Longest response, samples: 10 s at 192 kHz.
-const MOST_FRAMES: usize = 1_920_000;
+const MAX_FRAMES: usize = 1_920_000;
 /// What may be cut off an end: so little that no sample of the output could change by more, relative to the response's
 /// largest sample (-110 dB).
 const NEGLIGIBLE: f64 = 3.16e-6;
@@ -55,7 +55,7 @@ impl Ir {
             return Err(IrError::Channels(channels.len()));
         }
         let frames = channels.iter().map(Vec::len).max().unwrap_or_default();
-        if frames > MOST_FRAMES {
+        if frames > MAX_FRAMES {
             return Err(IrError::TooLong(frames));
         }
         if let Some(at) = channels.iter().flatten().position(|sample| !sample.is_finite()) {
@@ -245,6 +245,6 @@ mod tests {
         assert_eq!(Ir::new(48_000, vec![vec![1.0]; 3]), Err(IrError::Channels(3)));
         assert_eq!(Ir::new(48_000, vec![vec![]]), Err(IrError::Silent));
         assert_eq!(Ir::new(48_000, vec![vec![f32::NAN]]), Err(IrError::Wav(WavError::NotFinite(0))));
-        assert_eq!(Ir::new(48_000, vec![vec![1.0; MOST_FRAMES + 1]]), Err(IrError::TooLong(MOST_FRAMES + 1)));
+        assert_eq!(Ir::new(48_000, vec![vec![1.0; MAX_FRAMES + 1]]), Err(IrError::TooLong(MAX_FRAMES + 1)));
     }
 }

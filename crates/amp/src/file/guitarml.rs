@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     About, Format, LoadError, ModelFile, finite,
-    nam::{MOST_CHANNELS, size},
+    nam::{MAX_CHANNELS, size},
     network::{Network, RecurrentConfig},
     number::{Whole, number},
 };
@@ -14,7 +14,7 @@ use crate::net::recurrent::{DenseWeights, Plan, RecurrentWeights};
 /// The sample rate of all its models, Hz; no file tells it.
 const SAMPLE_RATE: f64 = 44_100.0;
 /// Signal and knobs.
-const MOST_INPUTS: usize = 3;
+const MAX_INPUTS: usize = 3;
 
 #[derive(Deserialize)]
 struct File<'a> {
@@ -72,8 +72,8 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     if data.num_layers.0 != 1 || data.output_size.0 != 1 {
         return Err(LoadError::InconsistentShapes("more than one layer or output".to_owned()));
     }
-    let inputs = size("input_size", data.input_size.0, MOST_INPUTS)?;
-    let units = size("hidden_size", data.hidden_size.0, MOST_CHANNELS)?;
+    let inputs = size("input_size", data.input_size.0, MAX_INPUTS)?;
+    let units = size("hidden_size", data.hidden_size.0, MAX_CHANNELS)?;
     let State { of_input, of_units, input_bias, unit_bias, head, head_bias } = state;
     let is = |rows: &[Vec<f32>], count: usize, columns: usize| {
         rows.len() == count && rows.iter().all(|row| row.len() == columns)

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 
 use super::{
     About, Format, LoadError, ModelFile, finite,
-    nam::{MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, size},
-    network::{MOST_VALUES, Network, RecurrentConfig},
+    nam::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, size},
+    network::{MAX_VALUES, Network, RecurrentConfig},
     number::{Whole, number},
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 /// The sample rate of files that tell none, Hz.
 const SAMPLE_RATE: f64 = 48_000.0;
 /// Signal and knobs.
-const MOST_INPUTS: usize = 3;
+const MAX_INPUTS: usize = 3;
 /// Frames of silence that AIDA-X plays to a model before it is heard.
 const PREWARM_FRAMES: usize = 2048;
 
@@ -82,13 +82,13 @@ type Rows = Vec<Vec<f32>>;
 
 pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let file: File<'_> = serde_json::from_str(text)?;
-    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(1), MOST_INPUTS)?;
-    size("the number of layers", file.layers.len() as i64, MOST_LAYERS)?;
+    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(1), MAX_INPUTS)?;
+    size("the number of layers", file.layers.len() as i64, MAX_LAYERS)?;
     let mut layers = Vec::new();
     // Values beyond the weights that are in the file.
     let (mut channels, mut values) = (inputs, 0_usize);
     for (before, written) in file.layers.iter().enumerate() {
-        let units = size("shape", last(&written.shape).unwrap_or_default(), MOST_CHANNELS)?;
+        let units = size("shape", last(&written.shape).unwrap_or_default(), MAX_CHANNELS)?;
         let known = layers.len();
         Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
         let beyond = |plan: &Plan| match plan {
@@ -124,7 +124,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
 
 /// Looks over values that the file has no weights for: past frames, the output of layers without weights, zeros between groups.
 fn check_values(values: usize) -> Result<(), LoadError> {
-    match values > MOST_VALUES {
+    match values > MAX_VALUES {
         true => Err(LoadError::TooLarge(format!("the network keeps {values} values"))),
         false => Ok(()),
     }
@@ -269,9 +269,9 @@ impl<'a> Layer<'a> {
             Some(OneOrMore::One(Whole(value))) => size(name, *value, most),
             Some(OneOrMore::More(values)) => size(name, values.last().map_or(0, |last| last.0), most),
         };
-        let taps = last(&written.kernel_size, "kernel_size", MOST_TAPS)?;
-        let dilation = last(&written.dilation, "dilation", MOST_DILATION)?;
-        let groups = size("groups", written.groups(), MOST_CHANNELS)?;
+        let taps = last(&written.kernel_size, "kernel_size", MAX_TAPS)?;
+        let dilation = last(&written.dilation, "dilation", MAX_DILATION)?;
+        let groups = size("groups", written.groups(), MAX_CHANNELS)?;
         let [kernel, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
         let (kernel, bias): (Vec<Rows>, Vec<f32>) = (self.parse(kernel)?, self.parse(bias)?);
         let fits = inputs.is_multiple_of(groups)

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// Levels beyond are none, dB.
-const MOST_DB: f64 = 100.0;
+const MAX_DB: f64 = 100.0;
 
 /// What a file tells of itself. The network computes the same whatever it is.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,7 +68,7 @@ impl Metadata<'_> {
     /// A level in dB, where a signal can have it.
     fn level(&mut self, name: &str) -> Option<f64> {
         let level = self.field(name)?;
-        if f64::abs(level) < MOST_DB {
+        if f64::abs(level) < MAX_DB {
             return Some(level);
         }
         self.warnings

@@ -18,13 +18,13 @@ use super::LoadError;
 pub use super::number::Whole;
 
 /// Most channels of a signal.
-pub const MOST_CHANNELS: usize = 1024;
+pub const MAX_CHANNELS: usize = 1024;
 /// Most taps of a convolution.
-pub const MOST_TAPS: usize = 1 << 17;
+pub const MAX_TAPS: usize = 1 << 17;
 /// Most layers in a row.
-pub const MOST_LAYERS: usize = 1024;
+pub const MAX_LAYERS: usize = 1024;
 /// Longest distance between two taps, frames.
-pub const MOST_DILATION: usize = 1 << 20;
+pub const MAX_DILATION: usize = 1 << 20;
 /// The sample rate of files that tell none, Hz: those of versions 0.5.0 and 0.5.1.
 pub const SAMPLE_RATE: f64 = 48_000.0;
 

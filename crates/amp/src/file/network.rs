@@ -13,7 +13,7 @@ use crate::net::{
 };
 
 /// Values that signals and delay lines may take, where there are few weights.
-pub const MOST_VALUES: usize = 1 << 20;
+pub const MAX_VALUES: usize = 1 << 20;
 /// The same for each weight, where there are many.
 const VALUES_A_WEIGHT: usize = 8;
 /// Time that recurrent layers are prewarmed for, as Neural Amp Modeler's core has it, s.
@@ -171,7 +171,7 @@ impl Network {
 /// # Errors
 /// [`LoadError::TooLarge`] where signals and delay lines take more than the weights can account for.
 fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
-    match values > MOST_VALUES.max(weights.len().saturating_mul(VALUES_A_WEIGHT)) {
+    match values > MAX_VALUES.max(weights.len().saturating_mul(VALUES_A_WEIGHT)) {
         true => Err(LoadError::TooLarge(format!("the network keeps {values} values of its past"))),
         false => Ok(()),
     }
@@ -183,9 +183,9 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadErro
     if config.input_size.0 != 1 {
         return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });
     }
-    let units = nam::size("hidden_size", config.hidden_size.0, nam::MOST_CHANNELS)?;
-    let count = nam::size("num_layers", config.num_layers.0, nam::MOST_LAYERS)?;
-    let outputs = nam::size("out_channels", config.out_channels.0, nam::MOST_CHANNELS)?;
+    let units = nam::size("hidden_size", config.hidden_size.0, nam::MAX_CHANNELS)?;
+    let count = nam::size("num_layers", config.num_layers.0, nam::MAX_LAYERS)?;
+    let outputs = nam::size("out_channels", config.out_channels.0, nam::MAX_CHANNELS)?;
     let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
     let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
     let mut weights = WeightReader::new(weights, needed as u64)?;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Up to here an `f64` holds every whole number.
-const MOST: f64 = 9_007_199_254_740_992.0;
+const MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A whole number, which some programs write as 8.0.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -15,7 +15,7 @@ impl TryFrom<f64> for Whole {
     type Error = String;
 
     fn try_from(value: f64) -> Result<Self, String> {
-        match value.fract() == 0.0 && value.abs() <= MOST {
+        match value.fract() == 0.0 && value.abs() <= MAX {
             true => Ok(Self(value as i64)),
             false => Err(format!("{value} where a whole number belongs")),
         }

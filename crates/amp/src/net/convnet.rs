@@ -9,7 +9,7 @@ use crate::{
     delay_line::DelayLine,
     file::{
         LoadError,
-        nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, size},
+        nam::{self, MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, size},
     },
     memory::{BLOCK, Layout},
     simd::{Activation, Aligned, ConvStack, InstructionSet, Pass, Rows},
@@ -49,12 +49,12 @@ impl Plan {
     /// # Errors
     /// When sizes do not fit together.
     pub fn new(config: &nam::ConvNet) -> Result<Self, LoadError> {
-        size("the number of dilations", config.dilations.len() as i64, MOST_LAYERS)?;
-        let dilations = config.dilations.iter().map(|dilation| size("a dilation", dilation.0, MOST_DILATION));
+        size("the number of dilations", config.dilations.len() as i64, MAX_LAYERS)?;
+        let dilations = config.dilations.iter().map(|dilation| size("a dilation", dilation.0, MAX_DILATION));
         let plan = Self {
-            channels: size("channels", config.channels.0, MOST_CHANNELS)?,
-            outputs: size("out_channels", config.out_channels.0, MOST_CHANNELS)?,
-            groups: size("groups", config.groups.0, MOST_CHANNELS)?,
+            channels: size("channels", config.channels.0, MAX_CHANNELS)?,
+            outputs: size("out_channels", config.out_channels.0, MAX_CHANNELS)?,
+            groups: size("groups", config.groups.0, MAX_CHANNELS)?,
             dilations: dilations.collect::<Result<_, _>>()?,
             is_normalised: config.batchnorm,
             activation: config.activation.build()?,

@@ -27,7 +27,7 @@ pub struct Linear {
 /// # Errors
 /// When no response has as many.
 pub fn taps(config: &nam::Linear) -> Result<usize, LoadError> {
-    nam::size("receptive_field", config.receptive_field.0, nam::MOST_TAPS)
+    nam::size("receptive_field", config.receptive_field.0, nam::MAX_TAPS)
 }
 
 impl Linear {

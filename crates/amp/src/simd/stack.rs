@@ -2,7 +2,7 @@
 
 mod tile;
 
-use self::tile::{GatedTanh, Job, LayerActivation, MOST_CHANNELS, Run};
+use self::tile::{GatedTanh, Job, LayerActivation, MAX_CHANNELS, Run};
 use super::{
     Activation, InstructionSet, Rows, Simd,
     functions::{LeakyRelu, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
@@ -111,7 +111,7 @@ impl Stack {
         };
         if !matches!(
             (fused, channels),
-            (FusedActivation::GatedTanh, 1..=MOST_CHANNELS) | (_, 2 | 3 | 4 | 6 | 8 | 12 | 16)
+            (FusedActivation::GatedTanh, 1..=MAX_CHANNELS) | (_, 2 | 3 | 4 | 6 | 8 | 12 | 16)
         ) {
             return None;
         }

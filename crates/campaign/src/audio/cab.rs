@@ -7,7 +7,7 @@ use amp::{Cabinet, Ir};
 use super::{AudioError, source::BUILT_IN};
 
 /// Samples of a response that needs no file, at most: a second at 48 kHz.
-const MOST: u32 = 48_000;
+const MAX: u32 = 48_000;
 
 /// A cabinet's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Default for CabSource {
 
 /// There is no such cabinet.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no length of 1 to {MOST} samples: use builtin:2048, none, or a WAV file")]
+#[error("`{0}` is no length of 1 to {MAX} samples: use builtin:2048, none, or a WAV file")]
 pub struct UnknownCab(String);
 
 impl CabSource {
@@ -79,7 +79,7 @@ impl FromStr for CabSource {
             _ if text == "none" => Ok(Self::None),
             None => Ok(Self::File(text.into())),
             Some(samples) => {
-                let length = samples.parse().ok().filter(|samples| (1..=MOST).contains(samples));
+                let length = samples.parse().ok().filter(|samples| (1..=MAX).contains(samples));
                 length.map(Self::BuiltIn).ok_or_else(|| UnknownCab(samples.to_owned()))
             }
         }

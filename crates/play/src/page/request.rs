@@ -8,10 +8,10 @@ use std::{
 use super::answer::Answer;
 
 /// Most bytes before the body: a browser also sends the cookies that other servers of this machine have given it.
-const MOST_HEAD: usize = 16 * 1024;
-const MOST_HEADERS: usize = 64;
+const MAX_HEAD: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
 /// Most bytes of a body.
-const MOST_BODY: usize = 1024;
+const MAX_BODY: usize = 1024;
 
 /// A request up to its body.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Request {
     pub fn read(from: &mut impl Read) -> Result<Self, Answer> {
         let mut bytes = Vec::new();
         let mut part = [0; 2048];
-        while bytes.len() < MOST_HEAD {
+        while bytes.len() < MAX_HEAD {
             let read = from.read(&mut part)?;
             if read == 0 {
                 return Err(Answer::refusal(400, "the request breaks off: send all of it"));
@@ -42,18 +42,18 @@ impl Request {
                 return Ok(request);
             }
         }
-        Err(Answer::refusal(431, &format!("send at most {MOST_HEAD} bytes of headers")))
+        Err(Answer::refusal(431, &format!("send at most {MAX_HEAD} bytes of headers")))
     }
 
     /// The request, once all up to its body is there.
     fn parse(bytes: &[u8]) -> Result<Option<Self>, Answer> {
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         let (method, target, length) = match parsed.parse(bytes) {
             Ok(httparse::Status::Partial) => return Ok(None),
             Ok(httparse::Status::Complete(length)) => (parsed.method, parsed.path, length),
             Err(httparse::Error::TooManyHeaders) => {
-                return Err(Answer::refusal(431, &format!("send at most {MOST_HEADERS} headers")));
+                return Err(Answer::refusal(431, &format!("send at most {MAX_HEADERS} headers")));
             }
             Err(wrong) => return Err(Answer::refusal(400, &format!("this is no request of HTTP/1.1: {wrong}"))),
         };
@@ -119,8 +119,8 @@ impl Request {
             return Err(Answer::refusal(400, "send one number as Content-Length"));
         }
         // What is no number any more is too large.
-        let length = length.parse().ok().filter(|length| *length <= MOST_BODY);
-        length.ok_or_else(|| Answer::refusal(413, &format!("send at most {MOST_BODY} bytes")))
+        let length = length.parse().ok().filter(|length| *length <= MAX_BODY);
+        length.ok_or_else(|| Answer::refusal(413, &format!("send at most {MAX_BODY} bytes")))
     }
 }
 
@@ -190,9 +190,9 @@ mod tests {
         assert!(refused(b"GET / HTTP/2.0\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
         assert!(refused(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n").starts_with("HTTP/1.1 400"));
         assert!(refused(b"GET / HTTP/1.1\r\nHost: a\r\n").contains("breaks off"));
-        let long: Vec<u8> = b"GET / HTTP/1.1\r\nX: ".iter().copied().chain(iter::repeat_n(b'x', MOST_HEAD)).collect();
+        let long: Vec<u8> = b"GET / HTTP/1.1\r\nX: ".iter().copied().chain(iter::repeat_n(b'x', MAX_HEAD)).collect();
         assert!(refused(&long).starts_with("HTTP/1.1 431"));
-        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MOST_HEADERS + 1));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADERS + 1));
         assert!(refused(many.as_bytes()).starts_with("HTTP/1.1 431"));
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Links that are followed before they count as a circle: as many as the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// In a folder's mode: all may write to it.
 const ALL_WRITE: u32 = 0o002;
 
@@ -28,7 +28,7 @@ impl Target {
     /// When the folder cannot be looked into, or what is there is neither a file nor leads to one.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         let mut path = path.to_owned();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             let there = match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { path, old: None }),
                 there => there?,

@@ -11,7 +11,7 @@ use crate::{
     delay_line::DelayLine,
     file::{
         LoadError,
-        nam::{self, MOST_CHANNELS, MOST_LAYERS, MOST_TAPS, size},
+        nam::{self, MAX_CHANNELS, MAX_LAYERS, MAX_TAPS, size},
     },
     net::weights::ConvShape,
     simd::Activation,
@@ -44,7 +44,7 @@ impl Plan {
         if config.in_channels.0 != 1 {
             return Err(LoadError::NotOne { what: "inputs", count: config.in_channels.0 });
         }
-        size("the number of layer arrays", config.layers.len() as i64, MOST_LAYERS)?;
+        size("the number of layer arrays", config.layers.len() as i64, MAX_LAYERS)?;
         let arrays = config.layers.iter().map(Array::new).collect::<Result<Vec<_>, _>>()?;
         let condition = condition.unwrap_or(1);
         for (array, asked) in arrays.iter().zip(&config.layers) {
@@ -139,13 +139,13 @@ impl Plan {
 
 impl PostHead {
     fn new(config: &nam::PostHead, inputs: usize) -> Result<Self, LoadError> {
-        let channels = size("head.channels", config.channels.0, MOST_CHANNELS)?;
-        let outputs = size("head.out_channels", config.out_channels.0, MOST_CHANNELS)?;
-        let count = size("the number of head.kernel_sizes", config.kernel_sizes.len() as i64, MOST_LAYERS)?;
+        let channels = size("head.channels", config.channels.0, MAX_CHANNELS)?;
+        let outputs = size("head.out_channels", config.out_channels.0, MAX_CHANNELS)?;
+        let count = size("the number of head.kernel_sizes", config.kernel_sizes.len() as i64, MAX_LAYERS)?;
         let conv = |(index, kernel): (usize, &nam::Whole)| {
             let inputs = if index == 0 { inputs } else { channels };
             let outputs = if index + 1 == count { outputs } else { channels };
-            let kernel = size("head.kernel_sizes", kernel.0, MOST_TAPS)?;
+            let kernel = size("head.kernel_sizes", kernel.0, MAX_TAPS)?;
             Ok(ConvShape { kernel, ..ConvShape::pointwise(inputs, outputs, true) })
         };
         let convs = config.kernel_sizes.iter().enumerate().map(conv).collect::<Result<_, LoadError>>()?;

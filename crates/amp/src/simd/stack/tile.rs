@@ -11,7 +11,7 @@ use crate::simd::{
 };
 
 /// Most channels of a layer.
-pub const MOST_CHANNELS: usize = 16;
+pub const MAX_CHANNELS: usize = 16;
 
 /// An activation that a layer is built with.
 pub trait LayerActivation: Elementwise {
@@ -88,7 +88,7 @@ impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
     ///
     /// # Safety
     /// The condition has one row, all other signals `C`, or where that is 0 as many as each other: a multiple of `R`, at most
-    /// [`MOST_CHANNELS`]. They lie within the memory, for the frames up to a multiple of a tile; the layers have as
+    /// [`MAX_CHANNELS`]. They lie within the memory, for the frames up to a multiple of a tile; the layers have as
     /// many channels, and weights for them. These are as many for any strips: how they are laid out decides what is computed,
     /// not what is read.
     pub unsafe fn new(job: Job<'a>, laid_out: usize) -> Self {
@@ -155,7 +155,7 @@ struct Tile<'a, F, const C: usize, const R: usize> {
 /// What a tile's activations are made of, and then they, by their channels; behind them the same of their gates.
 #[repr(align(64))]
 struct TileBuffer {
-    _rows: [[f32; TILE]; 2 * MOST_CHANNELS],
+    _rows: [[f32; TILE]; 2 * MAX_CHANNELS],
 }
 
 impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
@@ -177,7 +177,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
             }
             if !F::is_made_at_once::<S>() {
                 for row in 0..self.channels() {
-                    let gate = if F::IS_GATED { simd.load(self.buffer(MOST_CHANNELS + row)) } else { simd.splat(0.0) };
+                    let gate = if F::IS_GATED { simd.load(self.buffer(MAX_CHANNELS + row)) } else { simd.splat(0.0) };
                     self.activate(simd, frame, row, simd.load(self.buffer(row)), gate);
                 }
             }
@@ -237,7 +237,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 } else {
                     simd.store(self.buffer(first + n), sums[n]);
                     if F::IS_GATED {
-                        simd.store(self.buffer(MOST_CHANNELS + first + n), gates[n]);
+                        simd.store(self.buffer(MAX_CHANNELS + first + n), gates[n]);
                     }
                 }
             }

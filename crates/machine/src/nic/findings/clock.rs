@@ -7,7 +7,7 @@ use crate::findings::{Explain, not_applicable, ok, unknown, warn};
 
 const STAMPS: &str = "ethtool -T";
 /// What IEEE 802.1AS wants to hold between any two ends that are seven hops apart, ns.
-const MOST_NS: u64 = 1000;
+const MAX_NS: u64 = 1000;
 /// How far TAI is ahead of UTC since 2017, s.
 const TAI_AHEAD_S: i64 = 37;
 /// Programs that may set this clock.
@@ -73,7 +73,7 @@ fn by_ptp4l(check: &Check, id: &str, clock: &str, ptp: &Ptp) -> Finding {
         Some(_) if !ptp.is_synchronised() => warn(id, format!("ptp4l follows nobody: {}", ptp.ports_in_words()), read)
             .because(WHY, "look for a grandmaster: sudo pmc -u -b 1 'GET PARENT_DATA_SET'"),
         Some(_) if ptp.is_grandmaster => ok(id, "this machine is the grandmaster", read),
-        Some(_) if ptp.offset_ns > MOST_NS => {
+        Some(_) if ptp.offset_ns > MAX_NS => {
             let away = micros(ptp.offset_ns);
             warn(id, format!("{away} from grandmaster {}", ptp.grandmaster), read).because(
                 "IEEE 802.1AS wants any two ends within 1 us.",

@@ -17,7 +17,7 @@ use crate::{cli::AmpPlay, cmd::sound, output};
 const MUTED: &str = "it made what is no number; choose another model";
 
 /// Share of a period that leaves room for what else delays the audio thread.
-const MOST_SHARE: f64 = 0.9;
+const MAX_SHARE: f64 = 0.9;
 
 /// How often is looked at the audio thread.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -107,7 +107,7 @@ fn too_much_for_two(share: f64) -> Option<String> {
             "both models play for 30 ms, which takes about {percent:.0} % of a period: expect xruns, or choose smaller models"
         )
     };
-    (both > MOST_SHARE).then(told)
+    (both > MAX_SHARE).then(told)
 }
 
 /// What is on while playing.

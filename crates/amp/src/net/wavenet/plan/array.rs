@@ -6,7 +6,7 @@ use super::unfit;
 use crate::{
     file::{
         LoadError,
-        nam::{self, MOST_CHANNELS, MOST_DILATION, MOST_LAYERS, MOST_TAPS, OneOrEach, size},
+        nam::{self, MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, OneOrEach, size},
     },
     net::weights::ConvShape,
     simd::Activation,
@@ -78,9 +78,9 @@ impl Array {
     /// # Errors
     /// [`LoadError`], naming what is wrong.
     pub fn new(config: &nam::LayerArray<'_>) -> Result<Self, LoadError> {
-        let count = size("the number of layers", config.dilations.len() as i64, MOST_LAYERS)?;
-        let channels = size("channels", config.channels.0, MOST_CHANNELS)?;
-        let bottleneck = config.bottleneck.map(|value| size("bottleneck", value.0, MOST_CHANNELS)).transpose()?;
+        let count = size("the number of layers", config.dilations.len() as i64, MAX_LAYERS)?;
+        let channels = size("channels", config.channels.0, MAX_CHANNELS)?;
+        let bottleneck = config.bottleneck.map(|value| size("bottleneck", value.0, MAX_CHANNELS)).transpose()?;
         let kernels = match (config.kernel_size, &config.kernel_sizes) {
             (Some(kernel), None) => vec![kernel; count],
             (None, Some(kernels)) => kernels.clone(),
@@ -95,31 +95,31 @@ impl Array {
         let layers = kernels.iter().zip(&config.dilations).zip(activations.iter().zip(gates));
         let layers = layers.map(|((kernel, dilation), (activation, gate))| {
             Ok(Layer {
-                kernel: size("kernel_size", kernel.0, MOST_TAPS)?,
-                dilation: size("a dilation", dilation.0, MOST_DILATION)?,
+                kernel: size("kernel_size", kernel.0, MAX_TAPS)?,
+                dilation: size("a dilation", dilation.0, MAX_DILATION)?,
                 activation: activation.build()?,
                 gate,
             })
         });
         let head1x1 = config.head1x1.as_ref().filter(|head1x1| head1x1.active).map(|head1x1| {
-            let outputs = size("head1x1.out_channels", head1x1.out_channels.0, MOST_CHANNELS)?;
-            Ok::<_, LoadError>((outputs, size("head1x1.groups", head1x1.groups.0, MOST_CHANNELS)?))
+            let outputs = size("head1x1.out_channels", head1x1.out_channels.0, MAX_CHANNELS)?;
+            Ok::<_, LoadError>((outputs, size("head1x1.groups", head1x1.groups.0, MAX_CHANNELS)?))
         });
         let layer1x1 = match &config.layer1x1 {
             Some(layer1x1) if !layer1x1.active => None,
-            Some(layer1x1) => Some(size("layer1x1.groups", layer1x1.groups.0, MOST_CHANNELS)?),
+            Some(layer1x1) => Some(size("layer1x1.groups", layer1x1.groups.0, MAX_CHANNELS)?),
             None => Some(1),
         };
         let bottleneck = bottleneck.unwrap_or(channels);
         let head1x1 = head1x1.transpose()?;
         let (head, head_dilation) = config.head(head1x1.map_or(bottleneck, |(outputs, _)| outputs))?;
         Ok(Self {
-            inputs: size("input_size", config.input_size.0, MOST_CHANNELS)?,
+            inputs: size("input_size", config.input_size.0, MAX_CHANNELS)?,
             channels,
             bottleneck,
             layers: layers.collect::<Result<_, LoadError>>()?,
-            groups_input: size("groups_input", config.groups_input.0, MOST_CHANNELS)?,
-            groups_mixin: size("groups_input_mixin", config.groups_input_mixin.0, MOST_CHANNELS)?,
+            groups_input: size("groups_input", config.groups_input.0, MAX_CHANNELS)?,
+            groups_mixin: size("groups_input_mixin", config.groups_input_mixin.0, MAX_CHANNELS)?,
             layer1x1,
             head1x1,
             head,
@@ -183,10 +183,10 @@ impl nam::LayerArray<'_> {
             (None, None) => return Err(LoadError::MissingKey("head_size".to_owned())),
         };
         let shape = ConvShape {
-            kernel: size("head.kernel_size", kernel.0, MOST_TAPS)?,
-            ..ConvShape::pointwise(inputs, size("head_size", outputs.0, MOST_CHANNELS)?, bias)
+            kernel: size("head.kernel_size", kernel.0, MAX_TAPS)?,
+            ..ConvShape::pointwise(inputs, size("head_size", outputs.0, MAX_CHANNELS)?, bias)
         };
-        Ok((shape, size("head_dilation", dilation.0, MOST_DILATION)?))
+        Ok((shape, size("head_dilation", dilation.0, MAX_DILATION)?))
     }
 
     fn allowed(&self, channels: usize) -> Result<Vec<usize>, LoadError> {
@@ -201,7 +201,7 @@ impl nam::LayerArray<'_> {
         let allowed = slimmable.kwargs.as_ref().and_then(|kwargs| kwargs.allowed_channels.as_ref());
         let Some(allowed) = allowed else { return Ok((1..=channels).collect()) };
         let allowed: Vec<usize> =
-            allowed.iter().map(|count| size("allowed_channels", count.0, MOST_CHANNELS)).collect::<Result<_, _>>()?;
+            allowed.iter().map(|count| size("allowed_channels", count.0, MAX_CHANNELS)).collect::<Result<_, _>>()?;
         let rising = allowed.windows(2).all(|pair| pair[0] < pair[1]);
         match rising && allowed.last() == Some(&channels) {
             true => Ok(allowed),

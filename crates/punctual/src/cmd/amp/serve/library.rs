@@ -12,7 +12,7 @@ use crate::cmd::amp::rig;
 /// Folders within folders that are looked into.
 const DEPTH: usize = 4;
 /// Files that are told.
-const MOST: usize = 5000;
+const MAX: usize = 5000;
 
 /// A folder with models, cabinets and presets, and folders of them.
 #[derive(Debug, Clone)]
@@ -75,7 +75,7 @@ impl Library {
     fn look(&self, within: &str, depth: usize, files: &mut Files) {
         for entry in fs::read_dir(self.folder.join(within)).into_iter().flatten().flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.starts_with('.') || files.models.len() + files.cabinets.len() + files.presets.len() >= MOST {
+            if name.starts_with('.') || files.models.len() + files.cabinets.len() + files.presets.len() >= MAX {
                 continue;
             }
             let path = format!("{within}{name}");
