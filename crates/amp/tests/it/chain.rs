@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use amp::{Amplifier, Cabinet, Chain, Controls, Ir, ModelFile, Parameter, Parts, Settings, file::Options};
 
-use crate::counting;
+use crate::counting_allocator;
 
 const RATE_HZ: u32 = 48_000;
 
@@ -49,9 +49,9 @@ fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile:
     while at < input.len() {
         meanwhile(at);
         let end = input.len().min(at + lengths.next().unwrap());
-        let before = counting::calls();
+        let before = counting_allocator::calls();
         chain.process(&input[at..end], &mut left[at..end], &mut right[at..end]);
-        assert_eq!(counting::calls(), before, "memory was allotted or freed while playing");
+        assert_eq!(counting_allocator::calls(), before, "memory was allotted or freed while playing");
         at = end;
     }
     [left, right]

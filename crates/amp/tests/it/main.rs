@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-mod bounds;
 mod chain;
-mod counting;
+mod counting_allocator;
+mod denormals;
 mod keras;
+mod memory_limits;
 mod nam;
-mod odd;
+mod oddities;
 mod reference;
-mod silence;
 mod slim;
-mod system;
+mod system_calls;
 
 use std::{fs, path::PathBuf};
 

@@ -3,7 +3,7 @@
 use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
 
-use crate::{bytes, counting, manifest, samples};
+use crate::{bytes, counting_allocator, manifest, samples};
 
 #[test]
 fn playing_allots_nothing_whatever_the_kind() {
@@ -13,13 +13,13 @@ fn playing_allots_nothing_whatever_the_kind() {
         for instructions in InstructionSet::all() {
             let mut model = case.model(instructions);
             let mut output = vec![0.0; input.len()];
-            let before = counting::calls();
+            let before = counting_allocator::calls();
             for (input, output) in input.chunks(47).zip(output.chunks_mut(47)) {
                 model.process(input, output);
                 model.turn(0, 0.5);
             }
             model.reset(true);
-            assert_eq!(counting::calls(), before, "{} with {}", case.name, instructions.name());
+            assert_eq!(counting_allocator::calls(), before, "{} with {}", case.name, instructions.name());
         }
     }
 }
@@ -86,7 +86,7 @@ fn no_file_takes_more_than_a_few_times_its_size() {
         ("many sizes", nam("SlimmableContainer", &json!({ "submodels": submodels }), 0), true),
     ];
     for (name, bytes, is_model) in files {
-        let (played, peak) = counting::peak(|| {
+        let (played, peak) = counting_allocator::peak(|| {
             let mut model = ModelFile::read(&bytes).ok()?.model(Options::default()).ok()?;
             let mut output = [0.0; 100];
             model.process(&[0.1; 100], &mut output);
@@ -104,7 +104,7 @@ fn no_file_takes_more_than_a_few_times_its_size() {
 fn no_malformed_file_takes_more() {
     for bad in manifest().malformed {
         let bytes = bytes(&bad.model);
-        let (_, peak) = counting::peak(|| ModelFile::read(&bytes).is_err());
+        let (_, peak) = counting_allocator::peak(|| ModelFile::read(&bytes).is_err());
         assert!(peak <= 16 * bytes.len() + (1 << 20), "{}: {} bytes, and {peak} allotted", bad.model, bytes.len());
     }
 }
