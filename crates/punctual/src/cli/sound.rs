@@ -26,25 +26,25 @@ pub struct Sound {
     #[arg(long, value_name = "HW", requires = "capture")]
     pub playback: Option<String>,
     /// Sample rate, Hz: exactly this one or none; 48000 or JACK's where none is told.
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=768_000))]
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=768_000))]
     pub rate: Option<u32>,
     /// Frames of a period: the card wakes the audio thread after each; 64 or JACK's where none is told.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(16..=1024))]
     pub frames: Option<u32>,
     /// Periods of the buffer: what is captured is played so many periods later; 2 where none is told.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub periods: Option<u32>,
     /// Sample format of the card, FLOAT, S32, S24, S24_3 or S16; the most exact it has where none is told.
     #[arg(long)]
     pub format: Option<Format>,
     /// Input that is played, counted from 1.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub input: u32,
     /// CPU that the audio thread runs on; any where none is told.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
     /// Priority of the audio thread (SCHED_FIFO), 1 to 99; 0 for an ordinary thread; 80 where none is told.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=99))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub priority: Option<u8>,
 }
 
@@ -83,7 +83,7 @@ pub enum Latency {
 #[derive(Debug, Args)]
 pub struct LatencyLoop {
     /// How many times it is measured.
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value = "5", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
     /// Where the record goes, its name ending in .punctual.json [default: HOST-DATE-TIME.punctual.json in this folder].
     #[arg(long, value_name = "FILE")]
