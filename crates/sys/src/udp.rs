@@ -18,7 +18,7 @@ use control::{Control, Told};
 /// Largest payload of a datagram that fits into one Ethernet frame of the usual size over IPv4, bytes.
 pub const ONE_FRAME: usize = 1472;
 /// Largest payload of a datagram over IPv4, bytes; more than one frame's is cut into fragments.
-pub const MAX: usize = 65_507;
+pub const MAX_PAYLOAD: usize = 65_507;
 
 /// Which stamps to ask the kernel for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

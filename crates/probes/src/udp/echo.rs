@@ -19,7 +19,7 @@ use sys::{
     alloc_guard::without_allocation,
     clock::Clock,
     sched::Policy,
-    udp::{DatagramSocket, MAX, Sender},
+    udp::{DatagramSocket, MAX_PAYLOAD, Sender},
 };
 
 use super::{
@@ -166,7 +166,7 @@ fn run(
     let _ = tell_grant.send(granted);
     // Never 0, which means nobody.
     let echo = RandomState::new().hash_one(sys::sched::thread_id()) as u32 | 1;
-    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX].into() };
+    let mut answering = Answering { shared, echo, realtime, payload: vec![0; MAX_PAYLOAD].into() };
     let mut watch = Watch::new(Clock::Monotonic);
     without_allocation(|| {
         while !shared.stop.load(Relaxed) {

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use probes::udp::packet::HEADER;
 use sys::{
     sched::Policy,
-    udp::{MAX, Stamps},
+    udp::{MAX_PAYLOAD, Stamps},
 };
 
 use super::{Common, Nic, Placement, duration, period};
@@ -163,8 +163,8 @@ impl From<WhichStamps> for Stamps {
 
 fn size(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(bytes) if (HEADER..=MAX).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("must be {HEADER} to {MAX} bytes, as 64")),
+        Ok(bytes) if (HEADER..=MAX_PAYLOAD).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("must be {HEADER} to {MAX_PAYLOAD} bytes, as 64")),
     }
 }
 

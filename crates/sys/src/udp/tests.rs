@@ -81,8 +81,8 @@ fn what_needs_two_frames_is_refused_where_that_was_asked_for() {
     let (near, _far) = two();
     near.forbid_fragments().unwrap();
     let one_frame = near.one_frame().unwrap();
-    near.send(&vec![0; one_frame.min(MAX)]).unwrap();
-    if one_frame < MAX {
+    near.send(&vec![0; one_frame.min(MAX_PAYLOAD)]).unwrap();
+    if one_frame < MAX_PAYLOAD {
         assert_eq!(near.send(&vec![0; one_frame + 1]).unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
     }
     near.set_busy_poll(0).unwrap();
