@@ -117,10 +117,11 @@ fn a_program_that_sleeps_and_works_for_known_times_is_told_to_do_so() {
     assert_eq!(program.lost_events, 0);
 }
 
-#[test]
-fn who_takes_the_cpu_is_counted_and_named() {
-    const TIMES: u64 = 10;
-    let _alone = alone();
+/// How often the intruder takes the CPU.
+const INTRUSIONS: u64 = 10;
+
+/// A thread that works in one cycle, while another takes its CPU; and how long that took in all, ns.
+fn intruded() -> (Record, u64) {
     let scratch = Scratch::new();
     let (intrude, intruder) = on_cpu("intruder", 90, || {
         let intrusion = |_| {
@@ -129,12 +130,12 @@ fn who_takes_the_cpu_is_counted_and_named() {
             work(thread_cpu_time_ns(), 2_000_000);
             begun.elapsed().as_nanos() as u64
         };
-        (0..TIMES).map(intrusion).sum::<u64>()
+        (0..INTRUSIONS).map(intrusion).sum::<u64>()
     });
     // It works for longer than all intrusions take, and sleeps only before and afterwards.
     let (go, victim) = on_cpu("victim", 50, move || {
         intrude.send(()).unwrap();
-        work(thread_cpu_time_ns(), (TIMES + 2) * 12_000_000);
+        work(thread_cpu_time_ns(), (INTRUSIONS + 2) * 12_000_000);
     });
     let mut took_ns = 0;
     let options = "--thread victim --thread intruder --period victim=10ms --threshold 10s";
@@ -143,10 +144,19 @@ fn who_takes_the_cpu_is_counted_and_named() {
         took_ns = intruder.join().unwrap();
         victim.join().unwrap();
     });
+    (record, took_ns)
+}
+
+#[test]
+fn who_takes_the_cpu_is_counted_and_named() {
+    let _alone = alone();
+    // This host's kernel now and then leaves a switch out of its trace, which cuts the one cycle; then once more.
+    let is_whole = |(record, _): &(Record, u64)| the_thread(record, "victim").1.cycles_cut == 0;
+    let (record, took_ns) = (0..4).map(|_| intruded()).find(is_whole).expect("one trace that is whole");
     let (series, thread) = the_thread(&record, "victim");
     let by = thread.preempted_by.iter().find(|by| by.comm == "intruder").expect("it was preempted by the intruder");
     // When it is told to intrude it is made ready, too, and takes the CPU at once.
-    assert!((TIMES - 1..=TIMES + 1).contains(&by.count) && by.priority == 99 - 90 && by.tid > 0, "{by:?}");
+    assert!((INTRUSIONS - 1..=INTRUSIONS + 1).contains(&by.count) && by.priority == 99 - 90 && by.tid > 0, "{by:?}");
     let ratio = by.waited_ns as f64 / took_ns as f64;
     assert!((0.9..1.5).contains(&ratio), "{} ns waited, {took_ns} ns taken", by.waited_ns);
     assert!(thread.preemptions >= by.count && thread.preempted.total() == thread.preemptions);
