@@ -8,7 +8,7 @@ use std::sync::{
 /// Time of the means, s to 1/e.
 const MEAN_S: f32 = 0.3;
 
-/// SignalLevel of a signal, of full scale.
+/// Level of a signal, of full scale.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SignalLevel {
     /// Largest sample since it was last read.
