@@ -116,8 +116,7 @@ impl Tuner {
         let (rough, clarity) = self.found(&self.heard).or_else(|| self.found_low(power))?;
         let hz = self.rate_hz / rough;
         let note = self.between(if hz > LOW_HZ { 0.5 * hz } else { 0.0 }, 2.0 * hz);
-        let period = self.measured(rough, |lag| self.weighted_likeness(&note, lag));
-        Some(Pitch::new(self.rate_hz / period, clarity))
+        Some(Pitch::new(self.rate_hz / self.measured(&note, rough), clarity))
     }
 
     /// The period of a signal in samples, roughly, and how clear it is.
@@ -126,7 +125,7 @@ impl Tuner {
         let peaks = peaks(&likeness, (self.rate_hz / HIGHEST_HZ) as usize);
         let greatest = peaks.iter().map(|&at| likeness[at]).fold(0.0, f32::max);
         let first = peaks.into_iter().find(|&at| likeness[at] >= FIRST * greatest && likeness[at] >= CLEAR)?;
-        Some((self.measured(top(&likeness, first), |lag| likeness[lag]), likeness[first].min(1.0)))
+        Some((top(&likeness, first), likeness[first].min(1.0)))
     }
 
     /// The same of a low string among loud partials, in a signal of this power.
@@ -150,7 +149,7 @@ impl Tuner {
     }
 
     /// The period that is known roughly, measured over as many as are alike.
-    fn measured(&self, rough: f32, likeness: impl Fn(usize) -> f32) -> f32 {
+    fn measured(&self, heard: &[f32], rough: f32) -> f32 {
         let (mut period, mut clarity) = (rough, 0.0);
         for count in 1.. {
             let about = period * count as f32;
@@ -160,7 +159,8 @@ impl Tuner {
             if first + 2 * near + 1 >= self.lags {
                 break;
             }
-            let around: Vec<f32> = (first - 1..=first + 2 * near + 1).map(&likeness).collect();
+            let around: Vec<f32> =
+                (first - 1..=first + 2 * near + 1).map(|lag| self.weighted_likeness(heard, lag)).collect();
             let best = (1..around.len() - 1).max_by(|&a, &b| around[a].total_cmp(&around[b])).unwrap_or(1);
             if around[best] < FIRST * clarity {
                 break;
