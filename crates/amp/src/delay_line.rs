@@ -1,5 +1,7 @@
 //! Delay lines: signals whose last frames are kept, each delay in one piece.
 
+use std::hint::select_unpredictable;
+
 use crate::{
     memory::BLOCK,
     simd::{CACHE_LINE, MAX_LANES, Mirror, Pass, Rows, Simd, mirror},
@@ -54,8 +56,8 @@ impl DelayLine {
     #[inline]
     pub fn delayed_from(&self, frame: usize, delay: usize) -> Rows {
         let position = (self.position + frame) as isize - delay as isize;
-        // Without a branch: nobody could tell beforehand in which block which tap begins anew.
-        let wrapped = position + (position >> (isize::BITS - 1) & self.size as isize);
+        // Nobody could tell beforehand in which block which tap begins anew.
+        let wrapped = select_unpredictable(position < 0, position + self.size as isize, position);
         Rows { at: self.rows.at + wrapped as usize, ..self.rows }
     }
 
@@ -85,7 +87,8 @@ impl DelayLine {
     /// The same where vectors are at work already, and at most `piece` frames are read at once.
     #[inline(always)]
     pub fn mirror_wrap_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize, piece: usize) {
-        if self.size > 0 && (self.position < piece || self.position + frames > self.size) {
+        // Both ends at once: below `piece` the difference wraps around.
+        if self.size > 0 && self.position.wrapping_sub(piece) > (self.size - piece).wrapping_sub(frames) {
             for copied in self.mirrors(frames, piece) {
                 copied.copy(simd, memory);
             }
