@@ -1,7 +1,7 @@
 //! Convolutions: taps of a delay line, weighted and summed.
 
 use super::weights::ConvWeights;
-use crate::simd::{Matrix, Pass, Rows, Simd, Sum, multiply, pointwise};
+use crate::simd::{Matrix, Pass, Rows, Sum, multiply};
 
 /// A causal convolution.
 #[derive(Debug)]
@@ -36,42 +36,21 @@ impl Conv {
         more: usize,
         more_weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
-        Self::make(weights, dilation, more, more_weight, |_| 1.0, |output| weights.bias(output))
-    }
-
-    /// The convolution with these weights, each output times its factor, and with biases of its own.
-    pub fn scaled(
-        weights: ConvWeights<'_>,
-        dilation: usize,
-        factor: impl Fn(usize) -> f32,
-        bias: impl Fn(usize) -> f32,
-    ) -> Self {
-        Self::make(weights, dilation, 0, |_, _| 0.0, factor, bias)
-    }
-
-    fn make(
-        weights: ConvWeights<'_>,
-        dilation: usize,
-        more: usize,
-        more_weight: impl Fn(usize, usize) -> f32,
-        factor: impl Fn(usize) -> f32,
-        bias: impl Fn(usize) -> f32,
-    ) -> Self {
         let shape = weights.shape;
         let (inputs, outputs) = (shape.inputs / shape.groups, shape.outputs / shape.groups);
         let of_taps = shape.kernel * inputs;
         let group = |group: usize| {
             let first_output = group * outputs;
             let weight = |row: usize, column: usize| match column.checked_sub(of_taps) {
-                None => factor(first_output + row) * weights.at(first_output + row, column % inputs, column / inputs),
+                None => weights.at(first_output + row, column % inputs, column / inputs),
                 Some(column) => more_weight(first_output + row, column),
             };
-            let matrix = Matrix::new(outputs, of_taps + more, weight, |row| bias(first_output + row));
+            let matrix = Matrix::new(outputs, of_taps + more, weight, |row| weights.bias(first_output + row));
             Group { matrix, first_input: group * inputs, inputs, first_output }
         };
         Self {
             groups: (0..shape.groups).map(group).collect(),
-            delays: (0..shape.kernel).rev().map(|tap| tap * dilation).collect(),
+            delays: shape.delays(dilation),
             taps: Vec::with_capacity(shape.kernel + 1),
         }
     }
@@ -88,22 +67,6 @@ impl Conv {
     ) {
         for group in 0..self.groups.len() {
             multiply(pass, memory, self.sum(group, &from, None, plus, out));
-        }
-    }
-
-    /// The same where vectors are at work already, with nothing added: at once where there is one tap and one group.
-    #[inline(always)]
-    pub fn apply_with<S: Simd>(
-        &mut self,
-        simd: S,
-        pass: Pass,
-        memory: &mut [f32],
-        from: impl Fn(usize) -> Rows,
-        out: Rows,
-    ) {
-        match (self.groups.as_slice(), self.delays.as_slice()) {
-            ([group], [delay]) => pointwise(simd, memory, &group.matrix, from(*delay), out, pass.frames),
-            _ => self.apply(pass, memory, from, None, out),
         }
     }
 

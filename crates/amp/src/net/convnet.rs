@@ -2,7 +2,6 @@
 
 use super::{
     Net,
-    conv::Conv,
     weights::{ConvShape, WeightReader},
 };
 use crate::{
@@ -23,8 +22,6 @@ const TAPS: usize = 2;
 pub struct ConvNet {
     instructions: InstructionSet,
     convs: ConvStack,
-    last: Rows,
-    head: Conv,
     output: Rows,
     memory: Aligned,
     prewarm_frames: usize,
@@ -98,7 +95,7 @@ impl ConvNet {
     pub fn new(plan: &Plan, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
         let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
-        let mut convs = ConvStack::new(&plan.activation);
+        let mut convs = ConvStack::default();
         for (shape, &dilation) in plan.shapes().zip(&plan.dilations) {
             let conv = weights.conv(shape);
             let norm = plan.is_normalised.then(|| Norm::new(&mut weights, plan.channels));
@@ -106,17 +103,25 @@ impl ConvNet {
             let input = layout.delay_line(shape.inputs, dilation * (TAPS - 1));
             convs.push(
                 input,
-                (0..TAPS).rev().map(|tap| tap * dilation).collect(),
+                shape.delays(dilation),
                 shape.outputs,
+                &plan.activation,
                 |output, input, tap| factor(output) * conv.at(output, input, tap),
                 |output| norm.as_ref().map_or_else(|| conv.bias(output), |norm| norm.bias(output)),
             );
         }
+        let head = weights.conv(plan.head());
+        convs.push(
+            layout.delay_line(plan.channels, 0),
+            head.shape.delays(1),
+            plan.outputs,
+            &Activation::Identity,
+            |output, input, tap| head.at(output, input, tap),
+            |output| head.bias(output),
+        );
         Ok(Self {
             instructions,
             convs,
-            last: layout.rows(plan.channels),
-            head: Conv::new(weights.conv(plan.head()), 1),
             output: layout.rows(plan.outputs),
             memory: layout.memory(),
             prewarm_frames: 1 + plan.dilations.iter().sum::<usize>() * (TAPS - 1),
@@ -187,9 +192,7 @@ impl Net for ConvNet {
 
 impl ConvNet {
     fn run(&mut self, frames: usize) {
-        let Self { instructions, convs, last, head, output, memory, .. } = self;
-        let pass = Pass { instructions: *instructions, frames };
-        convs.run(pass, memory, *last);
-        head.apply(pass, memory, |_| *last, None, *output);
+        let pass = Pass { instructions: self.instructions, frames };
+        self.convs.run(pass, &mut self.memory, self.output);
     }
 }

@@ -8,14 +8,15 @@ use self::layers::Layers;
 pub use self::plan::Plan;
 use super::{
     Net,
-    conv::Conv,
-    weights::{ConvShape, WeightReader},
+    weights::{ConvShape, ConvWeights, WeightReader},
 };
 use crate::{
     delay_line::DelayLine,
     file::LoadError,
     memory::{BLOCK, Layout, Scratch},
-    simd::{Activation, Aligned, InstructionSet, Op, Pass, Rows, Signals, Simd, silence},
+    simd::{
+        Activation, Aligned, ConvStack, Convolution, Identity, InstructionSet, Op, Pass, Rows, Signals, Simd, silence,
+    },
 };
 
 /// A WaveNet, ready to play.
@@ -24,12 +25,11 @@ pub struct WaveNet {
     /// Makes the condition of the input; without it the input is the condition.
     condition_net: Option<Box<dyn Net>>,
     conditions: Vec<f32>,
-    input: Rows,
     condition: Rows,
     arrays: Vec<Array>,
-    /// The output of the last array, then that of each convolution after it.
-    ends: Vec<DelayLine>,
-    head: Vec<(Activation, Conv)>,
+    /// What is behind the last array: an activation, and convolutions with the same between them.
+    post_head: Option<(Activation, ConvStack)>,
+    output: Rows,
     memory: Aligned,
     prewarm_frames: usize,
     work: u64,
@@ -37,13 +37,11 @@ pub struct WaveNet {
 
 /// An array of layers, ready to play.
 struct Array {
-    rechannel: Conv,
+    /// What makes the layers' channels; its input comes from the array before.
+    rechannel: Convolution,
     layers: Vec<Layers>,
-    /// Where the last layer's output goes.
-    output: Rows,
-    /// What the array before made, and all layers' activations.
-    sum: DelayLine,
-    head: Conv,
+    /// What is made of its input, the sum of what the array before made and all layers' activations.
+    head: Convolution,
 }
 
 impl WaveNet {
@@ -62,51 +60,28 @@ impl WaveNet {
         let scale = weights.last().copied().unwrap_or_default();
         let mut weights = WeightReader::new(weights, whole.weights())?;
         let mut layout = Layout::default();
-        let input = layout.rows(1);
-        let condition = if condition_net.is_some() { layout.rows(whole.condition) } else { input };
+        let condition = layout.rows(whole.condition);
         // Shared by all layers, since one is computed after the other: it stays in the nearest cache.
         let of_array =
             |array: &plan::Array| array.layers.iter().map(|layer| array.shapes(layer, whole.condition).scratch()).max();
         let scratch = layout.rows(slimmed.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
-        for (index, (whole_array, array)) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
-            let rechannel = weights.conv(ConvShape::pointwise(whole_array.inputs, whole_array.channels, false));
-            let mut layers = Vec::new();
-            for layer in &whole_array.layers {
-                let shapes = (whole_array.shapes(layer, whole.condition), array.shapes(layer, whole.condition));
-                Layers::add(&mut layers, shapes, layer, &mut weights, &mut layout, Scratch(scratch), instructions);
-            }
-            let head = weights.conv(whole_array.head).slice(array.head.inputs, array.head.outputs);
+        for (index, both) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
             let factor = if index + 1 == whole.arrays.len() { scale } else { 1.0 };
-            arrays.push(Array {
-                rechannel: Conv::new(rechannel.slice(array.inputs, array.channels), 1),
-                layers,
-                output: layout.rows(array.channels),
-                sum: layout.delay_line(array.sum(), array.head_dilation * (array.head.kernel - 1)),
-                head: Conv::scaled(head, array.head_dilation, |_| factor, |output| factor * head.bias(output)),
-            });
+            let scratch = Scratch(scratch);
+            arrays.push(Array::new(both, whole.condition, factor, &mut weights, &mut layout, scratch, instructions));
         }
-        let last = slimmed.arrays.last().map_or(0, |array| array.head.outputs);
-        let convs = slimmed.head.as_ref().map_or(&[][..], |head| &head.convs);
-        let mut ends = Vec::new();
-        let mut head = Vec::new();
-        for shape in convs {
-            ends.push(layout.delay_line(shape.inputs, shape.kernel - 1));
-            let activation = slimmed.head.as_ref().map_or(Activation::Identity, |head| head.activation.clone());
-            head.push((activation, Conv::new(weights.conv(*shape), 1)));
-        }
-        ends.push(layout.delay_line(convs.last().map_or(last, |shape| shape.outputs), 0));
+        let post_head = slimmed.head.as_ref().map(|plan| post_head(plan, &mut weights, &mut layout));
         let before = condition_net.as_ref().map_or(0, |net| net.prewarm_frames());
         let work_before = condition_net.as_ref().map_or(0, |net| net.work());
         Ok(Self {
             instructions,
             conditions: vec![0.0; whole.condition * BLOCK],
             condition_net,
-            input,
             condition,
             arrays,
-            ends,
-            head,
+            post_head,
+            output: layout.rows(slimmed.outputs()),
             memory: layout.memory(),
             prewarm_frames: before + slimmed.receptive_field(),
             work: work_before + slimmed.weights(),
@@ -114,9 +89,56 @@ impl WaveNet {
     }
 }
 
+impl Array {
+    /// The array with the next weights, those of its head times `factor`: `whole` is what the weights are of, `slimmed` what
+    /// is played of it.
+    fn new(
+        (whole, slimmed): (&plan::Array, &plan::Array),
+        condition: usize,
+        factor: f32,
+        weights: &mut WeightReader<'_>,
+        layout: &mut Layout,
+        scratch: Scratch,
+        instructions: InstructionSet,
+    ) -> Self {
+        let rechannel = weights.conv(ConvShape::pointwise(whole.inputs, whole.channels, false));
+        let rechannel = rechannel.slice(slimmed.inputs, slimmed.channels);
+        let rechannel = convolution(layout.delay_line(slimmed.inputs, 0), rechannel, 1, 1.0);
+        let mut layers = Vec::new();
+        for layer in &whole.layers {
+            let shapes = (whole.shapes(layer, condition), slimmed.shapes(layer, condition));
+            Layers::add(&mut layers, shapes, layer, weights, layout, scratch, instructions);
+        }
+        let head = weights.conv(whole.head).slice(slimmed.head.inputs, slimmed.head.outputs);
+        let sum = layout.delay_line(slimmed.sum(), slimmed.head_dilation * (slimmed.head.kernel - 1));
+        Self { rechannel, layers, head: convolution(sum, head, slimmed.head_dilation, factor) }
+    }
+}
+
+/// What is behind the arrays, with the next weights.
+fn post_head(plan: &plan::PostHead, weights: &mut WeightReader<'_>, layout: &mut Layout) -> (Activation, ConvStack) {
+    let mut stack = ConvStack::default();
+    for (index, &shape) in plan.convs.iter().enumerate() {
+        let conv = weights.conv(shape);
+        let activation = if index + 1 == plan.convs.len() { &Activation::Identity } else { &plan.activation };
+        let (weight, bias) = (|output, input, tap| conv.at(output, input, tap), |output| conv.bias(output));
+        let input = layout.delay_line(shape.inputs, shape.kernel - 1);
+        stack.push(input, shape.delays(1), shape.outputs, activation, weight, bias);
+    }
+    (plan.activation.clone(), stack)
+}
+
+/// The convolution with these weights times `factor`.
+fn convolution(input: DelayLine, conv: ConvWeights<'_>, dilation: usize, factor: f32) -> Convolution {
+    let weight = |output, input, tap| factor * conv.at(output, input, tap);
+    Convolution::new(input, conv.shape.delays(dilation), conv.shape.outputs, weight, |output| {
+        factor * conv.bias(output)
+    })
+}
+
 impl Net for WaveNet {
     fn outputs(&self) -> usize {
-        self.ends.last().map_or(0, |end| end.current().count)
+        self.output.count
     }
 
     fn prewarm_frames(&self) -> usize {
@@ -125,18 +147,28 @@ impl Net for WaveNet {
 
     fn block(&mut self, input: &[f32], output: &mut [f32]) {
         let frames = input.len();
-        self.memory[self.input.at..self.input.at + frames].copy_from_slice(input);
-        if let Some(net) = &mut self.condition_net {
+        let first = self.arrays[0].rechannel.input();
+        self.memory[first.at..first.at + frames].copy_from_slice(input);
+        let condition = if let Some(net) = &mut self.condition_net {
             net.block(input, &mut self.conditions);
             for (row, signal) in self.conditions.chunks_exact(BLOCK).enumerate() {
                 let at = self.condition.start(row);
                 self.memory[at..at + frames].copy_from_slice(&signal[..frames]);
             }
+            self.condition
+        } else {
+            first
+        };
+        let pass = Pass { instructions: self.instructions, frames };
+        let behind = self.post_head.as_ref().map_or(self.output, |(_, stack)| stack.input());
+        let Self { arrays, memory, .. } = self;
+        self.instructions.run(Arrays { arrays, pass, memory, condition, output: behind });
+        if let Some((activation, stack)) = &mut self.post_head {
+            activation.apply(pass, memory, behind);
+            stack.run(pass, memory, self.output);
         }
-        self.run(frames);
-        let Some(end) = self.ends.last() else { return };
-        for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(end.current().count) {
-            let at = end.current().start(row);
+        for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(self.output.count) {
+            let at = self.output.start(row);
             signal[..frames].copy_from_slice(&self.memory[at..at + frames]);
         }
     }
@@ -145,9 +177,11 @@ impl Net for WaveNet {
         self.memory.fill(0.0);
         for array in &mut self.arrays {
             array.layers.iter_mut().for_each(Layers::reset);
-            array.sum.reset();
+            array.head.reset();
         }
-        self.ends.iter_mut().for_each(DelayLine::reset);
+        if let Some((_, stack)) = &mut self.post_head {
+            stack.reset();
+        }
         if let Some(net) = &mut self.condition_net {
             net.reset();
         }
@@ -162,34 +196,11 @@ impl Net for WaveNet {
     }
 }
 
-impl WaveNet {
-    /// Computes what is behind the input, for `frames`.
-    fn run(&mut self, frames: usize) {
-        let Self { instructions, input, condition, arrays, ends, head, memory, .. } = self;
-        let pass = Pass { instructions: *instructions, frames };
-        instructions.run(Arrays {
-            arrays,
-            pass,
-            memory,
-            input: *input,
-            condition: *condition,
-            output: ends[0].current(),
-        });
-        for (index, (activation, conv)) in head.iter_mut().enumerate() {
-            activation.apply(pass, memory, ends[index].current());
-            ends[index].mirror_wrap(pass, memory);
-            conv.apply(pass, memory, |delay| ends[index].delayed(delay), None, ends[index + 1].current());
-            ends[index].advance(frames);
-        }
-    }
-}
-
 /// All arrays, entered once.
 struct Arrays<'a> {
     arrays: &'a mut [Array],
     pass: Pass,
     memory: &'a mut [f32],
-    input: Rows,
     condition: Rows,
     output: Rows,
 }
@@ -199,23 +210,18 @@ impl Op for Arrays<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { arrays, pass, memory, mut input, condition, output } = self;
-        silence(simd, memory, arrays[0].sum.current(), pass.frames);
+        let Self { arrays, pass, memory, condition, output } = self;
+        silence(simd, memory, arrays[0].head.input(), pass.frames);
         for index in 0..arrays.len() {
             // Each head's sums are what the next array's begin with.
-            let out = arrays.get(index + 1).map_or(output, |next| next.sum.current());
-            let is_last = index + 1 == arrays.len();
-            let Array { rechannel, layers, output, sum, head } = &mut arrays[index];
-            let first = |layers: &[Layers]| layers.first().map_or(*output, Layers::input);
-            rechannel.apply_with(simd, pass, memory, |_| input, first(layers));
+            let behind = arrays.get(index + 1).map(|next| (next.rechannel.input(), next.head.input()));
+            let Array { rechannel, layers, head } = &mut arrays[index];
+            rechannel.run(simd, memory, pass.frames, layers[0].input(), Identity);
             for at in 0..layers.len() {
-                let next = (!is_last || at + 1 < layers.len()).then(|| first(&layers[at + 1..]));
-                layers[at].run(simd, pass, memory, Signals { condition, sum: sum.current(), next });
+                let next = layers.get(at + 1).map(Layers::input).or(behind.map(|(input, _)| input));
+                layers[at].run(simd, pass, memory, Signals { condition, sum: head.input(), next });
             }
-            sum.mirror_wrap_with(simd, memory, pass.frames, BLOCK);
-            head.apply_with(simd, pass, memory, |delay| sum.delayed(delay), out);
-            sum.advance(pass.frames);
-            input = *output;
+            head.run(simd, memory, pass.frames, behind.map_or(output, |(_, sum)| sum), Identity);
         }
     }
 }

@@ -38,6 +38,11 @@ impl ConvShape {
         Self { inputs, outputs, kernel: 1, groups: 1, bias }
     }
 
+    /// How long ago each tap is where they are so many frames apart; the oldest first.
+    pub fn delays(&self, dilation: usize) -> Vec<usize> {
+        (0..self.kernel).rev().map(|tap| tap * dilation).collect()
+    }
+
     /// Number of weights and biases.
     pub fn weights(&self) -> u64 {
         let [inputs, outputs, kernel, groups] = [self.inputs, self.outputs, self.kernel, self.groups].map(|n| n as u64);

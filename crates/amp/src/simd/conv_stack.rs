@@ -2,58 +2,47 @@
 //! they are, and the common activations while the sums are in registers.
 
 use super::{
-    Activation, Op, Pass, Rows, Simd,
+    Activation, Convolution, Op, Pass, Rows, Simd,
     functions::{Elementwise, LeakyRelu, TANH_SCALE, scaled_tanh},
-    matrix::strip_of,
-    strip::{TILE, add_row, biases},
-    wide::Wide,
 };
-use crate::{delay_line::DelayLine, memory::BLOCK};
+use crate::delay_line::DelayLine;
 
-/// Convolutions one after the other, each with the same activation behind it.
+/// Convolutions one after the other, each with an activation behind it.
+#[derive(Debug, Default)]
+pub struct ConvStack(Vec<(Convolution, Behind)>);
+
+/// What is behind a convolution.
 #[derive(Debug)]
-pub struct ConvStack {
-    activation: FusedActivation,
-    layers: Vec<Layer>,
-    /// Values of memory that the inputs lie within, whatever their positions.
-    reach: usize,
+struct Behind {
+    /// Done while the sums are in registers.
+    fused: FusedActivation,
+    /// Done apart.
+    other: Option<Activation>,
 }
 
-/// An activation: those that are fused with the convolution, done while the sums are in registers, and any other.
-#[derive(Debug)]
+/// Activations that are fused with the convolution.
+#[derive(Debug, Clone, Copy)]
 enum FusedActivation {
+    Identity,
     Tanh,
     Relu,
     LeakyRelu(f32),
-    /// Done apart.
-    None(Activation),
 }
 
-#[derive(Debug)]
-struct Layer {
-    input: DelayLine,
-    /// How long ago each tap is, frames; the oldest first.
-    delays: Vec<usize>,
-    outputs: usize,
-    /// For each strip of rows: biases, then the weights of each tap's channels.
-    weights: Vec<f32>,
+impl Elementwise for FusedActivation {
+    #[inline(always)]
+    fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {
+        match self {
+            Self::Identity => x,
+            Self::Tanh => scaled_tanh(simd, x),
+            Self::Relu => simd.max(x, simd.splat(0.0)),
+            Self::LeakyRelu(slope) => LeakyRelu(slope).apply(simd, x),
+        }
+    }
 }
 
 impl ConvStack {
-    /// None yet.
-    #[must_use]
-    pub fn new(activation: &Activation) -> Self {
-        let activation = match activation {
-            Activation::Tanh => FusedActivation::Tanh,
-            Activation::Relu => FusedActivation::Relu,
-            Activation::LeakyRelu(slopes) if slopes.len() == 1 => FusedActivation::LeakyRelu(slopes[0]),
-            other => FusedActivation::None(other.clone()),
-        };
-        Self { activation, layers: Vec::new(), reach: 0 }
-    }
-
-    /// Adds a convolution of the taps `delays` of `input` to `outputs` channels, with `weight(output, input, tap)` and
-    /// `bias(output)`.
+    /// Adds a convolution, as [`Convolution::new`] makes it, with an activation behind it.
     ///
     /// # Panics
     /// When `input` is not what the convolution before makes, or keeps fewer frames than `delays` ask for.
@@ -62,36 +51,34 @@ impl ConvStack {
         input: DelayLine,
         delays: Vec<usize>,
         outputs: usize,
+        activation: &Activation,
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) {
-        let inputs = input.current().count;
-        assert!(self.layers.last().is_none_or(|before| before.outputs == inputs), "channels that do not fit");
-        assert!(delays.iter().all(|&delay| input.reaches(delay)), "a delay beyond the line");
-        let scale = if matches!(self.activation, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
-        let mut weights = Vec::with_capacity(outputs * (delays.len() * inputs + 1));
-        let mut first = 0;
-        while first < outputs {
-            let rows = first..first + strip_of(outputs - first);
-            weights.extend(rows.clone().map(|row| scale * bias(row)));
-            for (tap, channel) in (0..delays.len()).flat_map(|tap| (0..inputs).map(move |channel| (tap, channel))) {
-                weights.extend(rows.clone().map(|row| scale * weight(row, channel, tap)));
-            }
-            first = rows.end;
-        }
-        self.reach = self.reach.max(input.end());
-        self.layers.push(Layer { input, delays, outputs, weights });
+        let fits = self.0.last().is_none_or(|(before, _)| before.outputs() == input.current().count);
+        assert!(fits, "channels that do not fit");
+        let (fused, other) = match activation {
+            Activation::Identity => (FusedActivation::Identity, None),
+            Activation::Tanh => (FusedActivation::Tanh, None),
+            Activation::Relu => (FusedActivation::Relu, None),
+            Activation::LeakyRelu(slopes) if slopes.len() == 1 => (FusedActivation::LeakyRelu(slopes[0]), None),
+            other => (FusedActivation::Identity, Some(other.clone())),
+        };
+        let scale = if matches!(fused, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
+        let weight = |output, input, tap| scale * weight(output, input, tap);
+        let convolution = Convolution::new(input, delays, outputs, weight, |output| scale * bias(output));
+        self.0.push((convolution, Behind { fused, other }));
     }
 
     /// Where the first one takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
-        self.layers[0].input.current()
+        self.0[0].0.input()
     }
 
     /// Back to the beginning; the memory is another's to restore.
     pub fn reset(&mut self) {
-        self.layers.iter_mut().for_each(|layer| layer.input.reset());
+        self.0.iter_mut().for_each(|(convolution, _)| convolution.reset());
     }
 
     /// Computes a block, at most `BLOCK` frames, into `last`. Frames beyond it up to a multiple of 16 are written, too.
@@ -99,14 +86,10 @@ impl ConvStack {
     /// # Panics
     /// When signals do not lie within `memory`, or `last` has another number of channels.
     pub fn run(&mut self, pass: Pass, memory: &mut [f32], last: Rows) {
-        let outputs = self.layers.last().map_or(0, |layer| layer.outputs);
-        let fits = last.count == outputs && last.fit(pass.frames.next_multiple_of(TILE), memory.len());
-        assert!(fits && pass.frames <= BLOCK && self.reach <= memory.len(), "signals outside a model's memory");
         pass.instructions.run(Run { stack: self, pass, memory, last });
     }
 }
 
-/// A block whose signals were checked.
 struct Run<'a> {
     stack: &'a mut ConvStack,
     pass: Pass,
@@ -119,87 +102,13 @@ impl Op for Run<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { stack: ConvStack { activation, layers, .. }, pass, memory, last } = self;
-        for index in 0..layers.len() {
-            let next = layers.get(index + 1).map_or(last, |next| next.input.current());
-            let layer = &mut layers[index];
-            layer.input.mirror_wrap_with(simd, memory, pass.frames, TILE);
-            let mut frame = 0;
-            while frame < pass.frames {
-                let (memory, next) = (memory.as_mut_ptr(), (next, frame));
-                // SAFETY: the memory holds all signals, and each layer's weights are those of its channels, as was checked.
-                unsafe {
-                    match S::LANES {
-                        4 => layer.tile(Wide::<S, 4>(simd), activation, memory, next),
-                        8 => layer.tile(Wide::<S, 2>(simd), activation, memory, next),
-                        _ => layer.tile(simd, activation, memory, next),
-                    }
-                }
-                frame += TILE;
-            }
-            if let FusedActivation::None(activation) = activation {
+        let Self { stack: ConvStack(all), pass, memory, last } = self;
+        for index in 0..all.len() {
+            let next = all.get(index + 1).map_or(last, |(next, _)| next.input());
+            let (convolution, Behind { fused, other }) = &mut all[index];
+            convolution.run(simd, memory, pass.frames, next, *fused);
+            if let Some(activation) = other {
                 activation.apply(pass, memory, next);
-            }
-            layer.input.advance(pass.frames);
-        }
-    }
-}
-
-impl Layer {
-    /// Computes one vector of frames.
-    ///
-    /// # Safety
-    /// The input and `next`, which has as many rows as there are outputs, lie within the memory for these frames.
-    #[inline(always)]
-    unsafe fn tile<S: Simd>(&self, simd: S, activation: &FusedActivation, memory: *mut f32, next: (Rows, usize)) {
-        let (mut weights, mut first) = (self.weights.as_ptr(), 0);
-        while first < self.outputs {
-            let strip = strip_of(self.outputs - first);
-            // SAFETY: as the caller promises; strips are those that the weights were laid out in.
-            unsafe {
-                match strip {
-                    4 => self.strip::<S, 4>(simd, activation, memory, first, next, &mut weights),
-                    2 => self.strip::<S, 2>(simd, activation, memory, first, next, &mut weights),
-                    _ => self.strip::<S, 1>(simd, activation, memory, first, next, &mut weights),
-                }
-            }
-            first += strip;
-        }
-    }
-
-    /// Computes `R` rows from `first` on; `weights` becomes where the next ones are.
-    ///
-    /// # Safety
-    /// As for [`Layer::tile`]; there are weights for so many rows.
-    #[inline(always)]
-    unsafe fn strip<S: Simd, const R: usize>(
-        &self,
-        simd: S,
-        activation: &FusedActivation,
-        memory: *mut f32,
-        first: usize,
-        (next, frame): (Rows, usize),
-        weights: &mut *const f32,
-    ) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let mut sums = biases::<S, R>(simd, weights);
-            for &delay in &self.delays {
-                let rows = self.input.delayed_from(frame, delay);
-                let mut from = memory.wrapping_add(rows.at).cast_const();
-                for _ in 0..rows.count {
-                    add_row::<S, R>(simd, &mut sums, weights, simd.load(from));
-                    from = from.wrapping_add(rows.stride);
-                }
-            }
-            for r in 0..R {
-                let made = match *activation {
-                    FusedActivation::Tanh => scaled_tanh(simd, sums[r]),
-                    FusedActivation::Relu => simd.max(sums[r], simd.splat(0.0)),
-                    FusedActivation::LeakyRelu(slope) => LeakyRelu(slope).apply(simd, sums[r]),
-                    FusedActivation::None(_) => sums[r],
-                };
-                simd.store(memory.wrapping_add(next.start(first + r) + frame), made);
             }
         }
     }

@@ -16,6 +16,17 @@ pub struct ScaledTanh;
 #[derive(Debug, Clone, Copy)]
 pub struct LeakyRelu(pub f32);
 
+/// The value itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity;
+
+impl Elementwise for Identity {
+    #[inline(always)]
+    fn apply<S: Simd>(self, _: S, x: S::V) -> S::V {
+        x
+    }
+}
+
 impl Elementwise for ScaledTanh {
     #[inline(always)]
     fn apply<S: Simd>(self, simd: S, x: S::V) -> S::V {

@@ -66,12 +66,6 @@ impl Matrix {
     pub fn rows(&self) -> usize {
         self.rows
     }
-
-    /// Number of sources.
-    #[must_use]
-    pub fn columns(&self) -> usize {
-        self.columns
-    }
 }
 
 /// How many rows are computed together where `left` are left.
@@ -145,10 +139,10 @@ impl Op for Multiply<'_> {
 }
 
 /// A sum whose rows were checked.
-pub(super) struct Job<'a> {
-    pub sum: Sum<'a>,
-    pub memory: *mut f32,
-    pub frames: usize,
+struct Job<'a> {
+    sum: Sum<'a>,
+    memory: *mut f32,
+    frames: usize,
 }
 
 impl Job<'_> {
@@ -187,7 +181,7 @@ impl Job<'_> {
     /// All rows of the sum lie within the memory for `V` vectors from `frame` on. The matrix has `R` rows from `first` on, and so
     /// have `out` and `plus`; the sources together have as many rows as the matrix has columns.
     #[inline(always)]
-    pub unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
         let Sum { matrix, sources, plus, out } = self.sum;
         let at = |rows: Rows, r: usize| self.memory.wrapping_add(rows.start(first + r) + frame);
         // SAFETY: as the caller promises.

@@ -99,7 +99,6 @@ fn common(
         pointwise: &|row, channel| pointwise.at(row, channel, 0),
         pointwise_bias: &|row| pointwise.bias(row),
     };
-    let delays = (0..layer.kernel).rev().map(|tap| tap * layer.dilation).collect();
     let input = || layout.delay_line(channels, layer.history());
-    Stack::new(instructions, channels, input, delays, (&layer.activation, gate), &weights)
+    Stack::new(instructions, channels, input, slimmed.conv.delays(layer.dilation), (&layer.activation, gate), &weights)
 }
