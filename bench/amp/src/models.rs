@@ -41,9 +41,9 @@ const TIMED: usize = 64;
 /// What a sample may cost in blocks of 16, that in blocks of 64 being 1.
 const SHORT_BLOCKS: f64 = 1.3;
 
-/// What it does cost where that is missed: what is done once for a layer and block weighs where it has few channels, most where
+/// What it does cost where that is missed: what is done once for a layer and block weighs where it has few channels and
 /// vectors are long.
-const SHORT_BLOCKS_KNOWN: [(&str, f64); 2] = [("nano", 1.45), ("A2 lite", 1.4)];
+const SHORT_BLOCKS_KNOWN: [(&str, f64); 1] = [("nano", 1.45)];
 
 /// All models that were asked for.
 pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
