@@ -75,8 +75,8 @@ pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])>
 /// Headings of [`tried`].
 pub const TRIED: [&str; 6] = ["frames", "latency", "periods", "xruns", "worst", "of the limit"];
 
-/// The sizes that a search tried, the smallest first, each with whether it held.
-pub fn tried(record: &Record) -> Vec<([String; 6], bool)> {
+/// The sizes that a search tried, the smallest first, each with whether it held: `None` where it was cut short.
+pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option<bool>)> {
     let mut all: Vec<&Audio> = record.series.iter().filter_map(|series| series.audio.as_deref()).collect();
     all.sort_by_key(|audio| audio.frames);
     let row = |audio: &Audio| {
@@ -90,7 +90,9 @@ pub fn tried(record: &Record) -> Vec<([String; 6], bool)> {
             worst_ns.map_or_else(|| "-".to_owned(), format_ns),
             share.unwrap_or_default(),
         ];
-        (cells, audio.xruns == 0)
+        let held = audio.xruns == 0;
+        let is_told = !held || search.held.is_some_and(|smallest| smallest <= audio.frames);
+        (cells, is_told.then_some(held))
     };
     all.into_iter().map(row).collect()
 }
@@ -214,15 +216,27 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a search among 64, 128 and 256 frames of which these had so many xruns.
-    fn said(state: State, tried: &[(u32, u64)], held: Option<u32>, failed: Option<u32>) -> String {
+    /// A search among 64, 128 and 256 frames of which these had so many xruns.
+    fn searched(state: State, tried: &[(u32, u64)], held: Option<u32>, failed: Option<u32>) -> (Record, BufferSearch) {
         let series = |&(frames, xruns): &(u32, u64)| Series {
             audio: Some(Box::new(Audio { frames, xruns, played: 1000, ..Audio::default() })),
             ..Series::default()
         };
         let record = Record { state, series: tried.iter().map(series).collect(), ..Record::default() };
-        let search = BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() };
+        (record, BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() })
+    }
+
+    /// What is said of it.
+    fn said(state: State, tried: &[(u32, u64)], held: Option<u32>, failed: Option<u32>) -> String {
+        let (record, search) = searched(state, tried, held, failed);
         found(&record, &search).join(" ")
+    }
+
+    #[test]
+    fn a_size_that_was_cut_short_did_neither_hold_nor_fail() {
+        let (record, search) = searched(State::Interrupted, &[(128, 2), (256, 0), (192, 0)], Some(256), Some(128));
+        let held: Vec<Option<bool>> = tried(&record, &search).into_iter().map(|(_, held)| held).collect();
+        assert_eq!(held, [Some(false), None, Some(true)]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn sections(record: &Record) -> Vec<AudioView> {
         tables: vec![table(
             "Sizes that were tried.",
             &TRIED,
-            tried(record).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
+            tried(record, search).into_iter().map(|(cells, _)| cells.to_vec()).collect(),
         )],
         notes: found(record, search),
     });

@@ -36,8 +36,8 @@ pub(super) fn search(page: &mut Page, record: &Record) {
     let Some(search) = &record.buffer else { return };
     page.heading("The smallest buffer");
     let mut table = Table::new(&TRIED).figures();
-    for (cells, held) in tried(record) {
-        let ink = if held { Ink::Good } else { Ink::Bad };
+    for (cells, held) in tried(record, search) {
+        let ink = held.map_or(Ink::Plain, |held| if held { Ink::Good } else { Ink::Bad });
         table.row(cells.into_iter().map(|text| (ink, text)).collect());
     }
     page.table(&table);
