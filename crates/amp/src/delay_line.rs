@@ -87,8 +87,7 @@ impl DelayLine {
     /// The same where vectors are at work already, and at most `piece` frames are read at once.
     #[inline(always)]
     pub fn mirror_wrap_with<S: Simd>(&self, simd: S, memory: &mut [f32], frames: usize, piece: usize) {
-        // Both ends at once: below `piece` the difference wraps around.
-        if self.size > 0 && self.position.wrapping_sub(piece) > (self.size - piece).wrapping_sub(frames) {
+        if self.size > 0 && (self.position < piece || self.position + frames > self.size) {
             for copied in self.mirrors(frames, piece) {
                 copied.copy(simd, memory);
             }
