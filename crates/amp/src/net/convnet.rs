@@ -169,7 +169,8 @@ impl Net for ConvNet {
         let frames = input.len();
         let first = self.convs.input();
         self.memory[first.at..first.at + frames].copy_from_slice(input);
-        self.run(frames);
+        let pass = Pass { instructions: self.instructions, frames };
+        self.convs.run(pass, &mut self.memory, self.output);
         for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(self.output.count) {
             let at = self.output.start(row);
             signal[..frames].copy_from_slice(&self.memory[at..at + frames]);
@@ -187,12 +188,5 @@ impl Net for ConvNet {
 
     fn instructions(&self) -> InstructionSet {
         self.instructions
-    }
-}
-
-impl ConvNet {
-    fn run(&mut self, frames: usize) {
-        let pass = Pass { instructions: self.instructions, frames };
-        self.convs.run(pass, &mut self.memory, self.output);
     }
 }

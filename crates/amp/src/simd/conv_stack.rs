@@ -9,15 +9,17 @@ use crate::delay_line::DelayLine;
 
 /// Convolutions one after the other, each with an activation behind it.
 #[derive(Debug, Default)]
-pub struct ConvStack(Vec<(Convolution, Behind)>);
+pub struct ConvStack {
+    layers: Vec<Layer>,
+}
 
-/// What is behind a convolution.
 #[derive(Debug)]
-struct Behind {
+struct Layer {
+    convolution: Convolution,
     /// Done while the sums are in registers.
     fused: FusedActivation,
-    /// Done apart.
-    other: Option<Activation>,
+    /// Done apart, where there is no loop for it.
+    apart: Option<Activation>,
 }
 
 /// Activations that are fused with the convolution.
@@ -55,9 +57,9 @@ impl ConvStack {
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) {
-        let fits = self.0.last().is_none_or(|(before, _)| before.outputs() == input.current().count);
+        let fits = self.layers.last().is_none_or(|before| before.convolution.outputs() == input.current().count);
         assert!(fits, "channels that do not fit");
-        let (fused, other) = match activation {
+        let (fused, apart) = match activation {
             Activation::Identity => (FusedActivation::Identity, None),
             Activation::Tanh => (FusedActivation::Tanh, None),
             Activation::Relu => (FusedActivation::Relu, None),
@@ -67,18 +69,18 @@ impl ConvStack {
         let scale = if matches!(fused, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
         let weight = |output, input, tap| scale * weight(output, input, tap);
         let convolution = Convolution::new(input, delays, outputs, weight, |output| scale * bias(output));
-        self.0.push((convolution, Behind { fused, other }));
+        self.layers.push(Layer { convolution, fused, apart });
     }
 
     /// Where the first one takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
-        self.0[0].0.input()
+        self.layers[0].convolution.input()
     }
 
     /// Back to the beginning; the memory is another's to restore.
     pub fn reset(&mut self) {
-        self.0.iter_mut().for_each(|(convolution, _)| convolution.reset());
+        self.layers.iter_mut().for_each(|layer| layer.convolution.reset());
     }
 
     /// Computes a block, at most `BLOCK` frames, into `last`. Frames beyond it up to a multiple of 16 are written, too.
@@ -102,12 +104,12 @@ impl Op for Run<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { stack: ConvStack(all), pass, memory, last } = self;
-        for index in 0..all.len() {
-            let next = all.get(index + 1).map_or(last, |(next, _)| next.input());
-            let (convolution, Behind { fused, other }) = &mut all[index];
+        let Self { stack: ConvStack { layers }, pass, memory, last } = self;
+        for index in 0..layers.len() {
+            let next = layers.get(index + 1).map_or(last, |next| next.convolution.input());
+            let Layer { convolution, fused, apart } = &mut layers[index];
             convolution.run(simd, memory, pass.frames, next, *fused);
-            if let Some(activation) = other {
+            if let Some(activation) = apart {
                 activation.apply(pass, memory, next);
             }
         }
