@@ -90,9 +90,11 @@ pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option
             worst_ns.map_or_else(|| "-".to_owned(), format_ns),
             share.unwrap_or_default(),
         ];
-        let held = audio.xruns == 0;
-        let is_told = !held || search.held.is_some_and(|smallest| smallest <= audio.frames);
-        (cells, is_told.then_some(held))
+        let held = match audio.xruns {
+            0 => search.held.is_some_and(|smallest| smallest <= audio.frames).then_some(true),
+            _ => Some(false),
+        };
+        (cells, held)
     };
     all.into_iter().map(row).collect()
 }
