@@ -117,7 +117,7 @@ impl Reader {
                 guard::STARVED_LIMIT_S
             )),
             Some(End::StoppedOn) => notes.push("a wake-up was later than --stop-on: the series ends with it".into()),
-            Some(End::PacerFailed) => notes.push("the sound card stopped for good, unplugged or broken (see `dmesg`): the series ends there".into()),
+            Some(End::PacerFailed) => notes.push("the sound card stopped for good: it was unplugged, or `dmesg` tells why; the series ends there".into()),
             Some(End::ClockFailed) => notes.push("the kernel refused to wait on this clock: the series ends there".into()),
         }
         let rests = shared.rests.load(Relaxed);
