@@ -95,7 +95,7 @@ impl Punctual {
         command.args(["measure", "noise", "--quiet", "--no-record", "--json", "--blame=off", "--policy", "fifo:1"]);
         command.args(["--cpus", &cpu.to_string(), "--duration", &format!("{seconds}s")]);
         let record = recorded(&mut command)?.0;
-        let noise = record.series.into_iter().next().and_then(|series| series.noise);
+        let noise = record.series.into_iter().next().and_then(|series| series.kind.noise().cloned());
         noise.context("punctual saw no noise")
     }
 
@@ -153,7 +153,7 @@ fn from_sent(command: &mut Command) -> Result<Histogram> {
     if !record.validity.valid {
         bail!("round trips were measured without the rights that were asked for; run as root: make bench");
     }
-    let found = record.series.into_iter().find_map(|series| series.round_trip?.from_sent);
+    let found = record.series.into_iter().find_map(|series| series.kind.round_trip()?.from_sent.clone());
     Ok(found.context("punctual measured no round trip")?.histogram)
 }
 

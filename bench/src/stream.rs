@@ -3,7 +3,7 @@
 //! under FIFO 90 on another CPU looks for them without sleeping.
 
 use anyhow::{Context, Result, ensure};
-use record::{Histogram, Stream};
+use record::Histogram;
 
 use crate::{
     punctual::{Punctual, recorded},
@@ -71,10 +71,11 @@ impl Punctual {
         );
         let (mut send, mut under_way) = (None, None);
         for series in record.series {
-            match series.stream {
-                Some(Stream::Talker(talker)) => send = Some(talker.send),
-                Some(Stream::Listener(listener)) => under_way = listener.one_way.map(|one_way| one_way.whole),
-                None => {}
+            if let Some(talker) = series.kind.talker() {
+                send = Some(talker.send.clone());
+            }
+            if let Some(listener) = series.kind.listener() {
+                under_way = listener.one_way.as_ref().map(|one_way| one_way.whole.clone());
             }
         }
         Ok(Streamed {

@@ -19,7 +19,7 @@ impl Usual {
     /// Those of a series.
     #[must_use]
     pub fn of(series: &Series) -> Self {
-        let dsp = series.audio.as_ref().and_then(|audio| audio.dsp.as_ref());
+        let dsp = series.kind.audio().and_then(|audio| audio.dsp.as_ref());
         Self {
             wait_ns: series.raw.percentile(50.0).unwrap_or_default(),
             dsp_ns: dsp.and_then(|times| times.histogram.percentile(50.0)).unwrap_or_default(),
@@ -61,7 +61,7 @@ pub struct Fault {
 /// Who was to blame for the xruns that a series keeps, the most frequent first.
 #[must_use]
 pub fn faults(series: &Series) -> Vec<Fault> {
-    let Some(audio) = &series.audio else { return Vec::new() };
+    let Some(audio) = series.kind.audio() else { return Vec::new() };
     let usual = Usual::of(series);
     let mut counts: HashMap<(Part, String), u64> = HashMap::new();
     for (spike, played) in xruns(series) {
@@ -86,7 +86,7 @@ fn culprit(spike: &Spike) -> String {
 
 /// What plays as `series` did, but for its duration; `None` where it is of another probe.
 pub(crate) fn command(series: &Series) -> Option<String> {
-    let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = &**series.audio.as_ref()?;
+    let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = series.kind.audio()?;
     let cab = if cab.is_empty() { "none" } else { cab };
     let mut words = if preset.is_empty() { vec!["--model", model, "--cab", cab] } else { vec!["--preset", preset] };
     if let Some(card) = card {
@@ -103,7 +103,7 @@ pub(crate) fn command(series: &Series) -> Option<String> {
 #[must_use]
 pub fn held(record: &Record, phase: &str) -> bool {
     let series = record.series.iter().filter(|series| series.phase == phase);
-    let mut played = series.filter_map(|series| series.audio.as_ref()).peekable();
+    let mut played = series.filter_map(|series| series.kind.audio()).peekable();
     let ended = record.phase(phase).is_some_and(|phase| Some(phase.duration_ns) >= phase.planned_ns);
     ended && played.peek().is_some() && played.all(|audio| audio.xruns == 0 && audio.played > 0)
 }
@@ -111,7 +111,7 @@ pub fn held(record: &Record, phase: &str) -> bool {
 /// The smallest buffer that a run found to hold, and what was the limit of the next smaller one that it tried.
 #[must_use]
 pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
-    let tried = || record.series.iter().filter_map(|series| Some((series, series.audio.as_ref()?)));
+    let tried = || record.series.iter().filter_map(|series| Some((series, series.kind.audio()?)));
     let holds = tried().filter(|(series, _)| held(record, &series.phase)).map(|(_, audio)| audio.frames).min();
     let below = |frames: u32| holds.is_none_or(|holds| frames < holds);
     let failed = tried().filter(|(_, audio)| audio.xruns > 0 && below(audio.frames));
@@ -163,7 +163,7 @@ fn once_in(periods: u64, period_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Histogram, SoundCard, Times};
+    use record::{Cause, CauseKind, Culprit, Histogram, SeriesKind, SoundCard, Times};
 
     use super::*;
 
@@ -187,7 +187,10 @@ mod tests {
 
     #[test]
     fn what_played_is_told_as_a_command() {
-        let card = |card| Series { audio: Some(Box::new(Audio { card, ..Audio::default() })), ..Series::default() };
+        let card = |card| Series {
+            kind: SeriesKind::Audio(Box::new(Audio { card, ..Audio::default() })),
+            ..Series::default()
+        };
         let told = |series| command(&series).unwrap();
         assert!(!told(card(None)).contains("--capture"));
         let usb = SoundCard {
@@ -221,7 +224,7 @@ mod tests {
                 spike(played(10, 1_900), CauseKind::Thread, "hog"),
                 spike(played(10, 900), CauseKind::Work, ""),
             ],
-            audio: Some(Box::new(audio)),
+            kind: SeriesKind::Audio(Box::new(audio)),
             ..Series::default()
         };
         let told: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
@@ -233,7 +236,7 @@ mod tests {
     fn the_smallest_buffer_without_xruns_and_the_limit_of_the_next_smaller() {
         let tried = |frames: u32, xruns: u64, spikes: Vec<Spike>| {
             let audio = Audio { frames, xruns, played: 1000, limit_ns: 1_333_334, ..Audio::default() };
-            Series { phase: frames.to_string(), audio: Some(Box::new(audio)), spikes, ..Series::default() }
+            Series { phase: frames.to_string(), kind: SeriesKind::Audio(Box::new(audio)), spikes, ..Series::default() }
         };
         let spike = |dsp_us| Spike {
             culprits: vec![Culprit { cause: Cause::new(CauseKind::Softirq, "NET_RX"), ns: 1 }],

@@ -1,6 +1,6 @@
 //! The verdict on a captured stream: whether its frames were on time for a use.
 
-use record::{Capture, Outcome, Record, Series, UseVerdict};
+use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
 
 use crate::{
     duration::{format_duration, format_ns},
@@ -20,7 +20,7 @@ use crate::{
 /// 5. INCONCLUSIVE when the profile needs more frames.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
-    let series = record.series.iter().find(|series| series.role == record::CAPTURE);
+    let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     let (outcome, reason) = decide(capture, series, profile);
     let Profile { name, title, period_ns, limit_ns, .. } = profile.clone();
     let Some(series) = series else {
@@ -53,7 +53,7 @@ pub(crate) fn judge_beside(record: &Record, capture: &Capture, profile: &Profile
         return of_run;
     }
     let on_wire = judge(record, capture, profile);
-    let is_talker = |series: &Series| series.stream.as_ref().is_some_and(|stream| stream.talker().is_some());
+    let is_talker = |series: &Series| series.kind.talker().is_some();
     if !record.series.iter().any(is_talker) {
         return on_wire;
     }
@@ -134,6 +134,7 @@ mod tests {
         raw.record(late_ns);
         let series = Series {
             role: CAPTURE.into(),
+            kind: SeriesKind::Capture,
             period_ns: 125_000,
             samples: raw.total(),
             max_ns: Some(late_ns),
@@ -196,7 +197,7 @@ mod tests {
                 role: "talker".into(),
                 period_ns: 125_000,
                 samples: talker.frames,
-                stream: Some(Stream::Talker(Box::new(talker))),
+                kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))),
                 ..Series::default()
             }
         }));

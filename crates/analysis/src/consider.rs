@@ -1,6 +1,6 @@
 //! Which series of a record tell something about a use.
 
-use record::{Phase, Record, Series};
+use record::{Phase, Record, Series, SeriesKind};
 
 /// What ran under the same loads: the series whose period is nearest to a use's, and the faster ones.
 #[derive(Debug, Default)]
@@ -64,9 +64,17 @@ fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u6
         && loads_of(record, series) == group.loads
 }
 
-/// Whether it tells how late a thread woke.
+/// True if a profile of wake-ups may judge the series: its values are lateness against the deadlines of a thread or of
+/// the frames of a stream.
 fn is_of_wake_ups(series: &Series) -> bool {
-    series.noise.is_none() && series.round_trip.is_none()
+    match series.kind {
+        SeriesKind::WakeUps
+        | SeriesKind::Stream(_)
+        | SeriesKind::Audio(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::Capture => true,
+        SeriesKind::Gaps(_) | SeriesKind::RoundTrips(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
+    }
 }
 
 /// The loads beside a series, in a fixed order.
@@ -92,8 +100,6 @@ fn nearer(a: u64, b: u64, target: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use record::{TIMERLAT_IRQ, TIMERLAT_THREAD};
-
     use super::*;
 
     /// Name, loads, and CPU and period of each series.
@@ -151,8 +157,9 @@ mod tests {
     #[test]
     fn threads_of_the_kernels_own_are_no_use_s() {
         let mut record = record(&[("rest", &[], &[(0, 1_000_000), (0, 1_000_000), (0, 100_000), (0, 100_000)])]);
-        for (series, role) in record.series[1..].iter_mut().zip([TIMERLAT_IRQ, TIMERLAT_THREAD, TIMERLAT_THREAD]) {
-            series.role = role.to_owned();
+        let kernel = [SeriesKind::TimerlatIrq, SeriesKind::TimerlatThread, SeriesKind::TimerlatThread];
+        for (series, kind) in record.series[1..].iter_mut().zip(kernel) {
+            series.kind = kind;
         }
         assert_eq!(found(&record, 100_000), [(1, 1_000_000, vec!["rest"])]);
         assert_eq!(groups(&record, 1_000_000)[0].considered().count(), 1);

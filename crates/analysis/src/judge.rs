@@ -146,7 +146,7 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
 
 /// What xruns say against a use whose periods were played.
 fn xruns(profile: &Profile, series: &Series) -> Option<String> {
-    let audio = series.audio.as_ref().filter(|audio| audio.xruns > 0)?;
+    let audio = series.kind.audio().filter(|audio| audio.xruns > 0)?;
     // Both are rounded to whole ns.
     let is_its_period = series.period_ns.abs_diff(profile.period_ns) <= 1;
     (profile.group == "audio" && is_its_period).then(|| {

@@ -77,7 +77,7 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
 #[must_use]
 pub fn threads(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     let mut threads: Vec<_> =
-        record.series.iter().filter_map(|series| Some((series, series.process.as_ref()?))).collect();
+        record.series.iter().filter_map(|series| Some((series, series.kind.process()?))).collect();
     threads.sort_by_key(|(series, _)| Reverse(series.max_ns));
     threads
 }
@@ -167,7 +167,7 @@ fn ns(ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Cycle, Preempter, Program, Spike, Why};
+    use record::{Cause, CauseKind, Culprit, Cycle, Preempter, Program, SeriesKind, Spike, Why};
 
     use super::*;
 
@@ -193,7 +193,7 @@ mod tests {
             missed: 5,
             max_ns: Some(700_000),
             spikes: vec![spike],
-            process: Some(thread),
+            kind: SeriesKind::Process(Box::new(thread)),
             ..Series::default()
         };
         Record { program: Some(Program::default()), series: vec![servo], ..Record::default() }
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn none_missed_is_not_never() {
         let mut record = record();
-        let thread = record.series[0].process.as_mut().unwrap();
-        *thread = ProcessThread { cycles: 6000, ..ProcessThread::default() };
+        let thread = ProcessThread { cycles: 6000, ..ProcessThread::default() };
+        record.series[0].kind = SeriesKind::Process(Box::new(thread));
         record.series[0].missed = 0;
         let told = conclusion(&record);
         assert_eq!(

@@ -21,7 +21,7 @@ use crate::{
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<(&Series, &RoundTrip)> =
-        record.series.iter().filter_map(|series| Some((series, &**series.round_trip.as_ref()?))).collect();
+        record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?))).collect();
     let (outcome, reason) = decide(record, profile, &all);
     let worst = all.iter().max_by_key(|(series, _)| series.max_ns);
     let over_limit = |series: &Series| match series.max_ns {
@@ -129,7 +129,7 @@ fn measure(record: &Record, profile: &Profile, like: Option<(&Series, &RoundTrip
 
 #[cfg(test)]
 mod tests {
-    use record::{Histogram, Phase, ROUND_TRIP};
+    use record::{Histogram, Phase, ROUND_TRIP, SeriesKind};
 
     use super::*;
     use crate::builtin;
@@ -148,7 +148,7 @@ mod tests {
             max_ns: Some(max_ns),
             corrected: raw.clone(),
             raw,
-            round_trip: Some(Box::new(round_trip)),
+            kind: SeriesKind::RoundTrips(Box::new(round_trip)),
             ..Series::default()
         };
         change(&mut series);
@@ -182,7 +182,7 @@ mod tests {
     fn what_never_comes_fails() {
         let lossy = record(5_000, 200_000, |series| {
             series.missed = 7;
-            let round_trip = series.round_trip.as_mut().unwrap();
+            let SeriesKind::RoundTrips(round_trip) = &mut series.kind else { panic!("round trips") };
             (round_trip.lost, round_trip.send_failed) = (3, 2);
         });
         let verdict = judged(
@@ -208,7 +208,7 @@ mod tests {
             Outcome::Inconclusive,
             &format!("measured every 10 ms, too coarse for a use every 1 ms: {again}"),
         );
-        let mut other = record(5_000, 200_000, |series| series.round_trip = None);
+        let mut other = record(5_000, 200_000, |series| series.kind = SeriesKind::WakeUps);
         judged(
             &other,
             Outcome::Inconclusive,

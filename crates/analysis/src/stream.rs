@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use record::{Calibration, Correction, Histogram, Record, Series, Stream, Talker};
+use record::{Calibration, Correction, Histogram, Record, Series, Talker};
 
 use crate::duration::format_exact;
 
@@ -53,7 +53,7 @@ pub fn calibrate(wake_ups: &Series) -> Calibration {
 /// Fills in what follows from the rest of the talkers' series.
 pub fn fill(record: &mut Record) {
     for series in &mut record.series {
-        if let Some(Stream::Talker(talker)) = &mut series.stream {
+        if let Some(talker) = series.kind.talker_mut() {
             talker.curve = curve(&series.raw, series.period_ns, talker.tolerance_ns, talker.offset_ns);
         }
     }
@@ -61,13 +61,13 @@ pub fn fill(record: &mut Record) {
 
 /// The record as its uses are judged: a talker by when it sent, which is what its listeners see, and no listener.
 pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
-    if record.series.iter().all(|series| series.stream.is_none()) {
+    if record.series.iter().all(|series| series.kind.stream().is_none()) {
         return Cow::Borrowed(record);
     }
     let mut judged = record.clone();
-    judged.series.retain(|series| !matches!(series.stream, Some(Stream::Listener(_))));
+    judged.series.retain(|series| series.kind.listener().is_none());
     for series in &mut judged.series {
-        if let Some(Stream::Talker(talker)) = series.stream.clone() {
+        if let Some(talker) = series.kind.talker().cloned() {
             sent(series, &talker);
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
 
 /// What measures the talker of `series` again, up to its period; `None` where it is of another probe.
 pub(crate) fn command(series: &Series) -> Option<String> {
-    let talker = series.stream.as_ref()?.talker()?;
+    let talker = series.kind.talker()?;
     let identity = &talker.identity;
     let at = if talker.own_listener { "--self".to_owned() } else { format!("talk {}", identity.interface) };
     let mode = if ["", "send"].contains(&&*talker.mode) { String::new() } else { format!(" --mode {}", talker.mode) };
@@ -108,7 +108,7 @@ fn sent(series: &mut Series, talker: &Talker) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use record::{Launch, StreamIdentity};
+    use record::{Launch, SeriesKind, Stream, StreamIdentity};
 
     use super::*;
 
@@ -145,8 +145,8 @@ mod tests {
             identity: StreamIdentity { interface: "eth0".to_owned(), ..StreamIdentity::default() },
             ..Talker::default()
         };
-        talker.stream = Some(Stream::Talker(Box::new(told)));
-        let listener = Series { stream: Some(Stream::Listener(Box::default())), ..wake_ups(&[900_000]) };
+        talker.kind = SeriesKind::Stream(Stream::Talker(Box::new(told)));
+        let listener = Series { kind: SeriesKind::Stream(Stream::Listener(Box::default())), ..wake_ups(&[900_000]) };
         let record = Record { series: vec![talker, listener], ..Record::default() };
         let judged = as_sent(&record);
         let [sent] = &judged.series[..] else { panic!("the talker alone") };
@@ -167,8 +167,8 @@ mod tests {
             ..Talker::default()
         };
         let judged = |launch| {
-            let stream = Some(Stream::Talker(Box::new(talker(launch))));
-            let record = Record { series: vec![Series { stream, ..wake_ups(&[]) }], ..Record::default() };
+            let kind = SeriesKind::Stream(Stream::Talker(Box::new(talker(launch))));
+            let record = Record { series: vec![Series { kind, ..wake_ups(&[]) }], ..Record::default() };
             as_sent(&record).series[0].clone()
         };
         let in_time = judged(Launch::default());

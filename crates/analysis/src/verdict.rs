@@ -14,7 +14,7 @@ use crate::{
 /// The terminal shows those for which [`on_short_ladder`] holds.
 #[must_use]
 pub fn ladder(record: &Record) -> Vec<UseVerdict> {
-    let round_trips = record.series.iter().any(|series| series.round_trip.is_some());
+    let round_trips = record.series.iter().any(|series| series.kind.round_trip().is_some());
     let told = builtin().iter().filter(|profile| round_trips || profile.judges == Judges::WakeUps);
     told.map(|profile| judge(record, profile)).collect()
 }

@@ -39,8 +39,7 @@ pub fn witnesses(record: &Record) -> Vec<Witness> {
     let Some((capture, observer)) = record.capture.as_ref().and_then(|one| Some((one, one.observer.as_ref()?))) else {
         return Vec::new();
     };
-    let ends =
-        || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.stream.as_ref());
+    let ends = || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
     let sent = ends().filter_map(Stream::talker).map(|talker| Witness {
         name: "talker, as sent".to_owned(),
         frames: talker.frames,
@@ -74,8 +73,7 @@ pub fn witnesses(record: &Record) -> Vec<Witness> {
 #[must_use]
 pub fn agreement(record: &Record) -> Option<Agreement> {
     let capture = record.capture.as_ref()?;
-    let ends =
-        || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.stream.as_ref());
+    let ends = || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
     match capture.observer.as_ref()?.at {
         ObservedAt::Receiving => {
             let stamped_ns = ends().find_map(|end| end.listener()?.max_kernel_gap_ns)?;
@@ -92,7 +90,7 @@ pub fn agreement(record: &Record) -> Option<Agreement> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Capture, Listener, Observer, Series, Talker};
+    use record::{Capture, Listener, Observer, Series, SeriesKind, Talker};
 
     use super::*;
 
@@ -112,7 +110,7 @@ mod tests {
             max_deviation_ns: 9_012,
             ..Capture::default()
         };
-        let of = |stream| Series { stream: Some(stream), ..Series::default() };
+        let of = |stream| Series { kind: SeriesKind::Stream(stream), ..Series::default() };
         let series = vec![of(Stream::Talker(Box::new(talker))), of(Stream::Listener(Box::new(listener)))];
         Record { series, capture: Some(capture), ..Record::default() }
     }

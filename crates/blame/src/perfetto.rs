@@ -4,7 +4,7 @@
 //! the kernel's timerlat tracer. Times are us since the run began, so one spike can be looked at beside those of other
 //! CPUs.
 
-use record::{Cause, Record, Series, Spike, Stretch, TIMERLAT_IRQ};
+use record::{Cause, Record, Series, SeriesKind, Spike, Stretch};
 use serde_json::{Map, Value, json};
 
 /// Process of the run itself; that of CPU n is n + 2, and that of threads without a CPU of their own 1.
@@ -27,7 +27,7 @@ pub fn perfetto(record: &Record) -> Value {
     let mut tracks = Vec::new();
     let began_ns = began_ns(record);
     // The spikes of timerlat's interrupts are those of its threads.
-    for series in record.series.iter().filter(|series| series.role != TIMERLAT_IRQ) {
+    for series in record.series.iter().filter(|series| series.kind != SeriesKind::TimerlatIrq) {
         let process = process(series);
         let (track, whose) = match series.is_timerlat() {
             false => (LATENESS, ""),
@@ -236,7 +236,7 @@ mod tests {
     fn timerlat_has_tracks_of_its_own() {
         let mut record = record();
         let mut kernel = record.series[1].clone();
-        kernel.role = record::TIMERLAT_THREAD.to_owned();
+        (kernel.role, kernel.kind) = (record::TIMERLAT_THREAD.to_owned(), SeriesKind::TimerlatThread);
         kernel.spikes[0].split = Some(record::Split { irq_ns: 2_500, thread_ns: 180_001 });
         record.series.push(kernel);
         let trace = perfetto(&record);

@@ -10,13 +10,13 @@ mod setup;
 use std::{collections::BTreeMap, mem};
 
 use machine::{CpuList, Root};
-use record::{Granted, Series, Spike, TIMERLAT_IRQ, TIMERLAT_THREAD};
+use record::{Granted, Series, Spike};
 
 use crate::{
     Event, Waiter,
     trace::{Instance, Settings, Tracefs, remove_leftovers},
 };
-use cycles::Cycles;
+use cycles::{Cycles, Traced};
 
 pub use setup::{Setup, TimerlatError};
 
@@ -124,15 +124,14 @@ impl Timerlat {
                 memory_locked: true,
                 ..Granted::default()
             };
-            [TIMERLAT_IRQ, TIMERLAT_THREAD].map(|role| Series {
+            [Traced::Irq, Traced::Thread].map(|traced| Series {
                 phase: phase.to_owned(),
-                role: role.to_owned(),
                 cpu: Some(cpu),
-                granted: match role {
-                    TIMERLAT_IRQ => Granted { policy: "interrupt".to_owned(), ..granted.clone() },
-                    _ => granted.clone(),
+                granted: match traced {
+                    Traced::Irq => Granted { policy: "interrupt".to_owned(), ..granted.clone() },
+                    Traced::Thread => granted.clone(),
                 },
-                ..of_cpu.cycles.series(role, &of_cpu.fresh)
+                ..of_cpu.cycles.series(traced, &of_cpu.fresh)
             })
         };
         self.cpus.iter().flat_map(of_cpu).collect()

@@ -17,7 +17,7 @@ use std::{
 };
 
 use machine::Root;
-use record::{Blame, BlameMode, CauseKind, Evidence, Record, Spike};
+use record::{Blame, BlameMode, CauseKind, Evidence, Record, SeriesKind, Spike};
 
 use crate::{
     Counters, Entry, Explanation, Ledger, RemedyFacts, Waiter, Wake, Work,
@@ -268,7 +268,7 @@ impl Watch {
 fn count_strikes_of_all(record: &mut Record) {
     let of_all = |spike: &&Spike| spike.culprits.first().is_some_and(|main| main.cause.kind == CauseKind::AllCpus);
     for series in &mut record.series {
-        if let Some(noise) = &mut series.noise {
+        if let SeriesKind::Gaps(noise) = &mut series.kind {
             noise.strikes_of_all = Some(series.spikes.iter().filter(of_all).count() as u64);
         }
     }

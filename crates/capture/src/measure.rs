@@ -1,7 +1,7 @@
 //! The second look through a file: everything about the stream that was picked.
 
 use frames::{Parsed, wire_bytes};
-use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, Spike, Worst};
+use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, SeriesKind, Spike, Worst};
 
 use crate::{
     Packet,
@@ -129,6 +129,7 @@ impl Measure {
         let series = Series {
             phase: CAPTURE.into(),
             role: CAPTURE.into(),
+            kind: SeriesKind::Capture,
             period_ns: against.grid.period_ns.round().max(1.0) as u64,
             first_deadline_ns: first_ns.saturating_add(against.grid.origin_ns.round() as i64),
             samples: late.all.total,

@@ -54,7 +54,7 @@ fn tell_ties(record: &mut Record, far: &mut Far) {
         far.clock = ClockRelation::between(&record.machine, &far.machine);
     }
     for series in &mut record.series {
-        let Some(Stream::Listener(listener)) = &mut series.stream else { continue };
+        let Some(listener) = series.kind.listener_mut() else { continue };
         let Some(one_way) = &mut listener.one_way else { continue };
         if far.clock.shows_one_way() {
             one_way.clock.clone_from(&far.clock);
@@ -82,7 +82,7 @@ fn explain_silence(record: &mut Record, far: &Far) {
             reason.remedy = format!("let UDP through to and from {address}, or choose another network with --to");
         }
     }
-    let of_ends = |is: fn(&Stream) -> Option<u64>| record.series.iter().find_map(|s| is(s.stream.as_ref()?));
+    let of_ends = |is: fn(&Stream) -> Option<u64>| record.series.iter().find_map(|s| is(s.kind.stream()?));
     let sent = of_ends(|stream| Some(stream.talker()?.frames)).unwrap_or_default();
     let heard = of_ends(|stream| Some(stream.listener()?.frames));
     if sent > 0 && heard == Some(0) {
@@ -101,7 +101,9 @@ fn add(record: &mut Record, reason: Reason) {
 
 #[cfg(test)]
 mod tests {
-    use record::{Answered, Clocks, Listener, Machine, OneWay, Phase, Ptp, PtpPort, Series, Talker, Validity};
+    use record::{
+        Answered, Clocks, Listener, Machine, OneWay, Phase, Ptp, PtpPort, Series, SeriesKind, Talker, Validity,
+    };
 
     use super::*;
 
@@ -111,7 +113,7 @@ mod tests {
 
     fn talker(frames: u64) -> Series {
         let talker = Talker { frames, ..Talker::default() };
-        Series { stream: Some(Stream::Talker(Box::new(talker))), ..Series::default() }
+        Series { kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))), ..Series::default() }
     }
 
     fn near(series: Series) -> Record {
@@ -126,7 +128,7 @@ mod tests {
             phase: "listen".to_owned(),
             role: "listener".to_owned(),
             cpu: Some(3),
-            stream: Some(Stream::Listener(Box::new(listener))),
+            kind: SeriesKind::Stream(Stream::Listener(Box::new(listener))),
             ..Series::default()
         };
         Saw { record: Record { series: vec![series], ..Record::default() }, ..Saw::default() }
@@ -182,13 +184,13 @@ mod tests {
             let mut record = Record { machine: machine("a"), ..near(talker(9)) };
             let mut saw = Saw { clocks: Some(after), ..listened(9) };
             saw.record.machine = machine("b");
-            if let Some(Stream::Listener(listener)) = &mut saw.record.series[0].stream {
+            if let Some(listener) = saw.record.series[0].kind.listener_mut() {
                 listener.one_way = Some(OneWay::default());
             }
             let clock = ClockRelation::between(&record.machine, &saw.record.machine);
             assert_eq!(clock.error_ns, Some(200));
             bring(&mut record, board_b(clock), Ok(saw));
-            let one_way = record.series[1].stream.as_ref().and_then(|stream| stream.listener()?.one_way.clone());
+            let one_way = record.series[1].kind.listener().and_then(|listener| listener.one_way.clone());
             assert_eq!(one_way.and_then(|one_way| one_way.clock.error_ns), error_ns);
             assert_eq!(record.caveats.iter().any(|caveat| caveat.kind == "clock"), error_ns.is_none());
         }

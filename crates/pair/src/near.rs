@@ -12,7 +12,7 @@ use std::{
 };
 
 use machine::Root;
-use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record, Stream};
+use record::{ClockRelation, ClockTie, Far, FarAsked, Machine, Reason, Record};
 use sys::{clock::Clock, signal};
 
 use crate::{
@@ -137,7 +137,7 @@ impl Near {
     /// where it is.
     pub fn bring(mut self, record: &mut Record) -> Option<String> {
         self.measuring.store(false, SeqCst);
-        let talkers = record.series.iter().filter_map(|series| series.stream.as_ref().and_then(Stream::talker));
+        let talkers = record.series.iter().filter_map(|series| series.kind.talker());
         let sent = talkers.map(|talker| talker.frames).reduce(|sum, frames| sum + frames);
         self.channel.say(&ToFar::End { sent });
         let saw = self.saw();

@@ -30,7 +30,7 @@ pub mod transmit;
 
 use std::any::Any;
 
-use record::{Caveat, Reason, Series};
+use record::{Caveat, Reason, Series, SeriesKind};
 
 use crate::{
     companion::{Companion, Member},
@@ -102,7 +102,7 @@ impl Companion for Stream {
     fn tell(&self, _index: usize, series: &mut Series) {
         if let Some(talker) = &self.talker {
             series.notes.extend(talker.notes());
-            series.stream = Some(record::Stream::Talker(Box::new(talker.told())));
+            series.kind = SeriesKind::Stream(record::Stream::Talker(Box::new(talker.told())));
         }
     }
 

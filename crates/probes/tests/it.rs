@@ -102,7 +102,7 @@ fn a_thread_that_never_sleeps_sees_what_it_looked_at() {
         let settings = Settings { role: "noise".to_owned(), period_ns, spin, ..settings() };
         let (series, end) = measure(&settings, 300_000_000);
         assert_eq!(end, Some(End::Planned));
-        let noise = series.noise.unwrap();
+        let noise = series.kind.noise().unwrap();
         assert!(noise.lost_ns <= noise.observed_ns && noise.iterations > 1000, "{noise:?}");
         // It looks 0.1 ms longer than asked for, and by the gap that strikes at the end.
         let most_ns = 300_000_000 / period_ns * (runtime_ns + 1_000_000);
@@ -262,7 +262,7 @@ fn neither_end_of_a_stream_allocates_and_every_frame_arrives() {
     }
     listener.finish(Some(talker.frames()));
     let (said, heard) = (talker.told(), listener.series("test"));
-    let Some(record::Stream::Listener(heard)) = heard.stream else { panic!("a listener's series") };
+    let heard = heard.kind.listener().expect("a listener's series");
     // A wake-up in a slot that had its frame already sends none.
     assert!((1..=2000).contains(&said.frames), "{said:?}");
     assert_eq!((heard.frames, heard.lost, heard.duplicates, heard.reordered), (said.frames, 0, 0, 0));

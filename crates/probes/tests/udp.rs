@@ -85,7 +85,7 @@ fn run(change: impl FnOnce(&mut Settings)) -> (Series, Series, EchoCounts) {
 fn no_loop_allocates_and_every_slot_is_accounted_for() {
     for stamps in [Stamps::None, Stamps::Receive, Stamps::All] {
         let (sender, series, counts) = run(|settings| settings.stamps = stamps);
-        let round_trip = series.round_trip.as_ref().unwrap();
+        let round_trip = series.kind.round_trip().unwrap();
         assert_eq!((series.samples, round_trip.sent, round_trip.lost), (1000, 1000, 0), "{round_trip:?}");
         assert_eq!(round_trip.slots, sender.samples + sender.missed);
         assert_eq!(series.missed, sender.missed);
@@ -111,6 +111,6 @@ fn who_receives_spinning_or_with_long_datagrams_loses_none() {
         settings.wait = ReceiveWait::Spin;
         settings.payload_bytes = 1472;
     });
-    let round_trip = series.round_trip.unwrap();
+    let round_trip = series.kind.round_trip().unwrap();
     assert_eq!((series.samples, round_trip.lost, round_trip.payload_bytes), (1000, 0, 1472));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::Record;
+use crate::{Record, Series, SeriesKind};
 
 /// Every bucket of every series, one a line, with a header line; of gaps, which are never corrected, the raw ones alone. Values in ns, counts exact.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn csv(record: &Record) -> String {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
         for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
             // Gaps know no deadlines that were run over: what is raw is all there is.
-            if kind == "corrected" && series.noise.is_some() {
+            if kind == "corrected" && is_of_gaps(series) {
                 continue;
             }
             for (value_ns, count) in histogram.iter() {
@@ -24,6 +24,10 @@ pub fn csv(record: &Record) -> String {
     out
 }
 
+fn is_of_gaps(series: &Series) -> bool {
+    matches!(series.kind, SeriesKind::Gaps(_))
+}
+
 /// Percentiles of the corrected histograms in the text form that HdrHistogram plotters read (`.hgrm`).
 ///
 /// One block a series, values in us. Columns: value, percentile 0 to 1, count so far, 1 / (1 - percentile).
@@ -32,7 +36,7 @@ pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
     for series in &record.series {
         let total = series.corrected.total();
-        let what = if series.noise.is_some() { "lengths of gaps" } else { "corrected" };
+        let what = if is_of_gaps(series) { "lengths of gaps" } else { "corrected" };
         let _ = writeln!(out, "# {} {} ({}), {what}, us", series.phase, series.place(), series.role);
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;

@@ -16,6 +16,7 @@
 //! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
 //! | [`process`] | a user's own program, and what its threads did |
 //! | [`series`] | what a thread saw; its spikes |
+//! | [`kind`] | what the values of a series are |
 //! | [`noise`] | what one saw that never slept |
 //! | [`audio`] | audio played in periods |
 //! | [`round_trip`] | what became of datagrams that were to come back |
@@ -47,6 +48,7 @@ pub mod export;
 pub mod far;
 pub mod file;
 pub mod histogram;
+pub mod kind;
 pub mod layout;
 pub mod machine;
 pub mod matrix;
@@ -75,6 +77,7 @@ pub use clocks::*;
 pub use evl::*;
 pub use far::*;
 pub use histogram::{Correction, Histogram};
+pub use kind::SeriesKind;
 pub use machine::*;
 pub use matrix::*;
 pub use maxima::Maxima;

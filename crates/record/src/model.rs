@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Against, AskedThread, Blame, BufferSearch, CAPTURE, Capture, Caveat, Cell, CpuFacts, Far, Finding, Machine,
-    Program, Published, Recommendation, Series, Setting, Shielding, SoundLoop, TIMERLAT_IRQ, UseVerdict, Validity,
+    Program, Published, Recommendation, Series, SeriesKind, Setting, Shielding, SoundLoop, UseVerdict, Validity,
     Verdict,
 };
 
@@ -218,17 +218,34 @@ impl Record {
         self.phases.iter().find(|phase| phase.name == name)
     }
 
-    /// The series of the probe, without those of the kernel's timerlat tracer, and of a capture beside the probe.
+    /// The series of the probe, without those of the kernel's timerlat tracer and of a capture that ran with the probe.
     pub fn of_the_probe(&self) -> impl Iterator<Item = &Series> {
-        let beside = |series: &Series| series.role == CAPTURE && self.scenario.probe != CAPTURE;
-        self.series.iter().filter(move |series| !series.is_timerlat() && !beside(series))
+        self.series.iter().filter(move |series| match series.kind {
+            SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
+            SeriesKind::Capture => self.scenario.probe == CAPTURE,
+            SeriesKind::WakeUps
+            | SeriesKind::Gaps(_)
+            | SeriesKind::RoundTrips(_)
+            | SeriesKind::Stream(_)
+            | SeriesKind::Audio(_)
+            | SeriesKind::Process(_) => true,
+        })
     }
 
-    /// Spikes that were counted, kept or not. A late interrupt of timerlat's and its thread are one; long round trips are
-    /// none, since nobody on this machine alone makes them.
+    /// Spikes that were counted, kept or not. A late interrupt of timerlat and its thread count once. Long round trips
+    /// are not counted, because this machine alone does not cause them.
     #[must_use]
     pub fn spikes_total(&self) -> u64 {
-        let told = self.series.iter().filter(|series| series.role != TIMERLAT_IRQ && series.round_trip.is_none());
-        told.fold(0, |sum, series| series.spikes_total.saturating_add(sum))
+        let counted = self.series.iter().filter(|series| match series.kind {
+            SeriesKind::TimerlatIrq | SeriesKind::RoundTrips(_) => false,
+            SeriesKind::WakeUps
+            | SeriesKind::Gaps(_)
+            | SeriesKind::Stream(_)
+            | SeriesKind::Audio(_)
+            | SeriesKind::Process(_)
+            | SeriesKind::Capture
+            | SeriesKind::TimerlatThread => true,
+        });
+        counted.fold(0, |sum, series| series.spikes_total.saturating_add(sum))
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Against, Audio, CAPTURE, Capture, Correction, Histogram, Listener, Record, Series, Stream, Talker};
+use crate::{Against, Audio, Capture, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, Talker};
 
 /// What the threads of one role saw, all CPUs taken together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -69,15 +69,19 @@ impl Measured {
         *self == Self::Lateness
     }
 
-    fn of(series: &Series) -> Self {
-        match &series.stream {
-            Some(Stream::Talker(_)) => Self::SendLateness,
-            Some(Stream::Listener(_)) => Self::FrameGap,
-            None if series.round_trip.is_some() => Self::RoundTrip,
-            None if series.audio.is_some() => Self::Completion,
-            None if series.role == CAPTURE => Self::Spacing,
-            None if series.noise.is_some() => Self::Gap,
-            None => Self::Lateness,
+    /// What the times of a series of this kind are.
+    #[must_use]
+    pub fn of(kind: &SeriesKind) -> Self {
+        match kind {
+            SeriesKind::Stream(Stream::Talker(_)) => Self::SendLateness,
+            SeriesKind::Stream(Stream::Listener(_)) => Self::FrameGap,
+            SeriesKind::RoundTrips(_) => Self::RoundTrip,
+            SeriesKind::Audio(_) => Self::Completion,
+            SeriesKind::Capture => Self::Spacing,
+            SeriesKind::Gaps(_) => Self::Gap,
+            SeriesKind::WakeUps | SeriesKind::Process(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => {
+                Self::Lateness
+            }
         }
     }
 }
@@ -112,17 +116,14 @@ impl RoleResult {
         cpus.dedup();
         let mut result = Self {
             role: role.to_owned(),
-            measured: all.first().map_or_else(Measured::default, |series| Measured::of(series)),
+            measured: all.first().map_or_else(Measured::default, |series| Measured::of(&series.kind)),
             cpus: cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
             period_ns: all.first().map_or(0, |series| series.period_ns),
             beside: beside(role, record),
             ..Self::default()
         };
         let mut times = Histogram::default();
-        match &record.capture {
-            Some(capture) if role == CAPTURE => result.take_in_capture(capture, &mut times),
-            _ => all.into_iter().for_each(|series| result.take_in(series, &mut times)),
-        }
+        all.into_iter().for_each(|series| result.take_in(series, record.capture.as_ref(), &mut times));
         // A bucket is named by its highest value, which may lie above the exact maximum.
         let percentile =
             |percent| times.percentile(percent).map(|ns| result.max_ns.map_or(ns, |max_ns| ns.min(max_ns)));
@@ -130,21 +131,32 @@ impl RoleResult {
         result
     }
 
-    /// Takes in the counts of a series, and its times.
-    fn take_in(&mut self, series: &Series, times: &mut Histogram) {
-        let jitter_ns = match &series.stream {
-            // Its series has that of its wake-ups.
-            Some(Stream::Talker(talker)) => talker.max_interval_error_ns,
+    /// Adds the counts of a series, and its times.
+    fn take_in(&mut self, series: &Series, capture: Option<&Capture>, times: &mut Histogram) {
+        let jitter_ns = match &series.kind {
+            // The series itself has the jitter of the wake-ups.
+            SeriesKind::Stream(Stream::Talker(talker)) => talker.max_interval_error_ns,
             _ => series.jitter_ns,
         };
         self.jitter_ns = self.jitter_ns.max(jitter_ns);
-        match &series.stream {
-            Some(Stream::Talker(talker)) => self.take_in_talker(talker, times),
-            Some(Stream::Listener(listener)) => self.take_in_listener(listener, times),
-            None => match &series.audio {
-                Some(audio) => self.take_in_audio(audio, times),
-                None => self.take_in_wake_ups(series, times),
-            },
+        match (&series.kind, capture) {
+            (SeriesKind::Stream(Stream::Talker(talker)), _) => self.take_in_talker(talker, times),
+            (SeriesKind::Stream(Stream::Listener(listener)), _) => self.take_in_listener(listener, times),
+            (SeriesKind::Audio(audio), _) => self.take_in_audio(audio, times),
+            (SeriesKind::Capture, Some(capture)) => self.take_in_capture(capture, times),
+            (SeriesKind::RoundTrips(round_trip), _) => {
+                self.take_in_wake_ups(series, times);
+                *self.lost.get_or_insert_default() += round_trip.lost;
+            }
+            (
+                SeriesKind::WakeUps
+                | SeriesKind::Gaps(_)
+                | SeriesKind::Process(_)
+                | SeriesKind::Capture
+                | SeriesKind::TimerlatIrq
+                | SeriesKind::TimerlatThread,
+                _,
+            ) => self.take_in_wake_ups(series, times),
         }
     }
 
@@ -153,9 +165,6 @@ impl RoleResult {
         self.samples += series.samples;
         self.missed += series.missed;
         self.max_ns = self.max_ns.max(series.max_ns);
-        if let Some(round_trip) = &series.round_trip {
-            *self.lost.get_or_insert_default() += round_trip.lost;
-        }
     }
 
     fn take_in_audio(&mut self, audio: &Audio, times: &mut Histogram) {
@@ -218,7 +227,7 @@ fn beside(role: &str, record: &Record) -> Vec<Beside> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ROUND_TRIP, RoundTrip, ScenarioResult};
+    use crate::{CAPTURE, ROUND_TRIP, RoundTrip, ScenarioResult};
 
     fn of(values: &[i64]) -> Histogram {
         let mut histogram = Histogram::default();
@@ -254,8 +263,11 @@ mod tests {
     #[test]
     fn round_trips_have_losses() {
         let round_trip = RoundTrip { lost: 2, sent: 5, slots: 6, ..RoundTrip::default() };
-        let answered =
-            Series { round_trip: Some(Box::new(round_trip)), missed: 1, ..series(ROUND_TRIP, 0, &[4, 5, 900]) };
+        let answered = Series {
+            kind: SeriesKind::RoundTrips(Box::new(round_trip)),
+            missed: 1,
+            ..series(ROUND_TRIP, 0, &[4, 5, 900])
+        };
         let [sender, trip] = &roles(vec![series("sender", 0, &[1; 5]), answered])[..] else { panic!("two roles") };
         assert_eq!((sender.measured, sender.lost), (Measured::Lateness, None));
         assert_eq!((trip.measured, trip.lost, trip.missed, trip.max_ns), (Measured::RoundTrip, Some(2), 1, Some(900)));
@@ -266,7 +278,7 @@ mod tests {
     fn audio_is_told_by_when_its_periods_were_done() {
         let completion = crate::Times { max_ns: 1_500, histogram: of(&[300, 1_500]), ..crate::Times::default() };
         let audio = Audio { played: 2, xruns: 1, lost: 3, completion: Some(completion), ..Audio::default() };
-        let plays = Series { audio: Some(Box::new(audio)), ..series(crate::AUDIO, 1, &[5, 6]) };
+        let plays = Series { kind: SeriesKind::Audio(Box::new(audio)), ..series(crate::AUDIO, 1, &[5, 6]) };
         let [plays] = &roles(vec![plays])[..] else { panic!("one role") };
         assert_eq!((plays.measured, plays.samples, plays.max_ns), (Measured::Completion, 2, Some(1_500)));
         assert_eq!((plays.late, plays.lost, plays.p50_ns), (Some(1), Some(3), Some(300)));
@@ -283,7 +295,7 @@ mod tests {
             spacing: of(&[600, 1_700]),
             ..Capture::default()
         };
-        let series = vec![series(CAPTURE, 0, &[5, 6, 7])];
+        let series = vec![Series { kind: SeriesKind::Capture, ..series(CAPTURE, 0, &[5, 6, 7]) }];
         let record = Record { series, capture: Some(capture), ..Record::default() };
         let [told] = &ScenarioResult::of(&record, 7, None).roles[..] else { panic!("one role") };
         assert_eq!((told.measured, told.samples, told.max_ns), (Measured::Spacing, 3, Some(1_700)));
@@ -309,8 +321,10 @@ mod tests {
             interval: of(&[600, 1_700]),
             ..Listener::default()
         };
-        let talks = Series { stream: Some(Stream::Talker(Box::new(talker))), ..series("talker", 0, &[700; 9]) };
-        let listens = Series { stream: Some(Stream::Listener(Box::new(listener))), ..series("listener", 1, &[700]) };
+        let talks =
+            Series { kind: SeriesKind::Stream(Stream::Talker(Box::new(talker))), ..series("talker", 0, &[700; 9]) };
+        let listens =
+            Series { kind: SeriesKind::Stream(Stream::Listener(Box::new(listener))), ..series("listener", 1, &[700]) };
         let [talks, listens] = &roles(vec![talks, listens])[..] else { panic!("two roles") };
         assert_eq!((talks.samples, talks.late, talks.missed, talks.lost), (3, Some(1), 5, None));
         assert_eq!((talks.p50_ns, talks.max_ns, talks.measured), (Some(30), Some(40), Measured::SendLateness));

@@ -1,20 +1,25 @@
 //! What was seen: one series a thread and phase, with its spikes.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    Audio, CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Noise, Played, ProcessThread, RoundTrip,
-    Stream, Stretch, Trip,
+    CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, SeriesKind, Stretch, Trip, kind::KindKeys,
 };
 
 /// What one thread saw in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self")]
+#[schemars(rename = "Series")]
 pub struct Series {
     /// The phase it belongs to.
     pub phase: String,
     /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`AUDIO`](crate::AUDIO); [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
     pub role: String,
+    /// What the values of this series are.
+    #[serde(flatten, skip_deserializing)]
+    #[schemars(with = "KindKeys", !skip_deserializing)]
+    pub kind: SeriesKind,
     /// Name of the [far end](crate::Far) that it was seen on; absent for the machine of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -65,22 +70,6 @@ pub struct Series {
     /// ends where it is found elsewhere, and says so in `notes`.
     #[serde(default)]
     pub cpu_checks: u64,
-    /// The rest of what was seen of a thread of a user's program; absent for our own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<ProcessThread>,
-    /// The rest of what a thread saw that never slept; its wake-ups are gaps then. Absent for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise: Option<Noise>,
-    /// The rest of what the talker or the listener of a stream saw; absent for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<Stream>,
-    /// The rest of what became of datagrams that were to come back; its wake-ups are their answers then, and lateness is the
-    /// time from when each was to be sent. Absent for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_trip: Option<Box<RoundTrip>>,
-    /// The rest of what was seen of an audio thread; its spikes are periods then. Absent for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audio: Option<Box<Audio>>,
     /// The rest of what was seen of a thread of the EVL core; absent for threads of Linux.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evl: Option<EvlThread>,
@@ -159,6 +148,20 @@ pub struct Split {
     pub thread_ns: u64,
 }
 
+impl Serialize for Series {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Series {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut series = Self::deserialize(deserializer)?;
+        series.kind = SeriesKind::take(&mut series.extra, &series.role)?;
+        Ok(series)
+    }
+}
+
 impl Series {
     /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `base on CPU 1`, `CPU 1 timerlat/irq`,
     /// `listener on CPU 1 of board-b`.
@@ -166,19 +169,28 @@ impl Series {
     pub fn place(&self) -> String {
         let cpu = self.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
         let place = self.host.as_ref().map_or_else(|| cpu.clone(), |host| format!("{cpu} of {host}"));
-        match self.role.as_str() {
-            role if self.is_timerlat() => format!("{place} {role}"),
-            CAPTURE => CAPTURE.to_owned(),
-            role if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
-            role if self.has_own_role() => format!("{role}, {place}"),
+        let role = &self.role;
+        match &self.kind {
+            SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => format!("{place} {role}"),
+            SeriesKind::Capture => CAPTURE.to_owned(),
+            _ if self.has_own_role() && self.cpu.is_some() => format!("{role} on {place}"),
+            _ if self.has_own_role() => format!("{role}, {place}"),
             _ => place,
         }
     }
 
-    /// Whether its thread has a name of its own, and not that of the probe.
+    /// True if the thread has a name of its own, other than that of the probe.
     #[must_use]
     pub fn has_own_role(&self) -> bool {
-        !self.is_timerlat() && !["", "timer", "noise"].contains(&self.role.as_str())
+        match self.kind {
+            SeriesKind::WakeUps => !["", "timer"].contains(&self.role.as_str()),
+            SeriesKind::Gaps(_) | SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread => false,
+            SeriesKind::RoundTrips(_)
+            | SeriesKind::Stream(_)
+            | SeriesKind::Audio(_)
+            | SeriesKind::Process(_)
+            | SeriesKind::Capture => !self.role.is_empty(),
+        }
     }
 
     /// Whether its thread was found on another CPU than its own.
@@ -187,9 +199,9 @@ impl Series {
         self.notes.iter().any(|note| note.contains(ELSEWHERE))
     }
 
-    /// Whether the kernel's timerlat tracer told it: its threads are not the probe's.
+    /// True if the kernel's timerlat tracer measured it: its threads are not the probe's.
     #[must_use]
     pub fn is_timerlat(&self) -> bool {
-        [TIMERLAT_IRQ, TIMERLAT_THREAD].contains(&self.role.as_str())
+        matches!(self.kind, SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread)
     }
 }

@@ -77,7 +77,7 @@ pub const TRIED: [&str; 6] = ["frames", "latency", "periods", "xruns", "worst", 
 
 /// The sizes that a search tried, the smallest first, each with whether it held: `None` where it was cut short.
 pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option<bool>)> {
-    let mut all: Vec<&Audio> = record.series.iter().filter_map(|series| series.audio.as_deref()).collect();
+    let mut all: Vec<&Audio> = record.series.iter().filter_map(|series| series.kind.audio()).collect();
     all.sort_by_key(|audio| audio.frames);
     let row = |audio: &Audio| {
         let worst_ns = audio.completion.as_ref().map(|times| times.max_ns);
@@ -102,10 +102,10 @@ pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option
 /// What a search found, in sentences.
 pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
     let of = |frames: u32| {
-        let played = |series: &Series| series.audio.as_ref().is_some_and(|audio| audio.frames == frames);
+        let played = |series: &Series| series.kind.audio().is_some_and(|audio| audio.frames == frames);
         record.series.iter().find(|series| played(series))
     };
-    let said = |series: &Series| series.audio.as_ref().map(|audio| statement(series, audio)).unwrap_or_default();
+    let said = |series: &Series| series.kind.audio().map(|audio| statement(series, audio)).unwrap_or_default();
     let mut all = Vec::new();
     let held = search.held.and_then(|frames| Some((frames, of(frames)?)));
     let none = match search.failed {
@@ -214,14 +214,14 @@ fn first_upper(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::State;
+    use record::{SeriesKind, State};
 
     use super::*;
 
     /// A search among 64, 128 and 256 frames of which these had so many xruns.
     fn searched(state: State, tried: &[(u32, u64)], held: Option<u32>, failed: Option<u32>) -> (Record, BufferSearch) {
         let series = |&(frames, xruns): &(u32, u64)| Series {
-            audio: Some(Box::new(Audio { frames, xruns, played: 1000, ..Audio::default() })),
+            kind: SeriesKind::Audio(Box::new(Audio { frames, xruns, played: 1000, ..Audio::default() })),
             ..Series::default()
         };
         let record = Record { state, series: tried.iter().map(series).collect(), ..Record::default() };

@@ -21,7 +21,7 @@ pub struct Ranked<'a> {
 /// are told with their parts instead: nobody on this machine alone makes them.
 #[must_use]
 pub fn ranked(record: &Record) -> Vec<Ranked<'_>> {
-    let explained = record.series.iter().filter(|series| series.round_trip.is_none());
+    let explained = record.series.iter().filter(|series| series.kind.round_trip().is_none());
     let all = explained.flat_map(|series| series.spikes.iter().map(move |spike| (series, spike)));
     let mut all: Vec<Ranked> = all.map(|(series, spike)| Ranked { number: 0, series, spike }).collect();
     all.sort_by_key(|ranked| std::cmp::Reverse(ranked.spike.lateness_ns));

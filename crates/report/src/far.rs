@@ -47,7 +47,7 @@ pub fn answered(record: &Record, far: &Far) -> String {
         return String::new();
     };
     let mut text = format!("{answered} datagrams on {address}");
-    let trips = record.series.iter().find_map(|series| Some((series, series.round_trip.as_deref()?)));
+    let trips = record.series.iter().find_map(|series| Some((series, series.kind.round_trip()?)));
     if let Some((series, trips)) = trips {
         text += &format!(" of {} that were sent", trips.sent);
         // One that came twice would stand in for one that was lost.
@@ -71,13 +71,13 @@ pub fn answered(record: &Record, far: &Far) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{RoundTrip, Series};
+    use record::{RoundTrip, Series, SeriesKind};
 
     use super::*;
 
     fn told(sent: u64, samples: u64, answered: u64, duplicates: u64) -> String {
-        let round_trip = Some(Box::new(RoundTrip { sent, duplicates, ..RoundTrip::default() }));
-        let series = vec![Series { samples, round_trip, ..Series::default() }];
+        let round_trip = RoundTrip { sent, duplicates, ..RoundTrip::default() };
+        let series = vec![Series { samples, kind: SeriesKind::RoundTrips(Box::new(round_trip)), ..Series::default() }];
         let counted = Answered { address: "192.0.2.2:7125".to_owned(), answered, strangers: 3, ..Answered::default() };
         let far = Far { answered: Some(counted), ..Far::default() };
         super::answered(&Record { series, ..Record::default() }, &far)

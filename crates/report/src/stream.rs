@@ -42,7 +42,7 @@ pub(crate) const CURVE_TITLE: &str = "Late packets against the wake-up offset, b
 
 /// What a series of the stream probe tells; `None` for another.
 pub(crate) fn told(series: &Series) -> Option<Told> {
-    Some(match series.stream.as_ref()? {
+    Some(match series.kind.stream()? {
         Stream::Talker(talker) => of_talker(series, talker),
         Stream::Listener(listener) if listener.frames == 0 => Told {
             title: format!("Listener on {}{}", listener.identity.interface, of_host(series)),

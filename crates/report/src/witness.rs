@@ -80,7 +80,7 @@ fn signed(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::{Listener, Series, Stream, Talker};
+    use record::{Listener, Series, SeriesKind, Stream, Talker};
 
     use super::*;
 
@@ -92,7 +92,7 @@ mod tests {
         let talker = Talker { frames: 8, max_interval_error_ns: 70, ..Talker::default() };
         let listener =
             Listener { frames: 8, max_kernel_gap_ns: Some(134_000), max_gap_ns: Some(197_201), ..Listener::default() };
-        let of = |stream| Series { stream: Some(stream), ..Series::default() };
+        let of = |stream| Series { kind: SeriesKind::Stream(stream), ..Series::default() };
         let series = vec![of(Stream::Talker(Box::new(talker))), of(Stream::Listener(Box::new(listener)))];
         Record { series, capture: Some(capture), ..Record::default() }
     }

@@ -1,6 +1,6 @@
 //! What the figures of a record are called: wake-ups with their lateness, or the gaps of a thread that never slept.
 
-use record::{Record, Series, Stream};
+use record::{Record, Series, SeriesKind, Stream};
 
 /// Names of figures.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,15 +68,19 @@ const FRAMES: Words = Words {
 const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
 
 impl Words {
-    /// Those of a series.
+    /// The names for a series.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
-        match series {
-            Series { noise: Some(_), .. } => &GAPS,
-            Series { audio: Some(_), .. } => &PERIODS,
-            Series { role, .. } if role == record::CAPTURE => &FRAMES,
-            Series { round_trip: Some(_), .. } => &ROUND_TRIPS,
-            Series { stream: Some(Stream::Listener(_)), .. } => &INTERVALS,
-            _ => &WAKE_UPS,
+        match &series.kind {
+            SeriesKind::Gaps(_) => &GAPS,
+            SeriesKind::Audio(_) => &PERIODS,
+            SeriesKind::Capture => &FRAMES,
+            SeriesKind::RoundTrips(_) => &ROUND_TRIPS,
+            SeriesKind::Stream(Stream::Listener(_)) => &INTERVALS,
+            SeriesKind::WakeUps
+            | SeriesKind::Stream(Stream::Talker(_))
+            | SeriesKind::Process(_)
+            | SeriesKind::TimerlatIrq
+            | SeriesKind::TimerlatThread => &WAKE_UPS,
         }
     }
 
@@ -91,12 +95,21 @@ impl Words {
     }
 }
 
-/// Whether the noise probe made a record.
+/// True if the noise probe made the record.
 pub(crate) fn is_noise(record: &Record) -> bool {
-    record.series.first().map_or(record.scenario.probe == "noise", |series| series.noise.is_some())
+    record.series.first().map_or(record.scenario.probe == "noise", |series| series.kind.noise().is_some())
 }
 
-/// Whether it is of a thread without deadlines: a stream's listener, or an observer that captured it.
-pub(crate) fn has_no_deadlines(series: &Series) -> bool {
-    matches!(series.stream, Some(Stream::Listener(_))) || series.role == record::CAPTURE
+/// True if the thread of the series woke at deadlines of its own.
+pub(crate) fn has_deadlines(series: &Series) -> bool {
+    match series.kind {
+        SeriesKind::RoundTrips(_) | SeriesKind::Stream(Stream::Listener(_)) | SeriesKind::Capture => false,
+        SeriesKind::WakeUps
+        | SeriesKind::Gaps(_)
+        | SeriesKind::Stream(Stream::Talker(_))
+        | SeriesKind::Audio(_)
+        | SeriesKind::Process(_)
+        | SeriesKind::TimerlatIrq
+        | SeriesKind::TimerlatThread => true,
+    }
 }

@@ -66,7 +66,7 @@ impl Player for Burner {
 pub fn known_processing_is_found() -> Result<()> {
     let rounds = scaled(500_000)?;
     let series = played(FRAMES, Burner { rounds, long_every: LONG_EVERY, played: 0 })?;
-    let told = series.audio.as_ref().context("a series of audio")?;
+    let told = series.kind.audio().context("a series of audio")?;
     let expected_ns = alone_ns(rounds);
     let dsp = told.dsp.as_ref().context("periods were played")?;
     let median_ns = dsp.histogram.percentile(50.0).unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn much_to_do_is_no_hog() -> Result<()> {
     let period_ns = u64::from(MANY_FRAMES) * 1_000_000_000 / 48_000;
     let rounds = scaled(period_ns * 92 / 100)?;
     let series = played(MANY_FRAMES, Burner { rounds, long_every: u64::MAX, played: 0 })?;
-    let told = series.audio.as_ref().context("a series of audio")?;
+    let told = series.kind.audio().context("a series of audio")?;
     println!("{} xruns and {} lost in {}; {:?}", told.xruns, told.lost, told.played, series.notes);
     ensure!((told.xruns, told.lost) == (0, 0), "{} xruns, {} lost", told.xruns, told.lost);
     ensure!(!series.notes.iter().any(|note| note.contains("the guard")), "{:?}", series.notes);
@@ -157,7 +157,7 @@ pub fn a_small_model_never_misses() -> Result<()> {
         &punctual("measure audio --quiet --record audio --model builtin:nano --frames 256 --duration 3s --blame=off")?,
     )?;
     let record = recorded("audio")?;
-    let told = record.series[0].audio.as_ref().context("a series of audio")?;
+    let told = record.series[0].kind.audio().context("a series of audio")?;
     // 562.5 periods of 256 frames.
     ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
     ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);

@@ -35,7 +35,7 @@ pub fn audio_plays_out_of_band() -> Result<()> {
     let plays = "measure audio --core evl --quiet --record audio --model builtin:nano --frames 256 --duration 3s";
     expect(0, &punctual(plays)?)?;
     let record = recorded("audio")?;
-    let told = out_of_band(&record)?.audio.as_ref().context("a series of audio")?;
+    let told = out_of_band(&record)?.kind.audio().context("a series of audio")?;
     ensure!((562..=563).contains(&told.played), "{} periods in 3 s", told.played);
     ensure!((told.xruns, told.lost, told.silent) == (0, 0, 0), "{} xruns, {} lost", told.xruns, told.lost);
     Ok(())

@@ -4,7 +4,7 @@
 use std::{path::Path, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use record::{Launch, Listener, Record, Stream, Talker};
+use record::{Launch, Listener, Record, Talker};
 
 use super::blocker::block;
 use crate::inside::{expect, punctual, recorded};
@@ -25,9 +25,9 @@ fn run(name: &str, options: &str) -> Result<Record> {
 }
 
 fn both(record: &Record) -> Result<(&Talker, &Launch, &Listener)> {
-    let of = |role: &str| record.series.iter().find(|series| series.role == role)?.stream.as_ref();
-    let talker = of("talker").and_then(Stream::talker).context("no talker")?;
-    let listener = of("listener").and_then(Stream::listener).context("no listener")?;
+    let of = |role: &str| record.series.iter().find(|series| series.role == role);
+    let talker = of("talker").and_then(|series| series.kind.talker()).context("no talker")?;
+    let listener = of("listener").and_then(|series| series.kind.listener()).context("no listener")?;
     Ok((talker, talker.launch.as_ref().context("nothing is told of launch times")?, listener))
 }
 

@@ -8,7 +8,7 @@ use machine::{
     Root,
     nic::{Answers, Nic},
 };
-use record::{Listener, Record, RoundTrip, Stream, Talker};
+use record::{Listener, Record, RoundTrip, Talker};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::{link::Links, netns::Namespace};
 
@@ -222,19 +222,13 @@ pub fn listen(interface: &str, record: &str, options: &str) -> Result<Child> {
 
 /// What the talker of a run did.
 pub fn talker(record: &Record) -> Result<Talker> {
-    let mut talkers = record.series.iter().filter_map(|series| match &series.stream {
-        Some(Stream::Talker(talker)) => Some((**talker).clone()),
-        _ => None,
-    });
+    let mut talkers = record.series.iter().filter_map(|series| series.kind.talker().cloned());
     talkers.next().context("no talker in the record")
 }
 
 /// What the listener of a run heard.
 pub fn heard(record: &Record) -> Result<Listener> {
-    let mut listeners = record.series.iter().filter_map(|series| match &series.stream {
-        Some(Stream::Listener(listener)) => Some((**listener).clone()),
-        _ => None,
-    });
+    let mut listeners = record.series.iter().filter_map(|series| series.kind.listener().cloned());
     listeners.next().context("no listener in the record")
 }
 
@@ -277,6 +271,6 @@ pub fn round_trips_cross_them() -> Result<()> {
 
 /// The round trips of a run.
 pub fn round_trip(record: &Record) -> Result<RoundTrip> {
-    let mut trips = record.series.iter().filter_map(|series| series.round_trip.clone());
-    trips.next().map(|trips| *trips).context("no round trips in the record")
+    let mut trips = record.series.iter().filter_map(|series| series.kind.round_trip().cloned());
+    trips.next().context("no round trips in the record")
 }

@@ -44,7 +44,7 @@ pub fn known_gaps_are_found() -> Result<()> {
     let holds = log.lines().map(|line| Delay::of_log(line, "hardirq")).collect::<Result<Vec<_>>>()?;
     ensure!(holds.len() == HOLDS, "{} of {HOLDS} were held", holds.len());
     let series = record.series.first().context("no series")?;
-    let noise = series.noise.as_ref().context("no series of the noise probe")?;
+    let noise = series.kind.noise().context("no series of the noise probe")?;
     ensure!(series.granted.policy == "fifo:80" && series.cpu_checks > 100, "{:?}", series.granted);
     let seen: Vec<&Delay> = holds.iter().filter(|hold| is_looked_at(series, hold)).collect();
     ensure!(seen.len() > HOLDS / 3, "only {} holds while the probe looked", seen.len());

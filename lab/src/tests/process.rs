@@ -53,7 +53,7 @@ pub fn known_times_are_told() -> Result<()> {
 
     let record = recorded("process")?;
     let [series] = &record.series[..] else { anyhow::bail!("{} threads", record.series.len()) };
-    let thread = series.process.as_ref().context("no thread of a program")?;
+    let thread = series.kind.process().context("no thread of a program")?;
     ensure!(series.role == "cyclic" && series.granted.policy == "fifo:80", "{} {}", series.role, series.granted.policy);
     deadlines(thread, series.missed)?;
 

@@ -16,8 +16,8 @@ pub fn figures(record: &Record) -> Vec<Figures> {
     }
     let mut groups: Vec<(Figures, Vec<&Series>)> = Vec::new();
     let sent = stream::as_sent(record);
-    let round_trips = record.series.iter().any(|series| series.round_trip.is_some());
-    let of_its_kind = |series: &&Series| series.samples > 0 && series.round_trip.is_some() == round_trips;
+    let round_trips = record.series.iter().any(|series| series.kind.round_trip().is_some());
+    let of_its_kind = |series: &&Series| series.samples > 0 && series.kind.round_trip().is_some() == round_trips;
     for series in sent.of_the_probe().filter(of_its_kind) {
         let conditions = conditions(record, series);
         match groups.iter_mut().find(|(known, _)| *known == conditions) {
@@ -31,7 +31,7 @@ pub fn figures(record: &Record) -> Vec<Figures> {
 
 /// What a listener got: the largest time between two frames is what others publish of it.
 fn listened(record: &Record, series: &Series) -> Option<Figures> {
-    let listener = series.stream.as_ref()?.listener().filter(|listener| listener.frames > 0)?;
+    let listener = series.kind.listener().filter(|listener| listener.frames > 0)?;
     Some(Figures {
         cpus: cpu_list(series.cpu.into_iter().collect()),
         samples: Some(listener.frames),
@@ -110,7 +110,7 @@ fn with_measured(record: &Record, conditions: Figures, all: &[&Series]) -> Figur
         p99_ns: summary.p99_ns,
         max_ns: sum.max_ns,
         jitter_ns: all.iter().map(|series| series.jitter_ns).max(),
-        late: all.iter().filter_map(|series| Some(series.stream.as_ref()?.talker()?.late)).reduce(|a, b| a + b),
+        late: all.iter().filter_map(|series| Some(series.kind.talker()?.late)).reduce(|a, b| a + b),
         ..conditions
     }
 }

@@ -47,7 +47,7 @@ fn after(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessT
     events.iter().for_each(|event| process.take(event));
     let mut series = process.series("run", START_NS + us * 1000);
     assert_eq!(series.len(), 1, "{series:?}");
-    let thread = series[0].process.take().unwrap();
+    let thread = series[0].kind.process().unwrap().clone();
     (series.remove(0), thread)
 }
 
@@ -92,7 +92,7 @@ fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
     let mut process = process(None);
     assert!(process.series("run", START_NS).is_empty() && process.others() == 1, "it only slept");
     process.follow(Known { tid: 11, comm: Comm::new("spinner"), asleep: false }, 0);
-    let spinner = process.series("run", START_NS + 5000).remove(0).process.unwrap();
+    let spinner = process.series("run", START_NS + 5000).remove(0).kind.process().unwrap().clone();
     assert_eq!(spinner.times, times(0, 0, 0, 0, 5));
 }
 
@@ -164,7 +164,7 @@ fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
     // Another gap, which no page told: it was woken in it.
     take(&mut process, &[switch(500, 0, Left::Preempted, WORKER)]);
     let series = process.series("run", START_NS + 600_000).remove(0);
-    let thread = series.process.unwrap();
+    let thread = series.kind.process().unwrap();
     assert_eq!(thread.times, times(95 + 50 + 100, 5, 0, 100, 100 + 150));
     assert_eq!((thread.cycles, thread.cycles_cut, series.samples), (0, 1, 1));
     assert!(thread.response.is_empty());
@@ -186,7 +186,7 @@ fn new_threads_are_followed_and_ended_ones_stop() {
     assert_eq!(process.living().collect::<Vec<_>>(), [WORKER]);
     let series = process.series("run", START_NS + 100_000);
     assert_eq!(series.iter().map(|s| s.role.as_str()).collect::<Vec<_>>(), ["worker", "t11"]);
-    let child = series[1].process.as_ref().unwrap();
+    let child = series[1].kind.process().unwrap();
     assert!(child.ended && child.cycles == 1);
     assert_eq!(child.times, times(20, 5, 0, 0, 0));
     assert_eq!(series[1].max_ns, Some(5000));
@@ -247,7 +247,7 @@ proptest! {
         }
         const END_NS: u64 = 7_000_000;
         for series in process.series("run", END_NS) {
-            let thread = series.process.unwrap();
+            let thread = series.kind.process().unwrap();
             let of_the_run = thread.times.total_ns();
             // One that was there from the begin to the end was observed all the time, and no thread for longer.
             prop_assert!(of_the_run <= END_NS - START_NS);

@@ -1,7 +1,7 @@
 //! What a remedy depends on.
 
 use machine::CpuList;
-use record::{Blame, BlameMode, Record};
+use record::{Blame, BlameMode, Record, SeriesKind};
 
 /// What a remedy depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,8 +35,9 @@ impl RemedyFacts {
         let mut measured: Vec<u32> = record.series.iter().filter_map(|series| series.cpu).collect();
         measured.sort_unstable();
         measured.dedup();
-        let worst = record.series.iter().filter(|series| series.process.is_some()).max_by_key(|series| series.max_ns);
-        let worst = worst.and_then(|series| series.process.as_ref());
+        let worst =
+            record.series.iter().filter(|series| series.kind.process().is_some()).max_by_key(|series| series.max_ns);
+        let worst = worst.and_then(|series| series.kind.process());
         // Where the program runs anywhere, there are no other CPUs to name.
         let anywhere = worst.is_some() && measured.is_empty();
         Self {
@@ -55,9 +56,9 @@ impl RemedyFacts {
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
             // A thread that never sleeps sees strikes that are as close together as they are.
-            period_ns: match record.scenario.probe.as_str() {
-                "noise" => 0,
-                _ => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
+            period_ns: match record.series.iter().any(|series| matches!(series.kind, SeriesKind::Gaps(_))) {
+                true => 0,
+                false => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
             },
             command: record::shell::command(record.command.get(..1).unwrap_or(&["punctual".to_owned()])),
         }

@@ -146,9 +146,9 @@ fn the_facts_stand_in_the_record() {
 #[test]
 fn a_thread_of_a_program_is_raised_by_its_number() {
     let of = |priority| {
-        let process = Some(record::ProcessThread { tid: 77, priority, ..record::ProcessThread::default() });
+        let process = record::ProcessThread { tid: 77, priority, ..record::ProcessThread::default() };
         let machine = record::Machine { cpus_online: Some("0-3".to_owned()), ..record::Machine::default() };
-        let series = vec![Series { process, ..Series::default() }];
+        let series = vec![Series { kind: record::SeriesKind::Process(Box::new(process)), ..Series::default() }];
         RemedyFacts::of(&Record { series, machine, ..Record::default() })
     };
     let hog = thread("hog", 9, Why::HigherPriority);

@@ -1,12 +1,21 @@
 //! The cycles of one CPU: each is a timer's interrupt and the run of the thread that it wakes.
 
-use record::{Correction, Histogram, Maxima, Series, Spike, Split, TIMERLAT_IRQ, Worst};
+use record::{Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst};
 
 use crate::{Event, What};
 
 /// Where a sample was taken, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
 const IN_IRQ: u32 = 0;
 const IN_THREAD: u32 = 1;
+
+/// One of the two measurements of the tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    /// The interrupt of its timer.
+    Irq,
+    /// The thread that the interrupt wakes.
+    Thread,
+}
 
 /// The cycles of one CPU that are whole.
 #[derive(Debug, Default)]
@@ -97,10 +106,10 @@ impl Cycles {
     }
 
     /// The figures so far; `fresh` are spikes that are not kept yet.
-    pub fn series(&self, role: &str, fresh: &[Spike]) -> Series {
-        let (seen, spikes) = match role {
-            TIMERLAT_IRQ => (&self.irq, Vec::new()),
-            _ => (&self.thread, self.worst.with(fresh)),
+    pub fn series(&self, traced: Traced, fresh: &[Spike]) -> Series {
+        let (seen, spikes, role, kind) = match traced {
+            Traced::Irq => (&self.irq, Vec::new(), TIMERLAT_IRQ, SeriesKind::TimerlatIrq),
+            Traced::Thread => (&self.thread, self.worst.with(fresh), TIMERLAT_THREAD, SeriesKind::TimerlatThread),
         };
         let samples = seen.raw.total();
         let mut notes = Vec::new();
@@ -111,6 +120,8 @@ impl Cycles {
             notes.push("the tracer told nothing".to_owned());
         }
         Series {
+            role: role.to_owned(),
+            kind,
             period_ns: self.period_ns,
             first_deadline_ns: self.first_deadline_ns.unwrap_or_default() as i64,
             samples,
@@ -155,7 +166,6 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use record::TIMERLAT_THREAD;
 
     use super::*;
 
@@ -188,7 +198,7 @@ mod tests {
     fn interrupt_and_thread_are_told_apart() {
         let cycles = [told(7, 2_000, 9_000), told(8, 150_000, 160_000), told(9, 3_000, 2_500_000)].concat();
         let (cycles, fresh) = take_in(&cycles);
-        let (irq, thread) = (cycles.series(TIMERLAT_IRQ, &fresh), cycles.series(TIMERLAT_THREAD, &fresh));
+        let (irq, thread) = (cycles.series(Traced::Irq, &fresh), cycles.series(Traced::Thread, &fresh));
         assert_eq!(
             (irq.samples, irq.min_ns, irq.max_ns, irq.max_at_ns),
             (3, Some(2_000), Some(150_000), Some(PERIOD_NS))
@@ -220,7 +230,7 @@ mod tests {
         // Somebody has restarted the tracer.
         events.extend(told(1, 1_000, 2_000));
         let (cycles, fresh) = take_in(&events);
-        let thread = cycles.series(TIMERLAT_THREAD, &fresh);
+        let thread = cycles.series(Traced::Thread, &fresh);
         assert_eq!((thread.samples, cycles.lost), (4, 5), "4, 5, 7, 8 and the half of 9");
         assert_eq!(thread.notes, ["5 cycles of the tracer were lost, and are in no figure"]);
         assert!(fresh.is_empty());
@@ -229,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_tracer_that_tells_nothing_is_told_of() {
-        let series = Cycles::new(PERIOD_NS, 1).series(TIMERLAT_IRQ, &[]);
+        let series = Cycles::new(PERIOD_NS, 1).series(Traced::Irq, &[]);
         assert_eq!((series.samples, series.max_ns, series.notes.len()), (0, None, 1));
     }
 }

@@ -55,7 +55,7 @@ pub fn steps(candidates: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use record::{Audio, Phase, Series};
+    use record::{Audio, Phase, Series, SeriesKind};
 
     use super::*;
     use crate::{
@@ -73,7 +73,11 @@ mod tests {
         while let Some(at) = course.next(&plan, &record) {
             let name = plan.phases[at].name.clone();
             let audio = Audio { played: 10, xruns: u64::from(at < first), ..Audio::default() };
-            record.series.push(Series { phase: name.clone(), audio: Some(Box::new(audio)), ..Series::default() });
+            record.series.push(Series {
+                phase: name.clone(),
+                kind: SeriesKind::Audio(Box::new(audio)),
+                ..Series::default()
+            });
             record.phases.push(Phase { name, ..Phase::default() });
             held = if at >= first { Some(at) } else { held };
         }

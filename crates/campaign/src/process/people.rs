@@ -45,7 +45,7 @@ impl People {
 
     /// Writes into the series of a thread what it was granted, and where it is pinned.
     pub fn tell(&self, series: &mut Series) {
-        let Some(thread) = &series.process else { return };
+        let Some(thread) = series.kind.process() else { return };
         match self.0.get(&thread.tid) {
             Some(Seen { policy, cpus }) => {
                 series.granted.policy.clone_from(policy);
@@ -87,7 +87,7 @@ fn policy_name(number: u32, priority: u8) -> String {
 mod tests {
     use std::fs;
 
-    use record::ProcessThread;
+    use record::{ProcessThread, SeriesKind};
 
     use super::*;
 
@@ -111,8 +111,8 @@ mod tests {
         assert!(!known(&root, 42).asleep && known(&root, 42).comm == Comm::new("x"));
         people.look(&root, [42, 43, 44].into_iter());
         let told = |tid, priority| {
-            let process = Some(ProcessThread { tid, priority, ..ProcessThread::default() });
-            let mut series = Series { process, ..Series::default() };
+            let thread = ProcessThread { tid, priority, ..ProcessThread::default() };
+            let mut series = Series { kind: SeriesKind::Process(Box::new(thread)), ..Series::default() };
             people.tell(&mut series);
             (series.granted.policy, series.granted.cpus, series.cpu)
         };

@@ -94,7 +94,7 @@ pub(crate) fn file_of(plan: &Plan) -> Option<PathBuf> {
 pub(crate) fn tell(record: &mut Record, plan: &Plan, root: &Root) {
     let Probe::Stream(stream) = &plan.probe else { return };
     let Some(path) = file(stream, plan) else { return };
-    let ends = record.series.iter().filter_map(|series| series.stream.as_ref());
+    let ends = record.series.iter().filter_map(|series| series.kind.stream());
     let Some(identity) = ends.map(|end| end.identity().clone()).find(|identity| !identity.stream_id.is_empty()) else {
         return say(record, &path, "no frame of a stream came");
     };
@@ -123,7 +123,7 @@ fn add(record: &mut Record, at: ObservedAt, analysis: capture::Analysis) {
         ObservedAt::Receiving => end.listener().is_some(),
         ObservedAt::Sending => end.talker().is_some(),
     };
-    let interface = record.series.iter().filter_map(|series| series.stream.as_ref()).find(is_seen);
+    let interface = record.series.iter().filter_map(|series| series.kind.stream()).find(is_seen);
     let interface = interface.map(|end| end.identity().interface.clone()).unwrap_or_default();
     capture.observer = Some(record::Observer { interface, at });
     let named = |caveat: Caveat| Caveat { text: format!("capture: {}", caveat.text), ..caveat };

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use machine::Root;
-use record::{BlameMode, Calibration, Record, State, Stream};
+use record::{BlameMode, Calibration, Record, State};
 
 use crate::{Length, Plan, Probe, Progress, RunError, run};
 
@@ -99,7 +99,7 @@ fn wake_ups(plan: &Plan) -> Plan {
 /// Adds to the record of a stream what follows from the whole of it.
 pub(crate) fn tell(record: &mut Record, calibration: Option<&Calibration>) {
     for series in &mut record.series {
-        if let Some(Stream::Talker(talker)) = &mut series.stream {
+        if let Some(talker) = series.kind.talker_mut() {
             talker.calibration = calibration.cloned();
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{CLOCK, Series, SoundCard, Spike, Worst};
+use record::{CLOCK, Series, SeriesKind, SoundCard, Spike, Worst};
 
 use super::{
     AudioSettings,
@@ -54,7 +54,7 @@ impl Reader {
             rate_error_ppm: rate.map(|(_, error_ppm)| error_ppm),
             ..card
         });
-        series.audio = Some(Box::new(record::Audio {
+        series.kind = SeriesKind::Audio(Box::new(record::Audio {
             rate_hz: settings.rate_hz,
             frames: settings.frames,
             periods: settings.periods,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Noise, Series};
+use record::{Noise, Series, SeriesKind};
 
 use super::{FLOORS, Spin};
 use crate::{
@@ -25,7 +25,14 @@ pub(crate) fn tell(series: Series, spin: &Spin, settings: &Settings, shared: &Sh
         extra: record::Extra::new(),
     };
     let notes = notes(&noise, settings, shared, series.floor_ns);
-    Series { missed: 0, jitter_ns: 0, corrected: series.raw.clone(), noise: Some(noise), notes, ..series }
+    Series {
+        missed: 0,
+        jitter_ns: 0,
+        corrected: series.raw.clone(),
+        kind: SeriesKind::Gaps(Box::new(noise)),
+        notes,
+        ..series
+    }
 }
 
 fn notes(noise: &Noise, settings: &Settings, shared: &Shared, floor_ns: u64) -> Vec<String> {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use frames::{Parsed, Tci, ethernet::TAG, parse};
-use record::{Granted, Series};
+use record::{Granted, Series, SeriesKind};
 use sys::{
     alloc_guard::without_allocation,
     clock::{Clock, Sleeper, Wait},
@@ -226,7 +226,7 @@ impl Listener {
             maxima: self.tracker.maxima.clone(),
             floor_ns: self.grant.floor_ns,
             notes: self.notes(),
-            stream: Some(record::Stream::Listener(Box::new(told))),
+            kind: SeriesKind::Stream(record::Stream::Listener(Box::new(told))),
             ..Series::default()
         }
     }

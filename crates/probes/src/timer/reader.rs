@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use record::{Correction, ELSEWHERE, EvlThread, Granted, Histogram, Maxima, Series, Spike, Worst};
+use record::{Correction, ELSEWHERE, EvlThread, Granted, Histogram, Maxima, Series, SeriesKind, Spike, Worst};
 
 use super::{
     End, Grant, Settings,
@@ -71,6 +71,7 @@ impl Reader {
         let series = Series {
             phase: phase.to_owned(),
             role: settings.role.clone(),
+            kind: SeriesKind::WakeUps,
             cpu: settings.cpu.filter(|_| grant.pin_refused.is_none()),
             granted: Granted {
                 policy: grant.policy.to_string(),

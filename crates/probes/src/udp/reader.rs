@@ -2,7 +2,9 @@
 
 use std::{io, sync::atomic::Ordering::Relaxed};
 
-use record::{Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, Spike, StampsMissing, Worst};
+use record::{
+    Granted, Histogram, Maxima, Parts, ROUND_TRIP, RoundTrip, Series, SeriesKind, Spike, StampsMissing, Worst,
+};
 use sys::udp::Stamps;
 
 use super::{
@@ -135,7 +137,7 @@ impl Reader {
             spikes: self.worst.with(&[]),
             floor_ns: grant.floor_ns,
             notes: notes(settings, shared, polled),
-            round_trip: Some(Box::new(round_trip)),
+            kind: SeriesKind::RoundTrips(Box::new(round_trip)),
             ..Series::default()
         }
     }

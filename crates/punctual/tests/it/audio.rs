@@ -10,7 +10,7 @@ const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines
 const NANO: &str = "measure audio --quiet --record a --policy other --model builtin:nano";
 
 fn audio(record: &Record) -> &Audio {
-    record.series[0].audio.as_deref().expect("a series of audio")
+    record.series[0].kind.audio().expect("a series of audio")
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn the_smallest_buffer_is_searched_for_in_the_steps_that_were_told() {
     run.expect_status(if found.held.is_some() { 0 } else { 2 });
     assert!(run.stderr().contains("at most 3 of 5 sizes are tried, which takes 450 ms"), "{}", run.stderr());
     assert_eq!(found.candidates, [256, 512, 1024, 2048, 4096]);
-    let tried: Vec<u32> = record.series.iter().map(|series| series.audio.as_ref().unwrap().frames).collect();
+    let tried: Vec<u32> = record.series.iter().map(|series| series.kind.audio().unwrap().frames).collect();
     assert!(tried.starts_with(&[1024]) && tried.len() <= 3, "{tried:?}");
     for (phase, frames) in record.phases.iter().zip(&tried) {
         assert_eq!(phase.name, format!("{frames} frames"));
@@ -256,7 +256,7 @@ fn the_smallest_buffer_is_searched_for_in_the_steps_that_were_told() {
     let without: Vec<u32> = record
         .series
         .iter()
-        .filter_map(|series| series.audio.as_ref())
+        .filter_map(|series| series.kind.audio())
         .filter(|a| a.xruns == 0)
         .map(|a| a.frames)
         .collect();
@@ -298,7 +298,7 @@ fn a_profile_of_audio_fails_by_xruns_of_its_own_period() {
         scratch.record()
     };
     let profile = analysis::find_profile("audio-48k-256").unwrap();
-    let played = record.series[0].audio.as_mut().unwrap();
+    let record::SeriesKind::Audio(played) = &mut record.series[0].kind else { panic!("a series of audio") };
     (played.xruns, played.played) = (2, 18);
     record.series[0].max_ns = Some(1_000);
     let verdict = analysis::judge(&record, &profile);

@@ -21,7 +21,7 @@ fn a_run_tells_what_it_looked_at_and_is_shown() {
     assert_eq!((record.scenario.policy.as_str(), record.scenario.threshold_ns), ("other", 1_000));
     assert!(record.validity.valid && record.verdict.is_none());
     let [series] = &record.series[..] else { panic!("one series") };
-    let noise = series.noise.as_ref().unwrap();
+    let noise = series.kind.noise().unwrap();
     assert_eq!(
         (series.role.as_str(), series.granted.policy.as_str(), noise.runtime_ns),
         ("noise", "other", 95_000_000)
@@ -58,7 +58,7 @@ fn loads_run_beside_it_and_a_live_line_tells_of_gaps() {
     assert!(told.contains(" gaps, lost "), "{told}");
     let record = scratch.record();
     assert!(record.phases[0].loads[0].ran);
-    let noise = record.series[0].noise.as_ref().unwrap();
+    let noise = record.series[0].kind.noise().unwrap();
     // 20 of 50 ms, and what a gap may reach beyond.
     let longest_ns = record.series[0].max_ns.unwrap_or(0) as u64;
     assert!(noise.observed_ns < 24 * (22_000_000 + longest_ns), "{noise:?}");

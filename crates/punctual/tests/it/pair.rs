@@ -98,7 +98,7 @@ fn both_ends_of_round_trips_are_one_record() {
     far.assert_nothing_is_left();
     let record = far.record();
     assert_eq!((record.state, record.validity.valid), (State::Complete, true), "{:?}", record.validity);
-    let trips = record.series.iter().find_map(|series| series.round_trip.as_ref()).unwrap();
+    let trips = record.series.iter().find_map(|series| series.kind.round_trip()).unwrap();
     let told = record.far.as_ref().expect("the far end");
     assert_eq!((told.host.as_str(), &told.lost), ("board-b", &None));
     assert_eq!(told.machine.kernel, record.machine.kernel);
@@ -152,7 +152,7 @@ fn a_far_end_that_dies_is_told_and_the_rest_is_kept() {
     let told = record.far.as_ref().unwrap();
     assert!(told.lost.is_some());
     assert_eq!(told.machine.kernel, record.machine.kernel, "known from its greeting");
-    assert!(record.series.iter().any(|series| series.round_trip.is_some()));
+    assert!(record.series.iter().any(|series| series.kind.round_trip().is_some()));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn ctrl_c_ends_both_ends_in_order() {
     let record = far.record();
     let told = record.far.as_ref().unwrap();
     assert_eq!((record.state, &told.lost), (State::Interrupted, &None));
-    let trips = record.series.iter().find_map(|series| series.round_trip.as_ref()).unwrap();
+    let trips = record.series.iter().find_map(|series| series.kind.round_trip()).unwrap();
     assert_eq!(told.answered.as_ref().unwrap().answered, trips.sent - trips.lost);
 }
 

@@ -50,7 +50,7 @@ fn measure(scratch: &Scratch, status: i32, peer: SocketAddr, more: &str) -> Reco
 }
 
 fn round_trips(record: &Record) -> (&Series, &RoundTrip) {
-    let found = record.series.iter().find_map(|series| Some((series, series.round_trip.as_deref()?)));
+    let found = record.series.iter().find_map(|series| Some((series, series.kind.round_trip()?)));
     found.expect("a series of round trips")
 }
 

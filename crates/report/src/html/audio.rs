@@ -24,7 +24,7 @@ pub struct AudioView {
 }
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &Audio)> {
-    record.series.iter().filter_map(|series| Some((series, series.audio.as_deref()?)))
+    record.series.iter().filter_map(|series| Some((series, series.kind.audio()?)))
 }
 
 /// What was found, and each series of audio.

@@ -13,7 +13,7 @@ use crate::{clocks, evl, shielding};
 
 /// All figures of each series, a row a series.
 pub fn summary(lines: &[Line]) -> Table {
-    if lines.first().is_some_and(|line| line.series.noise.is_some()) {
+    if lines.first().is_some_and(|line| line.series.kind.noise().is_some()) {
         return noise::summary(lines);
     }
     let head = [

@@ -10,7 +10,7 @@ use crate::terminal::noise::{lost, strikes_in_words};
 /// The figures that stand out.
 pub fn keys(record: &Record) -> Vec<Key> {
     let all: Vec<(&Series, &Noise)> =
-        record.series.iter().filter_map(|series| Some((series, series.noise.as_ref()?))).collect();
+        record.series.iter().filter_map(|series| Some((series, series.kind.noise()?))).collect();
     let mut keys = Vec::new();
     if let Some((series, max_ns)) = all.iter().filter_map(|(s, _)| Some((s, s.max_ns?))).max_by_key(|(_, max)| *max) {
         let at_s = series.max_at_ns.map_or_else(String::new, |ns| format!(", at {:.1} s", ns as f64 / 1e9));
@@ -44,7 +44,7 @@ pub fn summary(lines: &[Line]) -> Table {
                    of the longest that struck all CPUs at once.";
     Table::of_series(caption, &head, lines, |line| {
         let (series, figures) = (line.series, Summary::of(line.series));
-        let noise = series.noise.clone().unwrap_or_default();
+        let noise = series.kind.noise().cloned().unwrap_or_default();
         let a_second = series.samples as f64 * 1e9 / noise.observed_ns.max(1) as f64;
         let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
         vec![

@@ -31,7 +31,7 @@ pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
                     A curve ends in a ledge at its largest value, one in all deadlines seen; beyond that these samples \
                     say nothing."
             .to_owned();
-    let gaps = lines.first().is_some_and(|line| line.series.noise.is_some());
+    let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
     if gaps {
         lead = "Read it from right to left: how long was the longest gap, the longest of 1,000, the longest of 10? A curve \
                 ends in a ledge at its largest value, one of all gaps seen; beyond that these samples say nothing."
@@ -62,7 +62,7 @@ fn histograms<'a>(lines: &'a [&Line], others: &'a Others) -> impl Iterator<Item 
 }
 
 fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> String {
-    let gaps = lines.first().is_some_and(|line| line.series.noise.is_some());
+    let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
     let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 

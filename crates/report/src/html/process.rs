@@ -124,13 +124,17 @@ fn kept(threads: &Threads) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use record::Program;
+    use record::{Program, SeriesKind};
 
     use super::*;
 
     #[test]
     fn a_thread_without_a_cycle_has_a_row_too() {
-        let series = Series { role: "a<b".into(), process: Some(ProcessThread::default()), ..Series::default() };
+        let series = Series {
+            role: "a<b".into(),
+            kind: SeriesKind::Process(Box::new(ProcessThread::default())),
+            ..Series::default()
+        };
         let record = Record { program: Some(Program::default()), series: vec![series], ..Record::default() };
         let view = section(&record).unwrap();
         assert_eq!(view.tables.len(), 2, "nobody kept it from its CPU");

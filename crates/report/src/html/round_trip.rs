@@ -21,7 +21,7 @@ pub struct RoundTripView {
 }
 
 fn all(record: &Record) -> impl Iterator<Item = (&Series, &RoundTrip)> {
-    record.series.iter().filter_map(|series| Some((series, series.round_trip.as_deref()?)))
+    record.series.iter().filter_map(|series| Some((series, series.kind.round_trip()?)))
 }
 
 /// Each series of round trips.

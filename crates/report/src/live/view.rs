@@ -91,7 +91,7 @@ fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
 /// One row a CPU; where there is no room for all, the worst and one for the others together. What matters most stands
 /// left, where a narrow terminal still has room.
 fn table(all: &[&Series], rows: usize) -> Table {
-    let gaps = all.iter().any(|series| series.noise.is_some());
+    let gaps = all.iter().any(|series| series.kind.noise().is_some());
     let mut table = match gaps {
         true => Table::new(&["CPU", "longest", "recent", "lost", "gaps"]),
         false => Table::new(&["CPU", "worst", "recent", "missed", "samples"]),

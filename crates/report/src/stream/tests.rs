@@ -1,11 +1,11 @@
 //! What is told of a stream, and what is not.
 
-use record::{Calibration, ClockRelation, DelayVariation, OneWay};
+use record::{Calibration, ClockRelation, DelayVariation, OneWay, SeriesKind};
 
 use super::*;
 
 fn of(stream: Stream) -> Told {
-    let series = Series { period_ns: 125_000, samples: 8000, stream: Some(stream), ..Series::default() };
+    let series = Series { period_ns: 125_000, samples: 8000, kind: SeriesKind::Stream(stream), ..Series::default() };
     told(&series).expect("a series of a stream")
 }
 

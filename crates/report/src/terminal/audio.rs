@@ -47,7 +47,7 @@ pub(super) fn search(page: &mut Page, record: &Record) {
 
 #[cfg(test)]
 mod tests {
-    use record::{Cause, CauseKind, Culprit, Histogram, Played, Spike, Times};
+    use record::{Cause, CauseKind, Culprit, Histogram, Played, SeriesKind, Spike, Times};
 
     use super::*;
     use crate::style::Style;
@@ -98,7 +98,7 @@ mod tests {
             spikes: vec![Spike { lateness_ns: 1_912_000, at_ns: 1_500_000_000, culprits, played, ..Spike::default() }],
             ..Series::default()
         };
-        series.audio = Some(Box::new(audio.clone()));
+        series.kind = SeriesKind::Audio(Box::new(audio.clone()));
         let mut page = Page::new(Style::default(), 100);
         section(&mut page, &series, &audio);
         insta::assert_snapshot!(page.finish());

@@ -2,7 +2,7 @@
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{
-    CAPTURE, Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, ToldBy,
+    Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, SeriesKind, ToldBy,
 };
 
 use super::page::Page;
@@ -51,7 +51,7 @@ pub(super) fn beside(page: &mut Page, record: &Record) {
     page.table(&table);
     page.text(Ink::Quiet, &witness::how_to_read(capture));
     page.text(Ink::Plain, &witness::in_words(record));
-    let lateness = record.series.iter().find(|series| series.role == CAPTURE);
+    let lateness = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     late_packets(page, capture, lateness);
     missing(page, capture);
     spacing(page, capture);

@@ -40,7 +40,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
 
 fn row(series: &Series) -> Spans {
     let figures = Summary::of(series);
-    let noise = series.noise.clone().unwrap_or_default();
+    let noise = series.kind.noise().cloned().unwrap_or_default();
     let a_second = series.samples as f64 * 1e9 / noise.observed_ns as f64;
     vec![
         cell(name(series)),
@@ -75,7 +75,7 @@ pub(crate) fn lost_by(all: &[&Series]) -> Option<String> {
         sum.observed_ns = sum.observed_ns.saturating_add(noise.observed_ns);
         sum.lost_ns = sum.lost_ns.saturating_add(noise.lost_ns);
     }
-    all.iter().any(|series| series.noise.is_some()).then(|| lost(&sum))
+    all.iter().any(|series| series.kind.noise().is_some()).then(|| lost(&sum))
 }
 
 /// The gaps that all CPUs had at once, where a trace tells them.
@@ -103,7 +103,7 @@ pub(crate) fn strikes_in_words(all: &[&Series]) -> Option<String> {
 }
 
 fn noise<'a>(all: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = &'a Noise> {
-    all.filter_map(|series| series.noise.as_ref())
+    all.filter_map(|series| series.kind.noise())
 }
 
 #[cfg(test)]

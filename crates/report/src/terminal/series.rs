@@ -1,7 +1,7 @@
 //! What was asked for, and what each thread saw.
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{LoadProof, Phase, Record, Series};
+use record::{LoadProof, Phase, Record, Series, SeriesKind};
 
 use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
@@ -9,7 +9,7 @@ use super::table::Table;
 use super::{audio, cell, count_cell, noise, round_trip, stream, time};
 use crate::evl;
 use crate::style::{Ink, Spans};
-use crate::words::{Words, has_no_deadlines, is_noise};
+use crate::words::{Words, has_deadlines, is_noise};
 
 /// Rows of a brief table, and the worst of them that stay when there are more.
 const BRIEF_ROWS: usize = 16;
@@ -163,7 +163,7 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
         "jitter",
     ])
     .words(1);
-    for series in all.iter().filter(|series| series.round_trip.is_none() && !has_no_deadlines(series)) {
+    for series in all.iter().filter(|series| has_deadlines(series)) {
         table.row(full_row(series));
     }
     page.table(&table);
@@ -171,13 +171,18 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     proofs(page, &phase.loads);
     histograms(page, record, &all);
     for series in &all {
-        if let Some(round_trip) = &series.round_trip {
-            round_trip::section(page, series, round_trip);
+        match &series.kind {
+            SeriesKind::RoundTrips(round_trip) => round_trip::section(page, series, round_trip),
+            SeriesKind::Audio(audio) => audio::section(page, series, audio),
+            SeriesKind::Stream(_) => stream::section(page, series),
+            // Gaps, programs and captures have pages of their own.
+            SeriesKind::WakeUps
+            | SeriesKind::Gaps(_)
+            | SeriesKind::Process(_)
+            | SeriesKind::Capture
+            | SeriesKind::TimerlatIrq
+            | SeriesKind::TimerlatThread => {}
         }
-        if let Some(audio) = &series.audio {
-            audio::section(page, series, audio);
-        }
-        stream::section(page, series);
     }
 }
 

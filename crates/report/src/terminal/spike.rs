@@ -21,7 +21,7 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     let Ranked { number, series, spike } = ranked;
     let (late, place) = (format_ns(spike.lateness_ns), series.place());
     let (phase, after) = (&series.phase, unsigned(spike.at_ns));
-    if series.noise.is_some() {
+    if series.kind.noise().is_some() {
         page.heading(&format!("Gap {number} of {of}: {late} on {place}, {phase}"));
         page.text(Ink::Quiet, &format!("It began {after} after its series."));
     } else {

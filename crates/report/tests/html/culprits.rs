@@ -1,8 +1,8 @@
 //! Who made the spikes, in the report.
 
 use record::{
-    Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Series, Spike, Split, Stretch, TIMERLAT_IRQ,
-    TIMERLAT_THREAD,
+    Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Series, SeriesKind, Spike, Split, Stretch,
+    TIMERLAT_IRQ, TIMERLAT_THREAD,
 };
 use report::html::render;
 
@@ -156,9 +156,11 @@ fn spikes_of_the_kernels_timerlat_are_told_in_their_two_parts() {
         ..Spike::default()
     };
     let phase = record.phases[0].name.clone();
-    for (role, spikes) in [(TIMERLAT_IRQ, vec![]), (TIMERLAT_THREAD, vec![spike])] {
+    for (role, kind, spikes) in
+        [(TIMERLAT_IRQ, SeriesKind::TimerlatIrq, vec![]), (TIMERLAT_THREAD, SeriesKind::TimerlatThread, vec![spike])]
+    {
         let (phase, role) = (phase.clone(), role.to_owned());
-        record.series.push(Series { phase, role, cpu: Some(1), spikes, ..Series::default() });
+        record.series.push(Series { phase, role, kind, cpu: Some(1), spikes, ..Series::default() });
     }
     let html = render(&record);
     assert!(html.contains("<th scope=\"col\">until the interrupt</th><th scope=\"col\">from it to the thread</th>"));

@@ -17,7 +17,7 @@ const STOP: Duration = Duration::from_millis(30);
 
 fn audio(record: &Record) -> Result<(&Series, &Audio)> {
     let series = record.series.first().context("no series")?;
-    Ok((series, series.audio.as_deref().context("a series of audio")?))
+    Ok((series, series.kind.audio().context("a series of audio")?))
 }
 
 /// 3 s on each card: all periods are played, none is lost, and the card's rate is that of the clock.
@@ -113,7 +113,7 @@ pub fn the_smallest_buffer_is_searched_for() -> Result<()> {
     let record = recorded("search")?;
     let found = record.buffer.as_ref().context("no search")?;
     ensure!(found.held == Some(256) && found.candidates == [256, 512, 1024], "{found:?}");
-    ensure!(record.series.iter().all(|series| series.audio.as_ref().is_some_and(|audio| audio.pacer == "hw:Dummy")));
+    ensure!(record.series.iter().all(|series| series.kind.audio().is_some_and(|audio| audio.pacer == "hw:Dummy")));
     let refused = punctual(&format!("measure audio --quiet --no-record --device hw:Dummy --rate 96000 {RIG}"))?;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     ensure!(refused.status.code() == Some(1) && told.contains("does not run at 96000 Hz, only at 8000,"), "{told}");

@@ -3,7 +3,7 @@
 use std::mem;
 
 use machine::CpuList;
-use record::{ProcessThread, Series};
+use record::{ProcessThread, Series, SeriesKind};
 
 use super::{At, Rules, Thread};
 
@@ -34,7 +34,7 @@ impl Thread {
             first_deadline_ns: i64::try_from(rules.start_ns).unwrap_or(i64::MAX),
             missed,
             jitter_ns,
-            process: Some(told),
+            kind: SeriesKind::Process(Box::new(told)),
             ..now.wake_ups.series()
         }
     }

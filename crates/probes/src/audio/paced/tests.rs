@@ -131,7 +131,7 @@ fn played(periods: u32, late_ns: Vec<i64>, takes_ns: Vec<i64>) -> (Series, Vec<(
 }
 
 fn audio(series: &Series) -> &Audio {
-    series.audio.as_deref().expect("it is a series of audio")
+    series.kind.audio().expect("it is a series of audio")
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn played(periods: u32, wakes_ns: &[i64], takes_ns: Vec<i64>) -> Series {
 }
 
 fn audio(series: &Series) -> &Audio {
-    series.audio.as_deref().expect("it is a series of audio")
+    series.kind.audio().expect("it is a series of audio")
 }
 
 fn period(series: &Series, number: usize) -> Played {

@@ -86,7 +86,7 @@ fn a_gap_is_found_with_its_length_and_its_time() {
     let series = series(&[(FIRST + 100, 100_000), (FIRST + 5000, 1_500), (FIRST + 6000, 900)]);
     assert_eq!(lengths(&series), [100_010, 1_510], "the third is below the threshold");
     assert_eq!(series.spikes[1].at_ns - series.spikes[0].at_ns, 100_000 + 4900 * STEP_NS);
-    let noise = series.noise.unwrap();
+    let noise = series.kind.noise().unwrap();
     assert_eq!((noise.lost_ns, noise.iterations), (101_500, BLOCK));
     // What noting takes is one reading here.
     assert_eq!(noise.observed_ns, 101_500 + 900 + (BLOCK - 2) * STEP_NS + 2 * STEP_NS);
@@ -111,6 +111,6 @@ proptest! {
         let series = series(&gaps);
         let expected: Vec<i64> = gaps.iter().map(|gap| (gap.1 + STEP_NS) as i64).collect();
         prop_assert_eq!(lengths(&series), expected);
-        prop_assert_eq!(series.noise.unwrap().lost_ns, gaps.iter().map(|gap| gap.1).sum::<u64>());
+        prop_assert_eq!(series.kind.noise().unwrap().lost_ns, gaps.iter().map(|gap| gap.1).sum::<u64>());
     }
 }

@@ -42,7 +42,7 @@ fn each_theft_of_the_cpu_is_an_xrun_with_its_thief() {
 
     let record = scratch.record();
     let series = &record.series[0];
-    let told = series.audio.as_ref().unwrap();
+    let told = series.kind.audio().unwrap();
     assert!(told.xruns >= TIMES as u64 && told.lost >= 2 * TIMES as u64, "{} {}", told.xruns, told.lost);
     let (mut found, mut named) = (0, 0);
     for (begin_ns, end_ns) in taken {

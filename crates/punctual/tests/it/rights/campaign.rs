@@ -43,7 +43,7 @@ fn round_trips_are_told_with_what_was_lost() {
         assert_eq!((sender.measured, trip.measured), (Measured::Lateness, Measured::RoundTrip));
         let record = file::read(&scratch.path().join("out").join(&entry.record)).unwrap();
         let series = &record.series[1];
-        let of_record = series.round_trip.as_ref().unwrap();
+        let of_record = series.kind.round_trip().unwrap();
         assert_eq!((trip.lost, trip.missed, trip.max_ns), (Some(of_record.lost), series.missed, series.max_ns));
         assert!(trip.p50_ns <= trip.p99_9_ns && trip.p99_9_ns <= trip.max_ns);
         assert_eq!((trip.beside[0].max_ns, sender.beside.len()), (Some(168_000), 0));
@@ -77,7 +77,7 @@ fn each_wake_up_offset_is_a_column_and_auto_is_found_first() {
     assert_eq!(planned_ns, [500_000_000, 5_500_000_000], "the offset is looked for first");
     for (entry, roles) in campaign.scenarios.iter().zip(roles(&campaign)) {
         let record = file::read(&scratch.path().join("out").join(&entry.record)).unwrap();
-        let talker = record.series.iter().find_map(|series| series.stream.as_ref()?.talker()).unwrap();
+        let talker = record.series.iter().find_map(|series| series.kind.stream()?.talker()).unwrap();
         let found = talker.calibration.as_ref().map_or(0, |calibration| calibration.wanted_ns);
         assert_eq!((talker.offset_ns, found > 0), (found, entry.placement == "offset auto"));
         assert!(!talker.curve.is_empty());

@@ -44,7 +44,7 @@ fn times_that_the_cpu_was_taken_are_found() {
 
     let record = scratch.record();
     let series = &record.series[0];
-    let noise = series.noise.as_ref().unwrap();
+    let noise = series.kind.noise().unwrap();
     assert_eq!(series.granted.policy, "fifo:80");
     let (mut looked_for, mut seen, mut named, mut taken_ns) = (0, 0, 0, 0);
     let mut ratios = Vec::new();

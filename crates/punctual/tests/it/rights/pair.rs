@@ -13,7 +13,7 @@ use machine::{
     ends::{End, Ends},
     nic::NicHold,
 };
-use record::{ClockTie, Record, State, Stream};
+use record::{ClockTie, Record, State};
 
 use crate::{
     harness::{PUNCTUAL, Run, alone, last_cpu, signal, wait_until},
@@ -63,7 +63,7 @@ fn stream(ends: &Ends, far: &Far, status: i32, options: &str) -> (Run, Record) {
 #[track_caller]
 fn every_frame_is_accounted_for(record: &Record) -> &record::Listener {
     let [talked, heard] = &record.series[..] else { panic!("{}", record.series.len()) };
-    let (Some(Stream::Talker(talker)), Some(Stream::Listener(listener))) = (&talked.stream, &heard.stream) else {
+    let (Some(talker), Some(listener)) = (talked.kind.talker(), heard.kind.listener()) else {
         panic!("{} and {}", talked.role, heard.role)
     };
     assert_eq!((talked.host.as_deref(), heard.host.as_deref()), (None, Some("board-b")));

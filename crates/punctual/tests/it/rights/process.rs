@@ -64,7 +64,7 @@ fn work(since_ns: u64, ns: u64) {
 fn the_thread<'a>(record: &'a Record, role: &str) -> (&'a Series, &'a ProcessThread) {
     let series = record.series.iter().find(|series| series.role == role);
     let series = series.unwrap_or_else(|| panic!("no {role}: {:?}", record.series));
-    (series, series.process.as_ref().unwrap())
+    (series, series.kind.process().unwrap())
 }
 
 fn middle(mut values: Vec<u64>) -> u64 {
@@ -227,7 +227,7 @@ fn a_command_is_watched_from_its_begin_to_its_end() {
     let sleeps = record.series.iter().filter(|series| series.role.starts_with("sleep/"));
     assert_eq!(sleeps.clone().count(), 2, "{:?}", record.series.iter().map(|s| &s.role).collect::<Vec<_>>());
     for series in sleeps {
-        let thread = series.process.as_ref().unwrap();
+        let thread = series.kind.process().unwrap();
         assert!(thread.ended && thread.times.blocked_ns > 90_000_000, "{thread:?}");
     }
     assert!(record.phases[0].duration_ns > 200_000_000);

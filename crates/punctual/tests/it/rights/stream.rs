@@ -15,7 +15,7 @@ use probes::{
         tracker::Expected,
     },
 };
-use record::{ClockTie, Record, Series, Stream};
+use record::{ClockTie, Record, Series};
 use sys::{
     clock::Clock,
     packet::{FrameReceiver, RawSender},
@@ -25,12 +25,12 @@ use sys::{
 use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
 
 pub fn talker(record: &Record) -> (&Series, &record::Talker) {
-    let found = record.series.iter().find_map(|series| Some((series, series.stream.as_ref()?.talker()?)));
+    let found = record.series.iter().find_map(|series| Some((series, series.kind.talker()?)));
     found.expect("a talker's series")
 }
 
 pub fn listener(record: &Record) -> (&Series, &record::Listener) {
-    let found = record.series.iter().find_map(|series| Some((series, series.stream.as_ref()?.listener()?)));
+    let found = record.series.iter().find_map(|series| Some((series, series.kind.listener()?)));
     found.expect("a listener's series")
 }
 
@@ -299,7 +299,7 @@ fn what_was_done_to_frames_on_the_way_is_counted_exactly() {
     }
     listener.finish(Some(seq));
     let series = listener.series("rest");
-    let told = series.stream.as_ref().and_then(Stream::listener).unwrap();
+    let told = series.kind.listener().unwrap();
     assert_eq!((told.frames, told.lost), (sent, lost), "{told:?}");
     // A frame that overtakes opens a gap for as long as the other takes.
     assert_eq!((told.duplicates, told.reordered, told.loss_bursts), (duplicates, reordered, bursts + reordered));

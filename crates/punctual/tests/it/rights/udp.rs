@@ -27,7 +27,7 @@ fn both_ends_run_as_asked_and_no_datagram_is_lost() {
     assert_eq!((series.role.as_str(), series.granted.policy.as_str()), ("round-trip", "fifo:97"));
     assert!(sender.granted.memory_locked && series.granted.memory_locked);
     assert_eq!((sender.cpu, series.cpu), (Some(last_cpu()), Some(last_cpu())));
-    let round_trip = series.round_trip.as_ref().unwrap();
+    let round_trip = series.kind.round_trip().unwrap();
     assert_eq!((round_trip.peer.as_str(), round_trip.own_peer), ("192.0.2.2:7125", true));
     assert_eq!((round_trip.peer_realtime, round_trip.lost, round_trip.refused), (Some(true), 0, 0));
     assert_eq!((round_trip.duplicates, round_trip.reordered, round_trip.foreign), (0, 0, 0));
@@ -52,10 +52,10 @@ fn both_ends_run_as_asked_and_no_datagram_is_lost() {
 #[test]
 fn a_long_payload_fits_and_one_that_needs_two_frames_is_refused() {
     let (_scratch, record) = measure("--size 1472 --period 5ms --stamps none");
-    let round_trip = record.series[1].round_trip.as_ref().unwrap();
+    let round_trip = record.series[1].kind.round_trip().unwrap();
     assert_eq!((round_trip.payload_bytes, round_trip.lost), (1472, 0));
     let (_scratch, record) = measure("--size 4000 --allow-fragments --period 5ms");
-    let round_trip = record.series[1].round_trip.as_ref().unwrap();
+    let round_trip = record.series[1].kind.round_trip().unwrap();
     assert_eq!((round_trip.payload_bytes, round_trip.lost), (4000, 0));
 }
 
@@ -63,7 +63,7 @@ fn a_long_payload_fits_and_one_that_needs_two_frames_is_refused() {
 fn a_queue_that_cannot_be_polled_is_told() {
     let (_scratch, record) = measure("--busy-poll 50us");
     let series = &record.series[1];
-    assert_eq!(series.round_trip.as_ref().unwrap().wait, "busy-poll:50us");
+    assert_eq!(series.kind.round_trip().unwrap().wait, "busy-poll:50us");
     assert!(series.notes.iter().any(|note| note.contains("cannot be polled")), "{:?}", series.notes);
 }
 

@@ -1,0 +1,296 @@
+//! What the values of a series are: one kind for each thing that is measured.
+//!
+//! In the document a series names its kind (`kind`) and keeps the figures of that kind under a key of its own, such as
+//! `noise`. Records written before version 0.2 have no `kind`; it follows there from the key and from the role.
+
+use schemars::JsonSchema;
+use serde::{
+    Deserialize, Serialize, Serializer,
+    de::{DeserializeOwned, Error},
+    ser::SerializeMap,
+};
+use serde_json::Value;
+
+use crate::{
+    Audio, CAPTURE, Extra, Listener, Noise, ProcessThread, RoundTrip, Stream, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
+};
+
+/// What the values of a series are, with the figures that only this kind has.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum SeriesKind {
+    /// Lateness of the wake-ups of a measuring thread.
+    #[default]
+    WakeUps,
+    /// Lengths of the gaps that a thread saw that never slept.
+    Gaps(Box<Noise>),
+    /// Times from when a datagram should have been sent to its answer.
+    RoundTrips(Box<RoundTrip>),
+    /// A talker's lateness of wake-ups, or a listener's delay of each frame against the one before.
+    Stream(Stream),
+    /// Lateness of the wake-ups of an audio thread; its spikes are late periods.
+    Audio(Box<Audio>),
+    /// Wake-up latency of a thread of the user's program.
+    Process(Box<ProcessThread>),
+    /// Lateness of the frames in a capture; the other figures are in [`Record::capture`](crate::Record::capture).
+    Capture,
+    /// Lateness of the timer interrupt of the kernel's timerlat tracer. Its spikes are counted in the thread's series.
+    TimerlatIrq,
+    /// Lateness of the thread of the kernel's timerlat tracer.
+    TimerlatThread,
+}
+
+/// The keys under which the figures of one kind are stored in a series.
+const KEYS: [&str; 5] = ["noise", "round_trip", "stream", "audio", "process"];
+
+impl SeriesKind {
+    /// The value of the key `kind`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::WakeUps => "wake_ups",
+            Self::Gaps(_) => "gaps",
+            Self::RoundTrips(_) => "round_trips",
+            Self::Stream(Stream::Talker(_)) => "talker",
+            Self::Stream(Stream::Listener(_)) => "listener",
+            Self::Audio(_) => "audio",
+            Self::Process(_) => "process",
+            Self::Capture => "capture",
+            Self::TimerlatIrq => "timerlat_irq",
+            Self::TimerlatThread => "timerlat_thread",
+        }
+    }
+
+    /// Takes the kind and its figures out of the keys of a series.
+    pub(crate) fn take<E: Error>(keys: &mut Extra, role: &str) -> Result<Self, E> {
+        let name = match keys.remove("kind") {
+            Some(Value::String(name)) => name,
+            Some(other) => return Err(E::custom(format!("a series has the kind {other}, which is not a string"))),
+            None => kind_before_0_2(keys, role).to_owned(),
+        };
+        let kind = match name.as_str() {
+            "wake_ups" => Self::WakeUps,
+            "gaps" => Self::Gaps(figures(keys, &name, "noise")?),
+            "round_trips" => Self::RoundTrips(figures(keys, &name, "round_trip")?),
+            "talker" | "listener" => Self::Stream(figures(keys, &name, "stream")?),
+            "audio" => Self::Audio(figures(keys, &name, "audio")?),
+            "process" => Self::Process(figures(keys, &name, "process")?),
+            "capture" => Self::Capture,
+            "timerlat_irq" => Self::TimerlatIrq,
+            "timerlat_thread" => Self::TimerlatThread,
+            _ => {
+                return Err(E::custom(format!(
+                    "a series has the kind {name:?}, which this version does not know: read it with a newer punctual"
+                )));
+            }
+        };
+        if kind.name() != name {
+            return Err(E::custom(format!("a series of the kind {name:?} has the figures of a {}", kind.name())));
+        }
+        match KEYS.iter().find(|key| keys.contains_key(**key)) {
+            Some(key) => Err(E::custom(format!("a series of the kind {name:?} has {key:?}, which is of another kind"))),
+            None => Ok(kind),
+        }
+    }
+}
+
+/// The kind of a series that was written without one.
+fn kind_before_0_2(keys: &Extra, role: &str) -> &'static str {
+    let is_talker = |stream: &Value| stream.get("side").and_then(Value::as_str) == Some("talker");
+    match KEYS.iter().find(|key| keys.contains_key(**key)) {
+        Some(&"noise") => "gaps",
+        Some(&"round_trip") => "round_trips",
+        Some(&"stream") if keys.get("stream").is_some_and(is_talker) => "talker",
+        Some(&"stream") => "listener",
+        Some(&key) => key,
+        None if role == CAPTURE => "capture",
+        None if role == TIMERLAT_IRQ => "timerlat_irq",
+        None if role == TIMERLAT_THREAD => "timerlat_thread",
+        None => "wake_ups",
+    }
+}
+
+fn figures<T: DeserializeOwned, E: Error>(keys: &mut Extra, name: &str, key: &str) -> Result<T, E> {
+    let value = keys.remove(key).ok_or_else(|| E::custom(format!("a series of the kind {name:?} has no {key:?}")))?;
+    serde_json::from_value(value).map_err(|error| E::custom(format!("{key}: {error}")))
+}
+
+impl Serialize for SeriesKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.name())?;
+        match self {
+            Self::WakeUps | Self::Capture | Self::TimerlatIrq | Self::TimerlatThread => {}
+            Self::Gaps(noise) => map.serialize_entry("noise", noise)?,
+            Self::RoundTrips(round_trip) => map.serialize_entry("round_trip", round_trip)?,
+            Self::Stream(stream) => map.serialize_entry("stream", stream)?,
+            Self::Audio(audio) => map.serialize_entry("audio", audio)?,
+            Self::Process(process) => map.serialize_entry("process", process)?,
+        }
+        map.end()
+    }
+}
+
+/// The keys of a series that depend on its kind, for the JSON Schema.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct KindKeys {
+    /// What the values of the series are: `wake_ups`, `gaps`, `round_trips`, `talker`, `listener`, `audio`, `process`,
+    /// `capture`, `timerlat_irq` or `timerlat_thread`. Absent in records written before version 0.2.
+    #[serde(default)]
+    kind: Option<String>,
+    /// Figures of a thread that never slept; present in series of the kind `gaps`.
+    #[serde(default)]
+    noise: Option<Noise>,
+    /// What happened to the datagrams; present in series of the kind `round_trips`.
+    #[serde(default)]
+    round_trip: Option<RoundTrip>,
+    /// Figures of the talker or the listener of a stream; present in series of the kinds `talker` and `listener`.
+    #[serde(default)]
+    stream: Option<Stream>,
+    /// Figures of an audio thread; present in series of the kind `audio`.
+    #[serde(default)]
+    audio: Option<Audio>,
+    /// Figures of a thread of the user's program; present in series of the kind `process`.
+    #[serde(default)]
+    process: Option<ProcessThread>,
+}
+
+/// The figures of one kind, for code that needs them only where the series has them.
+impl SeriesKind {
+    /// Of a thread that never slept.
+    #[must_use]
+    pub fn noise(&self) -> Option<&Noise> {
+        if let Self::Gaps(noise) = self { Some(noise) } else { None }
+    }
+
+    /// Of datagrams that should come back.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<&RoundTrip> {
+        if let Self::RoundTrips(round_trip) = self { Some(round_trip) } else { None }
+    }
+
+    /// Of the talker or the listener of a stream.
+    #[must_use]
+    pub fn stream(&self) -> Option<&Stream> {
+        if let Self::Stream(stream) = self { Some(stream) } else { None }
+    }
+
+    /// Of the talker of a stream.
+    #[must_use]
+    pub fn talker(&self) -> Option<&Talker> {
+        self.stream().and_then(Stream::talker)
+    }
+
+    /// Of the listener of a stream.
+    #[must_use]
+    pub fn listener(&self) -> Option<&Listener> {
+        self.stream().and_then(Stream::listener)
+    }
+
+    /// Of an audio thread.
+    #[must_use]
+    pub fn audio(&self) -> Option<&Audio> {
+        if let Self::Audio(audio) = self { Some(audio) } else { None }
+    }
+
+    /// Of a thread of the user's program.
+    #[must_use]
+    pub fn process(&self) -> Option<&ProcessThread> {
+        if let Self::Process(process) = self { Some(process) } else { None }
+    }
+
+    /// Of the listener of a stream, to be changed.
+    #[must_use]
+    pub fn listener_mut(&mut self) -> Option<&mut Listener> {
+        if let Self::Stream(Stream::Listener(listener)) = self { Some(listener) } else { None }
+    }
+
+    /// Of the talker of a stream, to be changed.
+    #[must_use]
+    pub fn talker_mut(&mut self) -> Option<&mut Talker> {
+        if let Self::Stream(Stream::Talker(talker)) = self { Some(talker) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Series;
+
+    fn read(json: &str) -> Result<Series, String> {
+        let mut value = serde_json::to_value(Series::default()).unwrap();
+        value.as_object_mut().unwrap().remove("kind");
+        let keys: Extra = serde_json::from_str(json).unwrap();
+        value.as_object_mut().unwrap().extend(keys);
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_kind_is_read_as_it_was_written() {
+        let all = [
+            SeriesKind::WakeUps,
+            SeriesKind::Gaps(Box::new(Noise { iterations: 7, ..Noise::default() })),
+            SeriesKind::RoundTrips(Box::default()),
+            SeriesKind::Stream(Stream::Talker(Box::default())),
+            SeriesKind::Stream(Stream::Listener(Box::default())),
+            SeriesKind::Audio(Box::default()),
+            SeriesKind::Process(Box::default()),
+            SeriesKind::Capture,
+            SeriesKind::TimerlatIrq,
+            SeriesKind::TimerlatThread,
+        ];
+        for kind in all {
+            let series = Series { kind, role: "capture".to_owned(), ..Series::default() };
+            let json = serde_json::to_string(&series).unwrap();
+            assert_eq!(serde_json::from_str::<Series>(&json).unwrap(), series, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_an_older_record_follows_from_its_keys_and_its_role() {
+        let of_key = |key: &str, written: &SeriesKind| {
+            let value = serde_json::to_value(written).unwrap()[key].clone();
+            read(&format!("{{\"{key}\": {value}}}")).unwrap().kind
+        };
+        for (key, kind) in [
+            ("noise", SeriesKind::Gaps(Box::default())),
+            ("round_trip", SeriesKind::RoundTrips(Box::default())),
+            ("stream", SeriesKind::Stream(Stream::Talker(Box::default()))),
+            ("stream", SeriesKind::Stream(Stream::Listener(Box::default()))),
+            ("audio", SeriesKind::Audio(Box::default())),
+            ("process", SeriesKind::Process(Box::default())),
+        ] {
+            assert_eq!(of_key(key, &kind), kind);
+        }
+        for (role, kind) in [
+            ("timer", SeriesKind::WakeUps),
+            ("capture", SeriesKind::Capture),
+            ("timerlat/irq", SeriesKind::TimerlatIrq),
+            ("timerlat/thread", SeriesKind::TimerlatThread),
+        ] {
+            assert_eq!(read(&format!("{{\"role\": {role:?}}}")).unwrap().kind, kind);
+        }
+    }
+
+    #[test]
+    fn a_series_that_contradicts_itself_is_refused() {
+        let noise = serde_json::to_value(Noise::default()).unwrap();
+        for (json, error) in [
+            (r#"{"kind": "interrupts"}"#.to_owned(), "read it with a newer punctual"),
+            (r#"{"kind": 3}"#.to_owned(), "which is not a string"),
+            (r#"{"kind": "gaps"}"#.to_owned(), "has no \"noise\""),
+            (format!(r#"{{"kind": "wake_ups", "noise": {noise}}}"#), "which is of another kind"),
+            (r#"{"kind": "gaps", "noise": {"runtime_ns": "a"}}"#.to_owned(), "noise: "),
+        ] {
+            let found = read(&json).unwrap_err();
+            assert!(found.contains(error), "{json}: {found}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_newer_version_are_kept() {
+        let series = read(r#"{"kind": "wake_ups", "colour": "blue"}"#).unwrap();
+        assert_eq!(series.extra["colour"], "blue");
+        assert!(!series.extra.contains_key("kind"));
+    }
+}
