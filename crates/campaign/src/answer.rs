@@ -7,16 +7,19 @@ use std::{
 };
 
 use loads::{LoadSpec, Running};
-use machine::{AwakeHold, CpuList, Root, Shield, usable_cpus};
+use machine::{CpuList, Root, usable_cpus};
 use probes::udp::{Echo, EchoSettings, UdpError};
 use record::{Answered, Granted, Phase, Record, Scenario};
 use sys::{memory, udp::DatagramSocket};
 
 use crate::{
-    NicPlan, RunError,
-    nic::{self, Held},
+    changes::{Change, Changes},
+    error::RunError,
+    nic,
+    plan::NicPlan,
+    probe::on_its_side,
     run::{begin, hold_awake, make_room},
-    shielded::{self, on_its_side, start_loads},
+    shielded::{self, start_loads},
     validity,
 };
 
@@ -51,9 +54,7 @@ pub struct Answering {
     began: Instant,
     // Ended in this order.
     loads: Vec<Running>,
-    awake: Option<AwakeHold>,
-    nic: Held,
-    shield: Option<Shield>,
+    changes: Changes,
 }
 
 impl Answering {
@@ -68,15 +69,19 @@ impl Answering {
         let cpus = usable_cpus(root, pinned.as_ref())?;
         let load_cpus = plan.load_cpus(&cpus, root)?;
         let mut record = begin(&[], &plan.executable, Scenario::default(), root);
-        let shield = shielded::take(&mut record, plan.shield.as_ref(), root)?;
-        let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
-        let nic = nic::hold(&mut record, nic_wanted, root);
-        let loads = start_loads(&plan.executable, &plan.loads, &load_cpus, shield.as_ref())?;
+        let mut changes = Changes::default();
+        if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
+            changes.push(Change::Shield(shield));
+        }
+        hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
+        nic::hold(&mut record, &mut changes, nic_wanted, root);
+        let shield = changes.in_use().shield;
+        let loads = start_loads(&plan.executable, &plan.loads, &load_cpus, shield)?;
         let asked_loads = plan.loads.iter().map(ToString::to_string).collect();
         record.phases = vec![Phase { name: "answer".to_owned(), asked_loads, ..Phase::default() }];
         let address = socket.local_address().map_err(UdpError::Spawn)?;
         let start = || Echo::start(socket, settings).map_err(UdpError::Spawn);
-        let echo = on_its_side(shield.as_ref(), settings.cpu, start)??;
+        let echo = on_its_side(shield, settings.cpu, start)??;
         if pinned.is_some() {
             make_room(root, &cpus);
         }
@@ -89,10 +94,10 @@ impl Answering {
             cpus: grant.cpus.iter().copied().collect::<CpuList>().to_string(),
             memory_locked: locked,
             timer_slack_ns: if grant.policy.is_realtime() { 0 } else { grant.timer_slack_ns },
-            cpu_awake: awake.as_ref().map(|hold| hold.how().to_owned()),
+            cpu_awake: changes.how_awake().map(str::to_owned),
             ..Granted::default()
         };
-        Ok(Self { echo, address, granted, record, began: Instant::now(), loads, awake, nic, shield })
+        Ok(Self { echo, address, granted, record, began: Instant::now(), loads, changes })
     }
 
     /// Where it answers.
@@ -116,11 +121,7 @@ impl Answering {
             phase.duration_ns = self.began.elapsed().as_nanos() as u64;
             phase.loads = self.loads.drain(..).flat_map(Running::stop).collect();
         }
-        record.settings = self.awake.map(AwakeHold::release).unwrap_or_default();
-        record.settings.extend(self.nic.release());
-        if let Some(shield) = self.shield {
-            shielded::release(&mut record, shield);
-        }
+        self.changes.undo(&mut record);
         let answered = Answered {
             address: self.address.to_string(),
             answered: counts.answered - counts.greetings,

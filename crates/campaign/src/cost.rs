@@ -10,7 +10,7 @@ use probes::{
 };
 use record::{BlameCost, Histogram};
 
-use crate::shielded::on_its_side;
+use crate::probe::on_its_side;
 
 /// Pairs of an untraced and a traced stretch.
 const PAIRS: u32 = 6;

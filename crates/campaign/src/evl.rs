@@ -7,7 +7,7 @@ use probes::timer::Core;
 use record::Record;
 use sys::evl::{self, EvlError};
 
-use crate::{Plan, RunError, phase::PhaseRun, validity};
+use crate::{error::RunError, phase::PhaseRun, plan::Plan, validity};
 
 /// The plan, where the EVL core is asked for with what that means: its CPUs are measured unless others are named. Nothing has
 /// been started when the core turns out not to be there.

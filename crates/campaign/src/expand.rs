@@ -1,7 +1,6 @@
 //! From a campaign file to scenarios for the CPUs of a machine: a pure function of both.
 
 mod places;
-mod probes;
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -15,12 +14,12 @@ use loads::LoadSpec;
 pub use self::places::Cpus;
 use self::places::{Places, Spot};
 use crate::{
-    Length, PhasePlan, Plan, Scenario, Scenarios, WakeupOffset,
-    file::{CampaignFile, Chosen, FileMistakes, Load, Mistake, Placement, Probe, ProbeKind},
+    file::{CampaignFile, CampaignProbe, Chosen, FileMistakes, Load, Mistake, Placement, SCENARIOS_MAX},
+    plan::{Length, PhasePlan, Plan},
+    probe::{Probe, stream::WakeupOffset},
+    scenario::{Scenario, Scenarios},
 };
 
-/// Most scenarios of a campaign, repeats and all.
-pub const SCENARIOS_MAX: usize = 10_000;
 /// A campaign above this is said to be long, ns: 30 days.
 const LONG_NS: u64 = 30 * 86_400_000_000_000;
 
@@ -46,8 +45,8 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
     let mut once = Vec::new();
     for chosen in &file.scenarios {
         let probe = &file.probes[chosen.probe];
-        let spots = places.of(&file.placements[chosen.placement], &probe.kind);
-        for (spot, offset) in spots.iter().flat_map(|spot| offsets(&probe.kind).map(move |offset| (spot, offset))) {
+        let spots = places.of(&file.placements[chosen.placement], &probe.probe);
+        for (spot, offset) in spots.iter().flat_map(|spot| offsets(probe).map(move |offset| (spot, offset))) {
             let scenario = scenario(file, chosen, (spot, offset), &mut places, asked);
             if let Err(error) = scenario.plan.check() {
                 places.wrong(probe.place, format!("probe `{}`: {error}", scenario.probe));
@@ -101,12 +100,10 @@ pub fn expand(file: &CampaignFile, cpus: &Cpus, asked: &Asked) -> Result<Scenari
     Ok(scenarios)
 }
 
-/// The wake-up offsets of a probe; other probes than a talker have one that nothing looks at.
-fn offsets(kind: &ProbeKind) -> impl Iterator<Item = WakeupOffset> + use<> {
-    let offsets = match kind {
-        ProbeKind::Stream(stream) => stream.offsets.clone(),
-        _ => vec![WakeupOffset::default()],
-    };
+/// The wake-up offsets of a probe; `None` for a probe that has none.
+fn offsets(probe: &CampaignProbe) -> impl Iterator<Item = Option<WakeupOffset>> + use<> {
+    let offsets: Vec<Option<WakeupOffset>> = probe.offsets.iter().copied().map(Some).collect();
+    let offsets = if offsets.is_empty() { vec![None] } else { offsets };
     offsets.into_iter()
 }
 
@@ -114,25 +111,28 @@ fn offsets(kind: &ProbeKind) -> impl Iterator<Item = WakeupOffset> + use<> {
 fn scenario(
     file: &CampaignFile,
     chosen: &Chosen,
-    (spot, offset): (&Spot, WakeupOffset),
+    (spot, offset): (&Spot, Option<WakeupOffset>),
     places: &mut Places<'_>,
     asked: &Asked,
 ) -> Scenario {
     let (probe, load) = (&file.probes[chosen.probe], &file.loads[chosen.load]);
     let (placement, settings) = (&file.placements[chosen.placement], &file.settings[chosen.settings]);
-    let policy = probes::policy(&probe.kind, placement);
+    let mut placed = probe.probe.clone();
+    placed.definition_mut().place(spot.in_turn.clone(), &places.machine(placement.policy));
+    if let (Probe::Stream(stream), Some(offset)) = (&mut placed, offset) {
+        stream.offset = offset;
+    }
+    let definition = placed.definition();
+    let policy = definition.policy(placement.policy);
     let phase = PhasePlan {
         name: if load.run.is_empty() { "rest" } else { "load" }.to_owned(),
-        period_ns: probes::period_ns(&probe.kind),
+        period_ns: definition.period_ns(),
         length: asked.duration_ns.map_or(probe.length, Length::Duration),
         loads: loads(load, spot, places),
-        threads: probes::threads(&probe.kind, placement, spot),
+        threads: definition.threads(policy),
     };
     let plan = Plan {
-        command: Vec::new(),
-        probe: probes::probe(&probe.kind, spot, offset),
         cpus: Some(spot.cpus.clone()),
-        load_cpus: None,
         policy,
         clock: probe.clock,
         wait: probe.wait,
@@ -143,21 +143,16 @@ fn scenario(
         hold_cpu_awake: settings.hold_cpu_awake,
         nic: settings.nic.clone(),
         blame: probe.blame,
-        // Scenarios are many and may be short; a single run tells what it costs.
+        // Scenarios are many and may be short. A single run tells what the trace costs.
         blame_cost: false,
-        timerlat: false,
-        stop_on: None,
-        phases: vec![phase],
         profiles: file.profiles.clone(),
-        record_path: None,
-        executable: PathBuf::new(),
-        watch_every: None,
+        ..Plan::new(placed, vec![phase])
     };
     Scenario {
         name: String::new(),
         probe: probe.name.clone(),
         load: load.name.clone(),
-        placement: placed(file, placement, probe, spot, offset),
+        placement: placement_name(file, placement, probe, spot, offset),
         settings: settings.name.clone(),
         repeat: 1,
         planned_ns: plan.total_ns().unwrap_or(0),
@@ -165,14 +160,20 @@ fn scenario(
     }
 }
 
-/// What a placement is called; of several wake-up offsets, which one can choose like a CPU, with the one of the scenario.
-fn placed(file: &CampaignFile, placement: &Placement, probe: &Probe, spot: &Spot, offset: WakeupOffset) -> String {
+/// The name of a placement; with several wake-up offsets, which are a choice like a CPU, that of the scenario is added.
+fn placement_name(
+    file: &CampaignFile,
+    placement: &Placement,
+    probe: &CampaignProbe,
+    spot: &Spot,
+    offset: Option<WakeupOffset>,
+) -> String {
     let several = file.placements.len() > 1;
-    let name = spot.name(placement, several, &probe.kind);
-    match offsets(&probe.kind).count() {
-        1 => name,
-        _ if several || spot.one_of_many => format!("{name}, offset {offset}"),
-        _ => format!("offset {offset}"),
+    let name = spot.name(placement, several, &probe.probe);
+    match offset {
+        Some(offset) if probe.offsets.len() > 1 && (several || spot.one_of_many) => format!("{name}, offset {offset}"),
+        Some(offset) if probe.offsets.len() > 1 => format!("offset {offset}"),
+        Some(_) | None => name,
     }
 }
 

@@ -10,7 +10,8 @@
 //! | `fields` | the keys of one table, each taken once |
 //! | `words` | CPUs in words |
 //! | `probes`, `loads`, `parts` | probes; loads; placements and settings |
-//! | `udp`, `stream`, `audio` | what these kinds of probe have alone |
+//! | `udp`, `stream`, `audio` | the keys of these kinds of probe |
+//! | `values` | values that several parts have |
 //! | `unnamed` | names of probes that the file does not name |
 //! | `chosen` | the scenarios that are listed, and what fits together |
 
@@ -25,29 +26,27 @@ mod probes;
 mod stream;
 mod udp;
 mod unnamed;
+mod values;
 mod words;
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use toml::de::DeTable;
 
-pub use self::{
-    audio::AudioProbe,
-    mistake::{FileMistakes, Mistake, Place},
-    model::{CampaignFile, Chosen, Load, LoadPiece, PlacedOn, Placement, Probe, ProbeKind, Settings, Thread},
-    stream::{StreamEnds, StreamProbe},
-    udp::UdpProbe,
-    words::{CpuWord, CpuWords},
-};
 use self::{
     fields::Fields,
-    mistake::{Collector, one_of},
+    mistake::Collector,
+    values::{duration_in, one_of},
 };
-use crate::{builtin, order::Order};
+pub use self::{
+    mistake::{FileMistakes, Mistake, Place},
+    model::{CampaignFile, CampaignProbe, Chosen, Load, LoadPiece, PlacedOn, Placement, Settings},
+    words::{CpuWord, CpuWords},
+};
+use crate::order::Order;
 
+/// Most scenarios of a campaign, repeats and all.
+pub const SCENARIOS_MAX: usize = 10_000;
 /// Most repeats of a campaign.
 pub const REPEATS_MAX: u32 = 1000;
 /// Longest rest between two scenarios, ns: one hour.
@@ -56,46 +55,6 @@ const REST_MAX_NS: u64 = 3_600_000_000_000;
 const DEFAULT_SEED: u64 = 1;
 const ORDERS: [(&str, Order); 3] =
     [("sequential", Order::Sequential), ("shuffled", Order::Shuffled { seed: DEFAULT_SEED }), ("abba", Order::Abba)];
-
-/// Why there is no campaign.
-#[derive(Debug, thiserror::Error)]
-pub enum CampaignFileError {
-    /// No built-in campaign has that name.
-    #[error(
-        "no campaign is called {name:?}{nearest}: list them with `punctual campaigns`, or name a file that ends in .toml"
-    )]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The most similar name, as a question.
-        nearest: String,
-    },
-    /// The file could not be read.
-    #[error("cannot read the campaign {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file has mistakes.
-    #[error(transparent)]
-    Mistakes(#[from] FileMistakes),
-}
-
-/// The campaign in a file when `name_or_path` ends in `.toml`, else the built-in one of that name.
-///
-/// # Errors
-/// When no campaign has that name, or the file cannot be read or has mistakes.
-pub fn find_campaign(name_or_path: &str) -> Result<CampaignFile, CampaignFileError> {
-    if Path::new(name_or_path).extension().is_some_and(|ending| ending == "toml") {
-        let path = Path::new(name_or_path);
-        let text =
-            fs::read_to_string(path).map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
-        return Ok(parse(name_or_path, &text)?);
-    }
-    Ok(parse(&format!("campaigns/{name_or_path}.toml"), builtin::text(name_or_path)?)?)
-}
 
 /// Reads a campaign from the text of its file. `path` names it in mistakes; profiles in files are looked for beside it.
 ///
@@ -191,14 +150,5 @@ fn beside(path: &str, text: &str) -> String {
         Path::new(path).with_file_name("").join(text).to_string_lossy().into_owned()
     } else {
         text.to_owned()
-    }
-}
-
-/// A duration within bounds, ns.
-fn duration_in(text: &str, least_ns: u64, most_ns: u64, bounds: &str) -> Result<u64, String> {
-    match analysis::duration::parse_ns(text) {
-        Ok(ns) if (least_ns..=most_ns).contains(&ns) => Ok(ns),
-        Ok(_) => Err(format!("{text:?} must be {bounds}")),
-        Err(error) => Err(error.to_string()),
     }
 }

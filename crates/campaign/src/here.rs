@@ -3,9 +3,10 @@
 use machine::{CpuError, Root};
 
 use crate::{
-    Asked, Cpus, Scenarios,
-    expand::expand,
-    file::{CampaignFile, FileMistakes, Mistake, Probe, ProbeKind},
+    expand::{Asked, Cpus, expand},
+    file::{CampaignFile, CampaignProbe, FileMistakes, Mistake},
+    probe::{Probe, audio::AudioError},
+    scenario::Scenarios,
 };
 
 /// A machine, as far as campaigns need to know it.
@@ -40,12 +41,12 @@ impl Here {
     }
 
     /// What a probe cannot play, where it says it.
-    fn unplayable(&self, probe: &Probe) -> Vec<Mistake> {
-        let ProbeKind::Audio(audio) = &probe.kind else { return Vec::new() };
-        let mistake = |(key, fault): (&str, crate::AudioError)| {
-            let place = audio.places.iter().find(|(of, _)| *of == key).map_or(probe.place, |(_, place)| *place);
+    fn unplayable(&self, probe: &CampaignProbe) -> Vec<Mistake> {
+        let Probe::Audio(audio) = &probe.probe else { return Vec::new() };
+        let mistake = |(key, fault): (&str, AudioError)| {
+            let place = probe.keys.iter().find(|(of, _)| *of == key).map_or(probe.place, |(_, place)| *place);
             Mistake { place, text: format!("{key}: {fault}") }
         };
-        audio.plan.faults(&self.root).into_iter().map(mistake).collect()
+        audio.faults(&self.root).into_iter().map(mistake).collect()
     }
 }

@@ -4,7 +4,10 @@ use loads::LoadSpec;
 use machine::CpuList;
 use record::NOLOAD;
 
-use crate::{Length, PhasePlan, ThreadAsk, threads};
+use crate::{
+    plan::{Length, PhasePlan},
+    probe::threads::{self, ThreadAsk},
+};
 
 /// How long the whole takes where nothing else is asked for, ns.
 const WHOLE_NS: u64 = 120_000_000_000;

@@ -6,27 +6,16 @@ use machine::{
     Root,
     nic::{Answers, IrqPriorityHold, NicHold, NicSettings, can_stamp, way_to},
 };
-use record::{Record, Setting};
+use record::Record;
 use sys::udp::Stamps;
 
-use crate::{Plan, PlanError, Probe, RunError, validity};
-
-/// How an interface is to be set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NicPlan {
-    /// Its values.
-    pub values: NicSettings,
-    /// Priority of the threads that serve it, 1 to 99 under SCHED_FIFO; `None` leaves them as they are.
-    pub irq_priority: Option<u8>,
-}
-
-impl NicPlan {
-    /// Whether there is nothing to be set.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.irq_priority.is_none()
-    }
-}
+use crate::{
+    changes::{Change, Changes},
+    error::RunError,
+    plan::{NicPlan, Plan},
+    probe::{PlanError, Probe},
+    validity,
+};
 
 const NO_RIGHT: &str = "run as root, or leave out --nic";
 
@@ -67,52 +56,36 @@ pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wa
     Ok(Some(Wanted { interface: way_to(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
 }
 
-/// The interface that a probe goes over.
+/// The interface that a probe uses.
 fn interface(probe: &Probe) -> Result<String, RunError> {
     match probe {
-        Probe::Stream(stream) => Ok(stream.interface.clone().ok_or(PlanError::NoInterface)?),
-        Probe::Udp(udp) => udp.interface(),
-        Probe::Timer | Probe::Noise { .. } | Probe::Audio(_) => Err(PlanError::NoInterface.into()),
+        Probe::Stream(stream) => Ok(stream.interface().map(str::to_owned).ok_or(PlanError::NoInterface)?),
+        Probe::Udp(udp) if udp.peer.is_some() => Ok(udp.interface()?),
+        Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Audio(_) => {
+            Err(PlanError::NoInterface.into())
+        }
     }
 }
 
-/// An interface that is set.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    // Put back first: a driver whose values are set may ask for its interrupts anew, and they have new threads then.
-    priority: Option<IrqPriorityHold>,
-    values: Option<NicHold>,
-}
-
-/// Sets what is asked for; a refusal makes the run invalid, and it goes on with the interface as it is.
-pub(crate) fn hold(record: &mut Record, wanted: Option<Wanted>, root: &Root) -> Held {
-    let Some(Wanted { interface, nic, remedy }) = wanted else { return Held::default() };
-    let mut held = Held::default();
+/// Sets what is asked for. A refusal makes the run invalid, and it goes on with the interface as it is.
+pub(crate) fn hold(record: &mut Record, changes: &mut Changes, wanted: Option<Wanted>, root: &Root) {
+    let Some(Wanted { interface, nic, remedy }) = wanted else { return };
     if !nic.values.is_empty() {
         match NicHold::take(root, &interface, &nic.values) {
-            Ok(hold) => held.values = Some(hold),
+            Ok(hold) => changes.push(Change::Nic(hold)),
             Err(error) => {
                 validity::add(record, "nic.refused", format!("the interface was not set as asked: {error}"), remedy);
             }
         }
     }
+    // After the values, because a driver may request its interrupts again when its values are set, with new threads.
     if let Some(priority) = nic.irq_priority {
         match IrqPriorityHold::take(root, &interface, priority) {
-            Ok(hold) => held.priority = Some(hold),
+            Ok(hold) => changes.push(Change::IrqPriority(hold)),
             Err(error) => {
                 let text = format!("interrupts are not served at the priority asked for: {error}");
                 validity::add(record, "irq_priority.refused", text, "see there, or leave out --irq-priority");
             }
         }
-    }
-    held
-}
-
-impl Held {
-    /// Puts everything back, and tells what was set.
-    pub(crate) fn release(self) -> Vec<Setting> {
-        let priority = self.priority.map(IrqPriorityHold::release);
-        let values = self.values.map(NicHold::release);
-        values.into_iter().chain(priority).flatten().collect()
     }
 }

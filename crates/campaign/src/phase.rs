@@ -20,9 +20,11 @@ use sys::{
 };
 
 use crate::{
-    Length, PhasePlan, Plan, Probe, RunError, companion,
-    shielded::{on_its_side, start_loads},
-    thrift::Thrift,
+    error::RunError,
+    plan::{Length, PhasePlan, Plan},
+    probe::{PhaseContext, Probe, on_its_side},
+    record_budget::RecordBudget,
+    shielded::start_loads,
 };
 
 /// Time between preparing the threads and their first deadline, ns.
@@ -34,13 +36,14 @@ const LINGER: Duration = Duration::from_millis(2);
 /// How long a thread that was told to stop may take; one that sleeps longer is left behind.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What every phase of a run is measured within.
-pub struct Within<'a> {
+/// What is the same for all phases of a run.
+pub struct RunContext<'a> {
     pub cpus: &'a CpuList,
     pub root: &'a Root,
     pub counter: Counter,
     pub stop_on: Option<&'a StopOn>,
     pub shield: Option<&'a Shield>,
+    pub spikes_kept: usize,
 }
 
 /// A phase under way.
@@ -68,18 +71,27 @@ impl<'a> PhaseRun<'a> {
     pub fn prepare(
         plan: &Plan,
         phase: &PhasePlan,
-        within: &Within<'_>,
+        context: &RunContext<'_>,
         timerlat: Option<&'a mut Timerlat>,
     ) -> Result<Self, RunError> {
-        let &Within { cpus, root, counter, stop_on, shield } = within;
+        let &RunContext { cpus, root, counter, stop_on, shield, spikes_kept } = context;
         let load_cpus = plan.load_cpus.as_ref().unwrap_or(cpus);
         let loads = start_loads(&plan.executable, &phase.loads, load_cpus, shield)?;
-        let mut companion = companion::prepare(plan, phase, root, shield)?;
+        let mut companion = plan.probe.definition().prepare(&PhaseContext {
+            root,
+            shield,
+            policy: plan.policy,
+            clock: plan.clock,
+            period_ns: phase.period_ns,
+            threshold_ns: plan.threshold_at(phase.period_ns),
+            spikes_kept,
+            record_path: plan.record_path.as_deref(),
+        })?;
         let heartbeat = Heartbeat::start().map_err(TimerError::Spawn)?;
         let spin = plan.runtime_ns(phase.period_ns).map(|runtime_ns| Spin::new(counter, runtime_ns));
         let timers = threads(plan, phase, cpus, stop_on)
-            .iter()
-            .map(|settings| Settings { spin, ..settings.clone() })
+            .into_iter()
+            .map(|settings| Settings { spin, ..settings })
             .enumerate()
             .map(|(index, settings)| {
                 let work = companion.as_mut().and_then(|companion| companion.work(index));
@@ -257,19 +269,23 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
             Length::Samples(samples) => Some(samples),
             Length::Duration(_) | Length::UntilStopped => None,
         },
-        // Of audio it is periods that are spikes, not wake-ups.
-        threshold_ns: if matches!(plan.probe, Probe::Audio(_)) { i64::MAX } else { plan.threshold_at(period_ns) },
-        spikes_kept: Thrift::of(plan).spikes_kept,
+        // Spikes of audio are periods, not wake-ups.
+        threshold_ns: match plan.probe {
+            Probe::Audio(_) => i64::MAX,
+            Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Stream(_) => {
+                plan.threshold_at(period_ns)
+            }
+        },
+        spikes_kept: RecordBudget::of(plan).spikes_kept,
         stop_on: stop_on.cloned(),
         spin: None,
     };
+    let probe = plan.probe.definition();
     match &phase.threads[..] {
-        // A listener is no timer, and a talker has a place of its own.
-        [] if matches!(plan.probe, Probe::Stream(_)) => Vec::new(),
-        [] => {
-            let role = if plan.probe == Probe::Timer { "timer" } else { "noise" };
-            places(plan, cpus).into_iter().map(|cpu| settings(role, cpu, plan.policy, phase.period_ns)).collect()
-        }
+        [] if probe.roles().is_empty() => places(plan, cpus)
+            .into_iter()
+            .map(|cpu| settings(probe.name(), cpu, plan.policy, phase.period_ns))
+            .collect(),
         named => named.iter().map(|t| settings(&t.role, Some(t.cpu), t.policy, t.period_ns)).collect(),
     }
 }

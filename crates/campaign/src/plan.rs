@@ -1,37 +1,28 @@
-//! What is asked for.
+//! What a run is asked for.
 //!
-//! | module | holds |
+//! | module | contains |
 //! |---|---|
-//! | `probe` | what the measuring threads do |
 //! | `phase` | one part of a run |
 //! | `duration` | how long a run takes |
-//! | `check` | what is wrong with a plan |
-//! | `told` | a plan as the record tells it |
+//! | `check` | checks of a whole plan |
+//! | `scenario` | a plan as the record describes it |
 
 mod check;
 mod duration;
 mod phase;
-mod probe;
-mod told;
+mod scenario;
 
 use std::{path::PathBuf, time::Duration};
 
-use machine::CpuList;
-use probes::timer::Core;
+use machine::{CpuList, nic::NicSettings};
+use probes::timer::{Core, Fraction};
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
 };
 
-pub use self::{
-    check::PlanError,
-    phase::{Length, PhasePlan, ThreadPlan},
-    probe::{NOISE_PERIOD_NS, NOISE_SHARE_PERCENT, Probe},
-};
-use crate::NicPlan;
-
-/// Longest period, ns: one hour.
-pub const PERIOD_MAX_NS: u64 = 3_600_000_000_000;
+pub use self::phase::{Length, PhasePlan};
+use crate::probe::Probe;
 
 /// A run: what measures, where and how, and what runs beside it, phase after phase.
 #[derive(Debug, Clone)]
@@ -84,31 +75,17 @@ pub struct Plan {
     pub watch_every: Option<Duration>,
 }
 
-/// When to end a run early, and what to do with the trace that led there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopOn {
-    /// Lateness above which the run ends, ns.
-    pub lateness_ns: u64,
-    /// Where the trace goes, in the format of trace-cmd.
-    pub trace_path: PathBuf,
-}
-
-/// Plans that tests begin with.
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    pub fn phase(period_ns: u64, length: Length) -> PhasePlan {
-        PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new(), threads: Vec::new() }
-    }
-
-    pub fn plan(phases: Vec<PhasePlan>) -> Plan {
-        Plan {
+impl Plan {
+    /// The plan of a run that asks for nothing else: the policy is that of the probe, the CPUs are all that are online and
+    /// allowed, nothing of the machine is changed, and no record is kept. The only place where these defaults are set.
+    #[must_use]
+    pub fn new(probe: Probe, phases: Vec<PhasePlan>) -> Self {
+        Self {
             command: Vec::new(),
-            probe: Probe::Timer,
             cpus: None,
             load_cpus: None,
-            policy: Policy::Other,
+            policy: probe.definition().policy(None),
+            probe,
             clock: Clock::Monotonic,
             wait: Wait::Nanosleep,
             core: Core::Linux,
@@ -127,5 +104,78 @@ pub(crate) mod tests {
             executable: PathBuf::new(),
             watch_every: None,
         }
+    }
+}
+
+impl Plan {
+    /// How long the noise probe runs in each period, ns; `None` for other probes.
+    #[must_use]
+    pub fn runtime_ns(&self, period_ns: u64) -> Option<u64> {
+        match &self.probe {
+            Probe::Noise(noise) => Some(noise.runtime_at(period_ns)),
+            Probe::Timer(_) | Probe::Threads(_) | Probe::Udp(_) | Probe::Stream(_) | Probe::Audio(_) => None,
+        }
+    }
+
+    /// The part of a period beyond its whole ns.
+    pub(crate) fn fraction(&self, period_ns: u64) -> Fraction {
+        self.probe.definition().fraction(period_ns)
+    }
+
+    /// What is a spike at `period_ns`, ns, as [`Definition::threshold_ns`](crate::probe::Definition::threshold_ns) says.
+    #[must_use]
+    pub fn threshold_at(&self, period_ns: u64) -> i64 {
+        let threshold_ns = self.threshold_ns.unwrap_or_else(|| self.probe.definition().threshold_ns(period_ns));
+        // A wake-up that ends the run is a spike.
+        let threshold_ns = self.stop_on.as_ref().map_or(threshold_ns, |stop_on| threshold_ns.min(stop_on.lateness_ns));
+        i64::try_from(threshold_ns).unwrap_or(i64::MAX)
+    }
+}
+
+/// How a network interface is set for the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NicPlan {
+    /// Its values.
+    pub values: NicSettings,
+    /// Priority of the threads that serve it, 1 to 99 under SCHED_FIFO; `None` leaves them as they are.
+    pub irq_priority: Option<u8>,
+}
+
+impl NicPlan {
+    /// True if nothing is set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.irq_priority.is_none()
+    }
+}
+
+/// When to end a run early, and where to keep the trace that led there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopOn {
+    /// Lateness above which the run ends, ns.
+    pub lateness_ns: u64,
+    /// Where the trace goes, in the format of trace-cmd.
+    pub trace_path: PathBuf,
+}
+
+/// Plans for tests.
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::probe::TimerProbe;
+
+    pub fn phase(period_ns: u64, length: Length) -> PhasePlan {
+        PhasePlan { name: "rest".to_owned(), period_ns, length, loads: Vec::new(), threads: Vec::new() }
+    }
+
+    pub fn plan(phases: Vec<PhasePlan>) -> Plan {
+        Plan { policy: Policy::Other, ..Plan::new(Probe::Timer(TimerProbe::default()), phases) }
+    }
+
+    #[test]
+    fn a_spike_is_above_100_us_or_a_period() {
+        assert_eq!(plan(vec![]).threshold_at(1_000_000), 100_000);
+        assert_eq!(plan(vec![]).threshold_at(25_000), 25_000);
+        assert_eq!(Plan { threshold_ns: Some(7), ..plan(vec![]) }.threshold_at(25_000), 7);
     }
 }

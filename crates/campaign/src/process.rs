@@ -19,9 +19,10 @@ use record::{BlameMode, Caveat, Phase, Record, Scenario, State, file};
 use sys::signal;
 
 use crate::{
-    Progress, RunError,
+    changes::Changes,
+    error::RunError,
     keeper::Keeper,
-    run::{begin, hold_awake, make_room, now},
+    run::{Progress, begin, hold_awake, make_room, now},
     validity,
 };
 use program::Program;
@@ -102,7 +103,8 @@ pub fn watch_process(
         [] => None,
         specs => Some(Running::start(&plan.executable, specs, plan.load_cpus.as_ref().unwrap_or(&cpus))?),
     };
-    let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
+    let mut changes = Changes::default();
+    hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
     let before = Conditions::read(root, &cpus);
     // What both trace is told by this one first, so that for it a thread has its CPU when it has it for the other.
     let blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), false).map_err(unseen)?;
@@ -134,9 +136,7 @@ pub fn watch_process(
     }
     blame.mend(&mut record);
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
-    if let Some(hold) = awake {
-        record.settings = hold.release();
-    }
+    changes.undo(&mut record);
     if let Some(keeper) = keeper {
         keeper.finish();
     }

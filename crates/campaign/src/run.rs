@@ -1,54 +1,60 @@
-//! A whole run: phases in their order, the record growing.
+//! A whole run: its phases in order, while the record grows.
 //!
-//! | module | holds |
+//! | module | contains |
 //! |---|---|
+//! | `calibrate` | the wake-up offset that this machine needs |
+//! | `schedule` | which phases are measured, in which order |
 //! | `first_record` | the record before anything was measured |
-//! | `cpus` | the measured CPUs, made ready |
-//! | `beside` | what goes on beside the measuring threads |
-//! | `growing` | what a phase under way adds to the record |
+//! | `cpus` | preparation of the measured CPUs |
+//! | `monitors` | what runs together with the measuring threads |
+//! | `phase_record` | what a phase adds to the record while it runs |
 //! | `progress` | how far a run has got |
-//! | `error` | why a run could not be made |
-//! | `stamp` | now, as records and the names of files have it |
+//! | `stamp` | the current time, for records and file names |
 
-mod beside;
+mod calibrate;
 mod cpus;
-mod error;
 mod first_record;
-mod growing;
+mod monitors;
+mod phase_record;
 mod progress;
+mod schedule;
 mod stamp;
 
 use std::{fs, sync::Arc, time::Instant};
 
 use blame::{RemedyFacts, Watch};
-use machine::{Conditions, Root, clocks::ClockWatch, conditions, usable_cpus};
+use machine::{Conditions, CpuList, Root, clocks::ClockWatch, conditions, usable_cpus};
 use probes::timer;
-use record::{BlameMode, Record, State};
+use record::{BlameMode, BufferSearch, Record, State};
 use sys::{counter::Counter, memory, signal};
 
 pub(crate) use self::cpus::{hold_awake, make_room};
-use self::{
-    beside::{start_timerlat, watch_clocks},
-    growing::Growing,
-};
 pub use self::{
-    error::RunError,
-    first_record::{ITSELF, begin},
+    first_record::{SELF_EXE, begin},
     progress::Progress,
     stamp::{now, stamp_now},
 };
+use self::{
+    monitors::{start_timerlat, watch_clocks},
+    phase_record::PhaseRecord,
+    schedule::PhaseSchedule,
+};
 use crate::{
-    Plan, Probe, StopOn, StreamError,
-    audio::{self, search::Course},
-    cost, evl,
+    changes::{Change, Changes, InUse},
+    cost,
+    error::RunError,
+    evl,
     keeper::Keeper,
     nic,
-    phase::{self, Ended, PhaseRun, Within},
-    shielded,
-    stream::{observe, offset},
-    thrift::Thrift,
-    validity,
+    phase::{self, Ended, PhaseRun, RunContext},
+    plan::{PhasePlan, Plan, StopOn},
+    probe::{Probe, stream::observe},
+    record_budget::RecordBudget,
+    shielded, validity,
 };
+
+/// Called with the record as far as it has grown.
+type OnProgress<'a> = dyn FnMut(&Record, &Progress) + 'a;
 
 /// Runs the plan. `watch` is called as often as the plan says, with the record as far as it has grown.
 ///
@@ -57,136 +63,228 @@ use crate::{
 ///
 /// # Errors
 /// [`RunError`]; nothing was measured then, or nothing is kept.
-pub fn run(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
+pub fn run(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     plan.check()?;
-    check_stream(plan, root)?;
-    let (plan, calibration) = offset::settled(plan, root, watch)?;
+    if let Probe::Stream(stream) = &plan.probe {
+        // Nothing is sent or changed before the interface is known to carry the stream.
+        plan.phases.iter().try_for_each(|phase| stream.check_interface(root, phase.period_ns))?;
+    }
+    let (plan, calibration) = calibrate::calibrated(plan, root, watch)?;
     let mut record = measured(&plan, root, watch)?;
-    offset::tell(&mut record, calibration.as_ref());
-    observe::tell(&mut record, &plan, root);
+    calibrate::add(&mut record, calibration.as_ref());
+    if let Probe::Stream(stream) = &plan.probe {
+        observe::add_capture(&mut record, stream, plan.record_path.as_deref(), root);
+    }
     Ok(record)
 }
 
-/// Runs the plan as it is.
-fn measured(plan: &Plan, root: &Root, watch: &mut dyn FnMut(&Record, &Progress)) -> Result<Record, RunError> {
+/// Runs the plan as it is, without calibration.
+fn measured(plan: &Plan, root: &Root, watch: &mut OnProgress) -> Result<Record, RunError> {
     let nic_wanted = nic::wanted(plan, root)?;
     let plan = &*shielded::with_defaults(plan, root)?;
     let plan = &*evl::with_defaults(plan, root)?;
-    let cpus = usable_cpus(root, plan.cpus.as_ref())?;
-    if let Some(load_cpus) = &plan.load_cpus {
-        usable_cpus(root, Some(load_cpus))?;
-    }
-    let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
-    let thrift = Thrift::of(plan);
-    record.caveats.extend(thrift.caveats());
-    let shield = shielded::take(&mut record, plan.shield.as_ref(), root)?;
-    let mut blame = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
-    let mut timerlat = plan.timerlat.then(|| start_timerlat(&mut record, root, &cpus)).transpose()?;
-    let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &blame)).transpose()?;
-    let mut keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
-    make_room(root, &cpus);
+    let mut run = Run::start(plan, root, nic_wanted)?;
+    let state = run.measure_phases(watch)?;
+    run.finish(state)
+}
 
-    let awake = hold_awake(&mut record, plan.hold_cpu_awake, root, &cpus);
-    let nic = nic::hold(&mut record, nic_wanted, root);
-    let how_awake = awake.as_ref().map(|hold| hold.how().to_owned());
-    let before = Conditions::read(root, &cpus);
-    let clocks = watch_clocks(&record, plan, root);
-    let mut state = State::Complete;
-    let run_began = Instant::now();
-    let mut planned_before_ns = 0;
-    let counter = Counter::for_clocksource(record.machine.clocksource.as_deref());
-    let within = Within { cpus: &cpus, root, counter, stop_on: stop_on.as_ref(), shield: shield.as_ref() };
-    let mut course = Course::of(plan);
-    while let Some(next) = course.next(plan, &record) {
-        let (index, phase) = (record.phases.len(), &plan.phases[next]);
-        let mut phase_run = PhaseRun::prepare(plan, phase, &within, timerlat.as_mut())?;
-        blame.begin(&phase_run.thread_ids());
-        // The threads have all they will need by now, since they do not allocate.
-        let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
-        validity::judge_grants(&mut record, &phase_run.members(), memory_locked);
-        let (start, how_awake) = (run_began.elapsed(), how_awake.as_deref());
-        let growing = Growing::begin(&mut record, plan, phase, start, memory_locked, how_awake);
+/// A run under way.
+struct Run<'a> {
+    plan: &'a Plan,
+    root: &'a Root,
+    /// The measured CPUs.
+    cpus: CpuList,
+    record: Record,
+    budget: RecordBudget,
+    changes: Changes,
+    stop_on: Option<timer::StopOn>,
+    keeper: Option<Keeper>,
+    clocks: Option<ClockWatch>,
+    /// The machine when everything was set.
+    before: Conditions,
+    began: Instant,
+    /// Planned time of the phases that are over, ns.
+    planned_before_ns: u64,
+}
+
+impl<'a> Run<'a> {
+    /// Makes all changes on the machine, and writes the first record.
+    fn start(plan: &'a Plan, root: &'a Root, nic_wanted: Option<nic::Wanted>) -> Result<Self, RunError> {
+        let cpus = usable_cpus(root, plan.cpus.as_ref())?;
+        if let Some(load_cpus) = &plan.load_cpus {
+            usable_cpus(root, Some(load_cpus))?;
+        }
+        let mut record = begin(&plan.command, &plan.executable, plan.scenario(), root);
+        let budget = RecordBudget::of(plan);
+        record.caveats.extend(budget.caveats());
+        let mut changes = Changes::default();
+        if let Some(shield) = shielded::take(&mut record, plan.shield.as_ref(), root)? {
+            changes.push(Change::Shield(shield));
+        }
+        let trace = Watch::start(plan.blame, root, &cpus.iter().collect::<Vec<_>>(), plan.stop_on.is_some())?;
+        let stop_on = plan.stop_on.as_ref().map(|stop_on| freezer(stop_on, &trace)).transpose()?;
+        changes.push(Change::Trace(Box::new(trace)));
+        if plan.timerlat {
+            changes.push(Change::Timerlat(Box::new(start_timerlat(&mut record, root, &cpus)?)));
+        }
+        let keeper = plan.record_path.as_deref().map(|path| Keeper::start(path, &record)).transpose()?;
+        make_room(root, &cpus);
+        hold_awake(&mut record, &mut changes, plan.hold_cpu_awake, root, &cpus);
+        nic::hold(&mut record, &mut changes, nic_wanted, root);
+        Ok(Self {
+            before: Conditions::read(root, &cpus),
+            clocks: watch_clocks(&record, plan, root),
+            began: Instant::now(),
+            planned_before_ns: 0,
+            plan,
+            root,
+            cpus,
+            record,
+            budget,
+            changes,
+            stop_on,
+            keeper,
+        })
+    }
+
+    /// Measures the phases in the order of the schedule, until one ends early.
+    fn measure_phases(&mut self, watch: &mut OnProgress) -> Result<State, RunError> {
+        let plan = self.plan;
+        let mut schedule = PhaseSchedule::of(plan);
+        while let Some(next) = schedule.next(plan, &self.record) {
+            let phase = &plan.phases[next];
+            let ended = self.measure_phase(phase, watch)?;
+            self.planned_before_ns += phase.duration_ns().unwrap_or_default();
+            if ended != Ended::AsPlanned {
+                return Ok(State::Interrupted);
+            }
+        }
+        Ok(State::Complete)
+    }
+
+    /// Measures one phase and adds it to the record.
+    fn measure_phase(&mut self, phase: &PhasePlan, watch: &mut OnProgress) -> Result<Ended, RunError> {
+        let (plan, began, planned_before_ns) = (self.plan, self.began, self.planned_before_ns);
+        let (record, keeper) = (&mut self.record, &mut self.keeper);
+        let how_awake = self.changes.how_awake().map(str::to_owned);
+        let InUse { shield, trace: Some(trace), timerlat } = self.changes.in_use() else {
+            unreachable!("every run starts its trace first")
+        };
+        let context = RunContext {
+            cpus: &self.cpus,
+            root: self.root,
+            counter: Counter::for_clocksource(record.machine.clocksource.as_deref()),
+            stop_on: self.stop_on.as_ref(),
+            shield,
+            spikes_kept: self.budget.spikes_kept,
+        };
+        let index = record.phases.len();
+        let mut phase_run = PhaseRun::prepare(plan, phase, &context, timerlat)?;
+        trace.begin(&phase_run.thread_ids());
+        // The threads do not allocate from here on, so locking what is there locks all that they use.
+        let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(self.root);
+        validity::judge_grants(record, &phase_run.members(), memory_locked);
+        let phase_record =
+            PhaseRecord::begin(record, plan, phase, began.elapsed(), memory_locked, how_awake.as_deref());
         let mut watched = Instant::now();
-        let ended = phase_run.measure(plan, phase, &mut blame, |phase_run, blame| {
+        let ended = phase_run.measure(plan, phase, trace, |phase_run, trace| {
             let watch_due = plan.watch_every.is_some_and(|every| watched.elapsed() >= every);
             let keep_due = keeper.as_ref().is_some_and(Keeper::is_due);
             if !watch_due && !keep_due {
                 return;
             }
-            growing.refresh(&mut record, phase_run);
+            phase_record.refresh(record, phase_run);
             if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
-                record.blame = Some(blame.told(&RemedyFacts::of(&record)));
-                keeper.keep(&record);
+                record.blame = Some(trace.told(&RemedyFacts::of(record)));
+                keeper.keep(record);
             }
             if watch_due {
                 watched = Instant::now();
-                let planned_ns = planned_before_ns + phase_run.began.elapsed().as_nanos() as u64;
-                watch(&record, &Progress::of(plan, index, planned_ns, run_began.elapsed().as_nanos() as u64));
+                let planned_ns = planned_before_ns.saturating_add(nanoseconds(phase_run.began));
+                watch(record, &Progress::of(plan, index, planned_ns, nanoseconds(began)));
             }
         });
-        growing.refresh(&mut record, &phase_run);
-        record.buffer = audio::found(plan, &record);
+        phase_record.refresh(record, &phase_run);
+        record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
-        thrift.apply(growing.series(&mut record));
-        record.blame = Some(blame.told(&RemedyFacts::of(&record)));
+        self.budget.apply(phase_record.series(record));
+        record.blame = Some(trace.told(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
-            blame.write_dat(&stop_on.trace_path)?;
-            let told = record.blame.get_or_insert_default();
-            told.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
+            trace.write_dat(&stop_on.trace_path)?;
+            let blame = record.blame.get_or_insert_default();
+            blame.stopped_trace = Some(stop_on.trace_path.to_string_lossy().into_owned());
         }
         phase_run.finish(&mut record.phases[index]);
-        validity::judge_ends(&mut record, &phase_run.timers);
-        evl::judge(&mut record, &phase_run);
-        planned_before_ns += phase.duration_ns().unwrap_or_default();
-        if ended != Ended::AsPlanned {
-            state = State::Interrupted;
-            break;
+        validity::judge_ends(record, &phase_run.timers, plan.probe.definition().guard_remedies());
+        evl::judge(record, &phase_run);
+        Ok(ended)
+    }
+
+    /// Undoes all changes, and completes the record.
+    fn finish(mut self, state: State) -> Result<Record, RunError> {
+        self.complete_blame(state);
+        let Self { plan, root, cpus, mut record, changes, keeper, clocks, before, .. } = self;
+        validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
+        if let Some(seen) = clocks.and_then(ClockWatch::finish) {
+            record.machine.clocks = Some(seen);
+        }
+        changes.undo(&mut record);
+        if let Some(keeper) = keeper {
+            keeper.finish();
+        }
+        if signal::termination_requests() > 1 {
+            discard_files(plan);
+            return Err(RunError::Discarded);
+        }
+        record.state = state;
+        record.written_at = now();
+        Ok(record)
+    }
+
+    /// Adds to the record what the trace knows at the end, and what it cost.
+    fn complete_blame(&mut self, state: State) {
+        let Self { plan, cpus, record, changes, .. } = self;
+        changes.stop_timerlat();
+        let InUse { shield, trace: Some(trace), .. } = changes.in_use() else { return };
+        trace.mend(record);
+        let traced = matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep);
+        let wakes_up = matches!(plan.probe, Probe::Timer(_) | Probe::Threads(_));
+        if plan.blame_cost && state == State::Complete && traced && wakes_up {
+            let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, cpus, None).into_iter().next());
+            let cost = last.and_then(|settings| cost::measure(trace, &settings, shield));
+            if let Some(blame) = &mut record.blame {
+                blame.cost = cost;
+            }
         }
     }
-    drop(timerlat);
-    blame.mend(&mut record);
-    let traced = matches!(blame.mode(), BlameMode::Trace | BlameMode::Deep);
-    if plan.blame_cost && state == State::Complete && traced && plan.probe == Probe::Timer {
-        let last = plan.phases.last().and_then(|phase| phase::threads(plan, phase, &cpus, None).into_iter().next());
-        let cost = last.and_then(|settings| cost::measure(&mut blame, &settings, shield.as_ref()));
-        if let Some(told) = &mut record.blame {
-            told.cost = cost;
-        }
-    }
-    validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
-    if let Some(hold) = awake {
-        record.settings = hold.release();
-    }
-    record.settings.extend(nic.release());
-    if let Some(seen) = clocks.and_then(ClockWatch::finish) {
-        record.machine.clocks = Some(seen);
-    }
-    if let Some(shield) = shield {
-        shielded::release(&mut record, shield);
-    }
-    if let Some(keeper) = keeper {
-        keeper.finish();
-    }
-    if signal::termination_requests() > 1 {
-        // What it held is what the user wants gone.
-        let _ = plan.record_path.as_deref().map(fs::remove_file);
-        let _ = observe::file_of(plan).map(fs::remove_file);
-        return Err(RunError::Discarded);
-    }
-    record.state = state;
-    record.written_at = now();
-    Ok(record)
 }
 
-/// Whether the interface of a stream can carry it: nothing is sent or changed before that is known.
-fn check_stream(plan: &Plan, root: &Root) -> Result<(), StreamError> {
-    let Probe::Stream(stream) = &plan.probe else { return Ok(()) };
-    plan.phases.iter().try_for_each(|phase| stream.check(root, phase.period_ns))
+/// The smallest buffer found so far; `None` for a run that does not search.
+fn buffer_found(plan: &Plan, record: &Record) -> Option<BufferSearch> {
+    let Probe::Audio(audio) = &plan.probe else { return None };
+    let candidates = plan.phases.iter().map(|phase| audio.frames_of(phase.period_ns)).collect();
+    audio.find.then(|| analysis::audio::search(record, candidates))
+}
+
+/// Removes the files of a run that the user discards.
+fn discard_files(plan: &Plan) {
+    let record_path = plan.record_path.as_deref();
+    let capture = match &plan.probe {
+        Probe::Stream(stream) => stream.capture_file(record_path),
+        Probe::Timer(_) | Probe::Threads(_) | Probe::Noise(_) | Probe::Udp(_) | Probe::Audio(_) => None,
+    };
+    // A file that is gone already needs no removal.
+    let _ = record_path.map(fs::remove_file);
+    let _ = capture.map(fs::remove_file);
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What the measuring threads need to stop on a spike.
-fn freezer(stop_on: &StopOn, blame: &Watch) -> Result<timer::StopOn, RunError> {
-    let none = || RunError::NothingToStop(blame.why_not().to_owned());
-    let freeze = Arc::new(blame.switch().ok_or_else(none)?);
-    Ok(timer::StopOn { lateness_ns: stop_on.lateness_ns as i64, freeze })
+fn freezer(stop_on: &StopOn, trace: &Watch) -> Result<timer::StopOn, RunError> {
+    let none = || RunError::NothingToStop(trace.why_not().to_owned());
+    let freeze = Arc::new(trace.switch().ok_or_else(none)?);
+    Ok(timer::StopOn { lateness_ns: i64::try_from(stop_on.lateness_ns).unwrap_or(i64::MAX), freeze })
 }

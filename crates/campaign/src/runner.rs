@@ -10,7 +10,11 @@ use machine::Root;
 use record::{CAMPAIGN_SCHEMA, Campaign, Record, ScenarioEntry, ScenarioResult, State, Tool, file};
 use sys::signal::termination_requests;
 
-use crate::{Progress, RunError, Scenario, Scenarios, run, run::now, scenario::AROUND_NS};
+use crate::{
+    error::RunError,
+    run::{Progress, now, run},
+    scenario::{AROUND_NS, Scenario, Scenarios},
+};
 
 /// Name of the campaign's own document in the folder of its records.
 pub const CAMPAIGN_FILE: &str = "campaign.json";

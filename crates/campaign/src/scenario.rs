@@ -1,6 +1,6 @@
 //! A campaign that is ready to run: its scenarios in their order, each with the plan of its run.
 
-use crate::Plan;
+use crate::plan::Plan;
 
 /// What a scenario takes besides measuring, ns, as found on a PC: the trace is made and removed, loads start, records and
 /// reports are written.

@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, path::Path};
 
-use loads::{LoadSpec, Running};
+use loads::{LoadError, LoadSpec, Running};
 use machine::{CpuError, CpuList, Root, Shield, ShieldError, usable_cpus};
 use record::{Caveat, Record, Shielding};
 
-use crate::{Plan, RunError, validity};
+use crate::{plan::Plan, validity};
 
 /// The plan, where it shields CPUs with what that means unless it says otherwise: those are measured, and loads stay on
 /// the others.
@@ -22,7 +22,7 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, C
     Ok(Cow::Owned(plan))
 }
 
-/// Shields the CPUs that are asked for, and says in the record how.
+/// Shields the CPUs that are asked for, and describes the shield in the record.
 pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<Option<Shield>, ShieldError> {
     let Some(cpus) = cpus else { return Ok(None) };
     let shield = Shield::take(root, cpus)?;
@@ -46,12 +46,15 @@ pub fn release(record: &mut Record, shield: Shield) {
     record.shielding = Some(told);
 }
 
-/// Makes something, with this thread on the side of the shield that `cpu` is on; `None` is inside.
-pub fn on_its_side<T>(shield: Option<&Shield>, cpu: Option<u32>, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
-    match shield.filter(|shield| cpu.is_none_or(|cpu| shield.cpus().contains(cpu))) {
-        Some(shield) => shield.enter(make),
-        None => Ok(make()),
-    }
+/// Why loads could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A load failed.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// They cannot be put on their side of the shield.
+    #[error(transparent)]
+    Shield(#[from] ShieldError),
 }
 
 /// Starts the loads, each on its side of the shield; one with CPUs on both sides runs once on each, since no process can
@@ -61,8 +64,8 @@ pub fn start_loads(
     specs: &[LoadSpec],
     default_cpus: &CpuList,
     shield: Option<&Shield>,
-) -> Result<Vec<Running>, RunError> {
-    let start = |specs: &[LoadSpec]| -> Result<Option<Running>, RunError> {
+) -> Result<Vec<Running>, StartError> {
+    let start = |specs: &[LoadSpec]| -> Result<Option<Running>, StartError> {
         let start = || Running::start(executable, specs, default_cpus);
         Ok(if specs.is_empty() { None } else { Some(start()?) })
     };

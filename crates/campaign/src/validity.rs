@@ -5,7 +5,7 @@ use probes::{
     companion::Member,
     timer::{End, Grant, Timer},
 };
-use record::{AUDIO, Caveat, Finding, Reason, Record};
+use record::{Caveat, Finding, Reason, Record};
 use sys::sched::Policy;
 
 /// Whether the kernel counts memory of this process as locked.
@@ -61,8 +61,7 @@ fn refused(members: &[Member], what: fn(&Grant) -> bool) -> Vec<(Policy, String)
 }
 
 /// Adds to the record how the threads ended.
-pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
-    let [starved, rested] = guard_remedies(&record.scenario.probe);
+pub fn judge_ends(record: &mut Record, timers: &[Timer], [starved, rested]: [&str; 2]) {
     for timer in timers {
         match timer.end() {
             Some(End::Starved) => add(
@@ -104,20 +103,6 @@ pub fn judge_ends(record: &mut Record, timers: &[Timer]) {
                 rested,
             );
         }
-    }
-}
-
-/// What helps where the guard ended the run, and where it made a thread rest, in the options that the probe has.
-fn guard_remedies(probe: &str) -> [&'static str; 2] {
-    match probe {
-        AUDIO => [
-            "use more --frames, a smaller model or a lower priority",
-            "use more --frames or a smaller model; this machine cannot serve a period so short",
-        ],
-        _ => [
-            "use a longer --period or a lower priority, or leave a CPU unmeasured with --cpus",
-            "use a longer --period; this machine cannot serve one so short",
-        ],
     }
 }
 
@@ -196,13 +181,6 @@ mod tests {
         judge_changes(&mut record, &[Change::Throttled { cpu: 1, times: 3 }, clock.clone(), clock]);
         let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
         assert_eq!((record.validity.valid, ids), (false, vec!["cpu.throttled", "clock.changed"]));
-    }
-
-    #[test]
-    fn the_guard_s_remedies_name_options_that_the_probe_has() {
-        assert!(guard_remedies("timer").iter().all(|remedy| remedy.contains("--period")));
-        let audio = guard_remedies(AUDIO);
-        assert!(audio.iter().all(|remedy| remedy.contains("--frames") && !remedy.contains("--period")), "{audio:?}");
     }
 
     #[test]

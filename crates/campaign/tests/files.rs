@@ -11,11 +11,12 @@ use std::{
 };
 
 use campaign::{
-    AROUND_NS, Asked, Cpus, FileMistakes, Length, ListenXdp, Peer, Probe, ReceiveWait, Scenario, Scenarios,
-    WakeupOffset, builtin, expand, file,
+    AROUND_NS, Asked, Cpus, FileMistakes, Length, Probe, Scenario, Scenarios, builtin, expand, file,
+    probe::stream::{ListenXdp, WakeupOffset},
 };
 use loads::LoadSpec;
 use machine::{CpuList, Root};
+use probes::ReceiveWait;
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
@@ -164,11 +165,11 @@ fn shipped_campaigns_are_those_of_their_sources() {
     assert_eq!(told, expected);
     for scenario in &udp.list {
         let Probe::Udp(plan) = &scenario.plan.probe else { panic!("{:?}", scenario.plan.probe) };
-        let Peer::Own(echo) = &plan.peer else { panic!("{:?}", plan.peer) };
-        let policies =
-            [scenario.plan.phases[0].threads[0].policy, plan.policy, echo.policy].map(|policy| policy.to_string());
+        assert_eq!(plan.peer, None);
+        let sender = &scenario.plan.phases[0].threads[0];
+        let policies = [sender.policy, plan.receive_policy, plan.echo_policy].map(|policy| policy.to_string());
         assert_eq!(policies, ["fifo:98"; 3], "{}", scenario.name);
-        assert_eq!((plan.cpu, echo.cpu, scenario.plan.phases[0].threads[0].cpu), (3, Some(0), 3));
+        assert_eq!((plan.receive_cpu, plan.echo_cpu, sender.cpu), (Some(3), Some(0), 3));
     }
     let of = |index: usize| {
         udp.list[index].plan.phases[0].loads.iter().map(LoadSpec::to_string).collect::<Vec<_>>().join(" ")
@@ -181,8 +182,8 @@ fn shipped_campaigns_are_those_of_their_sources() {
     let own = ["core of its own, offset 0us", "core of its own, offset auto"];
     assert_eq!(placements, ["ordinary core, offset 0us", "ordinary core, offset auto", own[0], own[1]]);
     let Probe::Stream(stream) = &endpoint.list[7].plan.probe else { panic!("{:?}", endpoint.list[7].plan.probe) };
-    let (talk, listen) = (stream.talk.as_ref().unwrap(), stream.listen.as_ref().unwrap());
-    assert_eq!((talk.cpu, listen.cpu, talk.offset, &stream.interface), (3, 2, WakeupOffset::Auto, &None));
+    assert_eq!((stream.talk_cpu, stream.listen_cpu), (Some(3), Some(2)));
+    assert_eq!((stream.offset, stream.interface()), (WakeupOffset::Auto, None));
     let plan = &endpoint.list[7].plan;
     assert_eq!((&plan.cpus, &plan.shield, plan.phases[0].period_ns), (&Some(list("2-3")), &Some(list("3")), 125_000));
     assert_eq!(endpoint.list[7].planned_ns - endpoint.list[6].planned_ns, 5_000_000_000, "the offset is looked for");
@@ -205,10 +206,9 @@ fn an_interface_is_set_and_frames_are_taken_as_the_file_says() {
     };
     let plain = expanded("");
     let Probe::Stream(stream) = &plain.list[0].plan.probe else { panic!("{:?}", plain.list[0].plan.probe) };
-    let listen = stream.listen.as_ref().unwrap();
-    assert_eq!((stream.queue, stream.interface.as_deref()), (3, Some("eth0")));
-    assert_eq!((listen.stream_id, listen.xdp), (Some(0x3064_3e54_ee01_0007), Some(ListenXdp::Generic)));
-    assert_eq!(listen.wait, ReceiveWait::Spin);
+    assert_eq!((stream.queue, stream.interface()), (3, Some("eth0")));
+    assert_eq!((stream.stream_id, stream.xdp), (Some(0x3064_3e54_ee01_0007), Some(ListenXdp::Generic)));
+    assert_eq!(stream.wait, ReceiveWait::Spin);
     assert!(plain.list[0].plan.nic.is_empty());
 
     let set = expanded("[settings]\nnic = \"coalesce=0\"\nirq_priority = 85");

@@ -48,7 +48,7 @@ pub use self::{
     run::{Campaigns, Run, Validate},
     show::{BlameRecord, Machine, Profiles, References, Show, Tables},
     sound::{Latency, LatencyLoop, Sound},
-    stream::{Mode as StreamMode, Receive as StreamReceive, Side as StreamSide, Stream, Streaming},
+    stream::{Receive as StreamReceive, Side as StreamSide, Stream, Streaming},
     threads::Threads,
     udp::{Asking, Echo, Udp},
 };
@@ -345,7 +345,7 @@ fn duration(text: &str) -> Result<u64, String> {
 
 fn period(text: &str) -> Result<u64, String> {
     let period_ns = duration_or_zero(text)?;
-    if (1..=campaign::plan::PERIOD_MAX_NS).contains(&period_ns) {
+    if (1..=campaign::probe::PERIOD_MAX_NS).contains(&period_ns) {
         Ok(period_ns)
     } else {
         Err("must be longer than 0 and at most 1h, as 1ms".to_owned())

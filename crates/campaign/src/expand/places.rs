@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use machine::{CpuError, CpuList, Root, usable_cpus};
 
+use sys::sched::Policy;
+
 use crate::{
-    file::{CpuWord, CpuWords, Mistake, Place, PlacedOn, Placement, ProbeKind},
-    stream::listen_cpu,
-    threads::best_cpu,
-    udp::echo_cpu,
+    file::{CpuWord, CpuWords, Mistake, Place, PlacedOn, Placement},
+    probe::{self, Probe, best_cpu},
 };
 
 /// The CPUs of a machine, as far as a campaign needs to know them.
@@ -55,13 +55,14 @@ pub(super) struct Spot {
 
 impl Spot {
     /// What the placement is called here: `shielded`, `CPU 2`, `base 0, servo 1`.
-    pub fn name(&self, placement: &Placement, among_others: bool, probe: &ProbeKind) -> String {
+    pub fn name(&self, placement: &Placement, among_others: bool, probe: &Probe) -> String {
         if !self.one_of_many {
             return placement.name.clone();
         }
         let here = match (&placement.on, &self.in_turn[..]) {
             (PlacedOn::Pairs(_), cpus) => {
-                let placed = roles(probe).into_iter().zip(cpus).map(|(role, cpu)| format!("{role} {cpu}"));
+                let placed =
+                    probe.definition().roles().into_iter().zip(cpus).map(|(role, cpu)| format!("{role} {cpu}"));
                 placed.take(2).collect::<Vec<_>>().join(", ")
             }
             (_, [first, ..]) => CpuList::from_iter([*first]).in_words(),
@@ -69,22 +70,6 @@ impl Spot {
         };
         if among_others { format!("{}, {here}", placement.name) } else { here }
     }
-}
-
-/// The threads of a probe that has several, by what they are called.
-fn roles(probe: &ProbeKind) -> Vec<&str> {
-    match probe {
-        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => Vec::new(),
-        ProbeKind::Threads(threads) => threads.iter().map(|thread| thread.role.as_str()).collect(),
-        ProbeKind::Udp(_) => vec!["sender", "receiver", "echo"],
-        ProbeKind::Stream(stream) => stream.roles().to_vec(),
-        ProbeKind::Audio(_) => vec![record::AUDIO],
-    }
-}
-
-/// How many of its threads count as measured: the one that answers round trips is the other machine's part.
-fn measured_threads(probe: &ProbeKind) -> usize {
-    if matches!(probe, ProbeKind::Udp(_)) { 2 } else { usize::MAX }
 }
 
 /// Turns words into CPUs, and gathers what does not fit and what stood in.
@@ -114,16 +99,15 @@ impl<'a> Places<'a> {
     }
 
     /// The spots of a placement for a probe; at least one.
-    pub fn of(&mut self, placement: &Placement, probe: &ProbeKind) -> Vec<Spot> {
+    pub fn of(&mut self, placement: &Placement, probe: &Probe) -> Vec<Spot> {
         let nothing = Scene::default();
         let set = |places: &mut Self, words| -> CpuList {
             let found = places.resolve(words, &nothing, &placement.name);
             found.unwrap_or_else(|| places.anywhere().collect())
         };
-        let has_one_place = matches!(probe, ProbeKind::Udp(_) | ProbeKind::Stream(_) | ProbeKind::Audio(_));
+        let rule = probe.definition().placement();
         let spots: Vec<Vec<u32>> = match &placement.on {
-            // These have one place, on the quietest of the CPUs.
-            PlacedOn::Set(words) if has_one_place => {
+            PlacedOn::Set(words) if rule.takes_best_cpu => {
                 vec![best_cpu(&set(self, words), &self.cpus.isolated).into_iter().collect()]
             }
             PlacedOn::Set(words) => vec![set(self, words).iter().collect()],
@@ -139,32 +123,20 @@ impl<'a> Places<'a> {
         };
         let one_of_many = matches!(placement.on, PlacedOn::Each(_) | PlacedOn::Pairs(_));
         let spot = |named: Vec<u32>| {
-            let measured: CpuList = named.iter().take(measured_threads(probe)).copied().collect();
+            let measured: CpuList = named.iter().take(rule.measured).copied().collect();
             let around = Scene { measured, shield: None };
             let words = placement.shield.as_ref();
             let shield = words.and_then(|words| self.shield(words, &around, &placement.name));
-            let in_turn = self.with_far_end(named, probe);
-            let cpus = in_turn.iter().take(measured_threads(probe)).copied().collect();
+            let in_turn = probe.clone().definition_mut().place(named, &self.machine(placement.policy));
+            let cpus = in_turn.iter().take(rule.measured).copied().collect();
             Spot { scene: Scene { shield, ..around }, cpus, in_turn, one_of_many }
         };
         spots.into_iter().map(spot).collect()
     }
 
-    /// The CPUs of all threads of a probe over the network, where the placement names those of some.
-    fn with_far_end(&self, mut cpus: Vec<u32>, probe: &ProbeKind) -> Vec<u32> {
-        let Cpus { usable, isolated } = self.cpus;
-        let Some(&first) = cpus.first() else { return cpus };
-        match probe {
-            ProbeKind::Udp(udp) => {
-                cpus.resize(cpus.len().max(2), first);
-                if udp.peer.is_none() && cpus.len() == 2 {
-                    cpus.push(echo_cpu(usable, isolated, &cpus.iter().copied().collect()).unwrap_or(first));
-                }
-            }
-            ProbeKind::Stream(stream) if stream.roles().len() > cpus.len() => cpus.push(listen_cpu(usable, first)),
-            _ => {}
-        }
-        cpus
+    /// The machine, for a probe that is placed with this policy.
+    pub fn machine(&self, policy: Option<Policy>) -> probe::Places<'a> {
+        probe::Places { usable: &self.cpus.usable, isolated: &self.cpus.isolated, policy }
     }
 
     /// The one CPU of a thread.

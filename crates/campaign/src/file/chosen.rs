@@ -2,12 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::{Chosen, Fields, Load, Place, PlacedOn, Placement, Probe, ProbeKind, Settings, mistake::nearest};
-use crate::expand::SCENARIOS_MAX;
+use super::{
+    SCENARIOS_MAX,
+    fields::Fields,
+    mistake::{Place, nearest},
+    model::{CampaignProbe, Chosen, Load, PlacedOn, Placement, Settings},
+};
 
 pub(super) fn scenarios(
     campaign: &mut Fields<'_>,
-    probes: &[Probe],
+    probes: &[CampaignProbe],
     loads: &[Load],
     placements: &[Placement],
     settings: &[Settings],
@@ -71,7 +75,7 @@ fn listed(mut fields: Fields<'_>, names: &[(&'static str, Vec<&str>); 4]) -> ([V
 }
 
 /// Placements with a CPU for each thread need a probe that has so many.
-fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], chosen: &[Chosen]) {
+fn check_fit(campaign: &Fields<'_>, probes: &[CampaignProbe], placements: &[Placement], chosen: &[Chosen]) {
     for &Chosen { probe, placement, .. } in chosen {
         let (probe, placement) = (&probes[probe], &placements[placement]);
         let wanted = match &placement.on {
@@ -79,26 +83,9 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
             PlacedOn::Pairs(_) => 2,
             PlacedOn::ByThread(list) => list.len(),
         };
-        let (fits, has) = match &probe.kind {
-            ProbeKind::Threads(threads) => (threads.len() == wanted, in_words(threads.len())),
-            ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => (false, "one on each CPU".to_owned()),
-            ProbeKind::Audio(_) => (wanted == 1, "1 thread".to_owned()),
-            // The answering thread of our own may be left where it is put.
-            ProbeKind::Udp(udp) => match udp.peer {
-                None => ((2..=3).contains(&wanted), "a sender, a receiver and an echo".to_owned()),
-                Some(_) => (wanted == 2, "a sender and a receiver".to_owned()),
-            },
-            ProbeKind::Stream(stream) => {
-                let roles = stream.roles();
-                (roles.len() == wanted, format!("a {}", roles.join(" and a ")))
-            }
-        };
-        if !fits {
-            let remedy = match &probe.kind {
-                ProbeKind::Audio(_) => "write cpus = \"last\", or cpus = \"each\"",
-                ProbeKind::Udp(_) | ProbeKind::Stream(_) => "write one CPU for each, or cpus = \"last\"",
-                _ => "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
-            };
+        let rule = probe.probe.definition().placement();
+        if !rule.by_thread.is_some_and(|range| range.contains(&wanted)) {
+            let (has, remedy) = (rule.threads, rule.remedy);
             let text = format!(
                 "placement `{}` gives CPUs to {}, and probe `{}` has {has}: {remedy}",
                 placement.name,
@@ -111,11 +98,14 @@ fn check_fit(campaign: &Fields<'_>, probes: &[Probe], placements: &[Placement], 
 }
 
 /// Settings of an interface need a probe that goes over one.
-fn check_nic(campaign: &Fields<'_>, probes: &[Probe], settings: &[Settings], chosen: &[Chosen]) {
+fn check_nic(campaign: &Fields<'_>, probes: &[CampaignProbe], settings: &[Settings], chosen: &[Chosen]) {
     let mut seen = HashSet::new();
     for &Chosen { probe, settings: setting, .. } in chosen {
         let (probe, settings) = (&probes[probe], &settings[setting]);
-        if settings.nic.is_empty() || probe.kind.has_interface() || !seen.insert((&probe.name, &settings.name)) {
+        if settings.nic.is_empty()
+            || probe.probe.definition().has_interface()
+            || !seen.insert((&probe.name, &settings.name))
+        {
             continue;
         }
         let text = format!(

@@ -16,13 +16,15 @@ pub(super) struct Fields<'a> {
     table: &'a DeTable<'a>,
     at: usize,
     taken: Vec<&'static str>,
+    /// Keys that are reported already.
+    reported: Vec<&'static str>,
     pub mistakes: &'a Collector<'a>,
 }
 
 impl<'a> Fields<'a> {
     /// The table at that byte of the file.
     pub fn new(what: &'static str, table: &'a DeTable<'a>, at: usize, mistakes: &'a Collector<'a>) -> Self {
-        Self { what, table, at, taken: Vec::new(), mistakes }
+        Self { what, table, at, taken: Vec::new(), reported: Vec::new(), mistakes }
     }
 
     /// Where the table stands.
@@ -33,6 +35,11 @@ impl<'a> Fields<'a> {
     /// Whether the file has this key.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
+    }
+
+    /// Passes over a key whose mistake is reported already.
+    pub fn pass_over(&mut self, key: &'static str) {
+        self.reported.push(key);
     }
 
     /// Takes a value, whatever it is.
@@ -156,7 +163,8 @@ impl<'a> Fields<'a> {
 
     /// Notes each key that nothing was taken from.
     pub fn finish(self) {
-        for key in self.table.keys().filter(|key| !self.taken.iter().any(|taken| taken == key.get_ref())) {
+        let known = || self.taken.iter().chain(&self.reported);
+        for key in self.table.keys().filter(|key| !known().any(|known| known == key.get_ref())) {
             let (word, what) = (key.get_ref(), self.what);
             let nearest = nearest(word, &self.taken);
             self.mistakes.add(

@@ -4,7 +4,8 @@ use loads::{Load as Kind, LoadSpec};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    Fields, Load, LoadPiece,
+    fields::Fields,
+    model::{Load, LoadPiece},
     parts::{check_names, part_name, words},
     words::Use,
 };

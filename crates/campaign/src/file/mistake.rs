@@ -92,15 +92,6 @@ pub(crate) fn nearest(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// What the word stands for, among those that are known.
-pub(super) fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Result<T, String> {
-    if let Some((_, meaning)) = known.iter().find(|(name, _)| *name == word) {
-        return Ok(*meaning);
-    }
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    Err(format!("{word:?} is unknown{}: write {}", nearest(word, &names), or_list(&names)))
-}
-
 /// `a, b or c`.
 pub(super) fn or_list(names: &[&str]) -> String {
     match names {
@@ -141,9 +132,5 @@ mod tests {
         assert_eq!(nearest("Duraiton", &["duration", "period"]), ", did you mean `duration`?");
         assert_eq!(nearest("prio", &["period", "priority"]), ", did you mean `priority`?");
         assert_eq!(nearest("zzz", &["idle", "switch"]), "");
-        assert_eq!(
-            one_of("abb", &[("abba", 1), ("other", 2)]).unwrap_err(),
-            "\"abb\" is unknown, did you mean `abba`?: write abba or other"
-        );
     }
 }

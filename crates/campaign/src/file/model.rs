@@ -7,8 +7,12 @@ use sys::{
     sched::Policy,
 };
 
-use super::{AudioProbe, CpuWords, Place, StreamEnds, StreamProbe, UdpProbe};
-use crate::{Length, NicPlan, order::Order};
+use super::{mistake::Place, words::CpuWords};
+use crate::{
+    order::Order,
+    plan::{Length, NicPlan},
+    probe::{Probe, stream::WakeupOffset},
+};
 
 /// A campaign as its file says it, free of mistakes that can be seen without a machine.
 #[derive(Debug, Clone)]
@@ -32,7 +36,7 @@ pub struct CampaignFile {
     /// Rest between two scenarios, ns.
     pub rest_ns: u64,
     /// What measures; at least one, as of each part, and no two of the same name.
-    pub probes: Vec<Probe>,
+    pub probes: Vec<CampaignProbe>,
     /// What runs beside it.
     pub loads: Vec<Load>,
     /// Where, and with which policy.
@@ -43,77 +47,33 @@ pub struct CampaignFile {
     pub scenarios: Vec<Chosen>,
 }
 
-/// One kind of latency to be measured.
+/// A probe with what a campaign says about it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
+pub struct CampaignProbe {
     /// Its name.
     pub name: String,
-    /// Which latency.
-    pub kind: ProbeKind,
+    /// The probe with its options, not placed yet.
+    pub probe: Probe,
+    /// Wake-up offsets of a talker, one scenario each; empty for other probes.
+    pub offsets: Vec<WakeupOffset>,
     /// When it ends.
     pub length: Length,
     /// Clock of the deadlines.
     pub clock: Clock,
     /// How the threads wait.
     pub wait: Wait,
-    /// Who schedules the threads.
+    /// The core that schedules the threads.
     pub core: Core,
     /// Shift between the grids of neighbouring CPUs, ns.
     pub offset_ns: u64,
-    /// What counts as a spike, ns; `None` for the default of the probe.
+    /// Lateness above which a wake-up is a spike, ns; `None` for the default of the probe.
     pub threshold_ns: Option<u64>,
     /// How to look for culprits.
     pub blame: blame::Asked,
-    /// Where it stands.
+    /// Position of the keys whose values a machine may lack.
+    pub keys: Vec<(&'static str, Place)>,
+    /// Position in the file.
     pub place: Place,
-}
-
-/// Which latency a probe measures.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ProbeKind {
-    /// How late a thread wakes, one a CPU.
-    Timer {
-        /// Time between two deadlines, ns.
-        period_ns: u64,
-    },
-    /// Several threads at once, each with a period of its own; at least one.
-    Threads(Vec<Thread>),
-    /// Gaps in a loop that looks at a clock and does nothing else, one a CPU.
-    Noise {
-        /// Time between two stretches of looking, ns.
-        period_ns: u64,
-        /// How long it looks in each, ns; `None` for the default share of the period.
-        runtime_ns: Option<u64>,
-    },
-    /// Round trips of datagrams.
-    Udp(Box<UdpProbe>),
-    /// A frame of a stream in every slot.
-    Stream(Box<StreamProbe>),
-    /// Periods of audio.
-    Audio(Box<AudioProbe>),
-}
-
-impl ProbeKind {
-    /// Whether it goes over an interface of this machine, rather than a virtual cable or nothing.
-    #[must_use]
-    pub fn has_interface(&self) -> bool {
-        match self {
-            Self::Udp(udp) => udp.peer.is_some(),
-            Self::Stream(stream) => stream.ends != StreamEnds::Both,
-            Self::Timer { .. } | Self::Threads(_) | Self::Noise { .. } | Self::Audio(_) => false,
-        }
-    }
-}
-
-/// One of several threads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
-    /// What it is called in the record.
-    pub role: String,
-    /// Time between two deadlines, ns.
-    pub period_ns: u64,
-    /// Its priority, 1 to 99; where absent the placement's policy, or else one by its period.
-    pub priority: Option<u8>,
 }
 
 /// What runs beside the probe.

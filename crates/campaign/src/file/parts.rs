@@ -6,8 +6,13 @@ use machine::nic::NicSettings;
 use sys::sched::Policy;
 use toml::de::DeValue;
 
-use super::{CpuWords, Fields, Place, PlacedOn, Placement, Settings, words::Use};
-use crate::NicPlan;
+use super::{
+    fields::Fields,
+    mistake::Place,
+    model::{PlacedOn, Placement, Settings},
+    words::{CpuWords, Use},
+};
+use crate::plan::NicPlan;
 
 const AS_FOUND: &str = "as found";
 

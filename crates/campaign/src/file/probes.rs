@@ -1,28 +1,33 @@
-//! The probes of a campaign file.
+//! The probes of a campaign file: one entry of `KINDS` for each kind.
 //!
 //! Each key has a default, so that one mistake hides no other.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
-use probes::timer::Core;
+use probes::{stream::transmit::TransmitMode, timer::Core};
 use record::BlameMode;
-use sys::clock::{Clock, Wait};
+use sys::{
+    clock::{Clock, Wait},
+    sched::Policy,
+};
 
 use super::{
-    Fields, Place, Probe, ProbeKind, Thread, audio, duration_in, one_of,
+    audio,
+    fields::Fields,
+    mistake::Place,
+    model::CampaignProbe,
     parts::{check_names, part_name},
     stream, udp,
     unnamed::{self, Said},
+    values::{duration_in, one_of},
 };
 use crate::{
-    Length, ThreadAsk, TransmitMode,
-    plan::{NOISE_PERIOD_NS, PERIOD_MAX_NS},
+    plan::Length,
+    probe::{NoiseProbe, PERIOD_MAX_NS, Probe, ThreadsProbe, TimerProbe, stream::WakeupOffset, threads::ThreadAsk},
 };
 
 /// Longest run of one scenario, ns: a week.
 const LENGTH_MAX_NS: u64 = 7 * 86_400_000_000_000;
-const DEFAULT_LENGTH_NS: u64 = 10_000_000_000;
-const DEFAULT_PERIOD_NS: u64 = 1_000_000;
 
 const BLAME: [(&str, blame::Asked); 5] = [
     ("auto", blame::Asked::Auto),
@@ -32,196 +37,252 @@ const BLAME: [(&str, blame::Asked); 5] = [
     ("off", blame::Asked::Only(BlameMode::Off)),
 ];
 
-pub(super) fn probes(campaign: &mut Fields<'_>) -> Vec<Probe> {
-    let mut probes: Vec<(Probe, Option<Said>)> = match campaign.tables("probe", "a probe") {
+/// A kind of probe.
+struct Kind {
+    /// The value of `kind`.
+    word: &'static str,
+    /// The keys that it has besides those of every probe.
+    keys: &'static [&'static str],
+    /// Reads these keys.
+    read: fn(&mut Fields<'_>) -> Read,
+}
+
+/// What the keys of one kind say.
+struct Read {
+    probe: Probe,
+    offsets: Vec<WakeupOffset>,
+    /// Position of the keys whose values a machine may lack.
+    keys: Vec<(&'static str, Place)>,
+    /// The clock where the file names none.
+    clock: Clock,
+}
+
+impl Read {
+    fn of(probe: Probe) -> Self {
+        Self { probe, offsets: Vec::new(), keys: Vec::new(), clock: Clock::Monotonic }
+    }
+}
+
+const KINDS: [Kind; 6] = [
+    Kind {
+        word: "timer",
+        keys: &["period", "samples", "clock", "wait", "core", "offset"],
+        read: |fields| {
+            let period_ns = fields.parsed("period", period);
+            Read::of(Probe::Timer(period_ns.map_or_else(TimerProbe::default, |period_ns| TimerProbe { period_ns })))
+        },
+    },
+    Kind {
+        word: "threads",
+        keys: &["threads", "clock", "wait", "core", "offset"],
+        read: |fields| {
+            let threads: Vec<ThreadAsk> = fields.tables("threads", "a thread").into_iter().map(thread).collect();
+            let default = ThreadsProbe::default();
+            Read::of(Probe::Threads(if threads.is_empty() { default } else { ThreadsProbe { threads } }))
+        },
+    },
+    Kind {
+        word: "noise",
+        keys: &["period", "runtime"],
+        read: |fields| {
+            let period_ns = fields.parsed("period", period).unwrap_or(NoiseProbe::default().period_ns);
+            Read::of(Probe::Noise(NoiseProbe { period_ns, runtime_ns: fields.parsed("runtime", period) }))
+        },
+    },
+    Kind {
+        word: "udp",
+        keys: &[
+            "period",
+            "samples",
+            "spin",
+            "busy_poll",
+            "peer",
+            "size",
+            "max_rate",
+            "timeout",
+            "send_policy",
+            "receive_policy",
+            "echo_policy",
+            "stamps",
+        ],
+        read: |fields| {
+            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
+            Read::of(Probe::Udp(Box::new(udp::udp(fields, period_ns, wait))))
+        },
+    },
+    Kind {
+        word: "stream",
+        keys: &[
+            "period",
+            "clock",
+            "wait",
+            "spin",
+            "busy_poll",
+            "talk",
+            "listen",
+            "class",
+            "format",
+            "wakeup_offset",
+            "mode",
+            "unique_id",
+            "stream_id",
+            "receive",
+            "queue",
+            "capture",
+        ],
+        read: |fields| {
+            let (period_ns, wait) = (fields.parsed("period", period), udp::wait(fields));
+            let (stream, offsets) = stream::stream(fields, period_ns, wait);
+            stream::check(fields, &stream);
+            let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };
+            Read { offsets, clock, ..Read::of(Probe::Stream(Box::new(stream))) }
+        },
+    },
+    Kind {
+        word: "audio",
+        keys: &[
+            "clock", "wait", "core", "format", "rate", "frames", "periods", "model", "cab", "preset", "device", "input",
+        ],
+        read: |fields| {
+            let (audio, keys) = audio::audio(fields);
+            audio::check(fields, &audio);
+            Read { keys, ..Read::of(Probe::Audio(Box::new(audio))) }
+        },
+    },
+];
+
+/// A probe that says nothing is a timer.
+const DEFAULT_KIND: &str = KINDS[0].word;
+
+pub(super) fn probes(campaign: &mut Fields<'_>) -> Vec<CampaignProbe> {
+    let mut probes: Vec<(CampaignProbe, Option<Said>)> = match campaign.tables("probe", "a probe") {
         tables if tables.is_empty() => vec![(default_probe(campaign.place()), None)],
         tables => tables.into_iter().map(probe_and_said).collect(),
     };
     unnamed::tell_apart(&mut probes, campaign);
-    let probes: Vec<Probe> = probes.into_iter().map(|(probe, _)| probe).collect();
+    let probes: Vec<CampaignProbe> = probes.into_iter().map(|(probe, _)| probe).collect();
     check_names("probes", probes.iter().map(|probe| (&*probe.name, probe.place)), campaign);
     probes
 }
 
-fn default_probe(place: Place) -> Probe {
-    Probe {
-        name: "timer".to_owned(),
-        kind: ProbeKind::Timer { period_ns: DEFAULT_PERIOD_NS },
-        length: Length::Duration(DEFAULT_LENGTH_NS),
+fn default_probe(place: Place) -> CampaignProbe {
+    CampaignProbe {
+        name: DEFAULT_KIND.to_owned(),
+        probe: Probe::Timer(TimerProbe::default()),
+        offsets: Vec::new(),
+        length: Length::default(),
         clock: Clock::Monotonic,
         wait: Wait::Nanosleep,
         core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
         blame: blame::Asked::Auto,
+        keys: Vec::new(),
         place,
     }
 }
 
-/// Keys that not every kind has a use for, with the kinds that have.
-const KINDS_OF: &[(&str, &[&str])] = &[
-    ("period", &["timer", "noise", "udp", "stream"]),
-    ("samples", &["timer", "udp"]),
-    ("clock", &["timer", "threads", "stream", "audio"]),
-    ("wait", &["timer", "threads", "stream", "audio"]),
-    ("core", &["timer", "threads", "audio"]),
-    ("offset", &["timer", "threads"]),
-    ("threads", &["threads"]),
-    ("runtime", &["noise"]),
-    ("spin", &["udp", "stream"]),
-    ("busy_poll", &["udp", "stream"]),
-    ("peer", &["udp"]),
-    ("size", &["udp"]),
-    ("timeout", &["udp"]),
-    ("send_policy", &["udp"]),
-    ("receive_policy", &["udp"]),
-    ("echo_policy", &["udp"]),
-    ("stamps", &["udp"]),
-    ("talk", &["stream"]),
-    ("listen", &["stream"]),
-    ("class", &["stream"]),
-    ("format", &["stream", "audio"]),
-    ("wakeup_offset", &["stream"]),
-    ("mode", &["stream"]),
-    ("unique_id", &["stream"]),
-    ("stream_id", &["stream"]),
-    ("receive", &["stream"]),
-    ("queue", &["stream"]),
-    ("capture", &["stream"]),
-    ("rate", &["audio"]),
-    ("frames", &["audio"]),
-    ("periods", &["audio"]),
-    ("model", &["audio"]),
-    ("cab", &["audio"]),
-    ("preset", &["audio"]),
-    ("device", &["audio"]),
-    ("input", &["audio"]),
-];
-const KINDS: [(&str, &str); 6] = [
-    ("timer", "timer"),
-    ("threads", "threads"),
-    ("noise", "noise"),
-    ("udp", "udp"),
-    ("stream", "stream"),
-    ("audio", "audio"),
-];
-
 /// A probe, and what it says where it has no name.
-fn probe_and_said(fields: Fields<'_>) -> (Probe, Option<Said>) {
+fn probe_and_said(fields: Fields<'_>) -> (CampaignProbe, Option<Said>) {
     let said = (!fields.has("name")).then(|| unnamed::said(&fields));
     (probe(fields), said)
 }
 
-fn probe(mut fields: Fields<'_>) -> Probe {
+fn probe(mut fields: Fields<'_>) -> CampaignProbe {
     let default = default_probe(fields.place());
     let name = fields.parsed("name", part_name);
-    let word = fields.parsed("kind", |text| one_of(text, &KINDS));
-    let word = if fields.has("kind") { word } else { Some("timer") };
-    let period_ns = fields.parsed("period", period);
-    let runtime_ns = fields.parsed("runtime", period);
-    let threads: Vec<Thread> = fields.tables("threads", "a thread").into_iter().map(thread).collect();
-    let length = length(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS));
-    let (clock, wait) = (fields.parsed("clock", str::parse::<Clock>), fields.parsed("wait", str::parse::<Wait>));
-    let core = fields.parsed("core", str::parse::<Core>);
-    let offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 50us"));
-    let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, as 100us"));
+    let words: Vec<(&str, usize)> = KINDS.iter().enumerate().map(|(index, kind)| (kind.word, index)).collect();
+    let index = fields.parsed("kind", |text| one_of(text, &words));
+    let index = if fields.has("kind") { index } else { Some(0) };
+    let threshold_ns = fields.parsed("threshold", |text| duration_in(text, 1, PERIOD_MAX_NS, "1ns to 1h, e.g. 100us"));
     let blame = fields.parsed("blame", |text| one_of(text, &BLAME));
-    let receive_wait = udp::wait(&mut fields);
-    let udp = udp::udp(&mut fields, period_ns.unwrap_or(DEFAULT_PERIOD_NS), receive_wait);
-    let mut stream = stream::stream(&mut fields, period_ns, receive_wait);
-    let mut audio = audio::audio(&mut fields);
-    // Both have formats, of different words.
-    match word {
-        Some("audio") => audio::format(&mut fields, &mut audio),
-        _ => stream.format = stream::format(&mut fields),
+    // Of an unknown kind the keys of the default are read, to find their mistakes.
+    let kind = &KINDS[index.unwrap_or(0)];
+    let Read { probe, offsets, keys, clock } = (kind.read)(&mut fields);
+    if let Err(error) = probe.definition().check() {
+        fields.wrong(error.key().unwrap_or("kind"), error.to_string());
     }
-    let has_launch_times = stream.mode == TransmitMode::Txtime;
-    let kind = match word {
-        Some("threads") if threads.is_empty() => ProbeKind::Threads(base_and_servo()),
-        Some("threads") => ProbeKind::Threads(threads),
-        Some("noise") => ProbeKind::Noise { period_ns: period_ns.unwrap_or(NOISE_PERIOD_NS), runtime_ns },
-        Some("udp") => ProbeKind::Udp(Box::new(udp)),
-        Some("stream") => ProbeKind::Stream(Box::new(stream)),
-        Some("audio") => ProbeKind::Audio(Box::new(audio)),
-        _ => ProbeKind::Timer { period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS) },
-    };
-    check(&mut fields, &kind);
-    if let Some(word) = word {
-        let useless = |(key, kinds): &&(&str, &[&str])| fields.has(key) && !kinds.contains(&word);
-        for (key, kinds) in KINDS_OF.iter().filter(useless) {
-            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, kinds, word)));
+    let own = |key: &str| kind.keys.contains(&key);
+    let length = length(&mut fields, probe.definition().period_ns(), own("samples"));
+    let mut clock_asked = None;
+    let (mut wait, mut core, mut offset_ns) = (None, None, None);
+    if own("clock") {
+        clock_asked = fields.parsed("clock", str::parse::<Clock>);
+    }
+    if own("wait") {
+        wait = fields.parsed("wait", str::parse::<Wait>);
+    }
+    if own("core") {
+        core = fields.parsed("core", str::parse::<Core>);
+    }
+    if own("offset") {
+        offset_ns = fields.parsed("offset", |text| duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 50us"));
+    }
+    for (key, kinds) in keys_of_others(kind).filter(|(key, _)| fields.has(key)).collect::<Vec<_>>() {
+        if index.is_some() {
+            let word = kind.word;
+            fields.wrong(key, format!("{key} is of no use with kind = {word:?}: {}", instead(key, &kinds, word)));
         }
+        fields.pass_over(key);
     }
     fields.finish();
-    Probe {
-        name: name.unwrap_or_else(|| word.unwrap_or("timer").to_owned()),
-        kind,
+    CampaignProbe {
+        name: name.unwrap_or_else(|| kind.word.to_owned()),
+        probe,
+        offsets,
         length,
-        clock: clock.unwrap_or(if has_launch_times { Clock::Tai } else { default.clock }),
+        clock: clock_asked.unwrap_or(clock),
         wait: wait.unwrap_or(default.wait),
         core: core.unwrap_or(default.core),
-        offset_ns: offset_ns.unwrap_or(0),
+        offset_ns: offset_ns.unwrap_or(default.offset_ns),
         threshold_ns,
         blame: blame.unwrap_or(default.blame),
+        keys,
         place: default.place,
     }
 }
 
-/// What is wrong with keys that are right each by itself.
-fn check(fields: &mut Fields<'_>, kind: &ProbeKind) {
-    match kind {
-        ProbeKind::Threads(threads) => {
-            let mut roles = HashSet::new();
-            if let Some(twice) = threads.iter().find(|thread| !roles.insert(&thread.role)) {
-                let text = format!("two threads are called `{}`: give each a name of its own", twice.role);
-                fields.wrong("threads", text);
-            }
-        }
-        ProbeKind::Noise { period_ns, runtime_ns: Some(runtime_ns) } if runtime_ns > period_ns => {
-            fields.wrong("runtime", "runtime must be at most the period: it is the part of it that the probe spins");
-        }
-        ProbeKind::Udp(udp) => udp::check(fields, udp),
-        ProbeKind::Stream(stream) => stream::check(fields, stream),
-        ProbeKind::Audio(audio) => audio::check(fields, audio),
-        ProbeKind::Timer { .. } | ProbeKind::Noise { .. } => {}
-    }
+/// The keys that only other kinds have, each with these kinds.
+fn keys_of_others(kind: &Kind) -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let keys: BTreeSet<&str> = KINDS.iter().flat_map(|other| other.keys).copied().collect();
+    let kinds = |key: &str| KINDS.iter().filter(|other| other.keys.contains(&key)).map(|other| other.word).collect();
+    keys.into_iter().filter(|key| !kind.keys.contains(key)).map(move |key| (key, kinds(key)))
 }
 
-/// What to do about a key that a kind of probe has no use for.
+/// What to write instead of a key that a kind of probe does not have.
 fn instead(key: &str, kinds: &[&str], word: &str) -> String {
     match (key, kinds) {
         ("threads", _) => "write kind = \"threads\"".to_owned(),
         ("period", _) if word == "audio" => "write frames = 64 and rate = 48000 instead".to_owned(),
         ("period", _) => "leave it out; each of the `threads` has its own".to_owned(),
-        ("samples", _) => "write how long it runs, as duration = \"60s\"".to_owned(),
+        ("samples", _) => "write how long it runs, e.g. duration = \"60s\"".to_owned(),
         (_, [only @ ("udp" | "stream" | "audio")]) => format!("leave it out, or write kind = {only:?}"),
         _ => "leave it out".to_owned(),
     }
 }
 
-/// The two threads of machine-tool control.
-fn base_and_servo() -> Vec<Thread> {
-    let of = |ask: ThreadAsk| Thread { role: ask.role, period_ns: ask.period_ns, priority: None };
-    ThreadAsk::base_and_servo().into_iter().map(of).collect()
-}
-
-fn thread(mut fields: Fields<'_>) -> Thread {
+fn thread(mut fields: Fields<'_>) -> ThreadAsk {
     let role = fields.parsed("name", part_name);
     let period_ns = fields.parsed("period", period);
-    let priority = fields.integer("priority", 1..=99).map(|priority| priority as u8);
+    let priority = fields.integer("priority", 1..=99).and_then(|priority| u8::try_from(priority).ok());
     for key in ["name", "period"].into_iter().filter(|key| !fields.has(key)) {
         fields
             .wrong(key, format!("a thread needs a {key}: write for example {{ name = \"servo\", period = \"1ms\" }}"));
     }
     fields.finish();
-    Thread { role: role.unwrap_or_default(), period_ns: period_ns.unwrap_or(DEFAULT_PERIOD_NS), priority }
+    ThreadAsk {
+        role: role.unwrap_or_default(),
+        period_ns: period_ns.unwrap_or(TimerProbe::default().period_ns),
+        cpu: None,
+        policy: priority.map(Policy::Fifo),
+    }
 }
 
-fn length(fields: &mut Fields<'_>, period_ns: u64) -> Length {
+fn length(fields: &mut Fields<'_>, period_ns: u64, has_samples: bool) -> Length {
     let duration_ns =
-        fields.parsed("duration", |text| duration_in(text, 1, LENGTH_MAX_NS, "longer than 0 and at most 7d, as 60s"));
-    let samples = fields.integer("samples", 1..=i64::MAX as u64);
-    if fields.has("duration") && fields.has("samples") {
+        fields.parsed("duration", |text| duration_in(text, 1, LENGTH_MAX_NS, "longer than 0 and at most 7d, e.g. 60s"));
+    let samples = if has_samples { fields.integer("samples", 1..=i64::MAX.unsigned_abs()) } else { None };
+    if has_samples && fields.has("duration") && fields.has("samples") {
         fields.wrong("samples", "duration and samples both say when the probe ends: leave one of them out");
     }
     match (duration_ns, samples) {
@@ -231,10 +292,10 @@ fn length(fields: &mut Fields<'_>, period_ns: u64) -> Length {
             }
             Length::Samples(samples)
         }
-        (duration_ns, None) => Length::Duration(duration_ns.unwrap_or(DEFAULT_LENGTH_NS)),
+        (duration_ns, None) => duration_ns.map_or_else(Length::default, Length::Duration),
     }
 }
 
 fn period(text: &str) -> Result<u64, String> {
-    duration_in(text, 1, PERIOD_MAX_NS, "longer than 0 and at most 1h, as 1ms")
+    duration_in(text, 1, PERIOD_MAX_NS, "longer than 0 and at most 1h, e.g. 1ms")
 }

@@ -3,14 +3,17 @@
 use std::collections::HashSet;
 
 use frames::{Class, Format};
-use probes::ReceiveWait;
+use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use toml::de::DeValue;
 
-use super::{Fields, duration_in, mistake::nearest, one_of};
-use crate::{
-    ListenXdp, TransmitMode, WakeupOffset,
-    plan::PERIOD_MAX_NS,
-    stream::{QUEUE_MAX, parse_stream_id},
+use super::{
+    fields::Fields,
+    mistake::nearest,
+    values::{duration_in, one_of},
+};
+use crate::probe::{
+    PERIOD_MAX_NS, StreamProbe,
+    stream::{CaptureTo, ListenXdp, QUEUE_MAX, StreamEnds, WakeupOffset, parse_stream_id},
 };
 
 const FORMATS: [(&str, Format); 2] = [("aaf", Format::Aaf), ("61883-6", Format::Iec61883)];
@@ -32,80 +35,35 @@ const RECEIVE: [(&str, Option<ListenXdp>); 4] = [
 /// The kernel's limit on an interface's name, without its NUL.
 const LONGEST_NAME: usize = 15;
 
-/// A frame in every slot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamProbe {
-    /// Which ends of it are ours.
-    pub ends: StreamEnds,
-    /// Time between two frames, ns.
-    pub period_ns: u64,
-    /// Reservation class.
-    pub class: Class,
-    /// How samples are packed.
-    pub format: Format,
-    /// How long before its slot the talker wakes: one scenario each; at least one.
-    pub offsets: Vec<WakeupOffset>,
-    /// How frames go out.
-    pub mode: TransmitMode,
-    /// Tells the talker's stream from others of the same address.
-    pub unique_id: u16,
-    /// Which stream to follow; `None` for the first that is found.
-    pub stream_id: Option<u64>,
-    /// How the listener has AF_XDP; `None` for a socket.
-    pub xdp: Option<ListenXdp>,
-    /// How the listener waits.
-    pub wait: ReceiveWait,
-    /// The queue that AF_XDP sends and receives on.
-    pub queue: u32,
-    /// Whether an observer captures it beside the record.
-    pub capture: bool,
-}
-
-/// Which ends of a stream are ours, and on which interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StreamEnds {
-    /// Both, joined by a virtual cable.
-    Both,
-    /// The talker.
-    Talk(String),
-    /// The listener.
-    Listen(String),
-}
-
-/// Reads what this kind alone has, but for [`format()`]; `period_ns` where it is not that of the class.
-pub(super) fn stream(fields: &mut Fields<'_>, period_ns: Option<u64>, wait: ReceiveWait) -> StreamProbe {
+/// Reads the keys of this kind alone, and the wake-up offsets of its scenarios.
+pub(super) fn stream(
+    fields: &mut Fields<'_>,
+    period_ns: Option<u64>,
+    wait: ReceiveWait,
+) -> (StreamProbe, Vec<WakeupOffset>) {
     let (talk, listen) = (fields.parsed("talk", interface), fields.parsed("listen", interface));
-    let class = fields.parsed("class", |text| one_of(text, &CLASSES)).unwrap_or_default();
-    let offsets = offsets(fields);
-    let mode = fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or_default();
-    let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).unwrap_or_default() as u16;
-    let stream_id = fields.parsed("stream_id", parse_stream_id);
-    let xdp = fields.parsed("receive", receive).flatten();
-    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).unwrap_or_default() as u32;
-    let capture = fields.flag("capture");
-    StreamProbe {
+    let default = StreamProbe::default();
+    let unique_id = fields.integer("unique_id", 0..=u64::from(u16::MAX)).and_then(|id| u16::try_from(id).ok());
+    let queue = fields.integer("queue", 0..=u64::from(QUEUE_MAX)).and_then(|queue| u32::try_from(queue).ok());
+    let stream = StreamProbe {
         ends: match (talk, listen) {
             (Some(interface), _) => StreamEnds::Talk(interface),
             (None, Some(interface)) => StreamEnds::Listen(interface),
             (None, None) => StreamEnds::Both,
         },
-        period_ns: period_ns.unwrap_or_else(|| class.interval_ns()),
-        class,
-        format: Format::default(),
-        offsets,
-        mode,
-        unique_id,
-        stream_id,
-        xdp,
+        period_ns,
+        class: fields.parsed("class", |text| one_of(text, &CLASSES)).unwrap_or(default.class),
+        format: fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or(default.format),
+        mode: fields.parsed("mode", |text| one_of(text, &MODES)).unwrap_or(default.mode),
+        unique_id: unique_id.unwrap_or(default.unique_id),
+        stream_id: fields.parsed("stream_id", parse_stream_id),
+        xdp: fields.parsed("receive", receive).flatten(),
         wait,
-        queue,
-        capture,
-    }
-}
-
-/// How its samples are packed: `format` is a sound card's where the kind is another.
-pub(super) fn format(fields: &mut Fields<'_>) -> Format {
-    fields.parsed("format", |text| one_of(text, &FORMATS)).unwrap_or_default()
+        queue: queue.unwrap_or(default.queue),
+        capture: fields.flag("capture").then_some(CaptureTo::BesideRecord),
+        ..default
+    };
+    (stream, offsets(fields))
 }
 
 /// What a listener takes frames from.
@@ -121,9 +79,9 @@ fn offsets(fields: &mut Fields<'_>) -> Vec<WakeupOffset> {
     let offset = |text: &str| match text {
         "auto" => Ok(WakeupOffset::Auto),
         word if word.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-            Err(format!("{word:?} is no time{}: write for example 8us, or auto", nearest(word, &["auto"])))
+            Err(format!("{word:?} is no time{}: write e.g. 8us, or auto", nearest(word, &["auto"])))
         }
-        text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, as 8us, or auto").map(WakeupOffset::Given),
+        text => duration_in(text, 0, PERIOD_MAX_NS, "at most 1h, e.g. 8us, or auto").map(WakeupOffset::Given),
     };
     let read = fields.texts("wakeup_offset", offset);
     let mut seen = HashSet::new();
@@ -160,16 +118,6 @@ pub(super) fn check(fields: &mut Fields<'_>, stream: &StreamProbe) {
     if fields.has("queue") && stream.xdp.is_none() && !stream.mode.is_xdp() {
         fields.wrong("queue", "queue is for xdp: leave it out, or write mode = \"xdp\" or receive = \"xdp\"");
     }
-    let taken_by = match stream.ends {
-        StreamEnds::Talk(_) => (!stream.mode.is_seen()).then_some("mode"),
-        StreamEnds::Both | StreamEnds::Listen(_) => stream.xdp.and(Some("receive")),
-    };
-    if let Some(key) = taken_by.filter(|_| stream.capture) {
-        fields.wrong(
-            "capture",
-            format!("capture sees no frame with this {key}, which leads past it: leave one of them out"),
-        );
-    }
 }
 
 /// A name that an interface may have.
@@ -179,17 +127,6 @@ fn interface(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("{text:?} is no interface's name: write one of those that `ip link` lists, as eth0"))
-}
-
-impl StreamProbe {
-    /// Its threads, by what they are called.
-    pub(crate) fn roles(&self) -> &'static [&'static str] {
-        match self.ends {
-            StreamEnds::Both => &["talker", "listener"],
-            StreamEnds::Talk(_) => &["talker"],
-            StreamEnds::Listen(_) => &["listener"],
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::de::DeValue;
 
-use super::{Fields, Probe, parts::part_name};
+use super::{fields::Fields, model::CampaignProbe, parts::part_name};
 
 /// What a probe says but for its kind, as `frames 64`; lists and tables are too long for a name.
 pub(super) type Said = BTreeSet<String>;
@@ -25,7 +25,7 @@ pub(super) fn said(fields: &Fields<'_>) -> Said {
 
 /// Adds to the names of those without one of their own that are called alike what not all of them say. `None` is said of
 /// probes that the file names.
-pub(super) fn tell_apart(probes: &mut [(Probe, Option<Said>)], campaign: &Fields<'_>) {
+pub(super) fn tell_apart(probes: &mut [(CampaignProbe, Option<Said>)], campaign: &Fields<'_>) {
     let kinds: BTreeSet<String> = unnamed(probes).map(|(probe, _)| probe.name.clone()).collect();
     for kind in kinds {
         let alike: Vec<&Said> = unnamed(probes).filter(|(probe, _)| probe.name == kind).map(|(_, said)| said).collect();
@@ -41,12 +41,12 @@ pub(super) fn tell_apart(probes: &mut [(Probe, Option<Said>)], campaign: &Fields
 }
 
 /// The probes that the file does not name, with what they say.
-fn unnamed(probes: &[(Probe, Option<Said>)]) -> impl Iterator<Item = (&Probe, &Said)> {
+fn unnamed(probes: &[(CampaignProbe, Option<Said>)]) -> impl Iterator<Item = (&CampaignProbe, &Said)> {
     probes.iter().filter_map(|(probe, said)| Some((probe, said.as_ref()?)))
 }
 
 /// The name, which may be too long for a table.
-fn checked(name: String, probe: &Probe, campaign: &Fields<'_>) -> String {
+fn checked(name: String, probe: &CampaignProbe, campaign: &Fields<'_>) -> String {
     if part_name(&name).is_err() {
         let text = format!("this probe would be called `{}`: give it a shorter name", name.escape_debug());
         campaign.mistakes.add_at(probe.place, text);

@@ -1,13 +1,13 @@
 //! How long a run takes, as far as its plan says.
 
-use super::{PhasePlan, Plan, Probe};
-use crate::{WakeupOffset, audio::search, stream::offset::CALIBRATION_NS};
+use super::{Plan, phase::PhasePlan};
+use crate::probe::{Probe, stream::offset::CALIBRATION_NS};
 
 impl Plan {
-    /// How long all phases take together, ns, with the time to find a wake-up offset; `None` when no duration ends them.
+    /// How long all phases take together, ns, with the time to calibrate a wake-up offset; `None` when no duration ends them.
     #[must_use]
     pub fn total_ns(&self) -> Option<u64> {
-        if matches!(&self.probe, Probe::Audio(audio) if audio.find) {
+        if self.searches() {
             let longest_ns = self.phases.iter().map(PhasePlan::duration_ns).max()??;
             return Some(longest_ns.saturating_mul(self.steps() as u64));
         }
@@ -15,20 +15,23 @@ impl Plan {
         Some(phases_ns.saturating_add(if self.calibrates() { CALIBRATION_NS } else { 0 }))
     }
 
-    /// How many phases are measured, at most.
+    /// How many phases are measured, at most. A search halves its candidates each time.
     #[must_use]
     pub fn steps(&self) -> usize {
-        match &self.probe {
-            Probe::Audio(audio) if audio.find => search::steps(self.phases.len()),
-            _ => self.phases.len(),
-        }
+        let phases = self.phases.len();
+        if self.searches() { phases.checked_ilog2().map_or(0, |log| log as usize + 1) } else { phases }
     }
 
-    /// Whether a talker's wake-up offset is to be found first.
+    /// True if the phases are candidates for the smallest buffer, of which only those run that decide.
+    #[must_use]
+    pub fn searches(&self) -> bool {
+        matches!(&self.probe, Probe::Audio(audio) if audio.find)
+    }
+
+    /// True if the wake-up offset of a talker is measured first.
     #[must_use]
     pub fn calibrates(&self) -> bool {
-        let Probe::Stream(stream) = &self.probe else { return false };
-        stream.talk.as_ref().is_some_and(|talk| talk.offset == WakeupOffset::Auto)
+        matches!(&self.probe, Probe::Stream(stream) if stream.calibrates())
     }
 }
 

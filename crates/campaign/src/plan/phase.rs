@@ -1,7 +1,7 @@
-//! One part of a run: its measuring threads, and when it ends.
+//! One part of a run: its measuring threads, its loads, and when it ends.
 
+use crate::probe::ThreadPlan;
 use loads::LoadSpec;
-use sys::sched::Policy;
 
 /// One part of a run.
 #[derive(Debug, Clone)]
@@ -12,23 +12,10 @@ pub struct PhasePlan {
     pub period_ns: u64,
     /// When it ends.
     pub length: Length,
-    /// What runs beside the probe.
+    /// The loads that run at the same time.
     pub loads: Vec<LoadSpec>,
-    /// The measuring threads, each with its own place and period; empty for one on every measured CPU.
+    /// The measuring threads, each with its own CPU and period; empty for one on every measured CPU.
     pub threads: Vec<ThreadPlan>,
-}
-
-/// A measuring thread that is not like the others. Its CPU is one of [`Plan::cpus`](super::Plan::cpus).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThreadPlan {
-    /// What it is called in the record: `base`, `servo`.
-    pub role: String,
-    /// CPU it is pinned to.
-    pub cpu: u32,
-    /// Its policy.
-    pub policy: Policy,
-    /// Time between its deadlines, ns; 1 to [`PERIOD_MAX_NS`](super::PERIOD_MAX_NS).
-    pub period_ns: u64,
 }
 
 /// When a phase ends.
@@ -40,6 +27,13 @@ pub enum Length {
     Samples(u64),
     /// When the user ends it.
     UntilStopped,
+}
+
+impl Default for Length {
+    /// The length of a measurement where none is asked for.
+    fn default() -> Self {
+        Self::Duration(10_000_000_000)
+    }
 }
 
 impl PhasePlan {

@@ -15,6 +15,8 @@ use sys::{
     held::Held,
 };
 
+use crate::error::RunError;
+
 /// What to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -41,6 +43,12 @@ pub enum ProgramError {
         /// What the kernel answered.
         source: io::Error,
     },
+}
+
+impl From<ProgramError> for RunError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(error.into())
+    }
 }
 
 /// How long a program may take to end when asked to.

@@ -13,7 +13,7 @@ use super::{
     program::Program,
     unseen,
 };
-use crate::{RunError, run::now};
+use crate::{error::RunError, run::now};
 
 /// How often the program's events are read.
 const TICK: Duration = Duration::from_millis(40);

@@ -4,7 +4,10 @@ use machine::{AwakeHold, CpuList, Root, usable_cpus};
 use record::Record;
 use sys::sched;
 
-use crate::validity;
+use crate::{
+    changes::{Change, Changes},
+    validity,
+};
 
 /// Moves this thread, and those it will make, off the measured CPUs where there are others.
 pub(crate) fn make_room(root: &Root, cpus: &CpuList) {
@@ -15,16 +18,16 @@ pub(crate) fn make_room(root: &Root, cpus: &CpuList) {
     }
 }
 
-pub(crate) fn hold_awake(record: &mut Record, asked: bool, root: &Root, cpus: &CpuList) -> Option<AwakeHold> {
+/// Holds the CPUs out of their idle states, where that is asked for. A refusal makes the run invalid.
+pub(crate) fn hold_awake(record: &mut Record, changes: &mut Changes, asked: bool, root: &Root, cpus: &CpuList) {
     if !asked {
-        return None;
+        return;
     }
     match AwakeHold::take(root, cpus) {
-        Ok(hold) => Some(hold),
+        Ok(hold) => changes.push(Change::Awake(hold)),
         Err(error) => {
             let text = format!("the CPUs were not held awake as asked: {error}");
             validity::add(record, "cpu_awake.refused", text, "run as root, or leave out --hold-cpu-awake");
-            None
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How far a run has got, and how long it is still to take.
 
-use crate::Plan;
+use crate::plan::Plan;
 
 /// How far a run has got.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use campaign::{AnswerPlan, Answering, ITSELF, threads};
+use campaign::{AnswerPlan, Answering, SELF_EXE, probe::best_cpu};
 use machine::{CpuList, Root};
 use probes::udp::EchoSettings;
 use record::FarAsked;
@@ -34,7 +34,7 @@ pub fn answer(channel: &Channel<ToFar>, ask: &AskEcho, asked: &FarAsked) -> Resu
 fn plan(ask: &AskEcho, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
     let shield: Option<CpuList> = asked.shield.as_deref().map(str::parse).transpose()?;
     // One that wanders would wander about the shield.
-    let quiet = || shield.as_ref().and_then(|shield| threads::best_cpu(shield, shield));
+    let quiet = || shield.as_ref().and_then(|shield| best_cpu(shield, shield));
     Ok(AnswerPlan {
         settings: EchoSettings { cpu: asked.cpu.or_else(quiet), policy: asked.policy.parse()? },
         loads: asked.loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?,
@@ -42,7 +42,7 @@ fn plan(ask: &AskEcho, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
         hold_cpu_awake: asked.hold_cpu_awake,
         nic: super::nic(asked)?,
         asking: ask.asking,
-        executable: PathBuf::from(ITSELF),
+        executable: PathBuf::from(SELF_EXE),
         shield,
     })
 }

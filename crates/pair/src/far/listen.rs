@@ -2,12 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use campaign::{ITSELF, Length, ListenPlan, PhasePlan, Plan, Probe, ReceiveWait, StreamPlan, threads};
-use frames::{Class, Format};
+use campaign::{
+    Length, PhasePlan, Plan, Probe, SELF_EXE,
+    probe::{StreamProbe, best_cpu, stream::StreamEnds},
+};
+use frames::Class;
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
-use probes::{stream::elsewhere::Elsewhere, timer::Core};
+use probes::{ReceiveWait, stream::elsewhere::Elsewhere};
 use record::{FarAsked, Record};
-use sys::clock::Wait;
 
 use super::{Failure, TICK};
 use crate::{
@@ -39,23 +41,18 @@ fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Re
     let shield = list(&asked.shield)?;
     let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));
     let usable = usable_cpus(root, own.as_ref().or(shield.as_ref()))?;
-    let cpu = threads::best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
-    let listen = ListenPlan {
-        cpu,
+    let cpu = best_cpu(&usable, &isolated_cpus(root)).ok_or("there is no CPU to measure on")?;
+    let stream = StreamProbe {
+        ends: StreamEnds::Listen(ask.interface.clone()),
+        class: if ask.class_b { Class::B } else { Class::A },
+        period_ns: Some(ask.period_ns),
         stream_id: Some(ask.stream_id),
         wait: ReceiveWait::of(ask.spin, ask.busy_poll_ns),
         xdp: asked.receive.as_deref().map(str::parse).transpose()?,
-        talker: Some(talker),
-    };
-    let stream = StreamPlan {
-        interface: Some(ask.interface.clone()),
-        class: if ask.class_b { Class::B } else { Class::A },
-        // A listener takes what comes.
-        format: Format::Aaf,
-        talk: None,
-        listen: Some(listen),
+        talker_elsewhere: Some(talker),
         queue: asked.queue.unwrap_or_default(),
-        capture: None,
+        listen_cpu: Some(cpu),
+        ..StreamProbe::default()
     };
     let phase = PhasePlan {
         name: "listen".to_owned(),
@@ -65,28 +62,18 @@ fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Re
         threads: Vec::new(),
     };
     Ok(Plan {
-        command: Vec::new(),
-        probe: Probe::Stream(Box::new(stream)),
         cpus: Some(CpuList::from_iter([cpu])),
         load_cpus: list(&asked.load_cpus)?,
         policy: asked.policy.parse()?,
         clock: ask.clock.parse()?,
-        wait: Wait::Nanosleep,
-        core: Core::Linux,
-        offset_ns: 0,
-        threshold_ns: None,
         shield,
         hold_cpu_awake: asked.hold_cpu_awake,
         nic: super::nic(asked)?,
-        // A listener has no deadlines that it could be late for.
+        // A listener has no deadlines that it could miss.
         blame: blame::Asked::Only(record::BlameMode::Off),
         blame_cost: false,
-        timerlat: false,
-        stop_on: None,
-        phases: vec![phase],
-        profiles: Vec::new(),
-        record_path: None,
-        executable: PathBuf::from(ITSELF),
+        executable: PathBuf::from(SELF_EXE),
         watch_every: Some(TICK),
+        ..Plan::new(Probe::Stream(Box::new(stream)), vec![phase])
     })
 }

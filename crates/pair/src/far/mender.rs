@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use campaign::ITSELF;
+use campaign::SELF_EXE;
 use machine::{Root, journal};
 
 use crate::FAR_COMMAND;
@@ -31,7 +31,7 @@ impl Mender {
     /// # Errors
     /// When no process can be made.
     pub fn start() -> io::Result<Self> {
-        let mut child = Command::new(ITSELF)
+        let mut child = Command::new(SELF_EXE)
             .args([FAR_COMMAND, "--mend", &process::id().to_string()])
             .stdin(Stdio::piped())
             // ssh waits for whoever could still say something.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use campaign::{
-    CabSource, ModelSource, Through,
-    audio::{Device, FRAMES, INPUTS, PERIODS, RATES_HZ},
+use campaign::probe::{
+    AudioProbe, Definition,
+    audio::{CabSource, Device, FRAMES, INPUTS, ModelSource, PERIODS, RATES_HZ, Through},
 };
 use clap::Args;
 use record::CLOCK;
@@ -16,20 +16,20 @@ use super::{Common, Placement, WakeUps};
 #[derive(Debug, Args)]
 pub struct Audio {
     /// Sample rate, Hz.
-    #[arg(long, value_name = "HZ", default_value = "48000", value_parser = rate)]
+    #[arg(long, value_name = "HZ", default_value_t = AudioProbe::default().rate_hz, value_parser = rate)]
     pub rate: u32,
     /// Samples of a period [default: those of the profile, or 64].
     #[arg(long, value_name = "N", value_parser = frames)]
     pub frames: Option<u32>,
     /// Periods that the card holds: a period must be played within all but one of them.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = periods)]
+    #[arg(long, value_name = "N", default_value_t = AudioProbe::default().periods, value_parser = periods)]
     pub periods: u32,
     /// The model to play through: a .nam, .json or .aidax file, or builtin:standard, feather, nano or lstm, which cost what
     /// files of these shapes cost.
-    #[arg(long, value_name = "FILE|NAME", default_value = "builtin:standard")]
+    #[arg(long, value_name = "FILE|NAME", default_value_t = ModelSource::default())]
     pub model: ModelSource,
     /// The cabinet behind it: a WAV file, builtin:SAMPLES, which costs what a response of that length costs, or none.
-    #[arg(long, value_name = "FILE|NAME", default_value = "builtin:2048")]
+    #[arg(long, value_name = "FILE|NAME", default_value_t = CabSource::default())]
     pub cab: CabSource,
     /// A preset (TOML) in place of both: all that it names is played, as `punctual amp play` plays it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "cab"])]
@@ -67,7 +67,7 @@ pub struct Audio {
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Its policy: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, visible_alias = "priority", default_value = "fifo:90")]
+    #[arg(long, visible_alias = "priority", default_value_t = AudioProbe::default().policy(None))]
     pub policy: Policy,
     /// Where things run.
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `punctual measure`: one struct of options a probe.
 
+use campaign::probe::{Definition, TimerProbe};
 use clap::{Args, Subcommand};
 use machine::CpuList;
 use sys::sched::Policy;
@@ -97,7 +98,7 @@ pub struct Timer {
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
     /// fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, default_value = "fifo:90")]
+    #[arg(long, default_value_t = TimerProbe::default().policy(None))]
     pub policy: Policy,
     /// Shift between the grids of neighbouring CPUs.
     #[arg(long, value_name = "TIME", value_parser = duration_or_zero, default_value = "0ns")]

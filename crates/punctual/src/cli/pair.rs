@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use campaign::{ListenXdp, stream::QUEUE_MAX, udp::Address};
+use campaign::probe::{
+    stream::{ListenXdp, QUEUE_MAX},
+    udp::Address,
+};
 use clap::{Args, Subcommand};
 use loads::LoadSpec;
 use machine::{CpuList, nic::NicSettings};

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use campaign::{
-    ListenXdp, ReceiveWait, TransmitMode, WakeupOffset,
-    stream::{QUEUE_MAX, parse_stream_id},
+use campaign::probe::{
+    Definition, StreamProbe,
+    stream::{ListenXdp, QUEUE_MAX, WakeupOffset, parse_stream_id},
 };
 use clap::{Args, ValueEnum};
+use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use sys::sched::Policy;
 
 use super::{Common, Nic, Placement, WakeUps, duration, period};
@@ -70,7 +71,7 @@ pub struct Streaming {
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// fifo:1-99, rr:1-99 or other.
-    #[arg(long, default_value = "fifo:90")]
+    #[arg(long, default_value_t = StreamProbe::default().policy(None))]
     pub policy: Policy,
     /// Listener: ask for frames again and again instead of sleeping.
     #[arg(long, conflicts_with = "busy_poll")]

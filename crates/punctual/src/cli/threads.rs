@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use campaign::ThreadAsk;
+use analysis::format_exact;
+use campaign::probe::{Definition, ThreadsProbe, TimerProbe, threads::ThreadAsk};
 use clap::Args;
 use machine::CpuList;
 use sys::sched::Policy;
@@ -21,10 +22,10 @@ pub struct Threads {
     #[arg(long, value_name = "N", conflicts_with = "named", group = "spread", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
     /// Time between two deadlines of the threads alike.
-    #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = "1ms")]
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "threads", default_value = format_exact(TimerProbe::default().period_ns))]
     pub period: u64,
     /// Policy of the threads alike: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, requires = "threads", default_value = "fifo:90")]
+    #[arg(long, requires = "threads", default_value_t = ThreadsProbe::default().policy(None))]
     pub policy: Policy,
     /// CPUs for the threads alike, or those that a matrix pairs [default: every online CPU].
     #[arg(long, value_name = "LIST", requires = "spread")]

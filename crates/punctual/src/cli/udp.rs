@@ -5,13 +5,14 @@ use std::{
     path::PathBuf,
 };
 
-use campaign::{ReceiveWait, udp::UDP_PORT};
-use clap::{Args, ValueEnum};
-use probes::udp::packet::HEADER;
-use sys::{
-    sched::Policy,
-    udp::{MAX_PAYLOAD, Stamps},
+use analysis::format_exact;
+use campaign::probe::{
+    UdpProbe,
+    udp::{ECHO_POLICY, PAYLOAD_BYTES, SEND_POLICY, UDP_PORT},
 };
+use clap::{Args, ValueEnum};
+use probes::ReceiveWait;
+use sys::{sched::Policy, udp::Stamps};
 
 use super::{Common, Nic, Placement, duration, period};
 
@@ -25,7 +26,7 @@ pub struct Udp {
     #[arg(long = "self", conflicts_with_all = ["nic", "irq_priority"])]
     pub own_peer: bool,
     /// Policy of our own answering thread.
-    #[arg(long, value_name = "POLICY", default_value = "fifo:97", requires = "own_peer")]
+    #[arg(long, value_name = "POLICY", default_value_t = ECHO_POLICY, requires = "own_peer")]
     pub echo_policy: Policy,
     /// CPU of our own answering thread [default: the first one that neither sends nor receives, or the sending one].
     #[arg(long, value_name = "CPU", requires = "own_peer")]
@@ -39,13 +40,13 @@ pub struct Udp {
 #[derive(Debug, Args)]
 pub struct Asking {
     /// Time between two datagrams.
-    #[arg(long, value_name = "TIME", value_parser = period, default_value = "1ms")]
+    #[arg(long, value_name = "TIME", value_parser = period, default_value = format_exact(UdpProbe::default().period_ns))]
     pub period: u64,
     /// Send so many datagrams.
     #[arg(long, value_name = "N", conflicts_with_all = ["duration", "endless"], value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
     /// Payload of each datagram, bytes, 56 or more; above 1472 only with --allow-fragments.
-    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "64")]
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value_t = UdpProbe::default().payload_bytes)]
     pub size: usize,
     /// Let datagrams be cut into fragments that do not fit into one frame.
     #[arg(long)]
@@ -54,16 +55,16 @@ pub struct Asking {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<u64>,
     /// Refuse to send more datagrams a second.
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = UdpProbe::default().max_rate, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_rate: u64,
     /// Policy of the sending thread: fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD or other.
-    #[arg(long, visible_alias = "priority", default_value = "fifo:98")]
+    #[arg(long, visible_alias = "priority", default_value_t = SEND_POLICY)]
     pub policy: Policy,
     /// CPU of the sending thread [default: the last isolated one, or the last].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<u32>,
     /// Policy of the receiving thread.
-    #[arg(long, visible_alias = "receive-priority", value_name = "POLICY", default_value = "fifo:97")]
+    #[arg(long, visible_alias = "receive-priority", value_name = "POLICY", default_value_t = UdpProbe::default().receive_policy)]
     pub receive_policy: Policy,
     /// CPU of the receiving thread [default: that of the sending one].
     #[arg(long, value_name = "CPU")]
@@ -114,7 +115,7 @@ pub struct Echo {
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, default_value = "0.0.0.0:7125")]
     pub bind: SocketAddr,
     /// Policy of the answering thread: fifo:1-99, rr:1-99 or other.
-    #[arg(long, visible_alias = "priority", default_value = "fifo:97")]
+    #[arg(long, visible_alias = "priority", default_value_t = ECHO_POLICY)]
     pub policy: Policy,
     /// CPU of the answering thread; any if not given.
     #[arg(long, value_name = "CPU")]
@@ -163,8 +164,8 @@ impl From<WhichStamps> for Stamps {
 
 fn size(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(bytes) if (HEADER..=MAX_PAYLOAD).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("must be {HEADER} to {MAX_PAYLOAD} bytes, as 64")),
+        Ok(bytes) if PAYLOAD_BYTES.contains(&bytes) => Ok(bytes),
+        _ => Err(format!("must be {} to {} bytes, e.g. 64", PAYLOAD_BYTES.start(), PAYLOAD_BYTES.end())),
     }
 }
 

@@ -11,22 +11,15 @@ pub mod udp;
 use std::{path::Path, process::Command};
 
 use anyhow::Context;
-use campaign::{Length, NicPlan, PhasePlan, Plan, Probe, StopOn};
+use campaign::{Length, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
 use loads::{Load, LoadSpec};
-use probes::timer::Core;
 use record::{Outcome, Record};
 use report::Style;
-use sys::{
-    clock::{Clock, Wait},
-    sched::Policy,
-};
 
 use crate::{
     cli::{Common, Measure, WakeUps},
     output::{self, Export, Kept},
 };
-
-const DEFAULT_DURATION_NS: u64 = 10_000_000_000;
 
 pub fn run(what: &Measure) -> anyhow::Result<u8> {
     match what {
@@ -40,49 +33,42 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
     }
 }
 
-/// The loads asked for. `--load idle` says explicitly what leaving it out says, too.
+/// The loads asked for. `--load idle` means the same as no `--load`.
 fn loads(common: &Common) -> Vec<LoadSpec> {
     let idle = common.loads.iter().all(|spec| spec.load == Load::Idle);
     if idle { Vec::new() } else { common.loads.clone() }
 }
 
-/// What a phase with these loads is called.
+/// The name of a phase with these loads.
 fn phase_name(loads: &[LoadSpec]) -> String {
     if loads.is_empty() { "rest" } else { "load" }.to_owned()
 }
 
 fn length(common: &Common) -> Length {
-    if common.endless {
-        return Length::UntilStopped;
+    match common.duration {
+        _ if common.endless => Length::UntilStopped,
+        Some(duration_ns) => Length::Duration(duration_ns),
+        None => Length::default(),
     }
-    Length::Duration(common.duration.unwrap_or(DEFAULT_DURATION_NS))
 }
 
-/// A plan as the shared options ask for it; the probe's own options change it further.
-fn plan(common: &Common, kept: &Kept, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
+/// A phase with the loads of the shared options.
+fn phase(common: &Common, period_ns: u64, length: Length, threads: Vec<ThreadPlan>) -> PhasePlan {
+    let loads = loads(common);
+    PhasePlan { name: phase_name(&loads), period_ns, length, loads, threads }
+}
+
+/// A plan as the shared options ask for it; the options of the probe change it further.
+fn plan(common: &Common, kept: &Kept, probe: Probe, phases: Vec<PhasePlan>) -> anyhow::Result<Plan> {
     Ok(Plan {
         command: output::command_line(),
-        probe: Probe::Timer,
-        cpus: None,
         load_cpus: common.load_cpus.clone(),
-        policy: Policy::Fifo(90),
-        clock: Clock::Monotonic,
-        wait: Wait::Nanosleep,
-        core: Core::Linux,
-        offset_ns: 0,
-        threshold_ns: None,
-        shield: None,
         hold_cpu_awake: common.hold_cpu_awake,
-        nic: NicPlan::default(),
         blame: common.blame.into(),
-        blame_cost: true,
-        timerlat: false,
-        stop_on: None,
-        phases,
-        profiles: Vec::new(),
         record_path: kept.record.clone(),
         executable: output::executable()?,
         watch_every: output::watch_every(common.talk),
+        ..Plan::new(probe, phases)
     })
 }
 

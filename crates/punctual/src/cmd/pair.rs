@@ -5,8 +5,12 @@ use std::net::SocketAddr;
 use ::pair::{Ask, AskEcho, AskListen, Near, Reach};
 use anyhow::{Context, bail};
 use campaign::{
-    Peer, Plan, Probe,
-    udp::{Address, UDP_PORT},
+    Plan, Probe,
+    probe::{
+        Definition, StreamProbe, UdpProbe,
+        stream::StreamEnds,
+        udp::{Address, ECHO_POLICY, UDP_PORT},
+    },
 };
 use machine::Root;
 use record::{ClockTie, FarAsked, Reason, Record};
@@ -40,7 +44,9 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
 
 /// This machine asks, the other one answers.
 fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
-    let ready = udp::Ready::prepare(&what.how)?;
+    // Where the other machine answers is known once it does.
+    let peer = Some(Address { host: options.host.clone(), port: UDP_PORT });
+    let mut ready = udp::Ready::prepare(&what.how, UdpProbe { peer, ..UdpProbe::default() })?;
     let talk = what.how.common.talk;
     let to = what.to.as_ref().map(Address::resolve).transpose()?;
     let mut near = reach(options, talk)?;
@@ -51,9 +57,9 @@ fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
     };
     let no_way = || format!("no way leads to {bind}: name another network with --to");
     let what = Ask::Echo(AskEcho::at(bind).with_context(no_way)?);
-    let address = have(&mut near, what, options.there.asked(Policy::Fifo(97)), talk)?;
-    let plan = ready.plan(Peer::At(address.unwrap_or(bind).into()))?;
-    measure(&plan, near, talk, |record| ready.deliver(record))
+    let address = have(&mut near, what, options.there.asked(ECHO_POLICY), talk)?;
+    ready.probe.peer = Some(address.unwrap_or(bind).into());
+    measure(&ready.plan()?, near, talk, |record| ready.deliver(record))
 }
 
 /// The machine under the name that ssh knows it by.
@@ -67,7 +73,8 @@ fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
     let how = &what.how;
     check(options, what)?;
     let talk = how.common.talk;
-    let ready = stream::Ready::prepare(how, || stream::talk(how, Some(what.interface.clone())))?;
+    let talker = StreamProbe { ends: StreamEnds::Talk(what.interface.clone()), ..StreamProbe::default() };
+    let ready = stream::Ready::prepare(how, talker)?;
     let Probe::Stream(stream) = &ready.plan.probe else { bail!("a stream was not planned as one") };
     let stream_id = stream.stream_id(&Root::system())?.context("a talker without an interface")?;
     let mut near = reach(options, talk)?;
@@ -87,7 +94,7 @@ fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
         tie,
     });
     let receive = what.xdp().map(|xdp| xdp.to_string());
-    let asked = FarAsked { receive, queue: what.far_queue, ..options.there.asked(Policy::Fifo(90)) };
+    let asked = FarAsked { receive, queue: what.far_queue, ..options.there.asked(StreamProbe::default().policy(None)) };
     have(&mut near, ask, asked, talk)?;
     measure(&ready.plan, near, talk, |record| ready.deliver(record))
 }

@@ -1,12 +1,7 @@
 //! Bare `punctual`: the half-minute look at a machine.
 
-use campaign::{Length, NicPlan, PhasePlan, Plan, Probe};
+use campaign::{Length, PhasePlan, Plan, Probe, probe::TimerProbe};
 use loads::LoadSpec;
-use probes::timer::Core;
-use sys::{
-    clock::{Clock, Wait},
-    sched::Policy,
-};
 
 use crate::{
     cli::Quick,
@@ -26,27 +21,12 @@ pub fn run(options: &Quick) -> anyhow::Result<u8> {
     let kept = Kept::choose(options.record.as_deref(), options.no_record)?;
     let plan = Plan {
         command: output::command_line(),
-        probe: Probe::Timer,
         cpus: options.cpus.clone(),
-        load_cpus: None,
-        policy: Policy::Fifo(90),
-        clock: Clock::Monotonic,
-        wait: Wait::Nanosleep,
-        core: Core::Linux,
-        offset_ns: 0,
-        threshold_ns: None,
-        shield: None,
-        hold_cpu_awake: false,
-        nic: NicPlan::default(),
         blame: options.blame.into(),
-        blame_cost: true,
-        timerlat: false,
-        stop_on: None,
-        phases: phases(options.duration)?,
-        profiles: Vec::new(),
         record_path: kept.record.clone(),
         executable: output::executable()?,
         watch_every: output::watch_every(options.talk),
+        ..Plan::new(Probe::Timer(TimerProbe::default()), phases(options.duration)?)
     };
     let mut record = output::measure(&plan, options.talk)?;
     record.uses = analysis::ladder(&record);

@@ -2,10 +2,17 @@
 
 use analysis::{Profile, format_duration};
 use anyhow::Context;
-use campaign::{AudioPlan, PhasePlan, Plan, Probe, ThreadPlan, audio::Device, threads};
+use campaign::{
+    PhasePlan, Plan, Probe,
+    probe::{
+        AudioProbe, Definition,
+        audio::{Device, FRAMES},
+        best_cpu,
+    },
+};
 use machine::{CpuList, Root, evl_cpus, isolated_cpus, usable_cpus};
 use probes::timer::Core;
-use record::{AUDIO, Outcome};
+use record::Outcome;
 
 use super::Results;
 use crate::{
@@ -14,43 +21,41 @@ use crate::{
     output,
 };
 
-/// Samples of a period where neither the user nor a profile tells.
-const FRAMES: u32 = 64;
-
 pub fn run(options: &Audio) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
     let device = device(options)?;
     let results = Results::prepare(common)?;
     let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
-    let audio = AudioPlan {
+    let cpu = cpu(options)?;
+    let default = AudioProbe::default();
+    let audio = AudioProbe {
         rate_hz: options.rate,
+        frames: options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(default.frames),
         periods: options.periods,
         through: options.through(),
         device,
         find: options.find_buffer.is_some(),
+        cpu: Some(cpu),
     };
     // What cannot be played through is known before anything is set up.
     let (_, notes) = audio.load()?;
     notes.iter().filter(|_| !common.talk.quiet).for_each(|note| say!("note: {note}"));
-    let cpu = cpu(options)?;
     let phases = match &options.find_buffer {
         Some(sizes) => {
             let sizes = granted(&audio, &sizes.0, common.talk)?;
-            sizes.into_iter().map(|frames| candidate(options, cpu, frames, &audio)).collect()
+            sizes.into_iter().map(|frames| candidate(options, frames, &audio)).collect()
         }
         None => {
-            let frames = options.frames.or_else(|| frames_of(&profiles, options.rate)).unwrap_or(FRAMES);
-            audio.open(frames)?;
-            vec![phase(options, cpu, audio.period_ns(frames))]
+            audio.open(audio.frames)?;
+            vec![phase(options, &audio)]
         }
     };
     let plan = Plan {
         cpus: Some([cpu].into_iter().collect()),
-        probe: Probe::Audio(Box::new(audio)),
         shield: options.placement.shield.clone(),
         policy: options.policy,
-        ..wake_ups.apply(super::plan(common, &results.kept, phases)?)
+        ..wake_ups.apply(super::plan(common, &results.kept, Probe::Audio(Box::new(audio)), phases)?)
     };
     say_search(&plan, common.talk);
     let mut record = output::measure(&plan, common.talk)?;
@@ -78,7 +83,7 @@ fn device(options: &Audio) -> Result<Option<Device>, Usage> {
 }
 
 /// The sizes that the card has, where one paces.
-fn granted(audio: &AudioPlan, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
+fn granted(audio: &AudioProbe, sizes: &[u32], talk: Talk) -> anyhow::Result<Vec<u32>> {
     let (mut granted, mut left_out, mut why) = (Vec::new(), Vec::new(), None);
     for &frames in sizes {
         match audio.open(frames) {
@@ -109,19 +114,14 @@ fn say_search(plan: &Plan, talk: Talk) {
 }
 
 /// A size that may be tried.
-fn candidate(options: &Audio, cpu: u32, frames: u32, audio: &AudioPlan) -> PhasePlan {
-    PhasePlan { name: format!("{frames} frames"), ..phase(options, cpu, audio.period_ns(frames)) }
+fn candidate(options: &Audio, frames: u32, audio: &AudioProbe) -> PhasePlan {
+    let audio = AudioProbe { frames, ..audio.clone() };
+    PhasePlan { name: format!("{frames} frames"), ..phase(options, &audio) }
 }
 
-fn phase(options: &Audio, cpu: u32, period_ns: u64) -> PhasePlan {
-    let loads = super::loads(&options.common);
-    PhasePlan {
-        name: super::phase_name(&loads),
-        period_ns,
-        length: super::length(&options.common),
-        loads,
-        threads: vec![ThreadPlan { role: AUDIO.to_owned(), cpu, policy: options.policy, period_ns }],
-    }
+fn phase(options: &Audio, audio: &AudioProbe) -> PhasePlan {
+    let common = &options.common;
+    super::phase(common, audio.period_ns(), super::length(common), audio.threads(options.policy))
 }
 
 /// The frames of the shortest period among the profiles that is a whole number of them at this rate.
@@ -131,7 +131,7 @@ fn frames_of(profiles: &[Profile], rate_hz: u32) -> Option<u32> {
         let frames = (samples + 500_000_000) / 1_000_000_000;
         // A profile's period is rounded to whole ns.
         let is_whole = (frames * 1_000_000_000).abs_diff(samples) <= u128::from(rate_hz);
-        u32::try_from(frames).ok().filter(|frames| is_whole && campaign::audio::FRAMES.contains(frames))
+        u32::try_from(frames).ok().filter(|frames| is_whole && FRAMES.contains(frames))
     };
     profiles.iter().filter_map(frames).min()
 }
@@ -146,5 +146,5 @@ fn cpu(options: &Audio) -> anyhow::Result<u32> {
     let of_core = evl_cpus(&root).filter(|_| options.wake_ups.core == Core::Evl && asked.is_none());
     let usable = of_core.map_or_else(|| usable.clone(), |of_core| usable.intersection(&of_core));
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    threads::best_cpu(&usable, &quiet).context("there is no CPU to measure on")
+    best_cpu(&usable, &quiet).context("there is no CPU to measure on")
 }

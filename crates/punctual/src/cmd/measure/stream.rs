@@ -2,16 +2,20 @@
 
 use anyhow::Context;
 use campaign::{
-    CaptureTo, Length, ListenPlan, PhasePlan, Plan, PlanError, Probe, StreamPlan, TalkPlan, ThreadPlan, TransmitMode,
-    WakeupOffset, threads,
+    Length, Plan, PlanError, Probe,
+    probe::{
+        Definition, Places, StreamProbe, best_cpu,
+        stream::{CaptureTo, StreamEnds, WakeupOffset},
+    },
 };
 use machine::{CpuList, Root, isolated_cpus, usable_cpus};
+use probes::stream::transmit::TransmitMode;
 use record::Record;
 use sys::{clock::Clock, sched::Policy};
 
 use super::Results;
 use crate::{
-    cli::{Stream, StreamMode, StreamSide, Streaming},
+    cli::{Stream, StreamSide, Streaming},
     exit::Usage,
     output,
 };
@@ -21,7 +25,7 @@ pub fn run(options: &Stream) -> anyhow::Result<u8> {
     if let Some(path) = &options.capture {
         record::file::check_writable(path)?;
     }
-    let ready = Ready::prepare(&options.how, || stream(options))?;
+    let ready = Ready::prepare(&options.how, stream(options))?;
     let record = output::measure(&ready.plan, options.how.common.talk)?;
     let status = ready.deliver(record)?;
     if let Some(path) = options.capture.as_ref().filter(|_| !options.how.common.talk.quiet) {
@@ -56,8 +60,8 @@ pub struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Checks all that can be refused before anything is opened; `stream` places the ends that are here.
-    pub fn prepare(how: &'a Streaming, stream: impl FnOnce() -> anyhow::Result<StreamPlan>) -> anyhow::Result<Self> {
+    /// Checks all that can be refused before anything is opened; `stream` says which ends are on this machine.
+    pub fn prepare(how: &'a Streaming, stream: StreamProbe) -> anyhow::Result<Self> {
         if matches!(how.policy, Policy::Deadline { .. }) {
             return Err(Usage(PlanError::StreamDeadline.to_string()).into());
         }
@@ -65,9 +69,9 @@ impl<'a> Ready<'a> {
         let results = Results::prepare(common)?;
         let others = output::find_references(&wake_ups.against)?;
         output::find_profiles(&wake_ups.profiles)?;
-        let plan = plan(how, stream()?, &results)?;
+        let plan = plan(how, stream, &results)?;
         if how.wakeup_offset == Some(WakeupOffset::Auto) && !common.talk.quiet {
-            say!("offset  5 s of wake-ups tell which one this machine needs");
+            say!("offset  measuring 5 s of wake-ups to find the offset that this machine needs");
         }
         Ok(Self { how, results, others, plan })
     }
@@ -82,93 +86,64 @@ impl<'a> Ready<'a> {
     }
 }
 
-fn plan(how: &Streaming, stream: StreamPlan, results: &Results) -> anyhow::Result<Plan> {
+fn plan(how: &Streaming, stream: StreamProbe, results: &Results) -> anyhow::Result<Plan> {
     let common = &how.common;
-    let loads = super::loads(common);
-    let period_ns = how.period.unwrap_or_else(|| stream.class.interval_ns());
-    let talker =
-        |talk: &TalkPlan| ThreadPlan { role: "talker".to_owned(), cpu: talk.cpu, policy: how.policy, period_ns };
-    let phase = PhasePlan {
-        name: super::phase_name(&loads),
-        period_ns,
-        length: match stream.talk {
-            // It ends with the talker.
-            None if common.duration.is_none() => Length::UntilStopped,
-            _ => super::length(common),
-        },
-        loads,
-        threads: stream.talk.iter().map(talker).collect(),
-    };
-    let cpus = stream.talk.iter().map(|talk| talk.cpu).chain(stream.listen.iter().map(|listen| listen.cpu));
-    Ok(Plan {
-        cpus: Some(cpus.collect()),
-        probe: Probe::Stream(Box::new(stream)),
-        shield: how.placement.shield.clone(),
-        policy: how.policy,
-        nic: how.nic.plan(),
-        ..how.wake_ups.apply(Plan { clock: clock(how), ..super::plan(common, &results.kept, vec![phase])? })
-    })
-}
-
-/// The clock of the slots, where none is asked for.
-fn clock(how: &Streaming) -> Clock {
-    if how.mode == Some(StreamMode::Txtime) { Clock::Tai } else { Clock::Monotonic }
-}
-
-/// The stream as it is asked for, each end on its CPU.
-fn stream(options: &Stream) -> anyhow::Result<StreamPlan> {
-    let how = &options.how;
-    let cpu = cpu(how)?;
-    let listen_cpu = if options.own { listen_cpu(options, &Root::system(), cpu)? } else { cpu };
-    let listen = ListenPlan {
-        cpu: listen_cpu,
-        stream_id: options.stream_id,
-        wait: how.wait(),
-        xdp: options.xdp(),
-        talker: None,
-    };
-    let queue = options.queue.unwrap_or_default();
-    let capture = options.capture.clone().map(CaptureTo::File);
-    let both = StreamPlan { listen: Some(listen), queue, capture, ..talk(how, options.interface.clone())? };
-    Ok(match options.side {
-        Some(StreamSide::Talk) => StreamPlan { listen: None, ..both },
-        Some(StreamSide::Listen) => StreamPlan { talk: None, ..both },
-        None => both,
-    })
-}
-
-/// The stream that this machine sends, without its listener.
-pub fn talk(how: &Streaming, interface: Option<String>) -> anyhow::Result<StreamPlan> {
-    let talk = TalkPlan {
-        cpu: cpu(how)?,
+    let mut stream = StreamProbe {
+        class: how.class.into(),
+        period_ns: how.period,
+        format: how.format.into(),
         offset: how.wakeup_offset.unwrap_or_default(),
         mode: how.mode.map(TransmitMode::from).unwrap_or_default(),
         unique_id: how.unique_id.unwrap_or_default(),
+        wait: how.wait(),
+        ..stream
     };
-    Ok(StreamPlan {
-        interface,
-        class: how.class.into(),
-        format: how.format.into(),
-        talk: Some(talk),
-        listen: None,
-        queue: 0,
-        capture: None,
+    let cpus: CpuList = place(how, &mut stream)?.into_iter().collect();
+    let length = match stream.ends {
+        // It ends with the talker.
+        StreamEnds::Listen(_) if common.duration.is_none() => Length::UntilStopped,
+        StreamEnds::Listen(_) | StreamEnds::Talk(_) | StreamEnds::Both => super::length(common),
+    };
+    let phase = super::phase(common, stream.period_ns(), length, stream.threads(how.policy));
+    // Where no clock is asked for, launch times need CLOCK_TAI.
+    let clock = if stream.mode == TransmitMode::Txtime { Clock::Tai } else { Clock::Monotonic };
+    let probe = Probe::Stream(Box::new(stream));
+    Ok(Plan {
+        cpus: Some(cpus),
+        shield: how.placement.shield.clone(),
+        policy: how.policy,
+        nic: how.nic.plan(),
+        ..how.wake_ups.apply(Plan { clock, ..super::plan(common, &results.kept, probe, vec![phase])? })
     })
 }
 
-/// The CPU of the end that is here: that asked for, or the quietest that is known.
-fn cpu(how: &Streaming) -> anyhow::Result<u32> {
+/// Puts each end on its CPU: the one asked for, or the best one, and returns the CPUs.
+fn place(how: &Streaming, stream: &mut StreamProbe) -> anyhow::Result<Vec<u32>> {
     let root = Root::system();
     let shield = how.placement.shield.as_ref();
     let one = |cpu: u32| CpuList::from_iter([cpu]);
-    let usable = usable_cpus(&root, how.cpu.map(one).as_ref().or(shield))?;
-    let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    threads::best_cpu(&usable, &quiet).context("there is no CPU to measure on")
+    let own = usable_cpus(&root, how.cpu.map(one).as_ref().or(shield))?;
+    let isolated = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
+    let first = best_cpu(&own, &isolated).context("there is no CPU to measure on")?;
+    let usable = usable_cpus(&root, stream.listen_cpu.map(one).as_ref())?;
+    let named = [first].into_iter().chain(stream.listen_cpu).collect();
+    Ok(stream.place(named, &Places { usable: &usable, isolated: &isolated, policy: Some(how.policy) }))
 }
 
-/// With both ends here, the listener is on another CPU than the talker where there is one.
-fn listen_cpu(options: &Stream, root: &Root, talk_cpu: u32) -> anyhow::Result<u32> {
-    let asked = options.listen_cpu.map(|cpu| CpuList::from_iter([cpu]));
-    let usable = usable_cpus(root, asked.as_ref())?;
-    Ok(options.listen_cpu.unwrap_or_else(|| campaign::stream::listen_cpu(&usable, talk_cpu)))
+/// The ends that are on this machine.
+fn stream(options: &Stream) -> StreamProbe {
+    let interface = options.interface.clone().unwrap_or_default();
+    StreamProbe {
+        ends: match options.side {
+            Some(StreamSide::Talk) => StreamEnds::Talk(interface),
+            Some(StreamSide::Listen) => StreamEnds::Listen(interface),
+            None => StreamEnds::Both,
+        },
+        stream_id: options.stream_id,
+        xdp: options.xdp(),
+        queue: options.queue.unwrap_or_default(),
+        capture: options.capture.clone().map(CaptureTo::File),
+        listen_cpu: options.listen_cpu,
+        ..StreamProbe::default()
+    }
 }

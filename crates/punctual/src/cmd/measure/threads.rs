@@ -3,7 +3,13 @@
 use std::time::Instant;
 
 use analysis::format_duration;
-use campaign::{Matrix, PhasePlan, Plan, ThreadAsk, ThreadPlan, threads};
+use campaign::{
+    Matrix, Plan, Probe, ThreadPlan,
+    probe::{
+        Definition, ThreadsProbe, best_cpu,
+        threads::{self, ThreadAsk},
+    },
+};
 use loads::LoadSpec;
 use machine::{CpuList, Interrupts, Root, isolated_cpus, usable_cpus};
 
@@ -22,20 +28,14 @@ pub fn run(options: &Threads) -> anyhow::Result<u8> {
     let results = Results::prepare(common)?;
     let others = output::find_references(&wake_ups.against)?;
     let threads = threads_of(options)?;
-    let loads = super::loads(common);
-    let phase = PhasePlan {
-        name: super::phase_name(&loads),
-        period_ns: threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period),
-        length: super::length(common),
-        loads,
-        threads,
-    };
+    let period_ns = threads.iter().map(|thread| thread.period_ns).min().unwrap_or(options.period);
+    let phase = super::phase(common, period_ns, super::length(common), threads);
     let cpus = phase.threads.iter().map(|thread| thread.cpu).collect();
     let plan = Plan {
         cpus: Some(cpus),
         shield: options.placement.shield.clone(),
         offset_ns: options.offset,
-        ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
+        ..wake_ups.apply(super::plan(common, &results.kept, probe(options)?, vec![phase])?)
     };
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;
@@ -55,24 +55,20 @@ fn threads_of(options: &Threads) -> anyhow::Result<Vec<ThreadPlan>> {
     let asks = asks(options)?;
     let usable = usable_cpus(&root, None)?;
     let quiet = shield.cloned().unwrap_or_else(|| isolated_cpus(&root));
-    let best = threads::best_cpu(&usable, &quiet).unwrap_or_default();
+    let best = best_cpu(&usable, &quiet).unwrap_or_default();
     Ok(threads::place(&asks, best))
 }
 
-/// The threads as they are asked for, each with a name of its own.
+/// The threads as they are asked for, each with its own name.
 fn asks(options: &Threads) -> anyhow::Result<Vec<ThreadAsk>> {
-    let asks: Vec<ThreadAsk> = options.named.iter().map(|spec| spec.0.clone()).collect();
-    if asks.is_empty() {
-        return Ok(ThreadAsk::base_and_servo());
-    }
-    for (index, ask) in asks.iter().enumerate() {
-        if asks[..index].iter().any(|other| other.role == ask.role) {
-            return Err(
-                Usage(format!("two threads are called `{}`: give each --thread a name of its own", ask.role)).into()
-            );
-        }
-    }
-    Ok(asks)
+    let named: Vec<ThreadAsk> = options.named.iter().map(|spec| spec.0.clone()).collect();
+    let probe = if named.is_empty() { ThreadsProbe::default() } else { ThreadsProbe { threads: named } };
+    probe.check().map_err(|error| Usage(error.to_string()))?;
+    Ok(probe.threads)
+}
+
+fn probe(options: &Threads) -> anyhow::Result<Probe> {
+    Ok(Probe::Threads(ThreadsProbe { threads: asks(options)? }))
 }
 
 fn matrix(options: &Threads) -> anyhow::Result<u8> {
@@ -87,7 +83,7 @@ fn matrix(options: &Threads) -> anyhow::Result<u8> {
         cpus: Some(cpus.clone()),
         load_cpus: common.load_cpus.clone().or_else(|| ordinary(&root, &cpus).filter(|_| shield.is_none())),
         shield: shield.cloned(),
-        ..wake_ups.apply(super::plan(common, &results.kept, matrix.phases())?)
+        ..wake_ups.apply(super::plan(common, &results.kept, probe(options)?, matrix.phases())?)
     };
     if !common.talk.quiet {
         say!("matrix  {}", in_words(&matrix));

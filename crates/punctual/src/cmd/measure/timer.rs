@@ -1,11 +1,9 @@
 //! `punctual measure timer`.
 
-use campaign::{Length, PhasePlan, Plan};
+use campaign::{Length, Plan, Probe, probe::TimerProbe};
 
 use super::Results;
 use crate::{cli::Timer, output};
-
-const DEFAULT_PERIOD_NS: u64 = 1_000_000;
 
 pub fn run(options: &Timer) -> anyhow::Result<u8> {
     let (common, wake_ups) = (&options.common, &options.wake_ups);
@@ -13,20 +11,16 @@ pub fn run(options: &Timer) -> anyhow::Result<u8> {
     let profiles = output::find_profiles(&wake_ups.profiles)?;
     let others = output::find_references(&wake_ups.against)?;
     let shortest = profiles.iter().map(|profile| profile.period_ns).min();
-    let loads = super::loads(common);
-    let phase = PhasePlan {
-        name: super::phase_name(&loads),
-        period_ns: options.period.or(shortest).unwrap_or(DEFAULT_PERIOD_NS),
-        length: options.samples.map_or_else(|| super::length(common), Length::Samples),
-        loads,
-        threads: Vec::new(),
-    };
+    let period_ns = options.period.or(shortest).unwrap_or(TimerProbe::default().period_ns);
+    let length = options.samples.map_or_else(|| super::length(common), Length::Samples);
+    let phase = super::phase(common, period_ns, length, Vec::new());
+    let probe = Probe::Timer(TimerProbe { period_ns });
     let plan = Plan {
         cpus: options.cpus.clone(),
         shield: options.placement.shield.clone(),
         policy: options.policy,
         offset_ns: options.offset,
-        ..wake_ups.apply(super::plan(common, &results.kept, vec![phase])?)
+        ..wake_ups.apply(super::plan(common, &results.kept, probe, vec![phase])?)
     };
     let mut record = output::measure(&plan, common.talk)?;
     output::judge(&mut record, &wake_ups.profiles)?;

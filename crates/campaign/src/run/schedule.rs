@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use record::Record;
 
-use crate::{Plan, Probe};
+use crate::plan::Plan;
 
 /// The phases of a run that are still to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Course {
+pub enum PhaseSchedule {
     /// These, one after the other.
     All(Range<usize>),
     /// Those that halve what is open. Phases below it do not hold, those above do.
@@ -20,15 +20,12 @@ pub enum Course {
     },
 }
 
-impl Course {
+impl PhaseSchedule {
     /// That of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let all = 0..plan.phases.len();
-        match &plan.probe {
-            Probe::Audio(audio) if audio.find => Self::Search { open: all, last: None },
-            _ => Self::All(all),
-        }
+        if plan.searches() { Self::Search { open: all, last: None } } else { Self::All(all) }
     }
 
     /// The next phase, after what stands in the record.
@@ -47,30 +44,31 @@ impl Course {
     }
 }
 
-/// How many of so many candidates are measured at most.
-#[must_use]
-pub fn steps(candidates: usize) -> usize {
-    candidates.checked_ilog2().map_or(0, |log| log as usize + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use record::{Audio, Phase, Series, SeriesKind};
 
     use super::*;
     use crate::{
-        AudioPlan, Length, PhasePlan, Through,
-        plan::tests::{phase, plan},
+        plan::{
+            Length, PhasePlan,
+            tests::{phase, plan},
+        },
+        probe::{AudioProbe, Probe},
     };
+
+    fn searching(sizes: usize) -> Plan {
+        let phases = (0..sizes).map(|n| PhasePlan { name: n.to_string(), ..phase(1, Length::Duration(1)) }).collect();
+        let audio = AudioProbe { find: true, ..AudioProbe::default() };
+        Plan { probe: Probe::Audio(Box::new(audio)), ..plan(phases) }
+    }
 
     /// What is found among so many sizes of which those from `first` on hold, and how many were measured.
     fn found(sizes: usize, first: usize) -> (Option<usize>, usize) {
-        let phases = (0..sizes).map(|n| PhasePlan { name: n.to_string(), ..phase(1, Length::Duration(1)) }).collect();
-        let audio = AudioPlan { rate_hz: 48_000, periods: 2, through: Through::default(), device: None, find: true };
-        let plan = Plan { probe: Probe::Audio(Box::new(audio)), ..plan(phases) };
+        let plan = searching(sizes);
         let mut record = Record::default();
-        let (mut course, mut held) = (Course::of(&plan), None);
-        while let Some(at) = course.next(&plan, &record) {
+        let (mut schedule, mut held) = (PhaseSchedule::of(&plan), None);
+        while let Some(at) = schedule.next(&plan, &record) {
             let name = plan.phases[at].name.clone();
             let audio = Audio { played: 10, xruns: u64::from(at < first), ..Audio::default() };
             record.series.push(Series {
@@ -86,12 +84,12 @@ mod tests {
 
     #[test]
     fn the_smallest_that_holds_is_found_in_as_many_steps_as_were_told() {
-        assert_eq!([0, 1, 2, 3, 7, 8, 64].map(steps), [0, 1, 2, 2, 3, 4, 7]);
+        assert_eq!([0, 1, 2, 3, 7, 8, 64].map(|sizes| searching(sizes).steps()), [0, 1, 2, 2, 3, 4, 7]);
         for sizes in 1..20 {
             for first in 0..=sizes {
                 let (held, measured) = found(sizes, first);
                 assert_eq!(held, (first < sizes).then_some(first), "{first} of {sizes}");
-                assert!(measured <= steps(sizes), "{first} of {sizes}: {measured}");
+                assert!(measured <= searching(sizes).steps(), "{first} of {sizes}: {measured}");
             }
         }
     }

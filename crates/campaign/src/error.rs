@@ -3,14 +3,16 @@
 use blame::{DatError, TimerlatError, TraceError};
 use machine::{
     CpuError, ShieldError,
-    ends::EndsError,
     nic::{NoStamps, WayError},
 };
 use probes::{timer::TimerError, udp::UdpError};
 use record::file::FileError;
 use sys::evl::EvlError;
 
-use crate::{AudioError, PlanError, StreamError, process::ProgramError, udp::AddressError};
+use crate::{
+    probe::{PlanError, PrepareError, stream::StreamError},
+    shielded::StartError,
+};
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -27,58 +29,68 @@ pub enum RunError {
     /// A load could not be started.
     #[error(transparent)]
     Load(#[from] loads::LoadError),
-    /// The EVL core was asked for, and is not to be had.
+    /// The EVL core was asked for, and is not available.
     #[error(transparent)]
     Evl(#[from] EvlError),
     /// A measuring thread could not be made.
     #[error(transparent)]
     Timer(#[from] TimerError),
-    /// Round trips cannot be measured.
+    /// The probe could not be prepared.
     #[error(transparent)]
-    Udp(#[from] UdpError),
-    /// No interface leads to the peer.
-    #[error(transparent)]
-    Way(#[from] WayError),
-    /// The peer cannot be found.
-    #[error(transparent)]
-    Peer(#[from] AddressError),
-    /// The network card's stamps were asked for, and are not to be had.
-    #[error(transparent)]
-    Stamps(#[from] NoStamps),
-    /// A stream can be neither sent nor received.
+    Prepare(PrepareError),
+    /// The interface of a stream cannot carry it.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Nothing can be played through what was asked for.
+    /// The answering thread cannot be made.
     #[error(transparent)]
-    Audio(#[from] AudioError),
-    /// There are no two ends within this machine.
+    Udp(#[from] UdpError),
+    /// No route leads to the peer.
     #[error(transparent)]
-    Ends(#[from] EndsError),
-    /// The kernel's trace was asked for, and is not to be had.
+    Route(#[from] WayError),
+    /// The stamps of the network card were asked for, and are not available.
+    #[error(transparent)]
+    Stamps(#[from] NoStamps),
+    /// The kernel's trace was asked for, and is not available.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The program cannot be watched.
     #[error(transparent)]
-    Program(#[from] ProgramError),
-    /// What threads do cannot be seen.
-    #[error("what a program's threads do is seen in the kernel's trace alone: {0}")]
+    Program(Box<dyn std::error::Error + Send + Sync>),
+    /// The threads of a program cannot be seen.
+    #[error("the threads of a program are seen in the kernel's trace alone: {0}")]
     Unseen(String),
-    /// The kernel's timerlat tracer was asked for, and is not to be had.
+    /// The kernel's timerlat tracer was asked for, and is not available.
     #[error(transparent)]
     Timerlat(#[from] TimerlatError),
-    /// The trace could not be kept.
+    /// The trace could not be written.
     #[error("{0}; choose another place with --stop-trace FILE")]
     KeepTrace(#[from] DatError),
     /// Stopping on a spike needs the trace, which is not on.
     #[error("--stop-on keeps the kernel's trace, and there is none: {0}")]
     NothingToStop(String),
     /// The record could not be written.
-    #[error("{0}; choose another place with --record FILE, or do without it with --no-record")]
+    #[error("{0}; choose another place with --record FILE, or leave it out with --no-record")]
     Record(#[from] FileError),
     /// The user ended the run before the first frame.
-    #[error("ended while the wake-up offset was looked for: give one, as 8us, to begin at once")]
+    #[error("interrupted during calibration; pass --wakeup-offset, e.g. 8us, to begin at once")]
     NotCalibrated,
     /// The user ended the run twice: nothing is kept.
     #[error("interrupted twice: the run was discarded")]
     Discarded,
+}
+
+impl From<PrepareError> for RunError {
+    /// A contradiction in the plan stays one, because the command line is wrong then.
+    fn from(error: PrepareError) -> Self {
+        error.downcast::<PlanError>().map_or_else(Self::Prepare, |error| Self::Plan(*error))
+    }
+}
+
+impl From<StartError> for RunError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Load(error) => Self::Load(error),
+            StartError::Shield(error) => Self::Shield(error),
+        }
+    }
 }

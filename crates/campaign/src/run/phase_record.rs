@@ -5,10 +5,14 @@ use std::time::Duration;
 use record::{Record, Series, Validity};
 
 use super::now;
-use crate::{PhasePlan, Plan, phase::PhaseRun, validity};
+use crate::{
+    phase::PhaseRun,
+    plan::{PhasePlan, Plan},
+    validity,
+};
 
 /// The part of the record that grows with a phase.
-pub(super) struct Growing<'a> {
+pub(super) struct PhaseRecord<'a> {
     plan: &'a Plan,
     phase: &'a PhasePlan,
     /// Index of the phase in [`Record::phases`].
@@ -21,7 +25,7 @@ pub(super) struct Growing<'a> {
     judged: Validity,
 }
 
-impl<'a> Growing<'a> {
+impl<'a> PhaseRecord<'a> {
     /// Enters a phase that begins `start` after the run did, with its threads made and judged.
     pub fn begin(
         record: &mut Record,
@@ -32,7 +36,7 @@ impl<'a> Growing<'a> {
         how_awake: Option<&'a str>,
     ) -> Self {
         let (index, series_before) = (record.phases.len(), record.series.len());
-        record.phases.push(phase.told(start));
+        record.phases.push(phase.to_record(start));
         let judged = record.validity.clone();
         Self { plan, phase, index, series_before, memory_locked, how_awake, judged }
     }

@@ -13,7 +13,10 @@ use sys::{
     xdp::{Copying, XdpSender},
 };
 
-use super::{StreamError, error::socket, xdp::refusal};
+use super::{
+    error::{StreamError, socket},
+    xdp::refusal,
+};
 
 /// What frames are handed to, and who tells afterwards what became of them.
 pub type Sender = (Box<dyn Transmit>, Option<Box<dyn Aftermath>>);

@@ -5,7 +5,7 @@ use std::{fmt, io, str::FromStr};
 use rustix::io::Errno;
 use sys::xdp::{Step, XdpError};
 
-use super::StreamError;
+use super::error::StreamError;
 
 /// How a listener has AF_XDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,10 @@ use sys::{
     xdp::{Copying, Hook, XdpReceiver},
 };
 
-use super::{ListenPlan, ListenXdp, StreamError, error::socket, xdp::refusal};
+use super::{
+    error::{StreamError, socket},
+    xdp::{ListenXdp, refusal},
+};
 
 /// What a listener takes its frames from.
 pub struct Opened {
@@ -22,11 +25,11 @@ pub struct Opened {
 }
 
 /// Opens it on the interface called `interface` of the namespace that this thread is in; of AF_XDP, on its queue `queue`.
-pub fn open(listen: &ListenPlan, queue: u32, interface: &str) -> Result<Opened, StreamError> {
-    if let Some(how) = listen.xdp {
+pub fn open(wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32, interface: &str) -> Result<Opened, StreamError> {
+    if let Some(how) = xdp {
         return open_xdp(how, queue, interface);
     }
-    let busy_poll = match listen.wait {
+    let busy_poll = match wait {
         ReceiveWait::BusyPoll(ns) => Some(Duration::from_nanos(ns)),
         ReceiveWait::Block | ReceiveWait::Spin => None,
     };

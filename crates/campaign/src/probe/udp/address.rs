@@ -6,7 +6,8 @@ use std::{
     str::FromStr,
 };
 
-use super::UDP_PORT;
+/// Port of the answering end unless asked otherwise.
+pub const UDP_PORT: u16 = 7125;
 
 /// A machine by its name or address, and the port on which it answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use machine::Root;
 use probes::stream::observer::{Keep, Observer};
 use record::{CAPTURE, Caveat, ObservedAt, Record};
 
-use super::{StreamError, StreamPlan, TalkPlan, interface::link_bps, places::Places};
-use crate::{Plan, Probe, RunError};
+use super::{StreamProbe, error::StreamError, interface::link_bps, places::Places};
+use crate::probe::definition::PrepareError;
 
 /// Extension of a capture that lies beside its record.
 pub const EXTENSION: &str = "pcapng";
@@ -43,24 +43,24 @@ impl Keep for Kept {
     }
 }
 
-impl StreamPlan {
+impl StreamProbe {
     /// Where the observer stands: where frames come in, if this machine is that end, else where they leave.
     fn observed_at(&self) -> ObservedAt {
-        if self.listen.is_some() { ObservedAt::Receiving } else { ObservedAt::Sending }
+        if self.listens() { ObservedAt::Receiving } else { ObservedAt::Sending }
     }
 
-    /// Whether frames pass by where an observer would stand.
-    pub(crate) fn is_hidden(&self) -> bool {
-        let passes_by = |talk: &TalkPlan| !talk.mode.is_seen();
-        match &self.listen {
-            Some(listen) => listen.xdp.is_some(),
-            None => self.talk.as_ref().is_some_and(passes_by),
-        }
+    /// True if an observer would see no frame, because frames take another route through the kernel.
+    pub(super) fn is_hidden(&self) -> bool {
+        if self.listens() { self.xdp.is_some() } else { !self.mode.is_seen() }
     }
 
     /// Starts the observer, where one is asked for.
-    pub(super) fn observer(&self, plan: &Plan, places: &Places) -> Result<Option<Observer>, RunError> {
-        let Some(path) = file(self, plan) else { return Ok(None) };
+    pub(super) fn observer(
+        &self,
+        record_path: Option<&Path>,
+        places: &Places,
+    ) -> Result<Option<Observer>, PrepareError> {
+        let Some(path) = self.capture_file(record_path) else { return Ok(None) };
         let at = self.observed_at();
         let (interface, in_words) = match at {
             ObservedAt::Receiving => (places.far_interface(), "where frames come in"),
@@ -70,30 +70,23 @@ impl StreamPlan {
         let failed = |source| StreamError::Capture { path: path.clone(), source };
         let to = BufWriter::with_capacity(PIECE, File::create(&path).map_err(failed)?);
         let writer = capture::Writer::begin(to, interface, in_words).map_err(failed)?;
-        let own = self.talk.as_ref().map(|talk| frames::stream_id(places.mac(), talk.unique_id));
-        let wanted = own.or_else(|| self.listen.as_ref()?.stream_id);
+        let own = self.talks().then(|| frames::stream_id(places.mac(), self.unique_id));
+        let wanted = own.or(self.stream_id);
         Ok(Some(Observer::start(receiver, Kept(writer), wanted)?))
     }
-}
 
-/// The file that the frames of a plan go into; `None` where none are captured.
-fn file(stream: &StreamPlan, plan: &Plan) -> Option<PathBuf> {
-    match stream.capture.as_ref()? {
-        CaptureTo::File(path) => Some(path.clone()),
-        CaptureTo::BesideRecord => Some(plan.record_path.as_ref()?.with_extension(EXTENSION)),
+    /// The file that captured frames go into; `None` where none are captured.
+    pub(crate) fn capture_file(&self, record_path: Option<&Path>) -> Option<PathBuf> {
+        match self.capture.as_ref()? {
+            CaptureTo::File(path) => Some(path.clone()),
+            CaptureTo::BesideRecord => Some(record_path?.with_extension(EXTENSION)),
+        }
     }
 }
 
-/// The file of a plan's capture; `None` where it has none.
-pub(crate) fn file_of(plan: &Plan) -> Option<PathBuf> {
-    let Probe::Stream(stream) = &plan.probe else { return None };
-    file(stream, plan)
-}
-
-/// Adds to the record of a run what its capture tells.
-pub(crate) fn tell(record: &mut Record, plan: &Plan, root: &Root) {
-    let Probe::Stream(stream) = &plan.probe else { return };
-    let Some(path) = file(stream, plan) else { return };
+/// Adds the analysis of the stream's capture to the record of a run.
+pub(crate) fn add_capture(record: &mut Record, stream: &StreamProbe, record_path: Option<&Path>, root: &Root) {
+    let Some(path) = stream.capture_file(record_path) else { return };
     let ends = record.series.iter().filter_map(|series| series.kind.stream());
     let Some(identity) = ends.map(|end| end.identity().clone()).find(|identity| !identity.stream_id.is_empty()) else {
         return say(record, &path, "no frame of a stream came");
@@ -105,7 +98,7 @@ pub(crate) fn tell(record: &mut Record, plan: &Plan, root: &Root) {
         },
         period_ns: record.phases.first().map(|phase| phase.period_ns),
         idle_slope_bps: None,
-        link_bps: stream.interface.as_deref().and_then(|name| link_bps(root, name)).unwrap_or(LINK_BPS),
+        link_bps: stream.interface().and_then(|name| link_bps(root, name)).unwrap_or(LINK_BPS),
     };
     match capture::analyse(|| File::open(&path), &path.to_string_lossy(), &options) {
         Ok(analysis) => add(record, stream.observed_at(), analysis),

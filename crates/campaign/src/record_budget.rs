@@ -3,7 +3,7 @@
 
 use record::{Caveat, SPIKES_KEPT, Series};
 
-use crate::Plan;
+use crate::plan::Plan;
 
 /// Up to so many series of threads of their own, each keeps as many spikes as a series can.
 const FEW: usize = 8;
@@ -15,14 +15,14 @@ const MANY: usize = 100;
 
 /// How much each series keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thrift {
+pub struct RecordBudget {
     /// The worst spikes, so many of them.
     pub spikes_kept: usize,
     /// Whether histograms have wider buckets.
     pub coarse: bool,
 }
 
-impl Thrift {
+impl RecordBudget {
     /// What a run can afford, by its number of threads of their own in all phases.
     pub fn of(plan: &Plan) -> Self {
         let series: usize = plan.phases.iter().map(|phase| phase.threads.len()).sum();
@@ -62,12 +62,17 @@ impl Thrift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::tests::{phase, plan};
-    use crate::{Length, PhasePlan, ThreadAsk, threads};
+    use crate::{
+        plan::{
+            Length, PhasePlan,
+            tests::{phase, plan},
+        },
+        probe::threads::{self, ThreadAsk},
+    };
 
-    fn cells(count: usize) -> Thrift {
+    fn cells(count: usize) -> RecordBudget {
         let threads = threads::place(&ThreadAsk::base_and_servo(), 0);
-        Thrift::of(&plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }; count]))
+        RecordBudget::of(&plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }; count]))
     }
 
     #[test]

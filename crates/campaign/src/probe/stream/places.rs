@@ -5,16 +5,16 @@ use machine::{
     Root,
     ends::{End, Ends},
 };
-use probes::stream::transmit::TransmitMode;
+use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use record::ObservedAt;
 use sys::{packet::FrameReceiver, qdisc};
 
 use super::{
-    ListenPlan, StreamError,
-    error::socket,
+    error::{StreamError, socket},
     interface::Interface,
     receiver::{self, Opened},
     sender::{self, Sender},
+    xdp::ListenXdp,
 };
 
 /// How long before its slot the discipline of an own cable lets a frame go, ns.
@@ -67,8 +67,8 @@ impl Places {
         }
     }
 
-    pub fn receiver(&self, listen: &ListenPlan, queue: u32) -> Result<Opened, StreamError> {
-        let open = |interface: &str| receiver::open(listen, queue, interface);
+    pub fn receiver(&self, wait: ReceiveWait, xdp: Option<ListenXdp>, queue: u32) -> Result<Opened, StreamError> {
+        let open = |interface: &str| receiver::open(wait, xdp, queue, interface);
         match self {
             Self::Interface(interface) => open(&interface.name),
             Self::Ends(ends) => inside(&ends.far, open),

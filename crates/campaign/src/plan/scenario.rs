@@ -1,29 +1,21 @@
-//! A plan as the record tells it.
+//! A plan as the record describes it.
 
 use std::time::Duration;
 
 use probes::timer::Core;
 use record::{AskedThread, Phase, Scenario};
 
-use super::{Length, PhasePlan, Plan, Probe, ThreadPlan};
+use super::{
+    Plan,
+    phase::{Length, PhasePlan},
+};
+use crate::probe::{Probe, ThreadPlan};
 
 impl Plan {
-    /// What measures: `timer`, or `threads` where they have places of their own; `noise`, `udp`, `stream`, `audio`.
-    fn probe(&self) -> &'static str {
-        match &self.probe {
-            Probe::Noise { .. } => "noise",
-            Probe::Udp(_) => "udp",
-            Probe::Stream(_) => "stream",
-            Probe::Audio(_) => "audio",
-            Probe::Timer if self.phases.iter().any(|phase| !phase.threads.is_empty()) => "threads",
-            Probe::Timer => "timer",
-        }
-    }
-
     /// The policy of all threads, or that of each role.
     fn policy_in_words(&self) -> String {
         if let Probe::Udp(udp) = &self.probe {
-            return format!("{} for sender, {} for receiver", self.policy, udp.policy);
+            return format!("{} for sender, {} for receiver", self.policy, udp.receive_policy);
         }
         let threads = self.phases.first().map_or(&[][..], |phase| &phase.threads);
         match threads.split_first() {
@@ -36,11 +28,11 @@ impl Plan {
         }
     }
 
-    /// The plan as the record tells it.
+    /// The plan as the record describes it.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         Scenario {
-            probe: self.probe().to_owned(),
+            probe: self.probe.definition().name().to_owned(),
             cpus: self.cpus.as_ref().map(ToString::to_string),
             policy: self.policy_in_words(),
             clock: self.clock.to_string(),
@@ -57,17 +49,17 @@ impl Plan {
 }
 
 impl PhasePlan {
-    /// The phase as the record tells it before it has run; it begins `start` after the run did.
-    pub(crate) fn told(&self, start: Duration) -> Phase {
+    /// The phase as the record describes it before it has run; it begins `start` after the run did.
+    pub(crate) fn to_record(&self, start: Duration) -> Phase {
         Phase {
             name: self.name.clone(),
             period_ns: self.period_ns,
-            start_ns: start.as_nanos() as u64,
+            start_ns: u64::try_from(start.as_nanos()).unwrap_or(u64::MAX),
             planned_ns: match self.length {
                 Length::Duration(duration_ns) => Some(duration_ns),
-                _ => None,
+                Length::Samples(_) | Length::UntilStopped => None,
             },
-            threads: self.threads.iter().map(ThreadPlan::told).collect(),
+            threads: self.threads.iter().map(ThreadPlan::to_record).collect(),
             asked_loads: self.loads.iter().map(ToString::to_string).collect(),
             ..Phase::default()
         }
@@ -75,8 +67,8 @@ impl PhasePlan {
 }
 
 impl ThreadPlan {
-    /// The thread as the record tells it.
-    fn told(&self) -> AskedThread {
+    /// The thread as the record describes it.
+    fn to_record(&self) -> AskedThread {
         let Self { role, cpu, policy, period_ns } = self.clone();
         AskedThread { role, cpu, policy: policy.to_string(), period_ns }
     }
@@ -87,22 +79,25 @@ mod tests {
     use sys::sched::Policy;
 
     use super::*;
-    use crate::plan::tests::{phase, plan};
+    use crate::{
+        plan::tests::{phase, plan},
+        probe::ThreadsProbe,
+    };
 
     #[test]
-    fn threads_of_their_own_are_told_with_their_policies() {
+    fn the_policies_of_different_threads_are_listed() {
         let thread = |role: &str, priority| ThreadPlan {
             role: role.to_owned(),
             cpu: 0,
             policy: Policy::Fifo(priority),
             period_ns: 25_000,
         };
-        let told = |threads| plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }]).scenario();
-        let scenario = told(vec![thread("base", 90), thread("servo", 89)]);
-        assert_eq!(
-            (scenario.probe.as_str(), scenario.policy.as_str()),
-            ("threads", "fifo:90 for base, fifo:89 for servo")
-        );
-        assert_eq!(told(vec![thread("t1", 90), thread("t2", 90)]).policy, "fifo:90");
+        let scenario = |threads| {
+            let plan = plan(vec![PhasePlan { threads, ..phase(1, Length::UntilStopped) }]);
+            Plan { probe: Probe::Threads(ThreadsProbe::default()), ..plan }.scenario()
+        };
+        let two = scenario(vec![thread("base", 90), thread("servo", 89)]);
+        assert_eq!((two.probe.as_str(), two.policy.as_str()), ("threads", "fifo:90 for base, fifo:89 for servo"));
+        assert_eq!(scenario(vec![thread("t1", 90), thread("t2", 90)]).policy, "fifo:90");
     }
 }

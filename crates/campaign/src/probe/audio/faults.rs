@@ -1,10 +1,10 @@
-//! What of an audio plan cannot be played here, all of it.
+//! Everything of an audio probe that cannot be played on this machine.
 
 use machine::{Root, sound};
 
-use super::{AudioError, AudioPlan, Through};
+use super::{AudioError, AudioProbe, Through};
 
-impl AudioPlan {
+impl AudioProbe {
     /// What is wrong with its files, read as for playing, and with its card on the machine below `root`; each with the key
     /// that says it in a campaign.
     pub(crate) fn faults(&self, root: &Root) -> Vec<(&'static str, AudioError)> {

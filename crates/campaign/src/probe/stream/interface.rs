@@ -3,7 +3,7 @@
 use frames::{Mac, ethernet, wire_bytes};
 use machine::Root;
 
-use super::StreamError;
+use super::error::StreamError;
 
 /// The part of a link, per cent, that streams may take: IEEE Std 802.1Q leaves the rest to others.
 pub const LINK_PERCENT: u64 = 75;

@@ -1,0 +1,95 @@
+//! Everything that a run changes on the machine: one list of guards, undone in reverse order.
+//!
+//! Each guard has written its change to the journal before it made it, so that `punctual restore` undoes it after a crash.
+
+use blame::{Timerlat, Watch};
+use machine::{
+    AwakeHold, Shield,
+    nic::{IrqPriorityHold, NicHold},
+};
+use record::Record;
+
+use crate::shielded;
+
+/// One change, held as long as this exists.
+#[derive(Debug)]
+pub enum Change {
+    /// CPUs that are kept free of other work.
+    Shield(Shield),
+    /// The kernel's trace.
+    Trace(Box<Watch>),
+    /// The kernel's timerlat tracer.
+    Timerlat(Box<Timerlat>),
+    /// CPUs that are held out of their idle states.
+    Awake(AwakeHold),
+    /// Values of a network interface.
+    Nic(NicHold),
+    /// Priority of the threads that serve a network interface.
+    IrqPriority(IrqPriorityHold),
+}
+
+/// The changes in the order in which they were made.
+#[derive(Debug, Default)]
+pub struct Changes(Vec<Change>);
+
+/// The changes that a phase uses.
+pub struct InUse<'a> {
+    /// The shield.
+    pub shield: Option<&'a Shield>,
+    /// The trace.
+    pub trace: Option<&'a mut Watch>,
+    /// The timerlat tracer.
+    pub timerlat: Option<&'a mut Timerlat>,
+}
+
+impl Changes {
+    /// Adds a change that was just made.
+    pub fn push(&mut self, change: Change) {
+        self.0.push(change);
+    }
+
+    /// The changes that a phase uses.
+    pub fn in_use(&mut self) -> InUse<'_> {
+        let mut found = InUse { shield: None, trace: None, timerlat: None };
+        for change in &mut self.0 {
+            match change {
+                Change::Shield(shield) => found.shield = Some(shield),
+                Change::Trace(watch) => found.trace = Some(watch),
+                Change::Timerlat(timerlat) => found.timerlat = Some(timerlat),
+                Change::Awake(_) | Change::Nic(_) | Change::IrqPriority(_) => {}
+            }
+        }
+        found
+    }
+
+    /// How the CPUs are held awake; `None` if they are not.
+    pub fn how_awake(&self) -> Option<&str> {
+        self.0.iter().find_map(|change| if let Change::Awake(hold) = change { Some(hold.how()) } else { None })
+    }
+
+    /// Stops the timerlat tracer before the other changes are undone.
+    pub fn stop_timerlat(&mut self) {
+        self.0.retain(|change| !matches!(change, Change::Timerlat(_)));
+    }
+
+    /// Undoes all changes, the last one first, and writes into the record what was set and what could not be undone.
+    pub fn undo(mut self, record: &mut Record) {
+        while let Some(change) = self.0.pop() {
+            match change {
+                Change::Shield(shield) => shielded::release(record, shield),
+                Change::Trace(watch) => drop(watch),
+                Change::Timerlat(timerlat) => drop(timerlat),
+                Change::Awake(hold) => record.settings.extend(hold.release()),
+                Change::Nic(hold) => record.settings.extend(hold.release()),
+                Change::IrqPriority(hold) => record.settings.extend(hold.release()),
+            }
+        }
+    }
+}
+
+impl Drop for Changes {
+    /// An error undoes in the same order.
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}

@@ -1,0 +1,340 @@
+//! Audio: a timer thread plays a period at each deadline, through an amplifier.
+
+mod cab;
+mod device;
+mod faults;
+mod source;
+
+use std::{ops::RangeInclusive, path::PathBuf};
+
+use amp::{Chain, Controls, Parts, Player, Preset, Rig, Settings};
+use machine::Root;
+use probes::{
+    audio::{Audio, AudioSettings, Names},
+    companion::Companion,
+    timer::{Fraction, Grid},
+};
+use record::{Caveat, SoundCard};
+use sys::{clock::Clock, file, pcm::Duplex, sched::Policy};
+
+pub use cab::CabSource;
+pub use device::{Device, INPUTS};
+pub use source::{AudioError, ModelSource};
+
+use super::{
+    check::PlanError,
+    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, ThreadPlan},
+    timer::POLICY,
+};
+
+/// Samples of a period.
+pub const FRAMES: RangeInclusive<u32> = 8..=4096;
+/// Sample rates, Hz.
+pub const RATES_HZ: RangeInclusive<u32> = 8_000..=384_000;
+/// Periods that a card may hold.
+pub const PERIODS: RangeInclusive<u32> = 2..=16;
+
+/// Options of the audio probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AudioProbe {
+    /// Sample rate, Hz; one of [`RATES_HZ`].
+    pub rate_hz: u32,
+    /// Samples of a period; one of [`FRAMES`].
+    pub frames: u32,
+    /// Periods that the card holds; one of [`PERIODS`].
+    pub periods: u32,
+    /// The amplifier that it plays through.
+    pub through: Through,
+    /// The card that paces it; `None` for the clock.
+    pub device: Option<Device>,
+    /// True to find the smallest buffer that holds: the phases are candidates then, the smallest first, and only those run
+    /// that decide.
+    pub find: bool,
+    /// CPU of the audio thread; `None` before it is placed.
+    pub cpu: Option<u32>,
+}
+
+impl Default for AudioProbe {
+    fn default() -> Self {
+        Self {
+            rate_hz: 48_000,
+            frames: 64,
+            periods: 2,
+            through: Through::default(),
+            device: None,
+            find: false,
+            cpu: None,
+        }
+    }
+}
+
+/// What a period is played through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Through {
+    /// A model and the cabinet behind it, as their files are.
+    Parts {
+        /// The model.
+        model: ModelSource,
+        /// The cabinet.
+        cab: CabSource,
+    },
+    /// All that a preset says.
+    Preset(PathBuf),
+}
+
+impl Default for Through {
+    fn default() -> Self {
+        Self::Parts { model: ModelSource::default(), cab: CabSource::default() }
+    }
+}
+
+impl Through {
+    /// What the record calls it.
+    fn names(&self) -> Names {
+        match self {
+            Self::Parts { model, cab } => Names { model: model.to_string(), cab: cab.named(), ..Names::default() },
+            Self::Preset(path) => Names { preset: path.display().to_string(), ..Names::default() },
+        }
+    }
+}
+
+impl AudioProbe {
+    /// The period of so many frames, ns, rounded down.
+    #[must_use]
+    pub fn period_of(&self, frames: u32) -> u64 {
+        Grid::of_frames(frames, self.rate_hz).period_ns()
+    }
+
+    /// The frames of such a period.
+    #[must_use]
+    pub fn frames_of(&self, period_ns: u64) -> u32 {
+        let frames = (u128::from(period_ns) * u128::from(self.rate_hz) + 500_000_000) / 1_000_000_000;
+        frames.try_into().unwrap_or(u32::MAX)
+    }
+
+    /// The exact deadlines of such a period.
+    fn grid(&self, period_ns: u64) -> Grid {
+        Grid::of_frames(self.frames_of(period_ns), self.rate_hz)
+    }
+
+    /// Reads what is played through, and makes the chain of it. A model of a preset that was made for another rate is
+    /// resampled, which is told.
+    ///
+    /// # Errors
+    /// [`AudioError`].
+    pub fn load(&self) -> Result<(Amplifier, Vec<String>), AudioError> {
+        let (settings, parts, notes) = match &self.through {
+            Through::Parts { model, cab } => {
+                let models = [Some(model.load(self.rate_hz)?), None];
+                (Settings::default(), Parts { models, cabinet: cab.load(self.rate_hz)? }, Vec::new())
+            }
+            Through::Preset(path) => {
+                let folder = path.parent().unwrap_or(path);
+                let rig = Rig::load(Preset::read(path, file::read)?.chosen(folder), file::read)?;
+                let (parts, notes) = rig.parts(self.rate_hz)?;
+                (rig.settings, parts, notes)
+            }
+        };
+        let (chain, controls) = Chain::new(self.rate_hz, &settings, parts);
+        Ok((Amplifier(chain, controls), notes))
+    }
+
+    /// Opens the card for periods of so many frames; `None` where the clock paces.
+    ///
+    /// # Errors
+    /// [`AudioError`], with what the card offers instead.
+    pub fn open(&self, frames: u32) -> Result<Option<(Duplex, SoundCard)>, AudioError> {
+        let Some(device) = &self.device else { return Ok(None) };
+        Ok(Some(device.open(&Root::system(), self.rate_hz, frames, self.periods)?))
+    }
+
+    fn check_period(&self, period_ns: u64) -> Result<(), PlanError> {
+        let fits = RATES_HZ.contains(&self.rate_hz) && PERIODS.contains(&self.periods);
+        if fits && FRAMES.contains(&self.frames_of(period_ns)) {
+            return Ok(());
+        }
+        Err(PlanError::Audio(format!(
+            "--frames must be {} to {}, --rate {} to {} Hz, --periods {} to {}",
+            FRAMES.start(),
+            FRAMES.end(),
+            RATES_HZ.start(),
+            RATES_HZ.end(),
+            PERIODS.start(),
+            PERIODS.end()
+        )))
+    }
+
+    /// Reads the model, and makes everything that playing needs.
+    fn player(&self, context: &PhaseContext<'_>) -> Result<Audio, PrepareError> {
+        let frames = self.frames_of(context.period_ns);
+        let (player, notes) = self.load()?;
+        let (duplex, card) = self.open(frames)?.unzip();
+        let settings = AudioSettings {
+            rate_hz: self.rate_hz,
+            frames,
+            periods: self.periods,
+            clock: context.clock,
+            threshold_ns: context.threshold_ns,
+            spikes_kept: context.spikes_kept,
+            names: self.through.names(),
+            card,
+            caveats: notes.into_iter().map(|text| Caveat { kind: "resampled".to_owned(), text }).collect(),
+        };
+        Ok(match duplex {
+            Some(duplex) => {
+                let input = self.device.as_ref().map_or(0, |device| device.input);
+                Audio::prepare_on((duplex, input), settings, player)
+            }
+            None => Audio::prepare(settings, player),
+        })
+    }
+}
+
+impl Definition for AudioProbe {
+    fn name(&self) -> &'static str {
+        record::AUDIO
+    }
+
+    fn policy(&self, asked: Option<Policy>) -> Policy {
+        asked.unwrap_or(POLICY)
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.period_of(self.frames)
+    }
+
+    /// A period that took more than half of the time that it has.
+    fn threshold_ns(&self, period_ns: u64) -> u64 {
+        period_ns.saturating_mul(u64::from(self.periods.saturating_sub(1))) / 2
+    }
+
+    fn fraction(&self, period_ns: u64) -> Fraction {
+        self.grid(period_ns).fraction()
+    }
+
+    fn roles(&self) -> Vec<String> {
+        vec![record::AUDIO.to_owned()]
+    }
+
+    fn placement(&self) -> PlacementRule {
+        PlacementRule {
+            by_thread: Some(1..=1),
+            threads: "1 thread".to_owned(),
+            remedy: "write cpus = \"last\", or cpus = \"each\"",
+            takes_best_cpu: true,
+            measured: usize::MAX,
+        }
+    }
+
+    fn place(&mut self, cpus: Vec<u32>, _machine: &Places<'_>) -> Vec<u32> {
+        self.cpu = cpus.first().copied();
+        cpus
+    }
+
+    fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
+        let thread = |cpu| ThreadPlan { role: record::AUDIO.to_owned(), cpu, policy, period_ns: self.period_ns() };
+        self.cpu.map(thread).into_iter().collect()
+    }
+
+    fn has_interface(&self) -> bool {
+        false
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        self.check_period(self.period_ns())
+    }
+
+    fn check_run(&self, run: &RunShape<'_>) -> Result<(), PlanError> {
+        if self.device.is_some() && run.clock != Clock::Monotonic {
+            return Err(PlanError::CardClock);
+        }
+        run.periods_ns.iter().try_for_each(|period_ns| self.check_period(*period_ns))
+    }
+
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+        Ok(Some(Box::new(self.player(context)?)))
+    }
+
+    fn guard_remedies(&self) -> [&'static str; 2] {
+        [
+            "use more --frames, a smaller model or a lower priority",
+            "use more --frames or a smaller model; this machine cannot serve a period so short",
+        ]
+    }
+}
+
+/// The whole chain, as `punctual amp` plays it, and the controls that nobody turns.
+pub struct Amplifier(
+    Chain,
+    #[expect(dead_code, reason = "the chain listens to them for as long as they are there")] Controls,
+);
+
+impl Player for Amplifier {
+    fn play(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
+        self.0.process(input, left, right);
+    }
+
+    fn delay(&self) -> usize {
+        self.0.delay()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn audio(rate_hz: u32) -> AudioProbe {
+        let through = Through::Parts { model: ModelSource::BuiltIn(amp::SyntheticModel::Nano), cab: CabSource::None };
+        AudioProbe { rate_hz, through, ..AudioProbe::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn a_period_tells_its_frames(rate_hz in RATES_HZ, frames in FRAMES) {
+            let plan = audio(rate_hz);
+            prop_assert_eq!(plan.frames_of(plan.period_of(frames)), frames);
+            prop_assert_eq!(plan.grid(plan.period_of(frames)), Grid::of_frames(frames, rate_hz));
+        }
+    }
+
+    #[test]
+    fn what_no_card_does_is_refused() {
+        let plan = audio(48_000);
+        let check = |plan: &AudioProbe, period_ns: u64| {
+            plan.check_run(&RunShape { policy: POLICY, clock: Clock::Monotonic, periods_ns: &[period_ns] })
+        };
+        let is_refused = |result| matches!(result, Err(PlanError::Audio(_)));
+        assert_eq!(check(&plan, plan.period_of(64)), Ok(()));
+        assert!(is_refused(check(&plan, plan.period_of(4))));
+        assert!(is_refused(check(&AudioProbe { periods: 1, ..plan.clone() }, 1_333_333)));
+        assert!(is_refused(check(&AudioProbe { rate_hz: 400, ..plan.clone() }, 1_333_333)));
+        let on_a_card = AudioProbe { device: Some("hw:0".parse().unwrap()), ..plan };
+        let of_tai = RunShape { policy: POLICY, clock: Clock::Tai, periods_ns: &[1_333_333] };
+        assert_eq!(on_a_card.check_run(&of_tai), Err(PlanError::CardClock));
+        assert_eq!(check(&on_a_card, 1_333_333), Ok(()));
+    }
+
+    #[test]
+    fn a_preset_plays_and_a_bad_one_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lead.toml");
+        let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");
+        let load = |text: &str, rate_hz| {
+            fs::write(&path, text).unwrap();
+            AudioProbe { through: Through::Preset(path.clone()), ..audio(rate_hz) }.load()
+        };
+        let two = format!("[[model]]\nfile = '{model}'\n[[model]]\nfile = '{model}'\n[amp]\nrouting = 'parallel'\n");
+        assert_eq!(load(&two, 48_000).map(|(_, notes)| notes.len()).unwrap(), 0);
+        let notes = load(&two, 44_100).unwrap().1;
+        assert!(notes.len() == 2 && notes[0].contains("is made for 48000 Hz: resampled"), "{notes:?}");
+        let error = load("[gate]\nthreshhold_db = 1", 48_000).map(drop).unwrap_err().to_string();
+        assert!(
+            error.ends_with(r#"lead.toml: line 2: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! Streams: a timer thread with work to do talks, another thread listens, on an interface or between two namespaces.
+//!
+//! | module | contains |
+//! |---|---|
+//! | `interface` | checks that an interface can carry a stream |
+//! | `prepare` | makes a talker and a listener from the options |
+//! | `places` | where frames are sent and received |
+//! | `sender`, `receiver` | the sockets to send and to receive with |
+//! | [`offset`] | the wake-up offset |
+//! | `observe` | the observer that captures the stream, and the analysis of its file |
+//! | `error`, `xdp` | errors, each with its remedy |
+
+mod error;
+mod interface;
+pub(crate) mod observe;
+pub mod offset;
+mod places;
+mod prepare;
+mod receiver;
+mod sender;
+mod xdp;
+
+use frames::{Class, Format};
+use machine::{CpuList, Root, nic::Launching};
+use probes::{
+    ReceiveWait,
+    companion::Companion,
+    stream::{elsewhere::Elsewhere, transmit::TransmitMode},
+    timer::Fraction,
+};
+use sys::{clock::Clock, sched::Policy};
+
+pub use error::StreamError;
+use interface::Interface;
+pub use observe::CaptureTo;
+pub use offset::WakeupOffset;
+pub use xdp::{ListenXdp, XdpRefusal};
+
+use super::{
+    check::PlanError,
+    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan},
+    timer::{GUARD_REMEDIES, POLICY},
+};
+
+/// Highest number of a queue that can be asked for.
+pub const QUEUE_MAX: u32 = 4095;
+/// The part of the period, per cent, that a real-time talker may wake before its slot: the rest it must sleep.
+pub const OFFSET_PERCENT: u64 = 95;
+
+/// Options of the stream probe.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamProbe {
+    /// Which ends of the stream are on this machine.
+    pub ends: StreamEnds,
+    /// Reservation class: priority, VLAN, samples a frame, transit time.
+    pub class: Class,
+    /// Time between two frames, ns; `None` for that of the class.
+    pub period_ns: Option<u64>,
+    /// How samples are packed.
+    pub format: Format,
+    /// Talker: how long before its slot it wakes; at most the period, or [`OFFSET_PERCENT`] of it where it spins until its
+    /// slot under a real-time policy.
+    pub offset: WakeupOffset,
+    /// Talker: how frames are sent.
+    pub mode: TransmitMode,
+    /// Talker: tells its stream from others of the same address.
+    pub unique_id: u16,
+    /// Listener: which stream to follow; `None` for the first that is found.
+    pub stream_id: Option<u64>,
+    /// Listener: how it waits for frames.
+    pub wait: ReceiveWait,
+    /// Listener: how it uses AF_XDP; `None` for a socket of the network stack. Busy polling is for the socket alone.
+    pub xdp: Option<ListenXdp>,
+    /// Listener: the talker on another machine that reports to this one; the listener ends with it.
+    pub talker_elsewhere: Option<Elsewhere>,
+    /// The queue of the interface that AF_XDP sends and receives on.
+    pub queue: u32,
+    /// Where an observer captures the stream to: on the receiving side, or where this machine only sends, on the sending side.
+    pub capture: Option<CaptureTo>,
+    /// CPU of the talker; `None` before it is placed.
+    pub talk_cpu: Option<u32>,
+    /// CPU of the listener; `None` before it is placed.
+    pub listen_cpu: Option<u32>,
+}
+
+/// Which ends of a stream are on this machine, and on which interface.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum StreamEnds {
+    /// Both, in network namespaces of their own, joined by a virtual cable.
+    #[default]
+    Both,
+    /// The talker.
+    Talk(String),
+    /// The listener.
+    Listen(String),
+}
+
+impl StreamProbe {
+    /// The interface; `None` for both ends on this machine.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        match &self.ends {
+            StreamEnds::Both => None,
+            StreamEnds::Talk(interface) | StreamEnds::Listen(interface) => Some(interface),
+        }
+    }
+
+    /// True if the talker is on this machine.
+    #[must_use]
+    pub fn talks(&self) -> bool {
+        match self.ends {
+            StreamEnds::Both | StreamEnds::Talk(_) => true,
+            StreamEnds::Listen(_) => false,
+        }
+    }
+
+    /// True if the listener is on this machine.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        match self.ends {
+            StreamEnds::Both | StreamEnds::Listen(_) => true,
+            StreamEnds::Talk(_) => false,
+        }
+    }
+
+    /// True if the wake-up offset is measured before the first frame.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        self.talks() && self.offset == WakeupOffset::Auto
+    }
+
+    /// Checks the named interface. Without this nothing is sent on it.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    pub fn check_interface(&self, root: &Root, period_ns: u64) -> Result<(), StreamError> {
+        let Some(interface) = self.interface() else { return Ok(()) };
+        let found = Interface::read(root, interface)?;
+        if !self.talks() {
+            return Ok(());
+        }
+        if self.has_launch_times() {
+            Launching::of(root, interface, self.class.tci().pcp)?;
+        }
+        found.carries(self.class.frame_bytes(self.format), period_ns)
+    }
+
+    /// The number that tells the stream from all others; `None` without a talker on an interface.
+    ///
+    /// # Errors
+    /// [`StreamError`], if the interface can carry no stream.
+    pub fn stream_id(&self, root: &Root) -> Result<Option<u64>, StreamError> {
+        let Some(interface) = self.interface().filter(|_| self.talks()) else { return Ok(None) };
+        Ok(Some(frames::stream_id(Interface::read(root, interface)?.mac, self.unique_id)))
+    }
+
+    /// True if frames have launch times.
+    fn has_launch_times(&self) -> bool {
+        self.talks() && self.mode == TransmitMode::Txtime
+    }
+
+    /// True if the talker wakes within the period before its slot, and sleeps in each period where it must.
+    fn offset_fits(&self, policy: Policy, period_ns: u64) -> bool {
+        let keeps_slots = self.talks() && self.mode.keeps_slots();
+        let percent = if policy.is_realtime() && !keeps_slots { OFFSET_PERCENT } else { 100 };
+        let most_ns = u128::from(period_ns) * u128::from(percent) / 100;
+        u128::from(self.offset_ns()) <= most_ns
+    }
+
+    /// How long before its slot the talker wakes, ns; 0 without one, and before calibration.
+    fn offset_ns(&self) -> u64 {
+        if self.talks() { self.offset.ns() } else { 0 }
+    }
+}
+
+impl Definition for StreamProbe {
+    fn name(&self) -> &'static str {
+        "stream"
+    }
+
+    fn policy(&self, asked: Option<Policy>) -> Policy {
+        asked.unwrap_or(POLICY)
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.period_ns.unwrap_or_else(|| self.class.interval_ns())
+    }
+
+    /// A wake-up too late for its slot; without an offset, above 100 us.
+    fn threshold_ns(&self, period_ns: u64) -> u64 {
+        match self.offset_ns() {
+            0 => period_ns.min(THRESHOLD_NS),
+            offset_ns => offset_ns + (period_ns / 100).max(1_000),
+        }
+    }
+
+    fn fraction(&self, _period_ns: u64) -> Fraction {
+        Fraction::default()
+    }
+
+    fn roles(&self) -> Vec<String> {
+        let talker = self.talks().then(|| "talker".to_owned());
+        talker.into_iter().chain(self.listens().then(|| "listener".to_owned())).collect()
+    }
+
+    fn placement(&self) -> PlacementRule {
+        let roles = self.roles();
+        PlacementRule {
+            by_thread: Some(roles.len()..=roles.len()),
+            threads: format!("a {}", roles.join(" and a ")),
+            remedy: "write one CPU for each, or cpus = \"last\"",
+            takes_best_cpu: true,
+            measured: usize::MAX,
+        }
+    }
+
+    fn place(&mut self, mut cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32> {
+        let Some(&first) = cpus.first() else { return cpus };
+        if cpus.len() < self.roles().len() {
+            cpus.push(listen_cpu(machine.usable, first));
+        }
+        self.talk_cpu = self.talks().then_some(first);
+        self.listen_cpu = if self.listens() { cpus.last().copied() } else { None };
+        cpus
+    }
+
+    fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
+        let talker = |cpu| ThreadPlan { role: "talker".to_owned(), cpu, policy, period_ns: self.period_ns() };
+        self.talk_cpu.filter(|_| self.talks()).map(talker).into_iter().collect()
+    }
+
+    fn has_interface(&self) -> bool {
+        self.interface().is_some()
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        if self.capture.is_some() && self.is_hidden() { Err(PlanError::CaptureHidden) } else { Ok(()) }
+    }
+
+    fn check_run(&self, run: &RunShape<'_>) -> Result<(), PlanError> {
+        if matches!(run.policy, Policy::Deadline { .. }) {
+            return Err(PlanError::StreamDeadline);
+        }
+        if self.has_launch_times() && run.clock != Clock::Tai {
+            return Err(PlanError::LaunchClock);
+        }
+        if self.capture.is_some() && run.periods_ns.len() > 1 {
+            return Err(PlanError::CaptureOfPhases);
+        }
+        let fits = run.periods_ns.iter().all(|period_ns| self.offset_fits(run.policy, *period_ns));
+        fits.then_some(()).ok_or(PlanError::WakeupOffset { percent: 100 - OFFSET_PERCENT })
+    }
+
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+        Ok(Some(Box::new(self.stream(context)?)))
+    }
+
+    fn guard_remedies(&self) -> [&'static str; 2] {
+        GUARD_REMEDIES
+    }
+}
+
+/// The CPU of a listener at the other end of a virtual cable: the last other than the talker's where there is one.
+#[must_use]
+pub fn listen_cpu(usable: &CpuList, talk_cpu: u32) -> u32 {
+    usable.iter().rfind(|&cpu| cpu != talk_cpu).unwrap_or(talk_cpu)
+}
+
+/// `3064 3e54 ee01 0001`, `30:64:3e:54:ee:01:00:01`, `0x30643e54ee010001`: 16 hexadecimal digits with or without marks.
+///
+/// # Errors
+/// What it must be, in words.
+pub fn parse_stream_id(text: &str) -> Result<u64, String> {
+    let digits: String = text.trim_start_matches("0x").chars().filter(|c| !": .-".contains(*c)).collect();
+    let is_whole = digits.len() == 16 && digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    let id = u64::from_str_radix(&digits, 16).ok().filter(|_| is_whole);
+    id.ok_or_else(|| "must have 16 hexadecimal digits, as 30643e54ee010001".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_ids_have_16_digits() {
+        for text in ["30643e54ee010001", "0x30643E54EE010001", "30:64:3e:54:ee:01:00:01"] {
+            assert_eq!(parse_stream_id(text), Ok(0x3064_3e54_ee01_0001));
+        }
+        for wrong in ["", "1", "30643e54ee0100010", "30643e54ee01000g", "+0643e54ee010001"] {
+            assert!(parse_stream_id(wrong).is_err(), "{wrong}");
+        }
+    }
+}

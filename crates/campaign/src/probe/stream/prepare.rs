@@ -1,0 +1,96 @@
+//! Makes the talker and the listener of a phase from the options.
+
+use frames::ethernet;
+use probes::stream::{
+    Stream,
+    listener::{Listener, ListenerSettings},
+    talker::{Talk, Talker, TalkerSettings},
+    tracker::Expected,
+    transmit::Transmit,
+};
+use record::ClockTie;
+use sys::clock::Clock;
+
+use super::{
+    super::definition::{PhaseContext, PrepareError, on_its_side},
+    StreamError, StreamProbe,
+    places::Places,
+    receiver::Opened,
+};
+
+impl StreamProbe {
+    /// Opens the sockets and makes the listener, which receives from now on.
+    pub(super) fn stream(&self, context: &PhaseContext<'_>) -> Result<Stream, PrepareError> {
+        let places = Places::of(self.interface(), context.root)?;
+        let observer = self.observer(context.record_path, &places)?;
+        let listener = self.listens().then(|| self.listener(context, &places)).transpose()?;
+        let talker = self.talks().then(|| self.talker(context, &places)).transpose()?;
+        Ok(Stream::new(talker, listener, places).with_observer(observer))
+    }
+
+    fn listener(&self, context: &PhaseContext<'_>, places: &Places) -> Result<Listener, PrepareError> {
+        let Opened { receiver, from, notes } = places.receiver(self.wait, self.xdp, self.queue)?;
+        let settings = ListenerSettings { from, notes, ..self.listener_settings(context, places.far_interface()) };
+        Ok(on_its_side(context.shield, self.listen_cpu, || Listener::start(&settings, receiver))??)
+    }
+
+    fn talker(
+        &self,
+        context: &PhaseContext<'_>,
+        places: &Places,
+    ) -> Result<(Talker, Talk<Box<dyn Transmit>>), StreamError> {
+        let source = places.mac();
+        let stream = frames::Stream {
+            source,
+            destination: ethernet::multicast_of(source, self.unique_id),
+            tci: self.class.tci(),
+            stream_id: frames::stream_id(source, self.unique_id),
+            format: self.format,
+            samples: self.class.samples(),
+        };
+        let settings = TalkerSettings {
+            stream,
+            run: run_number(context.clock),
+            interface: places.near_interface().to_owned(),
+            mode: self.mode,
+            own_listener: self.listens(),
+            period_ns: context.period_ns,
+            offset_ns: self.offset.ns(),
+            transit_ns: self.class.max_transit_ns(),
+            clock: context.clock,
+        };
+        let (sender, aftermath) = places.sender(self.mode, context.root, self.class.tci().pcp, self.queue)?;
+        let (talker, talk) = Talker::new(&settings, sender);
+        Ok((talker.with_aftermath(aftermath), talk))
+    }
+
+    fn listener_settings(&self, context: &PhaseContext<'_>, interface: &str) -> ListenerSettings {
+        ListenerSettings {
+            expected: Expected {
+                stream_id: self.stream_id,
+                period_ns: context.period_ns,
+                transit_ns: self.class.max_transit_ns(),
+                tie: match &self.talker_elsewhere {
+                    Some(talker) => talker.tie,
+                    None if self.talks() => ClockTie::SameHost,
+                    None => ClockTie::None,
+                },
+                whole: self.talks() || self.talker_elsewhere.is_some(),
+            },
+            interface: interface.to_owned(),
+            wait: self.wait,
+            from: String::new(),
+            notes: Vec::new(),
+            cpu: self.listen_cpu,
+            policy: context.policy,
+            clock: context.clock,
+            talker: self.talker_elsewhere.clone(),
+        }
+    }
+}
+
+/// A number that is seldom the same in two runs.
+fn run_number(clock: Clock) -> u32 {
+    let now_ns = clock.now_ns().unsigned_abs();
+    u32::try_from((now_ns ^ now_ns >> 32) & 0xffff_ffff).unwrap_or_default() ^ std::process::id().rotate_left(16)
+}

@@ -1,0 +1,99 @@
+//! Wake-ups of one thread on each CPU.
+
+use probes::{companion::Companion, timer::Fraction};
+use sys::sched::Policy;
+
+use super::{
+    check::PlanError,
+    definition::{Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan},
+};
+
+/// Options of the timer probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimerProbe {
+    /// Time between two deadlines, ns; 1 to [`PERIOD_MAX_NS`](super::definition::PERIOD_MAX_NS).
+    pub period_ns: u64,
+}
+
+impl Default for TimerProbe {
+    fn default() -> Self {
+        Self { period_ns: 1_000_000 }
+    }
+}
+
+/// The policy of measuring threads where none is asked for.
+pub(super) const POLICY: Policy = Policy::Fifo(90);
+/// What helps against threads that cannot keep up.
+pub(super) const GUARD_REMEDIES: [&str; 2] = [
+    "use a longer --period or a lower priority, or leave a CPU unmeasured with --cpus",
+    "use a longer --period; this machine cannot serve one so short",
+];
+
+/// A placement rule of probes with one thread on each CPU.
+pub(super) fn one_on_each_cpu() -> PlacementRule {
+    PlacementRule {
+        by_thread: None,
+        threads: "one on each CPU".to_owned(),
+        remedy: "write as many `threads` of kind = \"threads\", or cpus = \"each\"",
+        takes_best_cpu: false,
+        measured: usize::MAX,
+    }
+}
+
+impl Definition for TimerProbe {
+    fn name(&self) -> &'static str {
+        "timer"
+    }
+
+    fn policy(&self, asked: Option<Policy>) -> Policy {
+        asked.unwrap_or(POLICY)
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    fn threshold_ns(&self, period_ns: u64) -> u64 {
+        period_ns.min(THRESHOLD_NS)
+    }
+
+    fn fraction(&self, _period_ns: u64) -> Fraction {
+        Fraction::default()
+    }
+
+    fn roles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn placement(&self) -> PlacementRule {
+        one_on_each_cpu()
+    }
+
+    fn place(&mut self, cpus: Vec<u32>, _machine: &Places<'_>) -> Vec<u32> {
+        cpus
+    }
+
+    fn threads(&self, _policy: Policy) -> Vec<ThreadPlan> {
+        Vec::new()
+    }
+
+    fn has_interface(&self) -> bool {
+        false
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        Ok(())
+    }
+
+    fn check_run(&self, _run: &RunShape<'_>) -> Result<(), PlanError> {
+        Ok(())
+    }
+
+    fn prepare(&self, _context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+        Ok(None)
+    }
+
+    fn guard_remedies(&self) -> [&'static str; 2] {
+        GUARD_REMEDIES
+    }
+}

@@ -1,0 +1,253 @@
+//! Round trips: a timer thread sends, another thread receives, and a peer answers.
+
+mod address;
+
+use std::{net::SocketAddr, ops::RangeInclusive};
+
+use machine::{CpuList, ends::Ends, nic::way_to};
+use probes::{
+    ReceiveWait,
+    companion::Companion,
+    timer::Fraction,
+    udp::{Client, Echo, EchoSettings, Settings, UdpError, packet::HEADER},
+};
+use sys::{
+    sched::Policy,
+    udp::{DatagramSocket, MAX_PAYLOAD, ONE_FRAME, Stamps},
+};
+
+pub use address::{Address, AddressError, UDP_PORT};
+
+use super::{
+    check::PlanError,
+    definition::{
+        Definition, PhaseContext, PlacementRule, Places, PrepareError, RunShape, THRESHOLD_NS, ThreadPlan, on_its_side,
+    },
+    timer::GUARD_REMEDIES,
+};
+
+/// Longest timeout, ns: one minute.
+pub const TIMEOUT_MAX_NS: u64 = 60_000_000_000;
+/// Payload of a datagram, bytes; above [`ONE_FRAME`] only in fragments.
+pub const PAYLOAD_BYTES: RangeInclusive<usize> = HEADER..=MAX_PAYLOAD;
+/// Policy of an answering thread where none is asked for.
+pub const ECHO_POLICY: Policy = Policy::Fifo(97);
+
+/// Options of the UDP probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UdpProbe {
+    /// Time between two datagrams, ns.
+    pub period_ns: u64,
+    /// The machine that answers with `punctual echo`; `None` for a thread of this process, with both ends in network
+    /// namespaces of their own, joined by a virtual cable.
+    pub peer: Option<Address>,
+    /// Payload of each datagram, bytes; one of [`PAYLOAD_BYTES`].
+    pub payload_bytes: usize,
+    /// True if datagrams may be cut into fragments.
+    pub allow_fragments: bool,
+    /// An answer later than this counts as lost, ns after sending; `None` for ten periods, or a second where that is more.
+    pub timeout_ns: Option<u64>,
+    /// Most datagrams a second.
+    pub max_rate: u64,
+    /// Policy of the sending thread, where the probe has one of its own.
+    pub send_policy: Option<Policy>,
+    /// Policy of the receiving thread.
+    pub receive_policy: Policy,
+    /// Policy of the answering thread of this process.
+    pub echo_policy: Policy,
+    /// How the receiving thread waits.
+    pub wait: ReceiveWait,
+    /// Which stamps of the kernel to ask for.
+    pub stamps: Stamps,
+    /// CPU of the sending thread; `None` before it is placed.
+    pub send_cpu: Option<u32>,
+    /// CPU of the receiving thread; `None` for that of the sending one.
+    pub receive_cpu: Option<u32>,
+    /// CPU of the answering thread of this process; `None` for [`echo_cpu`].
+    pub echo_cpu: Option<u32>,
+}
+
+impl Default for UdpProbe {
+    fn default() -> Self {
+        Self {
+            period_ns: 1_000_000,
+            peer: None,
+            payload_bytes: 64,
+            allow_fragments: false,
+            timeout_ns: None,
+            max_rate: 100_000,
+            send_policy: None,
+            receive_policy: Policy::Fifo(97),
+            echo_policy: ECHO_POLICY,
+            wait: ReceiveWait::Block,
+            stamps: Stamps::default(),
+            send_cpu: None,
+            receive_cpu: None,
+            echo_cpu: None,
+        }
+    }
+}
+
+/// Policy of the sending thread where none is asked for.
+pub const SEND_POLICY: Policy = Policy::Fifo(98);
+
+impl UdpProbe {
+    /// The interface on the route to the peer.
+    ///
+    /// # Errors
+    /// No peer on another machine, or no route to it.
+    pub fn interface(&self) -> Result<String, PrepareError> {
+        let address = self.peer.as_ref().ok_or(PlanError::NoInterface)?;
+        Ok(way_to(address.resolve()?.ip())?)
+    }
+
+    /// How long an answer may take at this period, ns.
+    fn timeout_at(&self, period_ns: u64) -> u64 {
+        self.timeout_ns.unwrap_or_else(|| period_ns.saturating_mul(10).clamp(1_000_000_000, TIMEOUT_MAX_NS))
+    }
+
+    /// Opens the socket, starts the peer where it is ours, and makes the receiving thread.
+    fn client(&self, context: &PhaseContext<'_>) -> Result<Client, PrepareError> {
+        let shield = context.shield;
+        let failed = |peer| move |source| UdpError::Connect { peer, source };
+        let (peer, socket, echo) = match &self.peer {
+            Some(address) => {
+                let peer = address.resolve()?;
+                (peer, DatagramSocket::connect(peer).map_err(failed(peer))?, None)
+            }
+            None => {
+                let ends = Ends::make()?;
+                let peer = SocketAddr::from((ends.far.address, UDP_PORT));
+                let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
+                let near = ends.near.namespace.run(|| DatagramSocket::connect(peer)).and_then(|connected| connected);
+                let settings = EchoSettings { cpu: self.echo_cpu, policy: self.echo_policy };
+                let start = || Echo::start(far.map_err(failed(peer))?, settings).map_err(UdpError::Spawn);
+                let echo = on_its_side(shield, settings.cpu, start)??;
+                (peer, near.map_err(failed(peer))?, Some(echo))
+            }
+        };
+        let settings = Settings {
+            peer,
+            own_peer: echo.is_some(),
+            payload_bytes: self.payload_bytes,
+            timeout_ns: self.timeout_at(context.period_ns),
+            period_ns: context.period_ns,
+            clock: context.clock,
+            cpu: self.receive_cpu.or(self.send_cpu),
+            policy: self.receive_policy,
+            wait: self.wait,
+            stamps: self.stamps,
+            allow_fragments: self.allow_fragments,
+            threshold_ns: context.threshold_ns,
+            spikes_kept: context.spikes_kept,
+        };
+        Ok(on_its_side(shield, settings.cpu, || Client::prepare(socket, echo, settings))??)
+    }
+}
+
+impl Definition for UdpProbe {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn policy(&self, asked: Option<Policy>) -> Policy {
+        self.send_policy.or(asked).unwrap_or(SEND_POLICY)
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    fn threshold_ns(&self, period_ns: u64) -> u64 {
+        period_ns.min(THRESHOLD_NS)
+    }
+
+    fn fraction(&self, _period_ns: u64) -> Fraction {
+        Fraction::default()
+    }
+
+    fn roles(&self) -> Vec<String> {
+        ["sender", "receiver", "echo"].map(str::to_owned).to_vec()
+    }
+
+    fn placement(&self) -> PlacementRule {
+        let (by_thread, threads) = match self.peer {
+            // The answering thread of this process needs no CPU of its own.
+            None => (2..=3, "a sender, a receiver and an echo"),
+            Some(_) => (2..=2, "a sender and a receiver"),
+        };
+        PlacementRule {
+            by_thread: Some(by_thread),
+            threads: threads.to_owned(),
+            remedy: "write one CPU for each, or cpus = \"last\"",
+            takes_best_cpu: true,
+            measured: 2,
+        }
+    }
+
+    fn place(&mut self, mut cpus: Vec<u32>, machine: &Places<'_>) -> Vec<u32> {
+        let Some(&first) = cpus.first() else { return cpus };
+        cpus.resize(cpus.len().max(2), first);
+        if self.peer.is_none() && cpus.len() == 2 {
+            let taken = cpus.iter().copied().collect();
+            cpus.push(echo_cpu(machine.usable, machine.isolated, &taken).unwrap_or(first));
+        }
+        self.send_cpu = Some(first);
+        (self.receive_cpu, self.echo_cpu) = (cpus.get(1).copied(), cpus.get(2).copied());
+        cpus
+    }
+
+    fn threads(&self, policy: Policy) -> Vec<ThreadPlan> {
+        let sender = |cpu| ThreadPlan {
+            role: "sender".to_owned(),
+            cpu,
+            policy: self.policy(Some(policy)),
+            period_ns: self.period_ns,
+        };
+        self.send_cpu.map(sender).into_iter().collect()
+    }
+
+    fn has_interface(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        if self.timeout_ns.is_some_and(|timeout_ns| !(1..=TIMEOUT_MAX_NS).contains(&timeout_ns)) {
+            return Err(PlanError::Timeout);
+        }
+        if self.payload_bytes > ONE_FRAME && !self.allow_fragments {
+            return Err(PlanError::Fragments { bytes: self.payload_bytes, max: ONE_FRAME });
+        }
+        if self.max_rate.saturating_mul(self.period_ns) < 1_000_000_000 {
+            let needed = 1_000_000_000_u64.div_ceil(self.period_ns.max(1));
+            return Err(PlanError::Rate { period_ns: self.period_ns, max: self.max_rate, needed });
+        }
+        if self.stamps == Stamps::Card && self.peer.is_none() {
+            return Err(PlanError::CardOfOwnPeer);
+        }
+        if self.wait == ReceiveWait::Spin && self.receive_policy.is_realtime() {
+            return Err(PlanError::SpinningReceiver);
+        }
+        Ok(())
+    }
+
+    fn check_run(&self, _run: &RunShape<'_>) -> Result<(), PlanError> {
+        Ok(())
+    }
+
+    fn prepare(&self, context: &PhaseContext<'_>) -> Result<Option<Box<dyn Companion>>, PrepareError> {
+        Ok(Some(Box::new(self.client(context)?)))
+    }
+
+    fn guard_remedies(&self) -> [&'static str; 2] {
+        GUARD_REMEDIES
+    }
+}
+
+/// The CPU of our own answering thread: the first that neither sends nor receives, and is not `quiet` where there is one
+/// such; `None` where all are `taken`.
+#[must_use]
+pub fn echo_cpu(usable: &CpuList, quiet: &CpuList, taken: &CpuList) -> Option<u32> {
+    let free = usable.difference(taken);
+    free.difference(quiet).first().or_else(|| free.first())
+}

@@ -1,0 +1,63 @@
+//! The wake-up offset of a talker, where the plan leaves it to this machine.
+
+use std::borrow::Cow;
+
+use machine::Root;
+use record::{BlameMode, Calibration, Record, State};
+
+use super::{Progress, measured};
+use crate::{
+    error::RunError,
+    plan::{Length, Plan},
+    probe::{
+        Probe, TimerProbe,
+        stream::{WakeupOffset, offset::CALIBRATION_NS},
+    },
+};
+
+/// Returns the plan with the offset that this machine needs, and the measurement behind it: the talker's own wake-ups under
+/// the loads of the first phase, without frames.
+pub(super) fn calibrated<'a>(
+    plan: &'a Plan,
+    root: &Root,
+    watch: &mut dyn FnMut(&Record, &Progress),
+) -> Result<(Cow<'a, Plan>, Option<Calibration>), RunError> {
+    if !plan.calibrates() {
+        return Ok((Cow::Borrowed(plan), None));
+    }
+    let mut plan = plan.clone();
+    let record = measured(&wake_ups(&plan), root, watch)?;
+    let calibration =
+        record.series.first().filter(|_| record.state == State::Complete).map(analysis::stream::calibrate);
+    let calibration = calibration.ok_or(RunError::NotCalibrated)?;
+    if let Probe::Stream(stream) = &mut plan.probe {
+        stream.offset = WakeupOffset::Given(calibration.wanted_ns);
+    }
+    Ok((Cow::Owned(plan), Some(calibration)))
+}
+
+/// The plan of a run of the talker's wake-ups alone.
+fn wake_ups(plan: &Plan) -> Plan {
+    let mut plan = Plan {
+        probe: Probe::Timer(TimerProbe::default()),
+        blame: blame::Asked::Only(BlameMode::Off),
+        stop_on: None,
+        timerlat: false,
+        profiles: Vec::new(),
+        record_path: None,
+        ..plan.clone()
+    };
+    plan.phases.truncate(1);
+    plan.phases.iter_mut().for_each(|phase| phase.length = Length::Duration(CALIBRATION_NS));
+    plan
+}
+
+/// Adds the calibration to the record of a stream, and the figures that follow from the whole record.
+pub(super) fn add(record: &mut Record, calibration: Option<&Calibration>) {
+    for series in &mut record.series {
+        if let Some(talker) = series.kind.talker_mut() {
+            talker.calibration = calibration.cloned();
+        }
+    }
+    analysis::stream::fill(record);
+}
