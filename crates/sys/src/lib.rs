@@ -2,6 +2,8 @@
 //!
 //! One module a subject. What rustix already offers safely is used as it is.
 
+#![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
+
 pub mod alloc_guard;
 pub mod child;
 pub mod clock;
