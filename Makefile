@@ -1,24 +1,27 @@
-# make run    build, then look at this machine for half a minute
-# make test   the tests (as root: those that need real-time rights too; for arm64: make lab)
-# make help   the rest
+# make run    build, then measure this machine for half a minute
+# make test   the tests (as root also those that need real-time rights; for arm64: make lab)
+# make help   everything else
 
 CARGO ?= cargo
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 ifdef SUDO_USER
-  # Under sudo the caller's Rust serves, and what was built stays the caller's.
+  # Under sudo, use the caller's Rust, and give the build output to the caller.
   caller := $(shell getent passwd $(SUDO_USER) | cut -d: -f6)
   export PATH := $(caller)/.cargo/bin:$(PATH)
   export RUSTUP_HOME ?= $(caller)/.rustup
   give_back = @chown -R $(SUDO_UID):$(SUDO_GID) target dist 2>/dev/null || true
 endif
+# An installed toolchain of the pinned version serves under any name (`stable`). Empty if the pinned name is installed.
+RUSTUP_TOOLCHAIN ?= $(shell PATH='$(PATH)' RUSTUP_HOME='$(RUSTUP_HOME)' tools/setup toolchain)
+export RUSTUP_TOOLCHAIN
 TARGETS := x86_64-unknown-linux-musl aarch64-unknown-linux-musl
-# rustc brings this linker along, so that no cross compiler is needed.
+# This linker is part of Rust, so no cross compiler is needed.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER := rust-lld
 
 .PHONY: run build test test-all lint lab bench bench-amp dist fuzz help
 
 run: build
-	@target/release/punctual || [ $$? -ge 2 ]   # a verdict is no failure of make
+	@target/release/punctual || [ $$? -ge 2 ]   # the exit status of a verdict is not a failure of make
 
 build:
 	@tools/setup build
@@ -27,7 +30,7 @@ build:
 
 test:
 	@tools/setup test
-	@tools/setup lab || true   # what is missing makes tests of the lab be skipped, loudly
+	@tools/setup lab || true   # the guests whose programs are missing are skipped and reported
 	@tools/test
 	$(give_back)
 
@@ -35,9 +38,8 @@ test-all: test
 	@tools/test slow
 
 lint:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	@tools/setup build
+	@tools/lint
 
 lab:
 	@tools/setup lab || true
@@ -49,7 +51,8 @@ bench:
 	$(CARGO) build --profile dist --target x86_64-unknown-linux-musl
 	$(CARGO) run --release --quiet -p bench -- target/x86_64-unknown-linux-musl/dist/punctual $(BENCH)
 
-# Peers choose no instructions when they run, so all is built for this processor; then the amplifier alone as it is shipped.
+# First everything built for this processor, because the peers are: they do not select instructions at run time. Then the
+# amplifier as it is shipped.
 bench-amp:
 	@tools/setup build
 	@RUSTFLAGS="-C target-cpu=native" $(CARGO) build --release --quiet -p bench-amp --target-dir target/native
@@ -68,12 +71,12 @@ fuzz:
 	@tools/fuzz $(SECONDS_EACH)
 
 help:
-	@echo 'make run       build, then look at this machine for half a minute'
-	@echo 'make test      the tests; as root those that need real-time rights too; for arm64: make lab'
-	@echo 'make test-all  the slow ones as well'
-	@echo 'make lint      formatting, lints, and the links of the documentation'
-	@echo 'make lab       real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
-	@echo 'make bench     punctual beside cyclictest, alternating: a table of ratios; BENCH="--only udp,stream" for some'
-	@echo 'make bench-amp the amplifier beside its peers, alternating: a table of ratios, and a gate; BENCH=--quick for less'
+	@echo 'make run       build, then measure this machine for half a minute'
+	@echo 'make test      the tests; as root also those that need real-time rights; for arm64: make lab'
+	@echo 'make test-all  the tests, then the slow ones'
+	@echo 'make lint      check formatting, lints, dependencies and documentation'
+	@echo 'make lab       test real-time kernels in small guests; LAB="--only exact" for some, LAB=--help for more'
+	@echo 'make bench     compare punctual with cyclictest: a table of ratios; BENCH="--only udp,stream" for some'
+	@echo 'make bench-amp compare the amplifier with its peers: a table of ratios and a gate; BENCH=--quick for less'
 	@echo 'make dist      static binaries for x86-64 and aarch64 in dist/'
-	@echo 'make fuzz      every fuzz target for SECONDS_EACH seconds (default 20)'
+	@echo 'make fuzz      run every fuzz target for SECONDS_EACH seconds (default 20)'
