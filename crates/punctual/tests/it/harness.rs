@@ -1,8 +1,10 @@
-//! Running the binary in a scratch folder and reading its record.
+//! Runs the binary in a temporary folder and reads its record.
 
 use std::{
+    fs,
+    io::{Write, stderr},
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -13,7 +15,7 @@ use tempfile::TempDir;
 /// The binary under test.
 pub const PUNCTUAL: &str = env!("CARGO_BIN_EXE_punctual");
 
-/// A scratch folder to run in.
+/// A temporary folder to run in.
 pub struct Scratch(TempDir);
 
 impl Scratch {
@@ -25,7 +27,7 @@ impl Scratch {
         self.0.path()
     }
 
-    /// The record that `--record a` writes.
+    /// The path of the record that `--record a` writes.
     pub fn record_path(&self) -> PathBuf {
         self.path().join("a.punctual.json")
     }
@@ -34,26 +36,26 @@ impl Scratch {
         record::file::read(&self.record_path()).expect("a readable record")
     }
 
-    /// The command with these arguments, split at spaces, in this folder.
+    /// A command that runs in this folder; the arguments are split at spaces.
     pub fn punctual(&self, arguments: &str) -> Command {
         let mut command = Command::new(PUNCTUAL);
         command.args(arguments.split_whitespace()).current_dir(self.path()).env("NO_COLOR", "1").stdin(Stdio::null());
         command
     }
 
-    /// Runs it to its end.
+    /// Runs the command and waits for its end.
     pub fn run(&self, arguments: &str) -> Run {
         Run(self.punctual(arguments).output().expect("the binary runs"))
     }
 
-    /// Measures with `--quiet --record a`, expects `status`, and gives the record.
+    /// Runs `measure timer --quiet --record a`, checks the exit status and returns the record.
     pub fn measure(&self, status: i32, arguments: &str) -> Record {
         self.run(&format!("measure timer --quiet --record a {arguments}")).expect_status(status);
         self.record()
     }
 }
 
-/// What a run printed and how it ended.
+/// The output and the exit status of a run.
 pub struct Run(pub Output);
 
 impl Run {
@@ -72,32 +74,57 @@ impl Run {
     }
 }
 
-/// Waits until `condition` holds, at most 20 s.
+/// Waits until `condition` holds; panics after 60 s, which only a hanging program takes.
 #[track_caller]
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "waited 20 s in vain: {what}");
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited 60 s: {what}");
         sleep(Duration::from_millis(10));
     }
 }
 
 /// Sends a signal to a process that the test started.
-pub fn signal(child: &std::process::Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().expect("kill runs");
     assert!(status.success());
 }
 
-/// Stops a process that the test started, and waits until each of its threads is: a signal takes effect when a thread
-/// leaves the kernel.
-pub fn stop(child: &std::process::Child) {
+/// Stops a process that the test started, and waits until each of its threads is stopped: the signal takes effect when a
+/// thread leaves the kernel.
+pub fn stop(child: &Child) {
     signal(child, "STOP");
-    let stopped = |task: std::io::Result<std::fs::DirEntry>| {
-        let stat = std::fs::read_to_string(task.expect("a thread").path().join("stat")).unwrap_or_default();
+    let is_stopped = |thread: &PathBuf| {
+        let stat = fs::read_to_string(thread.join("stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
     };
-    let tasks = format!("/proc/{}/task", child.id());
-    wait_until("it is stopped", || std::fs::read_dir(&tasks).expect("its threads").all(stopped));
+    wait_until("every thread is stopped", || threads(child).iter().all(is_stopped));
+}
+
+/// Continues a stopped process, and waits until its measuring thread has counted what happened meanwhile: until the
+/// thread has gone to sleep for some further deadlines.
+pub fn resume(child: &Child, role: &str) {
+    let is_measuring =
+        |thread: &PathBuf| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with(role));
+    let thread = threads(child).into_iter().find(is_measuring).unwrap_or_else(|| panic!("no thread {role}"));
+    let sleeps = || {
+        let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
+        count.and_then(|count| count.parse::<u64>().ok()).expect("a count of switches")
+    };
+    let before = sleeps();
+    signal(child, "CONT");
+    wait_until("the measuring thread is back", || sleeps() >= before + 4);
+}
+
+fn threads(child: &Child) -> Vec<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).expect("the threads of a process");
+    threads.map(|thread| thread.expect("a thread").path()).collect()
+}
+
+/// Reports a test that cannot run here. Not by eprintln!, whose output is hidden when a test passes.
+pub fn skip(reason: &str) {
+    let _ = writeln!(stderr(), "\nSKIPPED: {reason}");
 }
 
 /// The CPU that a test may measure: the last one online.
@@ -105,9 +132,9 @@ pub fn last_cpu() -> u32 {
     std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1)
 }
 
-/// Held by tests that take a CPU for themselves, or away.
+/// A lock for tests that need a CPU for themselves, or take one away from others.
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    // A test that failed while it held the lock has nothing that could be in disorder.
+    // The lock protects no data that a failed test could leave inconsistent.
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

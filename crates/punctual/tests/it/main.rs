@@ -1,8 +1,8 @@
-//! The program as its users meet it: real runs of the binary.
+//! Tests of the command: they run the binary.
 //!
-//! Tests below `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; `tools/test` leaves them out loudly elsewhere.
+//! The tests in `rights` need root, or CAP_SYS_NICE and CAP_IPC_LOCK; without them `tools/test` reports them as skipped.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic is the failure of a test")]
 
 mod amp;
 mod audio;
@@ -23,6 +23,7 @@ mod references;
 mod rights;
 mod serve;
 mod sound;
+mod stalls;
 mod stream;
 mod threads;
 mod timer;
