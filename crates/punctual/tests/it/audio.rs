@@ -1,10 +1,10 @@
-//! `measure audio`, with the ordinary policy that everybody may use.
+//! `measure audio`, with the ordinary policy, which needs no rights.
 
 use std::{process::Stdio, thread::sleep, time::Duration};
 
 use record::{Audio, CauseKind, Part, Record, State};
 
-use super::harness::{Scratch, signal, stop, wait_until};
+use super::harness::{Scratch, resume, signal, stop, wait_until};
 
 const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines/raspberry-pi-rt");
 const NANO: &str = "measure audio --quiet --record a --policy other --model builtin:nano";
@@ -14,7 +14,7 @@ fn audio(record: &Record) -> &Audio {
 }
 
 #[test]
-fn a_run_tells_when_each_period_was_done_and_is_shown() {
+fn every_period_is_timed_and_the_record_is_shown() {
     let scratch = Scratch::new();
     scratch
         .run(&format!("{NANO} --frames 48 --rate 44100 --periods 3 --duration 700ms --export a.html --export a.csv"))
@@ -26,14 +26,14 @@ fn a_run_tells_when_each_period_was_done_and_is_shown() {
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!((record.state, record.scenario.probe.as_str()), (State::Complete, "audio"));
     let [series] = &record.series[..] else { panic!("one series") };
-    let told = audio(&record);
-    assert_eq!((told.rate_hz, told.frames, told.periods), (44_100, 48, 3));
-    assert_eq!((told.model.as_str(), told.pacer.as_str(), told.silent), ("builtin:nano", "clock", 0));
+    let audio = audio(&record);
+    assert_eq!((audio.rate_hz, audio.frames, audio.periods), (44_100, 48, 3));
+    assert_eq!((audio.model.as_str(), audio.pacer.as_str(), audio.silent), ("builtin:nano", "clock", 0));
     assert_eq!((series.role.as_str(), series.period_ns), ("audio", 1_088_435));
-    // 700 ms are 643 periods of 48 frames, whatever became of each.
-    assert!(told.due().abs_diff(643) <= 3 + told.lost, "{} of {} lost", told.lost, told.due());
+    // 700 ms are 643 periods of 48 frames, played or lost.
+    assert!(audio.due().abs_diff(643) <= 3 + audio.lost, "{} of {} lost", audio.lost, audio.due());
     let total = |times: &Option<record::Times>| times.as_ref().unwrap().histogram.total();
-    assert_eq!((total(&told.dsp), total(&told.completion)), (told.played, told.played));
+    assert_eq!((total(&audio.dsp), total(&audio.completion)), (audio.played, audio.played));
     for spike in &series.spikes {
         let played = spike.played.unwrap();
         assert_eq!(played.completion_ns(), spike.lateness_ns);
@@ -45,7 +45,7 @@ fn a_run_tells_when_each_period_was_done_and_is_shown() {
 }
 
 #[test]
-fn a_preset_is_played_as_a_whole_and_a_bad_one_is_told() {
+fn a_preset_is_played_and_a_bad_one_is_refused() {
     let scratch = Scratch::new();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors/wn_a1_nano.nam");
     let two =
@@ -53,17 +53,17 @@ fn a_preset_is_played_as_a_whole_and_a_bad_one_is_told() {
     std::fs::write(scratch.path().join("lead.toml"), two).unwrap();
     scratch.run("measure audio --quiet --record a --policy other --frames 1024 --duration 200ms --preset lead.toml");
     let record = scratch.record();
-    let told = audio(&record);
-    assert_eq!((told.preset.as_str(), told.model.as_str(), told.cab.as_str()), ("lead.toml", "", ""));
-    assert!(told.played > 0, "{told:?}");
+    let audio = audio(&record);
+    assert_eq!((audio.preset.as_str(), audio.model.as_str(), audio.cab.as_str()), ("lead.toml", "", ""));
+    assert!(audio.played > 0, "{audio:?}");
     let shown = scratch.run("show a.punctual.json").stdout();
     assert!(shown.contains("paced by the clock, through preset lead.toml"), "{shown}");
 
     std::fs::write(scratch.path().join("bad.toml"), "[gate]\nthreshhold_db = -60\n").unwrap();
-    let said = |arguments: &str| scratch.run(arguments).expect_status(1).stderr();
-    let measured = said("measure audio --no-record --preset bad.toml");
-    let played = said("amp play --device clock --preset bad.toml");
-    assert_eq!(measured, played, "the one sentence");
+    let errors = |arguments: &str| scratch.run(arguments).expect_status(1).stderr();
+    let measured = errors("measure audio --no-record --preset bad.toml");
+    let played = errors("amp play --device clock --preset bad.toml");
+    assert_eq!(measured, played, "both commands print the same error");
     assert_eq!(
         measured,
         "punctual: bad.toml: line 2: [gate] has no \"threshhold_db\": did you mean \"threshold_db\"?\n"
@@ -72,10 +72,10 @@ fn a_preset_is_played_as_a_whole_and_a_bad_one_is_told() {
 }
 
 #[test]
-fn a_card_that_is_not_there_is_told() {
+fn an_unknown_card_is_refused() {
     let scratch = Scratch::new();
-    let said = scratch.run("measure audio --no-record --model builtin:nano --device usb").expect_status(1).stderr();
-    assert!(said.contains("`usb` names no device of a card: write hw:CARD or hw:CARD,DEVICE"), "{said}");
+    let errors = scratch.run("measure audio --no-record --model builtin:nano --device usb").expect_status(1).stderr();
+    assert!(errors.contains("`usb` names no device of a card: write hw:CARD or hw:CARD,DEVICE"), "{errors}");
     let file = "name = \"card\"\n[[probe]]\nkind = \"audio\"\ndevice = \"usb\"\npreset = \"a.toml\"\nmodel = \"builtin:nano\"\n";
     std::fs::write(scratch.path().join("card.toml"), file).unwrap();
     let mistakes = scratch.run("validate card.toml").expect_status(1).stdout();
@@ -84,44 +84,44 @@ fn a_card_that_is_not_there_is_told() {
 }
 
 #[test]
-fn format_and_input_are_a_card_s() {
+fn format_and_input_need_a_card() {
     let scratch = Scratch::new();
-    let said = |options: &str, status| {
+    let errors = |options: &str, status| {
         let run = scratch.run(&format!("measure audio --quiet --record a --model builtin:nano {options}"));
         assert!(!scratch.record_path().exists(), "{options}");
         run.expect_status(status).stderr()
     };
     for options in ["--format S16", "--input 1", "--device clock --format S16 --input 2", "--find-buffer --input 2"] {
         assert_eq!(
-            said(options, 64),
+            errors(options, 64),
             "punctual: --format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0\n",
             "{options}"
         );
     }
-    for (options, told) in [
+    for (options, error) in [
         ("--device hw:0 --format U8", "unknown sample format `U8`: use FLOAT, S32, S24, S24_3 or S16"),
         ("--device hw:0 --input 0", "must be 1 to 64, as 1"),
         ("--device hw:0 --input 65", "must be 1 to 64, as 1"),
     ] {
-        let said = said(options, 64);
-        assert!(said.contains(told), "{options}: {said}");
+        let text = errors(options, 64);
+        assert!(text.contains(error), "{options}: {text}");
     }
-    let said = said("--device usb --format s16 --input 2", 1);
-    assert!(said.contains("`usb` names no device of a card"), "{said}");
+    let text = errors("--device usb --format s16 --input 2", 1);
+    assert!(text.contains("`usb` names no device of a card"), "{text}");
 }
 
 #[test]
-fn a_campaign_chooses_format_and_input_of_a_card() {
+fn a_campaign_file_sets_format_and_input_of_a_card() {
     let scratch = Scratch::new();
     let validate = |probe: &str, status| {
         let file = format!("name = \"card\"\n[[probe]]\n{probe}\n");
         std::fs::write(scratch.path().join("card.toml"), file).unwrap();
-        // A machine whose cards were not recorded.
+        // The cards of this machine were not recorded.
         scratch.run(&format!("validate card.toml --root {PI}")).expect_status(status).stdout()
     };
     validate("kind = \"audio\"\ndevice = \"hw:USB\"\nformat = \"S16\"\ninput = 2", 0);
     validate("kind = \"stream\"\nformat = \"61883-6\"", 0);
-    for (probe, told) in [
+    for (probe, error) in [
         ("kind = \"audio\"\nformat = \"S16\"", "format is a sound card's, and the clock paces: leave it out"),
         ("kind = \"audio\"\ndevice = \"clock\"\ninput = 2", "input is a sound card's, and the clock paces"),
         ("kind = \"audio\"\ndevice = \"hw:0\"\nformat = \"aaf\"", "unknown sample format `aaf`"),
@@ -133,12 +133,12 @@ fn a_campaign_chooses_format_and_input_of_a_card() {
     ] {
         let mistakes = validate(probe, 1);
         assert_eq!(mistakes.matches("card.toml:").count(), 1, "{mistakes}");
-        assert!(mistakes.contains(told), "{probe}: {mistakes}");
+        assert!(mistakes.contains(error), "{probe}: {mistakes}");
     }
 }
 
 #[test]
-fn a_campaign_that_cannot_play_here_is_not_valid() {
+fn a_campaign_that_cannot_play_here_is_invalid() {
     let scratch = Scratch::new();
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors");
     let write = |name: &str, text: &str| std::fs::write(scratch.path().join(name), text).unwrap();
@@ -166,8 +166,8 @@ fn a_campaign_that_cannot_play_here_is_not_valid() {
     std::fs::create_dir_all(scratch.path().join("machine/sys/devices/system/cpu")).unwrap();
     write("machine/sys/devices/system/cpu/online", "0-3\n");
     write("machine/proc/asound/cards", " 0 [USB            ]: USB-Audio - Box\n                      Box\n");
-    let said = scratch.run("validate tones.toml --root machine").expect_status(1).stdout();
-    let due = [
+    let mistakes = scratch.run("validate tones.toml --root machine").expect_status(1).stdout();
+    let expected = [
         ("5:9: model: ", "cannot read gone.nam: "),
         ("6:7: cab: ", "six.wav: a cabinet has one or two channels, and this one 6: "),
         ("11:9: model: ", "plays 48000 Hz, and 44100 Hz was asked for: "),
@@ -176,19 +176,19 @@ fn a_campaign_that_cannot_play_here_is_not_valid() {
         ("20:10: device: ", "there is no card `PCH`, only hw:USB: "),
         ("22:8: ", "and not CPU 99: "),
     ];
-    assert_eq!(said.lines().count(), due.len(), "{said}");
-    for (line, (place, text)) in said.lines().zip(due) {
+    assert_eq!(mistakes.lines().count(), expected.len(), "{mistakes}");
+    for (line, (place, text)) in mistakes.lines().zip(expected) {
         assert!(line.starts_with(&format!("tones.toml:{place}")) && line.contains(text), "{text}: {line}");
     }
-    // In the words of the command that measures alone.
-    let alone = scratch.run("measure audio --no-record --model gone.nam").expect_status(1).stderr();
-    assert!(said.contains(alone.trim_start_matches("punctual: ").trim_end()), "{alone}");
+    // The same error as from the command that measures.
+    let measured = scratch.run("measure audio --no-record --model gone.nam").expect_status(1).stderr();
+    assert!(mistakes.contains(measured.trim_start_matches("punctual: ").trim_end()), "{measured}");
     write("tones.toml", "name = \"tones\"\n[probe]\nkind = \"audio\"\n");
     scratch.run("validate tones.toml --root machine").expect_status(0);
 }
 
 #[test]
-fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
+fn a_stop_makes_an_xrun_and_loses_the_periods_that_passed() {
     let scratch = Scratch::new();
     let child = scratch.punctual(&format!("{NANO} --frames 1024 --endless")).stdout(Stdio::null()).spawn().unwrap();
     wait_until("periods are played", || {
@@ -196,21 +196,20 @@ fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
     });
     stop(&child);
     sleep(Duration::from_millis(400));
-    signal(&child, "CONT");
-    sleep(Duration::from_millis(200));
+    resume(&child, "audio");
     signal(&child, "INT");
     child.wait_with_output().unwrap();
     let record = scratch.record();
-    let told = audio(&record);
-    // Periods of 1024 frames at 48 kHz take 21.3 ms: so much later than the stop its first deadline may have been.
-    assert!(told.xruns >= 1 && told.lost >= 17, "{} xruns, {} lost", told.xruns, told.lost);
+    let audio = audio(&record);
+    // A period takes 21.3 ms, so the first deadline may have been that much later than the stop.
+    assert!(audio.xruns >= 1 && audio.lost >= 17, "{} xruns, {} lost", audio.xruns, audio.lost);
     let longest = record.series[0].spikes.iter().max_by_key(|spike| spike.lateness_ns).unwrap();
     let played = longest.played.unwrap();
     assert!(played.xrun && played.completion_ns() >= 400_000_000 - 21_333_334, "{played:?}");
     let usual = analysis::audio::Usual::of(&record.series[0]);
-    // Where the stop found it playing, it is that which took so long.
+    // If the stop came while a period was computed, the computation took that long.
     let stopped = if played.dsp_ns > played.wait_ns { Part::Dsp } else { Part::Wake };
-    let part = usual.at_fault(played, told.limit_ns as i64);
+    let part = usual.at_fault(played, audio.limit_ns as i64);
     assert_eq!(part, stopped, "{played:?}, usually {usual:?}");
     if let Some(main) = longest.culprits.first().filter(|_| longest.evidence == record::Evidence::Trace) {
         assert_eq!(main.cause.kind, CauseKind::Stopped);
@@ -218,9 +217,9 @@ fn a_program_that_was_stopped_had_one_xrun_and_lost_what_passed() {
 }
 
 #[test]
-fn what_no_card_plays_is_refused() {
+fn impossible_settings_and_bad_models_are_refused() {
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../amp/tests/vectors");
-    for (options, status, told) in [
+    for (options, status, error) in [
         ("--frames 4".to_owned(), 64, "must be 8 to 4096, as 64"),
         ("--periods 1".to_owned(), 64, "must be 2 to 16, as 2"),
         ("--model builtin:huge".to_owned(), 64, "no built-in model is called `huge`"),
@@ -231,14 +230,14 @@ fn what_no_card_plays_is_refused() {
     ] {
         let scratch = Scratch::new();
         let run = scratch.run(&format!("measure audio --quiet --record a --duration 50ms {options}"));
-        let said = run.expect_status(status).stderr();
-        assert!(said.contains(told), "{options}: {said}");
+        let errors = run.expect_status(status).stderr();
+        assert!(errors.contains(error), "{options}: {errors}");
         assert!(!scratch.record_path().exists(), "{options}");
     }
 }
 
 #[test]
-fn the_smallest_buffer_is_searched_for_in_the_steps_that_were_told() {
+fn the_smallest_buffer_is_found_in_the_announced_steps() {
     let scratch = Scratch::new();
     let search = "measure audio --record a --policy other --model builtin:nano --cab none --find-buffer=256..4096 --periods 8 \
                   --duration 150ms --export a.html";
@@ -270,7 +269,7 @@ fn the_smallest_buffer_is_searched_for_in_the_steps_that_were_told() {
 }
 
 #[test]
-fn a_search_that_is_interrupted_in_its_first_size_decides_nothing() {
+fn a_search_interrupted_in_its_first_size_finds_no_size() {
     let scratch = Scratch::new();
     let search = "measure audio --record a --policy other --model builtin:nano --cab none --find-buffer=1024..4096 --periods 8 \
                   --duration 1h";
@@ -283,15 +282,16 @@ fn a_search_that_is_interrupted_in_its_first_size_decides_nothing() {
     let record = scratch.record();
     let found = record.buffer.as_ref().expect("a search was asked for");
     assert_eq!((record.state, record.series.len(), found.held), (State::Interrupted, 1, None));
-    let told = String::from_utf8(output.stdout).unwrap();
-    // A machine that stands still makes xruns, which decide against the size, but not against the larger one.
-    let said = if found.failed.is_none() { "before a size was decided" } else { "before a size that holds was found" };
-    assert!(told.contains(&format!("The search ended {said}")) && !told.contains("No size held"), "{told}");
-    assert_eq!(output.status.code(), Some(3), "{told}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A stall makes xruns. They rule out this size, but not the larger one.
+    let reason =
+        if found.failed.is_none() { "before a size was decided" } else { "before a size that holds was found" };
+    assert!(text.contains(&format!("The search ended {reason}")) && !text.contains("No size held"), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
 }
 
 #[test]
-fn a_profile_of_audio_fails_by_xruns_of_its_own_period() {
+fn an_audio_profile_fails_only_by_xruns_of_its_own_period() {
     let mut record = {
         let scratch = Scratch::new();
         scratch.run(&format!("{NANO} --frames 256 --duration 100ms --blame=off")).expect_status(0);
@@ -305,7 +305,7 @@ fn a_profile_of_audio_fails_by_xruns_of_its_own_period() {
     assert_eq!(verdict.outcome, record::Outcome::Fail);
     assert!(verdict.reason.starts_with("2 of 18 periods were xruns"), "{}", verdict.reason);
     let smaller = analysis::judge(&record, &analysis::find_profile("audio-48k-64").unwrap());
-    assert!(!smaller.reason.contains("xruns"), "another period says nothing: {}", smaller.reason);
+    assert!(!smaller.reason.contains("xruns"), "xruns of another period: {}", smaller.reason);
 }
 
 #[test]
@@ -316,6 +316,6 @@ fn a_campaign_plays_buffers_under_loads() {
     let file = "name = \"small\"\n[[probe]]\nkind = \"audio\"\nmodel = \"builtin:nano\"\nframes = 256\nduration = \"100ms\"\n\
                 [[placement]]\ncpus = \"last\"\npolicy = \"other\"\n";
     std::fs::write(scratch.path().join("small.toml"), file).unwrap();
-    let told = scratch.run("run small.toml --dir out --quiet").stdout();
-    assert!(told.contains("latest period of audio"), "{told}");
+    let table = scratch.run("run small.toml --dir out --quiet").stdout();
+    assert!(table.contains("latest period of audio"), "{table}");
 }
