@@ -1,4 +1,4 @@
-//! Campaign files as their users meet them: checked, planned, listed.
+//! Campaign files: checked, planned and listed.
 
 use std::{fs, time::Instant};
 
@@ -10,19 +10,19 @@ use super::harness::Scratch;
 const PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../machine/tests/machines/raspberry-pi-rt");
 
 #[test]
-fn validate_names_every_mistake_of_every_file_and_ends_with_1() {
+fn validate_reports_every_mistake_of_every_file_and_exits_with_1() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("bad.toml"), "name = \"a\"\nrepeats = 0\n[load]\nrun = \"swich\"\n").unwrap();
     fs::write(scratch.path().join("good.toml"), "name = \"a\"\nrepeats = 3\n").unwrap();
     let run = scratch.run("validate bad.toml good.toml missing.toml vim3l-ladder");
     run.expect_status(1);
-    let said = run.stdout();
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[0].starts_with("bad.toml:2:11: repeats: 0 must be a whole number from 1 to 1000"), "{said}");
-    assert!(lines[1].starts_with("bad.toml:4:7: run: unknown load `swich`, did you mean `switch`?"), "{said}");
-    assert!(lines[2].starts_with("good.toml is valid: 3 scenarios, 30"), "{said}");
-    assert!(lines[3].starts_with("cannot read the campaign missing.toml"), "{said}");
-    assert!(lines[4].starts_with("vim3l-ladder is valid: 4 scenarios, 2 min"), "{said}");
+    let stdout = run.stdout();
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("bad.toml:2:11: repeats: 0 must be a whole number from 1 to 1000"), "{stdout}");
+    assert!(lines[1].starts_with("bad.toml:4:7: run: unknown load `swich`, did you mean `switch`?"), "{stdout}");
+    assert!(lines[2].starts_with("good.toml is valid: 3 scenarios, 30"), "{stdout}");
+    assert!(lines[3].starts_with("cannot read the campaign missing.toml"), "{stdout}");
+    assert!(lines[4].starts_with("vim3l-ladder is valid: 4 scenarios, 2 min"), "{stdout}");
 
     let json: Value = serde_json::from_str(&scratch.run("validate --json bad.toml").stdout()).unwrap();
     assert_eq!((&json["valid"], &json["files"][0]["mistakes"][1]["line"]), (&Value::Bool(false), &4.into()));
@@ -30,7 +30,7 @@ fn validate_names_every_mistake_of_every_file_and_ends_with_1() {
 }
 
 #[test]
-fn a_file_is_right_on_one_machine_and_wrong_on_another() {
+fn a_file_is_valid_on_one_machine_and_invalid_on_another() {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("a.toml"), "name = \"a\"\n[placement]\ncpus = \"isolated\"\n").unwrap();
     scratch.run(&format!("validate a.toml --root {PI}")).expect_status(0);
@@ -41,17 +41,17 @@ fn a_file_is_right_on_one_machine_and_wrong_on_another() {
 }
 
 #[test]
-fn a_dry_run_prints_the_plan_and_leaves_nothing() {
+fn a_dry_run_prints_the_plan_and_writes_no_file() {
     let scratch = Scratch::new();
     let run = scratch.run(&format!("run isolated-or-ordinary --dry-run --dir records --root {PI}"));
     run.expect_status(0);
-    let said = run.stdout();
+    let stdout = run.stdout();
     for line in [
         "records    records/",
         "1    isolated        1  3       3      40 s",
         "3    ordinary        2  none    2      40 s",
     ] {
-        assert!(said.contains(line), "{said}");
+        assert!(stdout.contains(line), "{stdout}");
     }
     let json = scratch.run(&format!("run cnc-matrix --dry-run --json --duration 3s --root {PI}")).stdout();
     let plan: Value = serde_json::from_str(&json).unwrap();
@@ -60,11 +60,11 @@ fn a_dry_run_prints_the_plan_and_leaves_nothing() {
     assert!(
         scenarios.iter().all(|scenario| scenario["planned_ns"] == 3_000_000_000_u64 && scenario["result"].is_null())
     );
-    assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "a plan leaves nothing behind");
+    assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "a dry run must write no file");
 }
 
 #[test]
-fn campaigns_are_listed_and_printed_and_what_is_printed_is_one() {
+fn campaigns_are_listed_and_a_printed_one_is_valid() {
     let scratch = Scratch::new();
     let listed = scratch.run("campaigns").stdout();
     assert!(listed.contains("cnc-matrix ") && listed.contains("vim3l-ladder "), "{listed}");
@@ -78,7 +78,7 @@ fn campaigns_are_listed_and_printed_and_what_is_printed_is_one() {
 }
 
 #[test]
-fn planning_very_many_scenarios_takes_no_longer_than_their_number_says() {
+fn the_time_of_planning_is_proportional_to_the_number_of_scenarios() {
     let scratch = Scratch::new();
     let loads = |count: usize| -> String {
         (0..count).map(|index| format!("[[load]]\nname = \"{index}\"\nrun = [\"cpu\"]\n")).collect()
@@ -91,7 +91,13 @@ fn planning_very_many_scenarios_takes_no_longer_than_their_number_says() {
         scratch.run(&format!("validate {count}.toml")).expect_status(0);
         begin.elapsed()
     };
-    let of = |count: usize| (0..3).map(|_| time(count)).min().unwrap();
-    let (few, many) = (of(100), of(2000));
-    assert!(many < few * 40, "{few:?} for 100 and {many:?} for 2000");
+    // The shortest times are those without disturbance; a time that grew with the square would be 400 times as long.
+    let (mut few, mut many) = (time(100), time(2000));
+    for _ in 0..20 {
+        (few, many) = (few.min(time(100)), many.min(time(2000)));
+        if many < few * 40 {
+            return;
+        }
+    }
+    panic!("{few:?} for 100 and {many:?} for 2000");
 }
