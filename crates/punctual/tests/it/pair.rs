@@ -1,5 +1,5 @@
-//! `pair`: real runs of both ends, with a script in the place of ssh that runs the far command on this machine. Round trips go
-//! over loopback, with the ordinary policy: no rights are needed. Streams are in `rights/pair.rs`.
+//! `pair`: runs of both ends, with a script in the place of ssh that runs the far command on this machine. Round trips
+//! use loopback and the ordinary policy, so no rights are needed. Streams are tested in `rights/pair.rs`.
 
 use std::{
     fs,
@@ -12,13 +12,16 @@ use std::{
 
 use record::{ClockTie, Record, State};
 
-use super::harness::{PUNCTUAL, Run, Scratch, signal, wait_until};
+use super::{
+    harness::{PUNCTUAL, Run, Scratch, signal, wait_until},
+    stalls::{Stall, repeat_if_stalled},
+};
 
-/// A folder in which `ssh` stands for ssh, and `far` is where the far end keeps its copies.
+/// A folder with the script `reach`, which takes the place of ssh, and the temporary folder `far` of the far end.
 pub struct Far(Scratch);
 
 impl Far {
-    /// One whose machine is reached with this script, which finds the far command in `$2`.
+    /// A far end that this script starts; `$2` is the far command.
     pub fn reached_by(script: &str) -> Self {
         let scratch = Scratch::new();
         let at = |name: &str| scratch.path().join(name);
@@ -32,7 +35,7 @@ impl Far {
         Self(scratch)
     }
 
-    /// This machine.
+    /// A far end on this machine.
     pub fn here() -> Self {
         Self::reached_by("exec sh -c \"$2\"")
     }
@@ -54,43 +57,50 @@ impl Far {
         Run(self.pair(arguments).output().unwrap())
     }
 
-    /// The far end, as long as it runs: its command names the folder of this test.
+    /// The process of the far end while it runs. Its command line names the folder of this test.
     pub fn process(&self) -> Option<u32> {
         let folder = self.path().join("far").to_string_lossy().into_owned();
-        let is_it = |pid: &u32| {
+        let is_far_end = |pid: &u32| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let words: Vec<_> = command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
             words.iter().any(|word| word == "__far") && words.iter().any(|word| word.starts_with(&folder))
         };
         let pids =
             fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.into_iter().find(is_it)
+        pids.into_iter().find(is_far_end)
     }
 
     #[track_caller]
     pub fn assert_nothing_is_left(&self) {
-        wait_until("the far end is gone", || self.process().is_none());
+        wait_until("the far end has ended", || self.process().is_none());
         let folder = self.path().join("far");
         wait_until("its folder is empty", || fs::read_dir(&folder).unwrap().next().is_none());
     }
 
-    /// Starts a run, and waits until the far end does its part.
-    pub fn under_way(&self, arguments: &str) -> Child {
+    /// Starts a run and waits until the far end responds.
+    pub fn start(&self, arguments: &str) -> Child {
         let child = self.pair(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The first record is written when all that is to run does.
-        wait_until("the run is under way", || self.0.record_path().exists());
+        // The first record is written when every thread and load runs.
+        wait_until("the run has started", || self.0.record_path().exists());
         assert!(self.process().is_some());
-        // A few answers, too: a silent peer is another matter.
+        // A peer without any response would make the run invalid.
         sleep(Duration::from_millis(500));
         child
     }
 }
 
+/// A stall that can delay a response beyond the timeout of a second.
+const NO_RESPONSE: Stall = Stall::Ordinary(Duration::from_millis(200));
+
 const COPY: &str = concat!("--far-binary ", env!("CARGO_BIN_EXE_punctual"));
 const UDP: &str = "udp --policy other --receive-policy other --blame=off --record a";
 
 #[test]
-fn both_ends_of_round_trips_are_one_record() {
+fn both_ends_of_round_trips_are_in_one_record() {
+    repeat_if_stalled(NO_RESPONSE, round_trips_to_the_far_end);
+}
+
+fn round_trips_to_the_far_end() {
     let far = Far::here();
     let run = far.run(&format!("{COPY} --far-policy other {UDP} --samples 500 --period 2ms --export a.html"));
     run.expect_status(0);
@@ -99,12 +109,12 @@ fn both_ends_of_round_trips_are_one_record() {
     let record = far.record();
     assert_eq!((record.state, record.validity.valid), (State::Complete, true), "{:?}", record.validity);
     let trips = record.series.iter().find_map(|series| series.kind.round_trip()).unwrap();
-    let told = record.far.as_ref().expect("the far end");
-    assert_eq!((told.host.as_str(), &told.lost), ("board-b", &None));
-    assert_eq!(told.machine.kernel, record.machine.kernel);
-    assert!(!told.findings.is_empty());
-    assert_eq!(told.clock.tie, ClockTie::SameHost);
-    let answered = told.answered.as_ref().unwrap();
+    let far_end = record.far.as_ref().expect("the far end");
+    assert_eq!((far_end.host.as_str(), &far_end.lost), ("board-b", &None));
+    assert_eq!(far_end.machine.kernel, record.machine.kernel);
+    assert!(!far_end.findings.is_empty());
+    assert_eq!(far_end.clock.tie, ClockTie::SameHost);
+    let answered = far_end.answered.as_ref().unwrap();
     assert_eq!((answered.answered, trips.lost, answered.strangers), (trips.sent, 0, 0), "{answered:?}");
     assert!(answered.greetings > 0 && trips.sent > 100);
     assert_eq!((answered.address.as_str(), answered.granted.policy.as_str()), (trips.peer.as_str(), "other"));
@@ -119,7 +129,7 @@ fn both_ends_of_round_trips_are_one_record() {
 }
 
 #[test]
-fn what_is_installed_there_is_not_copied() {
+fn an_installed_binary_is_not_copied() {
     let far = Far::here();
     let installed = far.path().join("bin");
     fs::create_dir(&installed).unwrap();
@@ -131,15 +141,15 @@ fn what_is_installed_there_is_not_copied() {
         assert!(!run.stderr().contains("copying"), "{}", run.stderr());
         assert_eq!(far.record().far.unwrap().lost, None);
     };
-    // The same build; a command of one's own.
+    // The same build in PATH; then a command that the user names.
     run(COPY, &installed.display().to_string());
     run(&format!("--far-command {PUNCTUAL}"), "/nowhere");
 }
 
 #[test]
-fn a_far_end_that_dies_is_told_and_the_rest_is_kept() {
+fn a_lost_far_end_is_reported_and_the_record_is_kept() {
     let far = Far::here();
-    let child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
+    let child = far.start(&format!("{COPY} --far-policy other {UDP} --endless"));
     let killed = Command::new("kill").args(["-KILL", &far.process().unwrap().to_string()]).status().unwrap();
     assert!(killed.success());
     let run = Run(child.wait_with_output().unwrap());
@@ -149,40 +159,48 @@ fn a_far_end_that_dies_is_told_and_the_rest_is_kept() {
     far.assert_nothing_is_left();
     let record = far.record();
     assert_eq!(record.state, State::Interrupted);
-    let told = record.far.as_ref().unwrap();
-    assert!(told.lost.is_some());
-    assert_eq!(told.machine.kernel, record.machine.kernel, "known from its greeting");
+    let far_end = record.far.as_ref().unwrap();
+    assert!(far_end.lost.is_some());
+    assert_eq!(far_end.machine.kernel, record.machine.kernel, "known from its greeting");
     assert!(record.series.iter().any(|series| series.kind.round_trip().is_some()));
 }
 
 #[test]
-fn a_near_end_that_is_killed_leaves_nothing_there() {
+fn a_killed_near_end_leaves_nothing_on_the_far_machine() {
+    repeat_if_stalled(NO_RESPONSE, kill_the_near_end);
+}
+
+fn kill_the_near_end() {
     let far = Far::here();
-    let mut child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
-    assert!(fs::read_dir(far.path().join("far")).unwrap().next().is_none(), "even while it runs");
+    let mut child = far.start(&format!("{COPY} --far-policy other {UDP} --endless"));
+    assert!(fs::read_dir(far.path().join("far")).unwrap().next().is_none(), "the copy removes itself when it starts");
     signal(&child, "KILL");
     child.wait().unwrap();
     let began = Instant::now();
     far.assert_nothing_is_left();
-    // It has a second to end in order; this machine has stalls of its own.
+    // The far end has a second to end by itself; the rest is for stalls of this machine.
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
 
 #[test]
-fn ctrl_c_ends_both_ends_in_order() {
+fn ctrl_c_ends_both_ends() {
+    repeat_if_stalled(NO_RESPONSE, interrupt_both_ends);
+}
+
+fn interrupt_both_ends() {
     let far = Far::here();
-    let child = far.under_way(&format!("{COPY} --far-policy other {UDP} --endless"));
+    let child = far.start(&format!("{COPY} --far-policy other {UDP} --endless"));
     signal(&child, "INT");
     Run(child.wait_with_output().unwrap()).expect_status(0);
     far.assert_nothing_is_left();
     let record = far.record();
-    let told = record.far.as_ref().unwrap();
-    assert_eq!((record.state, &told.lost), (State::Interrupted, &None));
+    let far_end = record.far.as_ref().unwrap();
+    assert_eq!((record.state, &far_end.lost), (State::Interrupted, &None));
     let trips = record.series.iter().find_map(|series| series.kind.round_trip()).unwrap();
-    assert_eq!(told.answered.as_ref().unwrap().answered, trips.sent - trips.lost);
+    assert_eq!(far_end.answered.as_ref().unwrap().answered, trips.sent - trips.lost);
 }
 
-/// What is said where nothing can be measured; nothing is left then, here or there.
+/// The error of a run that cannot measure. It must leave nothing on either machine.
 #[track_caller]
 fn refused(far: &Far, arguments: &str) -> String {
     let run = far.run(&format!("{arguments} udp --record a"));
@@ -193,10 +211,13 @@ fn refused(far: &Far, arguments: &str) -> String {
 }
 
 #[test]
-fn what_cannot_run_there_is_told_with_its_remedy() {
-    let said = refused(&Far::reached_by("echo 'Permission denied (publickey).' >&2; exit 255"), "");
-    assert!(said.contains("Permission denied (publickey).\n") && said.contains("ended with exit status 255"), "{said}");
-    assert!(said.contains("root@board-b true"), "{said}");
+fn a_far_end_that_cannot_start_is_reported_with_the_remedy() {
+    let errors = refused(&Far::reached_by("echo 'Permission denied (publickey).' >&2; exit 255"), "");
+    assert!(
+        errors.contains("Permission denied (publickey).\n") && errors.contains("ended with exit status 255"),
+        "{errors}"
+    );
+    assert!(errors.contains("root@board-b true"), "{errors}");
     let run = Scratch::new().run("pair --ssh no-such-ssh board-b udp --no-record");
     run.expect_status(1);
     assert!(run.stderr().contains("`no-such-ssh` is not there"), "{}", run.stderr());
@@ -204,19 +225,22 @@ fn what_cannot_run_there_is_told_with_its_remedy() {
     let arm = Far::reached_by(
         "mkdir -p bin; printf '#!/bin/sh\\necho aarch64\\n' >bin/uname; chmod +x bin/uname; PATH=$PWD/bin:$PATH; exec sh -c \"$2\"",
     );
-    let said = refused(&arm, "");
+    let errors = refused(&arm, "");
     assert!(
-        said.contains("no static punctual for aarch64, which board-b is") && said.contains("dist/punctual-aarch64"),
-        "{said}"
+        errors.contains("no static punctual for aarch64, which board-b is") && errors.contains("dist/punctual-aarch64"),
+        "{errors}"
     );
-    let said = refused(&arm, COPY);
-    assert!(said.contains("does not run on board-b, which is aarch64"), "{said}");
-    let said = refused(&Far::here(), "--far-command /nowhere/punctual");
-    assert!(said.contains("punctual did not start on board-b (the connection ended, with exit status 127)"), "{said}");
+    let errors = refused(&arm, COPY);
+    assert!(errors.contains("does not run on board-b, which is aarch64"), "{errors}");
+    let errors = refused(&Far::here(), "--far-command /nowhere/punctual");
+    assert!(
+        errors.contains("punctual did not start on board-b (the connection ended, with exit status 127)"),
+        "{errors}"
+    );
 }
 
 #[test]
-fn an_address_that_is_not_there_is_refused_by_the_far_end() {
+fn the_far_end_refuses_an_address_that_it_does_not_have() {
     let far = Far::here();
     let run = far.run(&format!("{COPY} --far-policy other {UDP} --to 192.0.2.77"));
     run.expect_status(1);
@@ -225,15 +249,15 @@ fn an_address_that_is_not_there_is_refused_by_the_far_end() {
 }
 
 #[test]
-fn an_end_of_another_version_is_refused_in_one_sentence() {
+fn refuses_a_far_end_of_another_version() {
     let far = Far::here();
     let other = far.path().join("other");
     let hello = r#"{"hello":{"protocol":1,"version":"0.0.1"}}"#;
     fs::write(&other, format!("#!/bin/sh\necho '{hello}'\ncat >/dev/null\n")).unwrap();
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
-    let said = refused(&far, &format!("--far-command {}", PathBuf::from(&other).display()));
-    assert!(said.contains("punctual on board-b is 0.0.1, and here it is"), "{said}");
+    let errors = refused(&far, &format!("--far-command {}", PathBuf::from(&other).display()));
+    assert!(errors.contains("punctual on board-b is 0.0.1, and here it is"), "{errors}");
     fs::write(&other, "#!/bin/sh\necho '{\"hullo\":1}'\ncat >/dev/null\n").unwrap();
-    let said = refused(&far, &format!("--far-command {}", other.display()));
-    assert!(said.contains("it said what this version does not understand"), "{said}");
+    let errors = refused(&far, &format!("--far-command {}", other.display()));
+    assert!(errors.contains("it said what this version does not understand"), "{errors}");
 }
