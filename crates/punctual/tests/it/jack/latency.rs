@@ -1,4 +1,4 @@
-//! What the server's other clients learn of latencies: those of its card, and how late resampling makes what is played.
+//! The latencies that other clients of the server see: those of the card and of resampling.
 
 use std::{
     fs,
@@ -11,50 +11,50 @@ use amp::resample::ResampledInsert;
 use super::{Guitar, PERIOD, RATE_HZ, Scratch, Server, render, signal, wait_until};
 use crate::browser::http;
 
-/// Of the model that has to be resampled, Hz.
+/// The sample rate of the model that needs resampling, Hz.
 const OTHER_HZ: u32 = 44_100;
 
-/// Models that let all through, at the server's rate and at the other.
-fn wires() -> Scratch {
+/// Two models that change nothing, at the server's sample rate and at the other one.
+fn identity_models() -> Scratch {
     let scratch = Scratch::new();
     for (name, rate_hz) in [("own.nam", RATE_HZ), ("other.nam", OTHER_HZ)] {
-        let wire = format!(
+        let model = format!(
             r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": {rate_hz},
                 "config": {{"receptive_field": 1, "bias": false}}, "weights": [1]}}"#
         );
-        fs::write(scratch.path().join(name), wire).unwrap();
+        fs::write(scratch.path().join(name), model).unwrap();
     }
     scratch
 }
 
-/// What resampling there and back takes.
-fn resampling() -> i64 {
+/// The latency of resampling in both directions, frames.
+fn resampling_frames() -> i64 {
     ResampledInsert::new(RATE_HZ, OTHER_HZ).unwrap().delay() as i64
 }
 
 impl Server {
-    /// Least and largest latency of a port, `capture` from where its sound comes from, or `playback` to where it goes.
-    fn latency(&self, port: &str, way: &str) -> Option<[i64; 2]> {
+    /// The least and the largest latency of a port: its `capture` latency from the source, or its `playback` latency to
+    /// the destination.
+    fn latency(&self, port: &str, direction: &str) -> Option<[i64; 2]> {
         let listed = self.of(Command::new("jack_lsp").arg("-l")).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
-        let told = listed.lines().skip_while(|line| *line != port).skip(1).find(|line| line.contains(way))?;
-        let (_, range) = told.split_once('[')?;
+        let stdout = listed.lines().skip_while(|line| *line != port).skip(1).find(|line| line.contains(direction))?;
+        let (_, range) = stdout.split_once('[')?;
         let mut frames = range.split_whitespace().map_while(|word| word.parse().ok());
         Some([frames.next()?, frames.next()?])
     }
 
-    /// Waits until what passes through us is so much later than where it comes from, and so much before where it goes to, as
-    /// the ports tell.
-    fn expects(&self, late: i64) {
-        let ways = [
+    /// Waits until each of our ports has the latency of the card plus this many frames.
+    fn wait_for_latency(&self, frames: i64) {
+        let ports = [
             ("punctual:left", "system:capture_1", "capture"),
             ("punctual:right", "system:capture_1", "capture"),
             ("punctual:in", "system:playback_1", "playback"),
         ];
-        wait_until(&format!("{late} frames are told"), || {
-            ways.iter().all(|(port, end, way)| {
-                let (told, end) = (self.latency(port, way), self.latency(end, way));
-                told.is_some() && told == end.map(|range| range.map(|frames| frames + late))
+        wait_until(&format!("a latency of {frames} frames"), || {
+            ports.iter().all(|(port, card, direction)| {
+                let (ours, card) = (self.latency(port, direction), self.latency(card, direction));
+                ours.is_some() && ours == card.map(|range| range.map(|latency| latency + frames))
             })
         });
     }
@@ -68,9 +68,9 @@ fn end(playing: Child) -> String {
 }
 
 #[test]
-fn others_learn_how_late_what_is_played_is_also_when_a_preset_changes_that() {
+fn other_clients_see_the_latency_of_each_preset() {
     let Some(server) = Server::start("late") else { return };
-    let scratch = wires();
+    let scratch = identity_models();
     fs::create_dir(scratch.path().join("presets")).unwrap();
     for (preset, model) in [("1.toml", "own.nam"), ("2.toml", "other.nam")] {
         fs::write(scratch.path().join("presets").join(preset), format!("[[model]]\nfile = '../{model}'\n")).unwrap();
@@ -78,60 +78,60 @@ fn others_learn_how_late_what_is_played_is_also_when_a_preset_changes_that() {
     let pedal = scratch.path().join("pedal");
     assert!(Command::new("mkfifo").arg(&pedal).status().unwrap().success());
     let playing = server.start_command(&scratch, "amp play --device jack --presets presets --midi pedal --quiet");
-    server.expects(0);
-    // Every client that comes to ask or goes makes the server ask all anew; this one stays.
+    server.wait_for_latency(0);
+    // The server recomputes all latencies when a client connects or leaves, so this client stays.
     let (listener, _) = Guitar::join(&server);
     listener.connect("punctual:left", "guitar:in").unwrap();
     let [_, from_card] = server.latency("system:capture_1", "capture").unwrap();
-    for (program, late) in [(1, resampling()), (0, 0), (1, resampling())] {
+    for (program, late) in [(1, resampling_frames()), (0, 0), (1, resampling_frames())] {
         fs::write(&pedal, [0xc0, program]).unwrap();
-        wait_until("it is told unasked", || i64::from(listener.latency_frames()) == from_card + late);
+        wait_until("the client is notified", || i64::from(listener.latency_frames()) == from_card + late);
     }
     drop(listener);
-    server.expects(resampling());
-    // An output that leads nowhere is no shorter way.
-    let wire = ["punctual:right", "system:playback_2"];
-    assert!(server.of(Command::new("jack_disconnect").args(wire)).output().unwrap().status.success());
-    wait_until("it is cut", || !server.connections().contains("punctual:right\n   system:playback_2"));
-    server.expects(resampling());
+    server.wait_for_latency(resampling_frames());
+    // An unconnected output does not shorten the latency.
+    let ports = ["punctual:right", "system:playback_2"];
+    assert!(server.of(Command::new("jack_disconnect").args(ports)).output().unwrap().status.success());
+    wait_until("the port is disconnected", || !server.connections().contains("punctual:right\n   system:playback_2"));
+    server.wait_for_latency(resampling_frames());
 
     let ends = [server.latency("system:capture_1", "capture"), server.latency("system:playback_1", "playback")];
-    let all: i64 = ends.into_iter().flatten().map(|[_, most]| most).sum::<i64>() + resampling();
-    let told = end(playing);
-    assert!(told.contains(&format!("latency  {all} frames, ")), "ours is counted once: {told}");
+    let all: i64 = ends.into_iter().flatten().map(|[_, most]| most).sum::<i64>() + resampling_frames();
+    let stdout = end(playing);
+    assert!(stdout.contains(&format!("latency  {all} frames, ")), "our latency must count once: {stdout}");
 }
 
 #[test]
-fn what_is_told_from_the_beginning_is_what_is_heard() {
+fn the_reported_latency_is_the_measured_one() {
     let Some(server) = Server::start("heard") else { return };
-    let scratch = wires();
+    let scratch = identity_models();
     let playing = server.start_command(&scratch, "amp play --device jack --model other.nam --quiet");
-    server.expects(resampling());
+    server.wait_for_latency(resampling_frames());
     end(playing);
 
     let (_guitar, heard) = Guitar::join(&server);
     let play = "amp play --device jack:guitar --neutral --model other.nam --quiet";
     let playing = server.start_command(&scratch, play);
-    wait_until("it is connected", || server.connections().contains("punctual:left\n   guitar:in"));
-    // Where its begin falls between two samples of the other rate differs from time to time.
+    wait_until("the ports are connected", || server.connections().contains("punctual:left\n   guitar:in"));
+    // The position of the first sample between two samples of the other rate differs from run to run.
     let (later, off) = heard.nearest(&render(&scratch, "other.nam"));
-    assert_eq!(later % PERIOD, resampling() as usize, "{off} off");
+    assert_eq!(later % PERIOD, resampling_frames() as usize, "{off} off");
     assert!(off < 0.05, "{off} off");
     end(playing);
 }
 
 #[test]
-fn others_learn_it_from_the_page_as_well() {
+fn other_clients_see_the_latency_of_a_choice_on_the_web_page() {
     let Some(server) = Server::start("page") else { return };
-    let scratch = wires();
+    let scratch = identity_models();
     let mut serving = server.start_command(&scratch, "amp serve . --device jack --port 0");
     let mut url = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut url).unwrap();
     let port = url.trim().trim_end_matches('/').rsplit_once(':').unwrap().1.parse().unwrap();
-    server.expects(0);
+    server.wait_for_latency(0);
     let choice = r#"{"what":"model1","file":"other.nam"}"#;
-    let (status, said) = http(port, "POST", "/choose", &[("Content-Type", "application/json")], choice);
-    assert_eq!(status, 200, "{said}");
-    server.expects(resampling());
+    let (status, body) = http(port, "POST", "/choose", &[("Content-Type", "application/json")], choice);
+    assert_eq!(status, 200, "{body}");
+    server.wait_for_latency(resampling_frames());
     end(serving);
 }
