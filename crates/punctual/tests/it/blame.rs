@@ -1,4 +1,4 @@
-//! `punctual blame` on a record that was made elsewhere.
+//! `punctual blame` on a made-up record.
 
 use record::{
     Account, Blame, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, SCHEMA, Scenario, Series, Spike, Stretch,
@@ -13,7 +13,7 @@ fn i915() -> Cause {
     Cause { number, priority, why, ..Cause::new(CauseKind::Thread, "irq/125-i915") }
 }
 
-/// A run with three spikes of one culprit.
+/// A record with three spikes of one culprit.
 fn record() -> Record {
     let spike = |lateness_ns: u64, at_ns| Spike {
         lateness_ns: lateness_ns as i64,
@@ -54,16 +54,16 @@ fn record() -> Record {
     }
 }
 
-/// A folder with this record in it, as `a.punctual.json`.
-fn kept(record: &Record) -> Scratch {
+/// A folder that contains this record as `a.punctual.json`.
+fn stored(record: &Record) -> Scratch {
     let scratch = Scratch::new();
     std::fs::write(scratch.record_path(), record::file::to_json(record)).unwrap();
     scratch
 }
 
 #[test]
-fn the_ledger_is_printed_again() {
-    let run = kept(&record()).run("blame a.punctual.json");
+fn the_ledger_of_a_record_is_printed() {
+    let run = stored(&record()).run("blame a.punctual.json");
     run.expect_status(0);
     for text in
         ["All 3 spikes above 80 us: i915 interrupt thread", "sudo chrt -f -p 40 412", "\n  3     99 us  CPU 1, load"]
@@ -74,8 +74,8 @@ fn the_ledger_is_printed_again() {
 }
 
 #[test]
-fn a_spike_is_shown_by_its_number() {
-    let scratch = kept(&record());
+fn a_spike_is_selected_by_its_number() {
+    let scratch = stored(&record());
     for (number, text) in
         [(1, "Spike 1 of 3: 412 us late"), (2, "Spike 2 of 3: 207 us late"), (3, "Spike 3 of 3: 99 us")]
     {
@@ -86,27 +86,27 @@ fn a_spike_is_shown_by_its_number() {
 }
 
 #[test]
-fn a_number_that_is_none_ends_with_64_and_the_range() {
+fn an_unknown_number_exits_with_64_and_names_the_range() {
     let mut record = record();
     for number in ["0", "4", "18446744073709551615"] {
-        let run = kept(&record).run(&format!("blame a.punctual.json --around {number}"));
+        let run = stored(&record).run(&format!("blame a.punctual.json --around {number}"));
         run.expect_status(64);
-        let said = format!(
+        let error = format!(
             "punctual: there is no spike {number} in a.punctual.json: choose 1 to 3, from the worst to the least\n"
         );
-        assert_eq!(run.stderr(), said);
+        assert_eq!(run.stderr(), error);
     }
     record.series[0].spikes.clear();
-    let run = kept(&record).run("blame a.punctual.json --around 1");
+    let run = stored(&record).run("blame a.punctual.json --around 1");
     run.expect_status(64);
     assert!(run.stderr().contains("it keeps none"), "{}", run.stderr());
 }
 
 #[test]
-fn without_culprits_it_says_how_to_get_them() {
+fn a_record_without_culprits_is_refused_with_the_remedy() {
     let off = Blame { mode: BlameMode::Off, ..Blame::default() };
     for blame in [None, Some(off)] {
-        let run = kept(&Record { blame, ..record() }).run("blame a.punctual.json");
+        let run = stored(&Record { blame, ..record() }).run("blame a.punctual.json");
         run.expect_status(1);
         assert!(
             run.stderr()
@@ -120,8 +120,8 @@ fn without_culprits_it_says_how_to_get_them() {
 }
 
 #[test]
-fn json_holds_the_ledger_and_the_numbered_spikes() {
-    let scratch = kept(&record());
+fn json_contains_the_ledger_and_the_numbered_spikes() {
+    let scratch = stored(&record());
     let json = |arguments: &str| -> Value {
         let run = scratch.run(arguments);
         run.expect_status(0);
@@ -135,8 +135,8 @@ fn json_holds_the_ledger_and_the_numbered_spikes() {
 }
 
 #[test]
-fn the_export_is_a_trace_that_viewers_open() {
-    let scratch = kept(&record());
+fn the_export_is_a_trace_for_viewers() {
+    let scratch = stored(&record());
     let run = scratch.run("blame a.punctual.json --export trace.json");
     run.expect_status(0);
     assert_eq!(run.stdout(), "");
