@@ -1,4 +1,4 @@
-//! A real browser, driven by the WebDriver protocol (W3C), and the plain HTTP under it.
+//! A browser controlled by the WebDriver protocol (W3C), and plain HTTP requests.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -9,20 +9,20 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Sends a request to a port of this machine; answers status and body.
+/// Sends a request to a port of this machine; returns the status and the body of the response.
 pub fn http(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
-    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("a server");
     let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
     if !headers.iter().any(|(name, _)| *name == "Host") {
         request += &format!("Host: 127.0.0.1:{port}\r\n");
     }
     headers.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
-    connection.write_all(format!("{request}\r\n{body}").as_bytes()).expect("it takes a request");
-    // Not to the end of the connection: chromedriver keeps it open, whatever it says.
+    connection.write_all(format!("{request}\r\n{body}").as_bytes()).expect("an open connection");
+    // The body is not read up to the end of the connection, because chromedriver keeps it open.
     let mut answer = BufReader::new(connection);
     let mut line = || {
         let mut line = String::new();
-        answer.read_line(&mut line).map(|_| line.trim_end().to_owned()).expect("it answers")
+        answer.read_line(&mut line).map(|_| line.trim_end().to_owned()).expect("a response")
     };
     let status = line().split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     let mut length = 0;
@@ -36,7 +36,7 @@ pub fn http(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body:
         }
     }
     let mut body = vec![0; length];
-    answer.read_exact(&mut body).expect("a whole answer");
+    answer.read_exact(&mut body).expect("a whole body");
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
@@ -54,67 +54,68 @@ impl Browser {
                 panic!("cannot run chromedriver ({error}): install it with `sudo apt-get install -y chromium-driver`")
             });
         let lines = BufReader::new(driver.stdout.take().expect("it is piped")).lines();
-        let told = |line: String| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok();
-        let port = lines.map_while(Result::ok).find_map(told).expect("chromedriver tells its port");
+        let port_in = |line: String| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok();
+        let port = lines.map_while(Result::ok).find_map(port_in).expect("chromedriver prints its port");
         let mut browser = Self { driver, port, session: String::new() };
         let arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1250,900"];
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": { "args": arguments }, "goog:loggingPrefs": { "browser": "ALL" },
         } } });
-        let session = browser.ask("POST", "/session", &wanted);
+        let session = browser.request("POST", "/session", &wanted);
         browser.session = format!("/session/{}", session["sessionId"].as_str().expect("a session"));
-        browser.tell("/url", &json!({ "url": url }));
+        browser.command("/url", &json!({ "url": url }));
         browser
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+    fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "POST" { body.to_string() } else { String::new() };
         let (status, answer) = http(self.port, method, path, &[("Content-Type", "application/json")], &body);
         assert_eq!(status, 200, "{path}: {answer}");
-        serde_json::from_str::<Value>(&answer).expect("it speaks JSON")["value"].take()
+        serde_json::from_str::<Value>(&answer).expect("JSON")["value"].take()
     }
 
-    fn tell(&self, path: &str, body: &Value) -> Value {
-        self.ask("POST", &format!("{}{path}", self.session), body)
+    /// Sends a command to the session.
+    fn command(&self, path: &str, body: &Value) -> Value {
+        self.request("POST", &format!("{}{path}", self.session), body)
     }
 
-    /// What a script answers in the page.
+    /// Runs a script in the page and returns its value.
     pub fn script(&self, script: &str) -> Value {
-        self.tell("/execute/sync", &json!({ "script": script, "args": [] }))
+        self.command("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     fn element(&self, css: &str) -> String {
-        let found = self.tell("/element", &json!({ "using": "css selector", "value": css }));
+        let found = self.command("/element", &json!({ "using": "css selector", "value": css }));
         let (_, id) = found.as_object().and_then(|found| found.iter().next()).expect("an element");
-        format!("/element/{}", id.as_str().expect("its name"))
+        format!("/element/{}", id.as_str().expect("an identifier"))
     }
 
     pub fn click(&self, css: &str) {
-        self.tell(&format!("{}/click", self.element(css)), &json!({}));
+        self.command(&format!("{}/click", self.element(css)), &json!({}));
     }
 
-    /// Presses keys; what is no letter stands in the private use area, as WebDriver has it.
+    /// Types keys. Keys without a letter have code points of the private use area, as WebDriver defines.
     pub fn keys(&self, css: &str, text: &str) {
-        self.tell(&format!("{}/value", self.element(css)), &json!({ "text": text }));
+        self.command(&format!("{}/value", self.element(css)), &json!({ "text": text }));
     }
 
-    /// Chooses an option of a list by its text.
+    /// Selects an option of a list by its text.
     pub fn choose(&self, css: &str, text: &str) {
-        let found = self.tell(
+        let found = self.command(
             "/element",
             &json!({
                 "using": "xpath", "value": format!("//select[@id='{}']/option[.='{text}']", &css[1..]),
             }),
         );
         let (_, id) = found.as_object().and_then(|found| found.iter().next()).expect("an option");
-        self.tell(&format!("/element/{}/click", id.as_str().expect("its name")), &json!({}));
+        self.command(&format!("/element/{}/click", id.as_str().expect("an identifier")), &json!({}));
     }
 
-    /// Presses the pointer in the middle of an element, drags it up by so many pixels, lets it go.
+    /// Drags from the middle of an element up by this many pixels.
     pub fn drag_up(&self, css: &str, pixels: i32) {
         let (_, id) = self.element(css).rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("a name");
         let origin = json!({ "element-6066-11e4-a52e-4f735466cecf": id });
-        self.tell(
+        self.command(
             "/actions",
             &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": [
             { "type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": origin },
@@ -125,9 +126,9 @@ impl Browser {
         );
     }
 
-    /// What the page complained of.
+    /// The messages in the log of the browser.
     pub fn complaints(&self) -> Vec<String> {
-        let log = self.tell("/se/log", &json!({ "type": "browser" }));
+        let log = self.command("/se/log", &json!({ "type": "browser" }));
         let message = |entry: &Value| entry["message"].as_str().unwrap_or_default().to_owned();
         log.as_array().expect("a list").iter().map(message).collect()
     }
@@ -136,8 +137,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // Else Chromium would outlive its driver, above all where a test has failed; a second panic would hide that one.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.ask("DELETE", &self.session, &Value::Null)));
+            // Chromium outlives its driver unless the session is deleted. A second panic would hide the failure of a test.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.request("DELETE", &self.session, &Value::Null)));
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
