@@ -1,4 +1,4 @@
-//! `capture`: files whose every fault is known, through the binary.
+//! `capture`: files with known faults.
 
 #[path = "../../../capture/tests/support/mod.rs"]
 mod support;
@@ -30,12 +30,12 @@ fn judged(run: &Run) -> (Record, Capture) {
 }
 
 #[test]
-fn a_punctual_stream_passes_and_is_kept() {
+fn a_stream_without_faults_passes_and_is_recorded() {
     let (scratch, run) = run(&pcap(LITTLE, true, 1, &talk(0)), "--profile avb-class-a --record a --export a.csv");
     let page = run.expect_status(0).stdout();
-    for told in ["Late packets = 0", "Max delta = ", "class A by its priority", "PASS", "Stream 30:64:3e:54:ee:01:0001"]
+    for text in ["Late packets = 0", "Max delta = ", "class A by its priority", "PASS", "Stream 30:64:3e:54:ee:01:0001"]
     {
-        assert!(page.contains(told), "{told} in\n{page}");
+        assert!(page.contains(text), "{text} in\n{page}");
     }
     assert!(run.stderr().contains("record  a.punctual.json"), "{}", run.stderr());
     let record = scratch.record();
@@ -52,7 +52,7 @@ fn a_punctual_stream_passes_and_is_kept() {
 }
 
 #[test]
-fn the_verdict_is_the_exit_status() {
+fn the_verdict_determines_the_exit_status() {
     let file = pcap(LITTLE, true, 1, &talk(60_000));
     let (_, fails) = run(&file, "--profile avb-class-a --json");
     let (record, capture) = judged(fails.expect_status(2));
@@ -61,7 +61,7 @@ fn the_verdict_is_the_exit_status() {
     assert_eq!(record.verdict.unwrap().outcome, Outcome::Fail);
     let (_, done) = run(&file, "");
     assert!(done.expect_status(0).stdout().contains("Late packets = 1\n"));
-    // 5 s of frames are needed; stamps of 1 ms tell nothing about 50 us; another use has another period.
+    // Inconclusive: fewer frames than 5 s, stamps of 1 ms for a limit of 50 us, a profile with another period.
     let (_, short) = run(&pcap(LITTLE, true, 1, &talk(0)[..2_000]), "--profile avb-class-a");
     assert!(short.expect_status(3).stdout().contains("2000 of 40000 frames needed"));
     let coarse: Vec<_> =
@@ -73,7 +73,7 @@ fn the_verdict_is_the_exit_status() {
 }
 
 #[test]
-fn loss_and_another_stream_are_told() {
+fn lost_frames_and_other_streams_are_counted() {
     let mut file = Pcapng::new(LITTLE);
     file.interface(1, Some(9), 0);
     let mut frames = talk(0);
@@ -84,8 +84,8 @@ fn loss_and_another_stream_are_told() {
     frames.iter().for_each(|seen| {
         file.packet(seen);
     });
-    let (_, told) = run(&file.bytes, "--json --profile avb-class-a");
-    let (record, capture) = judged(told.expect_status(2));
+    let (_, failed) = run(&file.bytes, "--json --profile avb-class-a");
+    let (record, capture) = judged(failed.expect_status(2));
     assert_eq!((capture.lost, capture.losses, capture.longest_loss, capture.late), (300, 1, 300, 0));
     assert_eq!((capture.frames, capture.streams.len()), (49_700, 2));
     assert!(record.verdict.unwrap().reason.contains("300 slots without a frame (300 lost, 0 left out)"));
@@ -95,14 +95,14 @@ fn loss_and_another_stream_are_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_in_a_sentence() {
+fn refuses_unreadable_files_and_unknown_streams() {
     let frames = &talk(0)[..100];
     let whole = pcap(LITTLE, true, 1, frames);
-    let refused = |file: &[u8], arguments: &str, status: i32, sentence: &str| {
+    let refused = |file: &[u8], arguments: &str, status: i32, error: &str| {
         let (scratch, run) = run(file, arguments);
-        let said = run.expect_status(status).stderr();
-        assert!(said.contains(sentence), "expected: {sentence}\nsaid: {said}");
-        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "it leaves nothing");
+        let errors = run.expect_status(status).stderr();
+        assert!(errors.contains(error), "expected: {error}\ngot: {errors}");
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "it must leave no file");
     };
     refused(b"MZ and more of it, far more", "", 1, "punctual: talk.pcap: not a capture");
     refused(b"", "", 1, "holds no frame");
@@ -124,8 +124,8 @@ fn what_cannot_be_read_is_refused_in_a_sentence() {
     refused(&whole, "--idle-slope 7", 64, "write a number with bit, kbit, Mbit or Gbit");
     refused(&whole, "--profile avb-klass-a", 64, "avb-class-a");
     let missing = Scratch::new().run("capture nothing.pcap");
-    let said = missing.expect_status(1).stderr();
-    assert_eq!(said, "punctual: nothing.pcap: cannot open it: No such file or directory (os error 2)\n");
+    let errors = missing.expect_status(1).stderr();
+    assert_eq!(errors, "punctual: nothing.pcap: cannot open it: No such file or directory (os error 2)\n");
     let (_, cut) = run(&whole[..whole.len() - 3], "");
     assert!(cut.expect_status(0).stdout().contains("the file ends within a frame"), "{}", cut.stdout());
 }
