@@ -1,10 +1,10 @@
-//! `punctual check nic`: what it refuses, what it finds of recorded interfaces, what it says of this machine's.
+//! `punctual check nic`: refusals, the findings of recorded interfaces, and the interfaces of this machine.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::harness::{Run, Scratch};
+use crate::harness::{Run, Scratch, skip};
 
 fn recorded(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/tests/nics").join(name);
@@ -19,14 +19,14 @@ fn json(run: &Run) -> Value {
     serde_json::from_str(&run.stdout()).unwrap()
 }
 
-/// The identities of findings in this state.
+/// The identifiers of the findings in this state.
 fn ids(document: &Value, state: &str) -> Vec<String> {
     let findings = document["findings"].as_array().unwrap().iter();
     findings.filter(|f| f["state"] == state).map(|f| f["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn what_is_no_nic_is_refused_in_a_sentence() {
+fn refuses_interfaces_that_are_not_network_cards() {
     let refused = |interface: &str, status: i32, words: &str| {
         let run = check(interface);
         run.expect_status(status);
@@ -42,7 +42,7 @@ fn what_is_no_nic_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_recorded_nic_fails_where_it_should_and_the_status_says_so() {
+fn a_recorded_nic_has_its_known_findings_and_exit_status() {
     let plain = recorded("i225");
     let run = check(&format!("eth0 --root {plain} --json"));
     run.expect_status(2);
@@ -52,15 +52,15 @@ fn a_recorded_nic_fails_where_it_should_and_the_status_says_so() {
     assert_eq!(document["interface"]["coalescing"]["known"]["rx_usecs"], 20);
     assert_eq!(document["machine"]["preempt"], "PREEMPT_RT");
     let slow = json(&check(&format!("eth0 --root {plain} --json --period 1ms")));
-    assert_eq!(ids(&slow, "fail"), ["nic.eee"], "20 us are little in 1 ms");
+    assert_eq!(ids(&slow, "fail"), ["nic.eee"], "20 us do not matter in 1 ms");
     let tuned = check(&format!("eth0 --root {} --json", recorded("i225-tuned")));
     tuned.expect_status(0);
     assert!(ids(&json(&tuned), "warn").is_empty());
 }
 
-/// The page: facts, then findings, worst first, with their remedies.
+/// The facts first, then the findings with their remedies, the worst first.
 #[test]
-fn the_page_reads_top_to_bottom() {
+fn the_page_shows_facts_then_findings() {
     let run = check(&format!("eth0 --root {} --color never", recorded("i225")));
     let page = run.stdout();
     let mut rest = page.as_str();
@@ -82,14 +82,14 @@ fn the_page_reads_top_to_bottom() {
     }
 }
 
-/// This machine's own interfaces, which nobody changes: whatever could not be read is not ok.
+/// For the interfaces of this machine. Nothing is changed.
 #[test]
-fn what_this_machine_does_not_tell_is_not_ok() {
+fn a_fact_that_cannot_be_read_is_not_ok() {
     let interfaces =
         fs::read_dir("/sys/class/net").unwrap().flatten().filter(|entry| entry.path().join("device").exists());
     let names: Vec<String> = interfaces.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     if names.is_empty() {
-        eprintln!("SKIPPED: this machine has no NIC");
+        skip("this machine has no NIC");
     }
     let sources = [
         ("coalescing", "nic.coalesce."),
@@ -114,7 +114,7 @@ fn what_this_machine_does_not_tell_is_not_ok() {
         let ok = ids(&document, "ok");
         for (source, prefix) in sources {
             if document["interface"][source]["known"].is_null() {
-                assert!(!ok.iter().any(|id| id.starts_with(prefix)), "{source} of {name} was not told: {ok:?}");
+                assert!(!ok.iter().any(|id| id.starts_with(prefix)), "{source} of {name} is unknown: {ok:?}");
             }
         }
     }
