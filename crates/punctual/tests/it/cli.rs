@@ -1,23 +1,23 @@
-//! Every way to be wrong has a clear sentence and the right exit status.
+//! Errors of the command line: their messages and exit statuses.
 
 use std::process::Stdio;
 
 use super::harness::Scratch;
 
 #[track_caller]
-fn refused(status: i32, arguments: &str, sentence: &str) {
+fn refused(status: i32, arguments: &str, error: &str) {
     let scratch = Scratch::new();
     let run = scratch.run(arguments);
     run.expect_status(status);
-    let said = run.stderr();
-    assert!(said.contains(sentence), "{arguments}\nexpected: {sentence}\nsaid: {said}");
+    let errors = run.stderr();
+    assert!(errors.contains(error), "{arguments}\nexpected: {error}\ngot: {errors}");
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().collect();
     assert!(left.is_empty(), "{arguments} left {left:?}");
 }
 
 #[test]
-fn usage_errors_name_the_remedy_and_end_with_64() {
-    for (arguments, sentence) in [
+fn usage_errors_name_the_remedy_and_exit_with_64() {
+    for (arguments, error) in [
         ("mesure", "measure"),
         ("measure timer --period 0s", "must be longer than 0 and at most 1h"),
         ("measure timer --period 61m", "must be longer than 0 and at most 1h"),
@@ -45,12 +45,12 @@ fn usage_errors_name_the_remedy_and_end_with_64() {
         ("measure timer --no-record --load cpu --load idle", "idle"),
         ("profiles avb-klass-a", "avb-class-a"),
     ] {
-        refused(64, arguments, sentence);
+        refused(64, arguments, error);
     }
 }
 
 #[test]
-fn what_the_machine_cannot_do_ends_with_1() {
+fn errors_of_the_machine_exit_with_1() {
     refused(1, "measure timer --cpus 4000", "CPU 4000");
     refused(1, "measure timer --load-cpus 4000", "CPU 4000");
     refused(1, "measure timer --record /nonexistent/folder/a", "cannot write /nonexistent/folder/a.punctual.json");
@@ -61,7 +61,7 @@ fn what_the_machine_cannot_do_ends_with_1() {
 }
 
 #[test]
-fn the_lists_and_generators_print() {
+fn lists_and_generators_print() {
     let scratch = Scratch::new();
     for (arguments, expected) in [
         ("--help", "Is this machine punctual enough"),
@@ -84,7 +84,7 @@ fn the_lists_and_generators_print() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let scratch = Scratch::new();
     let mut child = scratch.punctual("profiles").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -93,12 +93,12 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn the_schemas_in_the_repository_are_those_of_the_code() {
+fn the_schemas_in_the_repository_are_up_to_date() {
     for (of, committed) in [
         ("run", include_str!("../../../../docs/punctual.run-1.schema.json")),
         ("campaign", include_str!("../../../../docs/punctual.campaign-1.schema.json")),
     ] {
-        let told = Scratch::new().run(&format!("generate schema {of}")).stdout();
-        assert_eq!(told, committed, "run: punctual generate schema {of} > docs/punctual.{of}-1.schema.json");
+        let schema = Scratch::new().run(&format!("generate schema {of}")).stdout();
+        assert_eq!(schema, committed, "run: punctual generate schema {of} > docs/punctual.{of}-1.schema.json");
     }
 }
