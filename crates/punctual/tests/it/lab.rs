@@ -1,10 +1,10 @@
-//! `punctual lab` says in one sentence why there is no guest. Guests themselves are tested in `lab/`.
+//! The errors of `punctual lab`. Guests are tested in `lab/`.
 
 use std::fs;
 
 use crate::harness::Scratch;
 
-/// A folder with an x86 kernel image, as far as its magic goes.
+/// A folder with files that pass for an x86 kernel, an arm64 kernel and a static program.
 fn with_kernel() -> Scratch {
     let scratch = Scratch::new();
     let mut image = vec![0; 0x400];
@@ -21,7 +21,7 @@ fn with_kernel() -> Scratch {
 }
 
 #[test]
-fn what_cannot_be_booted_is_refused_with_what_would_do() {
+fn refuses_files_that_cannot_be_booted() {
     let scratch = with_kernel();
     for (arguments, expected) in [
         ("--kernel nowhere", "cannot read nowhere"),
@@ -32,30 +32,30 @@ fn what_cannot_be_booted_is_refused_with_what_would_do() {
         ("--kernel bzImage --binary static --record nowhere/a", "cannot write nowhere/a.punctual.json"),
     ] {
         let run = scratch.run(&format!("lab {arguments}"));
-        let said = run.expect_status(1).stderr();
-        assert!(said.contains(expected) && said.lines().count() == 1, "{arguments}: {said}");
+        let errors = run.expect_status(1).stderr();
+        assert!(errors.contains(expected) && errors.lines().count() == 1, "{arguments}: {errors}");
     }
 }
 
 #[test]
-fn without_an_emulator_the_package_to_install_is_named() {
+fn a_missing_emulator_is_reported_with_its_package() {
     let scratch = with_kernel();
     let mut command = scratch.punctual("lab --quiet --kernel bzImage --binary static --no-record");
-    // Folders for programs of the administrator are looked into whatever PATH says; no emulator lies there.
+    // The program also searches the sbin folders, whatever PATH is; they contain no emulator.
     let output = command.env("PATH", scratch.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no qemu-system-x86_64 on this machine: sudo apt-get install"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("no qemu-system-x86_64 on this machine: sudo apt-get install"), "{errors}");
 }
 
 #[test]
-fn an_emulator_that_refuses_is_quoted() {
+fn the_error_of_the_emulator_is_quoted() {
     let scratch = with_kernel();
     let emulator = scratch.path().join("qemu-system-x86_64");
     fs::write(&emulator, "#!/bin/sh\necho 'qemu: cannot set up guest memory' >&2\nexit 1\n").unwrap();
     fs::set_permissions(&emulator, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = scratch.punctual("lab --quiet --kernel bzImage --binary static --no-record");
     let output = command.env("PATH", format!("{}:/usr/bin:/bin", scratch.path().display())).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("qemu-system-x86_64 refused: qemu: cannot set up guest memory"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("qemu-system-x86_64 refused: qemu: cannot set up guest memory"), "{errors}");
 }
