@@ -1,11 +1,11 @@
-//! Published figures, and other records beside one's own.
+//! Published figures, and the comparison with other records.
 
 use std::fs;
 
 use super::harness::Scratch;
 
 #[test]
-fn references_are_listed_with_their_sources_and_shown() {
+fn references_are_listed_and_shown_with_their_sources() {
     let scratch = Scratch::new();
     let list = scratch.run("references");
     list.expect_status(0);
@@ -14,31 +14,31 @@ fn references_are_listed_with_their_sources_and_shown() {
     }
     let one = scratch.run("references athlon-xenomai");
     one.expect_status(0);
-    for told in ["published elsewhere, not measured by punctual", "Kent", "11.1 us / 6.1 us"] {
-        assert!(one.stdout().contains(told), "{told} in {}", one.stdout());
+    for text in ["published elsewhere, not measured by punctual", "Kent", "11.1 us / 6.1 us"] {
+        assert!(one.stdout().contains(text), "{text} in {}", one.stdout());
     }
     scratch.run("references vim3l-evi").expect_status(64);
     assert!(scratch.run("measure timer --against vim3l-evi").stderr().contains("the nearest is vim3l-evl"));
 }
 
 #[test]
-fn a_published_record_passes_no_profile() {
+fn a_published_record_cannot_pass_a_profile() {
     let scratch = Scratch::new();
     let json = scratch.run("references vim3l-evl --json");
     fs::write(scratch.path().join("ladder.punctual.json"), json.stdout()).unwrap();
     scratch.run("show ladder.punctual.json").expect_status(0);
-    // Its largest lateness of 42.6 us lies within the 50 us of the profile.
+    // Its largest lateness is 42.6 us, and the profile allows 50 us.
     let judged = scratch.run("show ladder.punctual.json --profile avb-class-a");
     judged.expect_status(3);
     assert!(judged.stdout().contains("INCONCLUSIVE"), "{}", judged.stdout());
     assert!(!judged.stdout().contains("PASS"), "{}", judged.stdout());
     scratch.run("show ladder.punctual.json --profile avb-class-a --export a.html").expect_status(3);
     let html = fs::read_to_string(scratch.path().join("a.html")).unwrap();
-    assert!(html.contains("</span>PUBLISHED</p>") && html.contains("not measured here"), "the report says so");
+    assert!(html.contains("</span>PUBLISHED</p>") && html.contains("not measured here"), "{html}");
 }
 
 #[test]
-fn what_is_laid_beside_a_run_stands_in_its_record() {
+fn a_comparison_is_stored_in_the_record() {
     let scratch = Scratch::new();
     let run =
         scratch.run("measure timer --quiet --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
@@ -54,7 +54,7 @@ fn what_is_laid_beside_a_run_stands_in_its_record() {
     let worst_ns = record.series.iter().filter_map(|series| series.max_ns).max().unwrap();
     assert_eq!((pair.ours.max_ns, pair.ratios.max), (Some(worst_ns), Some(worst_ns as f64 / 8_575.0)));
 
-    // A record of one's own beside itself.
+    // A record compared with itself.
     let shown = scratch.run("show a.punctual.json --against a.punctual.json --json");
     let shown: record::Record = serde_json::from_str(&shown.stdout()).unwrap();
     let ratios: Vec<_> = shown.against[0].pairs.iter().map(|pair| pair.ratios.max).collect();
@@ -63,7 +63,7 @@ fn what_is_laid_beside_a_run_stands_in_its_record() {
 }
 
 #[test]
-fn a_reference_in_a_file_of_ones_own_is_read_and_its_mistakes_are_told() {
+fn a_reference_file_is_read_and_its_errors_name_the_line() {
     let scratch = Scratch::new();
     let head = "title = \"A bench\"\non = \"a board\"\n";
     let figures = "[[figures]]\nprobe = \"timer\"\nphase = \"idle\"\nmax_ns = 9_000\nperiod_ns = 1_000_000\n";
@@ -72,7 +72,7 @@ fn a_reference_in_a_file_of_ones_own_is_read_and_its_mistakes_are_told() {
     let shown = scratch.run("references mine.toml");
     shown.expect_status(0);
     assert!(shown.stdout().contains("mine: published elsewhere"), "{}", shown.stdout());
-    for (text, said) in [
+    for (text, error) in [
         (format!("{head}{figures}max = 3\n"), "mine.toml, line 3: unknown key \"max\" in [[figures]]"),
         (head.to_owned(), "line 1: it holds no figures"),
         (
@@ -86,6 +86,6 @@ fn a_reference_in_a_file_of_ones_own_is_read_and_its_mistakes_are_told() {
         write(text);
         let refused = scratch.run("references mine.toml");
         refused.expect_status(1);
-        assert!(refused.stderr().contains(said), "{said}\nsaid: {}", refused.stderr());
+        assert!(refused.stderr().contains(error), "expected: {error}\ngot: {}", refused.stderr());
     }
 }
