@@ -1,18 +1,18 @@
-//! `measure stream`: what is refused before anything is sent. What is sent and received takes rights, below `rights`.
+//! `measure stream`: errors before anything is sent. Sending and receiving needs rights, see `rights/stream.rs`.
 
 use super::harness::Scratch;
 
 #[track_caller]
-fn refused(status: i32, options: &str, told: &str) {
+fn refused(status: i32, options: &str, error: &str) {
     let scratch = Scratch::new();
     let run = scratch.run(&format!("measure stream {options} --duration 1s --quiet --record a"));
-    let said = run.expect_status(status).stderr();
-    assert!(said.contains(told), "{options}: {said}");
+    let errors = run.expect_status(status).stderr();
+    assert!(errors.contains(error), "{options}: {errors}");
     assert!(!scratch.record_path().exists(), "{options}: nothing was measured");
 }
 
 #[test]
-fn interfaces_that_no_stream_can_go_over_are_refused() {
+fn refuses_interfaces_that_cannot_carry_a_stream() {
     refused(1, "talk no-such-if0", "there is no interface no-such-if0: see `ip link`");
     refused(1, "listen no-such-if0", "there is no interface no-such-if0");
     refused(1, "talk no-such-if0 --wakeup-offset auto", "there is no interface no-such-if0");
@@ -21,14 +21,14 @@ fn interfaces_that_no_stream_can_go_over_are_refused() {
 }
 
 #[test]
-fn nothing_is_sent_on_an_interface_that_was_not_named() {
+fn needs_a_named_interface() {
     refused(64, "", "<SIDE>");
     refused(64, "talk", "<IF>");
     refused(64, "--self talk eth0", "cannot be used with");
 }
 
 #[test]
-fn options_of_the_other_end_are_refused() {
+fn refuses_options_of_the_other_end() {
     refused(64, "listen lo --wakeup-offset 8us", "--wakeup-offset is for the talker of a stream");
     refused(64, "listen lo --mode bypass", "--mode is for the talker");
     refused(64, "talk lo --spin", "--spin is for the listener");
@@ -37,7 +37,7 @@ fn options_of_the_other_end_are_refused() {
 }
 
 #[test]
-fn values_that_cannot_be_are_refused() {
+fn refuses_invalid_values() {
     refused(64, "talk lo --class C", "[possible values: A, B]");
     refused(64, "talk lo --mode wire", "possible values: send, bypass, tx-ring, txtime, xdp, xdp-zerocopy");
     refused(64, "listen lo --stream-id 12", "16 hexadecimal digits");
@@ -49,12 +49,12 @@ fn values_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn launch_times_lie_on_one_clock() {
+fn launch_times_need_the_tai_clock() {
     refused(64, "--self --mode txtime --clock monotonic", "leave the clock out, or choose tai");
 }
 
 #[test]
-fn a_talker_that_would_never_sleep_is_refused() {
+fn refuses_a_talker_that_would_never_sleep() {
     refused(64, "--self --wakeup-offset 119us", "must leave the talker 5 % of each period to sleep");
     refused(64, "--self --class B --wakeup-offset 240us", "must leave the talker 5 %");
 }
