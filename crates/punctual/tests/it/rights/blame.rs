@@ -1,18 +1,22 @@
-//! Culprits from the kernel's trace, and what a run leaves behind of it.
+//! Culprits from the kernel's trace, and the cleanup of the trace.
 
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::PathBuf,
     process::{Command, Output, Stdio},
+    time::Duration,
 };
 
 use blame::Tracefs;
 use record::{BlameMode, CauseKind, Evidence, Record};
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, stop, wait_until};
+use crate::{
+    harness::{PUNCTUAL, Scratch, alone, last_cpu, resume, signal, stop, wait_until},
+    stalls::{Stall, repeat_if_stalled},
+};
 
-/// The trace instances of a process; other runs on this machine have theirs.
+/// The trace instances of one process; other runs on this machine have their own.
 fn instances_of(pid: u32) -> Vec<PathBuf> {
     let tracefs = Tracefs::open().expect("the kernel's trace");
     let entries = fs::read_dir(tracefs.path("instances")).expect("its instances");
@@ -20,13 +24,13 @@ fn instances_of(pid: u32) -> Vec<PathBuf> {
     paths.filter(|path| path.to_string_lossy().contains(&format!("/punctual-{pid}-"))).collect()
 }
 
-/// Runs it to its end; its process id and what it said.
+/// Runs a command to its end; returns its process id and its output.
 fn run(mut command: Command) -> (u32, Output) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
     (child.id(), child.wait_with_output().expect("it ends"))
 }
 
-/// What is mounted, and how the kernel's own trace is set.
+/// The mounts, and the settings of the kernel's global trace.
 fn global_state() -> Vec<String> {
     let tracefs = Tracefs::open().expect("the kernel's trace");
     let files = ["tracing_on", "current_tracer", "set_event", "trace_clock", "buffer_size_kb", "tracing_cpumask"];
@@ -36,9 +40,9 @@ fn global_state() -> Vec<String> {
 }
 
 fn shares_add_up(record: &Record) {
-    // Those that were passed over, because the machine had too much to do, have no shares.
-    let looked_at = |spike: &&record::Spike| spike.evidence != Evidence::None;
-    for spike in record.series.iter().flat_map(|series| &series.spikes).filter(looked_at) {
+    // A spike that was passed over for lack of time has no shares.
+    let explained = |spike: &&record::Spike| spike.evidence != Evidence::None;
+    for spike in record.series.iter().flat_map(|series| &series.spikes).filter(explained) {
         let sum: u64 = spike.culprits.iter().map(|culprit| culprit.ns).sum();
         assert_eq!(sum, spike.lateness_ns as u64, "{spike:?}");
         let late = spike.timeline.iter().filter(|stretch| stretch.start_ns >= 0).map(|stretch| stretch.ns);
@@ -49,32 +53,42 @@ fn shares_add_up(record: &Record) {
 #[test]
 fn every_spike_has_culprits_and_nothing_is_left_behind() {
     let _alone = alone();
+    // The thread that explains spikes is an ordinary one.
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), explain_every_spike);
+}
+
+fn explain_every_spike() {
     let before = global_state();
     let scratch = Scratch::new();
     let (pid, output) =
         run(scratch.punctual("measure timer --quiet --record a --threshold 1ns --period 2ms --samples 300"));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let record = scratch.record();
-    let told = record.blame.as_ref().expect("culprits were looked for");
-    assert_eq!((told.mode, told.why.as_str()), (BlameMode::Trace, ""));
-    assert!(told.events.contains(&"sched:sched_switch".to_owned()), "{:?}", told.events);
+    let blame = record.blame.as_ref().expect("the culprits");
+    assert_eq!((blame.mode, blame.why.as_str()), (BlameMode::Trace, ""));
+    assert!(blame.events.contains(&"sched:sched_switch".to_owned()), "{:?}", blame.events);
     let total: u64 = record.series.iter().map(|series| series.spikes_total).sum();
-    assert_eq!(told.spikes + told.passed_over, total);
-    assert_eq!(told.ledger.iter().map(|account| account.count).sum::<u64>(), told.spikes);
-    assert!(told.ledger.iter().all(|account| account.count == 0 || !account.remedy.is_empty()));
-    assert!(told.cost.as_ref().is_some_and(|cost| cost.samples > 50), "{:?}", told.cost);
+    assert_eq!(blame.spikes + blame.passed_over, total);
+    assert_eq!(blame.ledger.iter().map(|account| account.count).sum::<u64>(), blame.spikes);
+    assert!(blame.ledger.iter().all(|account| account.count == 0 || !account.remedy.is_empty()));
+    assert!(blame.cost.as_ref().is_some_and(|cost| cost.samples > 50), "{:?}", blame.cost);
     shares_add_up(&record);
-    // With a threshold of 1 ns every wake-up is a spike, nearly all by the kernel's own way.
+    // With a threshold of 1 ns every wake-up is a spike. The cause of nearly all is the kernel's wake-up itself.
     let spikes = || record.series.iter().flat_map(|series| &series.spikes);
-    let looked_at = spikes().filter(|spike| spike.evidence != Evidence::None).count();
-    assert!(looked_at * 2 >= spikes().count(), "{looked_at} of {}", spikes().count());
+    let explained = spikes().filter(|spike| spike.evidence != Evidence::None).count();
+    assert!(explained * 2 >= spikes().count(), "{explained} of {}", spikes().count());
     assert_eq!(global_state(), before);
     assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
+fn a_stopped_probe_is_distinguished_from_a_slow_machine() {
     let _alone = alone();
+    // The thread that drains the trace is an ordinary one.
+    repeat_if_stalled(Stall::Ordinary(Duration::from_millis(50)), stop_the_probe);
+}
+
+fn stop_the_probe() {
     let scratch = Scratch::new();
     let child = scratch
         .punctual(&format!("measure timer --quiet --record a --cpus {} --endless", last_cpu()))
@@ -82,12 +96,12 @@ fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
         .spawn()
         .unwrap();
     wait_until("the record exists", || scratch.record_path().exists());
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(500));
     for _ in 0..10 {
         stop(&child);
-        std::thread::sleep(std::time::Duration::from_millis(30));
-        signal(&child, "CONT");
-        std::thread::sleep(std::time::Duration::from_millis(60));
+        std::thread::sleep(Duration::from_millis(30));
+        resume(&child, "timer");
+        std::thread::sleep(Duration::from_millis(60));
     }
     signal(&child, "INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
@@ -99,42 +113,42 @@ fn a_stopped_probe_is_told_apart_from_a_slow_machine() {
             && main.is_some_and(|cause| cause.kind == CauseKind::Stopped && cause.name == "SIGSTOP")
     };
     let long: Vec<_> = record.series[0].spikes.iter().filter(|spike| spike.lateness_ns > 20_000_000).collect();
-    let told = long.iter().copied().filter(stopped).count();
-    // Events may be lost on a busy machine; the strict form of this test runs in a guest with virtual time.
-    assert!((8..=10).contains(&told), "{told} of 10: {long:#?}");
+    let found = long.iter().copied().filter(stopped).count();
+    // Events may be lost on a busy machine. The strict version of this test runs in a guest with virtual time.
+    assert!((8..=10).contains(&found), "{found} of 10: {long:#?}");
 }
 
 #[test]
-fn what_a_killed_run_leaves_the_next_one_removes() {
+fn the_trace_of_a_killed_run_is_removed_by_the_next_run() {
     let _alone = alone();
     let scratch = Scratch::new();
     let mut child = scratch.punctual("measure timer --quiet --record a --endless").spawn().unwrap();
     let killed = child.id();
-    wait_until("its instance exists", || !instances_of(killed).is_empty());
+    wait_until("the trace instance exists", || !instances_of(killed).is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
-    // The kernel keeps the instance of a killed process, until another run, this one or any, clears it away.
+    // The kernel keeps the instance of a killed process. Any later run removes it.
     scratch.measure(0, "--samples 10");
     assert_eq!(instances_of(killed), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_run_that_stops_on_a_spike_keeps_a_trace_for_other_tools() {
+fn a_run_that_stops_on_a_spike_writes_a_trace_for_other_tools() {
     let _alone = alone();
     let scratch = Scratch::new();
     let arguments = format!("measure timer --record a --cpus {} --stop-on 1ns --stop-trace t.dat", last_cpu());
     let mut command = scratch.punctual(&arguments);
     command.args(["--stop-run", "echo $PUNCTUAL_TRACE > ran"]);
     let (pid, output) = run(command);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("trace-cmd report t.dat"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("trace-cmd report t.dat"), "{stderr}");
     assert_eq!(fs::read_to_string(scratch.path().join("ran")).unwrap(), "t.dat\n");
     let record = scratch.record();
     assert_eq!(record.blame.unwrap().stopped_trace.as_deref(), Some("t.dat"));
     let spike = record.series[0].spikes.last().unwrap();
     assert_eq!(spike.at_ns, 0, "the first wake-up was late enough");
-    // What trace-cmd reads must hold the wake-up of the probe that ended the run.
+    // trace-cmd must find the wake-up of the probe that ended the run.
     let report = Command::new("trace-cmd").args(["report", "t.dat"]).current_dir(scratch.path()).output().unwrap();
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     let probe = format!("comm=timer/{}", last_cpu());
@@ -143,7 +157,7 @@ fn a_run_that_stops_on_a_spike_keeps_a_trace_for_other_tools() {
 }
 
 #[test]
-fn a_refused_trace_is_told_and_counters_take_its_place() {
+fn counters_replace_a_refused_trace() {
     let _alone = alone();
     let scratch = Scratch::new();
     let binary = scratch.path().join("punctual");
@@ -157,20 +171,20 @@ fn a_refused_trace_is_told_and_counters_take_its_place() {
     };
     run("--record a");
     let record = scratch.record();
-    let told = record.blame.unwrap();
-    assert_eq!(told.mode, BlameMode::Counters);
-    assert!(told.why.contains("root"), "{}", told.why);
+    let blame = record.blame.unwrap();
+    assert_eq!(blame.mode, BlameMode::Counters);
+    assert!(blame.why.contains("root"), "{}", blame.why);
     let spikes = &record.series[0].spikes;
     assert!(spikes.iter().any(|spike| spike.evidence == Evidence::Counters));
     assert!(spikes.iter().all(|spike| [Evidence::Counters, Evidence::None].contains(&spike.evidence)));
     let refused = run("--no-record --blame");
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.lines().count() == 1 && said.contains("root"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{stderr}");
+    assert!(stderr.lines().count() == 1 && stderr.contains("root"), "{stderr}");
 }
 
 #[test]
-fn blame_can_be_left_out() {
+fn blame_can_be_turned_off() {
     let _alone = alone();
     let record = Scratch::new().measure(0, "--blame=off --threshold 1ns --samples 20");
     assert_eq!(record.blame.unwrap().mode, BlameMode::Off);
