@@ -1,4 +1,4 @@
-//! Campaigns over the network: both ends in namespaces of their own.
+//! Campaigns over the network, with both ends in network namespaces.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use record::{Campaign, Measured, RoleResult, file};
 
 use crate::harness::{Scratch, alone};
 
-/// The campaign of a file of that text, run whole; its verdicts are this machine's.
+/// Runs a campaign file. Its verdicts depend on this machine.
 fn run(text: &str) -> (Scratch, Campaign, String) {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("net.toml"), text).unwrap();
@@ -21,9 +21,9 @@ fn roles(campaign: &Campaign) -> Vec<&Vec<RoleResult>> {
 }
 
 #[test]
-fn round_trips_are_told_with_what_was_lost() {
+fn round_trips_have_their_lost_datagrams_in_the_table() {
     let _alone = alone();
-    let (scratch, campaign, said) = run(r#"
+    let (scratch, campaign, stdout) = run(r#"
         name = "net"
         against = ["cortex-a53-rt"]
         [probe]
@@ -51,16 +51,16 @@ fn round_trips_are_told_with_what_was_lost() {
     for words in
         ["Longest round trip, from when it was to be sent, by scenario", "not sent", "99.9 %", "Beside cortex-a53-rt"]
     {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(stdout.contains(words), "{words}: {stdout}");
     }
     let html = fs::read_to_string(scratch.path().join("out/campaign.html")).unwrap();
     assert!(html.contains("Longest round trip") && html.contains("<th scope=\"col\">lost</th>"));
 }
 
 #[test]
-fn each_wake_up_offset_is_a_column_and_auto_is_found_first() {
+fn each_wakeup_offset_is_a_column_and_auto_is_calibrated_first() {
     let _alone = alone();
-    let (scratch, campaign, said) = run(r#"
+    let (scratch, campaign, stdout) = run(r#"
         name = "net"
         [probe]
         kind = "stream"
@@ -74,7 +74,7 @@ fn each_wake_up_offset_is_a_column_and_auto_is_found_first() {
     let placements: Vec<&str> = campaign.scenarios.iter().map(|entry| entry.placement.as_str()).collect();
     assert_eq!(placements, ["offset 0us", "offset auto"]);
     let planned_ns: Vec<u64> = campaign.scenarios.iter().map(|entry| entry.planned_ns).collect();
-    assert_eq!(planned_ns, [500_000_000, 5_500_000_000], "the offset is looked for first");
+    assert_eq!(planned_ns, [500_000_000, 5_500_000_000], "5 s of calibration first");
     for (entry, roles) in campaign.scenarios.iter().zip(roles(&campaign)) {
         let record = file::read(&scratch.path().join("out").join(&entry.record)).unwrap();
         let talker = record.series.iter().find_map(|series| series.kind.stream()?.talker()).unwrap();
@@ -86,6 +86,6 @@ fn each_wake_up_offset_is_a_column_and_auto_is_found_first() {
         assert_eq!((talks.measured, listens.measured), (Measured::SendLateness, Measured::FrameGap));
     }
     for words in ["Max delta of the talker", "Frames sent", "Frames received", "late"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(stdout.contains(words), "{words}: {stdout}");
     }
 }
