@@ -1,20 +1,20 @@
-//! Without rights, without room: said at once, and nothing lost.
+//! Runs without rights or without disk space.
 
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use record::Outcome;
 
-use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu};
+use crate::harness::{PUNCTUAL, Scratch, alone, last_cpu, signal, wait_until};
 
 const NOBODY: u32 = 65_534;
 
 #[test]
-fn an_ordinary_user_measures_and_is_told_what_it_cannot_tell() {
+fn an_ordinary_user_gets_an_invalid_run_with_a_remedy() {
     let _alone = alone();
     let scratch = Scratch::new();
     let binary = scratch.path().join("punctual");
@@ -27,19 +27,19 @@ fn an_ordinary_user_measures_and_is_told_what_it_cannot_tell() {
         .gid(NOBODY)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(4), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
     let record = scratch.record();
     assert_eq!(record.verdict.unwrap().outcome, Outcome::Invalid);
     assert_eq!((record.series[0].samples, record.series[0].granted.policy.as_str()), (50, "other"));
     let reason = &record.validity.reasons[0];
     assert_eq!(reason.id, "policy.refused");
     assert!(reason.remedy.contains("setcap") || reason.remedy.contains("--cap-add"), "{}", reason.remedy);
-    assert!(told.contains("INVALID") && told.contains(reason.remedy.as_str()), "{told}");
+    assert!(stdout.contains("INVALID") && stdout.contains(reason.remedy.as_str()), "{stdout}");
 }
 
 #[test]
-fn real_time_rights_are_read_back() {
+fn granted_rights_are_read_back() {
     let _alone = alone();
     let record = Scratch::new().measure(0, &format!("--cpus {} --policy rr:7 --samples 50", last_cpu()));
     let granted = &record.series[0].granted;
@@ -48,11 +48,11 @@ fn real_time_rights_are_read_back() {
 }
 
 #[test]
-fn a_deadline_thread_wanders_unless_it_is_pinned_which_the_kernel_refuses() {
+fn a_deadline_thread_cannot_be_pinned() {
     let _alone = alone();
-    let wandering = Scratch::new().measure(0, "--policy deadline:200us/1ms/1ms --samples 50");
-    assert_eq!(wandering.series[0].granted.policy, "deadline:200000ns/1000000ns/1000000ns");
-    assert_eq!(wandering.series[0].cpu, None);
+    let unpinned = Scratch::new().measure(0, "--policy deadline:200us/1ms/1ms --samples 50");
+    assert_eq!(unpinned.series[0].granted.policy, "deadline:200000ns/1000000ns/1000000ns");
+    assert_eq!(unpinned.series[0].cpu, None);
     if last_cpu() > 0 {
         let pinned = Scratch::new().measure(4, "--cpus 0 --policy deadline:200us/1ms/1ms --samples 50");
         assert_eq!(pinned.validity.reasons[0].id, "cpu.not_pinned");
@@ -60,7 +60,7 @@ fn a_deadline_thread_wanders_unless_it_is_pinned_which_the_kernel_refuses() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing() {
+fn a_full_disk_loses_no_record() {
     let _alone = alone();
     let scratch = Scratch::new();
     let small = TinyDisk::mount(&scratch.path().join("small"), 64);
@@ -70,14 +70,14 @@ fn a_full_disk_loses_nothing() {
     run.expect_status(1);
     assert!(run.stderr().contains("No space left on device"), "{}", run.stderr());
 
-    // Room for the first write, none for the last.
+    // There is space for the first write, but not for the last one.
     fs::remove_file(small.0.join("filler")).unwrap();
     let elsewhere = scratch.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    let mut command =
-        scratch.punctual("measure timer --quiet --cpus 0 --policy other --duration 1500ms --record small/a");
-    let child = command.env("TMPDIR", &elsewhere).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    crate::harness::wait_until("the first write", || small.0.join("a.punctual.json").exists());
+    let mut command = scratch.punctual("measure timer --quiet --cpus 0 --policy other --endless --record small/a");
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.env("TMPDIR", &elsewhere).spawn().unwrap();
+    wait_until("the first write", || small.0.join("a.punctual.json").exists());
     while fs::OpenOptions::new()
         .append(true)
         .create(true)
@@ -85,15 +85,16 @@ fn a_full_disk_loses_nothing() {
         .and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 1024]))
         .is_ok()
     {}
+    signal(&child, "INT");
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("the record is in"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the record is in"), "{stderr}");
     assert!(record::file::read(&elsewhere.join("a.punctual.json")).unwrap().series[0].samples > 0);
     assert!(record::file::read(&small.0.join("a.punctual.json")).is_ok(), "the first record is whole");
 }
 
-/// A file system of a few KiB, gone with the value.
+/// A mounted file system of a few KiB; unmounted when dropped.
 struct TinyDisk(std::path::PathBuf);
 
 impl TinyDisk {
