@@ -1,17 +1,20 @@
-//! A thread that never sleeps loses its CPU to a thread of ours, above it, and finds each time with its length.
+//! A spinning probe loses its CPU to a thread of higher priority, and finds each gap with its length.
 
 use std::{process::Stdio, thread, time::Duration};
 
 use record::{CauseKind, Evidence, Why};
 use sys::{clock::Clock, sched};
 
-use crate::harness::{Scratch, alone, last_cpu, signal, wait_until};
+use crate::{
+    harness::{Scratch, alone, last_cpu, signal, wait_until},
+    stalls::{Stall, repeat_if_stalled},
+};
 
-/// How long the CPU is taken; irregular below that, so that each is known by its length too.
+/// How long the CPU is taken.
 const LENGTHS_NS: [i64; 3] = [300_000, 1_000_000, 4_000_000];
 const TIMES: usize = 60;
 
-/// Takes a CPU from everything below priority 95 at irregular times; begin and end of each, ns.
+/// Takes a CPU from all threads below priority 95 at irregular times; returns the begin and end of each time, ns.
 fn take(cpu: u32) -> Vec<(i64, i64)> {
     sched::set_affinity(&[cpu]).expect("the right to pin a thread");
     sched::set_policy(sched::Policy::Fifo(95)).expect("the right to real-time policies: run as root");
@@ -28,8 +31,12 @@ fn take(cpu: u32) -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn times_that_the_cpu_was_taken_are_found() {
+fn gaps_of_known_length_are_found() {
     let _alone = alone();
+    repeat_if_stalled(Stall::Realtime(Duration::from_micros(100)), find_gaps);
+}
+
+fn find_gaps() {
     let scratch = Scratch::new();
     let cpu = last_cpu();
     let arguments =
@@ -46,21 +53,21 @@ fn times_that_the_cpu_was_taken_are_found() {
     let series = &record.series[0];
     let noise = series.kind.noise().unwrap();
     assert_eq!(series.granted.policy, "fifo:80");
-    let (mut looked_for, mut seen, mut named, mut taken_ns) = (0, 0, 0, 0);
+    let (mut expected, mut seen, mut named, mut taken_ns) = (0, 0, 0, 0);
     let mut ratios = Vec::new();
     for (begin_ns, end_ns) in taken {
-        // While it rests it sees nothing, and a rest ends late where the CPU is taken.
+        // The probe sees nothing while it sleeps, and wakes up late if the CPU is taken then.
         let in_period_ns = (begin_ns - series.first_deadline_ns).rem_euclid(series.period_ns as i64);
         if !(6_000_000..90_000_000).contains(&in_period_ns) {
             continue;
         }
-        looked_for += 1;
+        expected += 1;
         let around = |spike: &&record::Spike| {
             let at_ns = series.first_deadline_ns + spike.at_ns as i64;
             at_ns <= begin_ns && at_ns + spike.lateness_ns >= end_ns
         };
         let found: Vec<_> = series.spikes.iter().filter(around).collect();
-        // It may have been kept from beginning to look.
+        // The CPU may have been taken before the probe began to spin.
         let Some((gap, more)) = found.split_first() else { continue };
         assert!(more.is_empty(), "taken from {begin_ns} to {end_ns}: found {found:?}");
         seen += 1;
@@ -76,12 +83,12 @@ fn times_that_the_cpu_was_taken_are_found() {
             assert_eq!(sum_ns, gap.lateness_ns as u64, "{gap:?}");
         }
     }
-    assert!(looked_for >= TIMES / 2, "{looked_for}");
-    // This machine takes time of its own, now and then much.
-    assert!(seen * 10 >= looked_for * 9, "{seen} of {looked_for} were found");
-    // How much longer a gap is than what was taken is this machine's; the guest's test asks for 2 us.
+    assert!(expected >= TIMES / 2, "{expected}");
+    // This machine has gaps of its own, some of them long.
+    assert!(seen * 10 >= expected * 9, "{seen} of {expected} were found");
+    // The excess over the taken time depends on this machine. The test in a guest allows 2 us.
     ratios.sort_by(f64::total_cmp);
-    assert!(ratios[0] >= 1.0 && ratios[seen / 2] < 1.5, "gaps are longer than what was taken: {ratios:?}");
-    assert!(named * 10 >= seen * 9, "{named} of {seen} have their culprit");
+    assert!(ratios[0] >= 1.0 && ratios[seen / 2] < 1.5, "gap over taken time: {ratios:?}");
+    assert!(named * 10 >= seen * 9, "{named} of {seen} have the right culprit");
     assert!(noise.lost_ns as i64 >= taken_ns, "{} lost, {taken_ns} taken", noise.lost_ns);
 }
