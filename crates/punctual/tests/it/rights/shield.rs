@@ -1,4 +1,4 @@
-//! A shielded CPU on this machine: whatever can move is moved, and everything is as before afterwards, also after SIGKILL.
+//! A shielded CPU on this machine: tasks are moved off it, and everything is restored afterwards, also after SIGKILL.
 
 use std::{
     collections::BTreeMap,
@@ -12,33 +12,33 @@ use record::{Record, ShieldMeans};
 
 use crate::harness::{PUNCTUAL, Scratch, alone, signal, wait_until};
 
-/// The last CPU of this machine, whether or not another run shields it at this moment.
+/// The last CPU online. Not by the affinity of this process, which the shield of another run narrows.
 fn last_cpu() -> u32 {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     online.parse::<machine::CpuList>().unwrap().last().unwrap()
 }
 
-/// A tree of busy tasks: a shell with two children that spin now and then, and one that is pinned to the shielded CPU.
-struct Crowd(Vec<Child>);
+/// Busy tasks to move: a shell with two children that spin and sleep, and a shell that is pinned to the shielded CPU.
+struct BusyTasks(Vec<Child>);
 
-impl Crowd {
-    fn gather() -> Self {
+impl BusyTasks {
+    fn start() -> Self {
         assert!(last_cpu() > 0, "needs a second CPU");
-        wait_until("nobody else shields CPUs", || journals() == 0);
+        wait_until("no other run shields CPUs", || journals() == 0);
         let spin = "while true; do i=0; while [ $i -lt 500 ]; do i=$((i+1)); done; sleep 0.02; done";
         let shell = |script: &str| Command::new("sh").args(["-c", script]).spawn().expect("sh runs");
         let pinned = format!("taskset -pc {} $$ > /dev/null; {spin}", last_cpu());
-        let crowd = Self(vec![shell(&format!("({spin}) & ({spin}) & wait")), shell(&pinned)]);
-        let pin = crowd.0[1].id();
-        wait_until("it is pinned", || affinity(pin) == Some(last_cpu().to_string()));
-        crowd
+        let tasks = Self(vec![shell(&format!("({spin}) & ({spin}) & wait")), shell(&pinned)]);
+        let pin = tasks.0[1].id();
+        wait_until("the shell is pinned", || affinity(pin) == Some(last_cpu().to_string()));
+        tasks
     }
 
     fn pinned(&self) -> u32 {
         self.0[1].id()
     }
 
-    fn family(&self) -> Vec<u32> {
+    fn pids(&self) -> Vec<u32> {
         let children = |parent: u32| {
             let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
             text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
@@ -47,11 +47,11 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for BusyTasks {
     fn drop(&mut self) {
-        let family = self.family();
-        // They were started here and are not reaped, so the numbers are theirs.
-        let numbers = family.iter().map(u32::to_string);
+        let pids = self.pids();
+        // The children are not reaped yet, so no other process can have their numbers.
+        let numbers = pids.iter().map(u32::to_string);
         let _ = Command::new("kill").arg("-9").args(numbers).stderr(Stdio::null()).status();
         self.0.iter_mut().for_each(|child| drop(child.wait()));
     }
@@ -62,10 +62,10 @@ fn affinity(pid: u32) -> Option<String> {
     Some(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"))?.to_owned())
 }
 
-/// What a shield changes on a machine.
+/// The state of the machine that a shield changes.
 #[derive(Debug, PartialEq)]
 struct State {
-    /// Affinity and cpuset of each task but the kernel's workers, by number and start.
+    /// Affinity and cpuset of each task except kernel workers, by task number and start time.
     tasks: BTreeMap<(u32, String), String>,
     interrupts: BTreeMap<String, String>,
     files: Vec<Option<String>>,
@@ -75,7 +75,7 @@ struct State {
 impl State {
     fn read() -> Self {
         let mut tasks = BTreeMap::new();
-        // Other tests run punctual at the same time, which pins its threads itself.
+        // Processes of other tests pin their own threads.
         let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         for process in numbers("/proc").into_iter().filter(|pid| name(pid).trim() != "punctual") {
             for id in numbers(&format!("/proc/{process}/task")) {
@@ -86,8 +86,8 @@ impl State {
                     continue;
                 }
                 let start = rest.split(' ').nth(19).unwrap_or_default().to_owned();
-                let here = |line: &&str| line.starts_with("Cpus_allowed_list") || line.contains(":cpuset:");
-                let place: Vec<&str> = status.lines().chain(groups.lines()).filter(here).collect();
+                let is_relevant = |line: &&str| line.starts_with("Cpus_allowed_list") || line.contains(":cpuset:");
+                let place: Vec<&str> = status.lines().chain(groups.lines()).filter(is_relevant).collect();
                 tasks.insert((id, start), place.join(" "));
             }
         }
@@ -97,7 +97,7 @@ impl State {
         });
         let files = ["/proc/irq/default_smp_affinity", "/sys/devices/virtual/workqueue/cpumask"];
         let mut cpusets = Vec::new();
-        sets_below(Path::new("/sys/fs/cgroup"), 3, &mut cpusets);
+        cpusets_below(Path::new("/sys/fs/cgroup"), 3, &mut cpusets);
         Self {
             tasks,
             interrupts: interrupts.collect(),
@@ -106,9 +106,9 @@ impl State {
         }
     }
 
-    /// Whether everything that was there before is as it was then.
+    /// Every task, interrupt, file and cpuset of this state must be the same now.
     #[track_caller]
-    fn assert_is_again(&self) {
+    fn assert_restored(&self) {
         let now = Self::read();
         for (task, before) in &self.tasks {
             if let Some(place) = now.tasks.get(task) {
@@ -126,8 +126,8 @@ fn numbers(folder: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Folders with CPUs, and the CPUs in them.
-fn sets_below(folder: &Path, depth: u32, sets: &mut Vec<String>) {
+/// Collects the cpusets below a folder, with their CPUs.
+fn cpusets_below(folder: &Path, depth: u32, sets: &mut Vec<String>) {
     let mut below: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     below.sort();
     for set in below.iter().filter(|path| path.is_dir()) {
@@ -135,13 +135,13 @@ fn sets_below(folder: &Path, depth: u32, sets: &mut Vec<String>) {
             sets.push(format!("{}: {}", set.display(), cpus.trim()));
         }
         if depth > 0 {
-            sets_below(set, depth - 1, sets);
+            cpusets_below(set, depth - 1, sets);
         }
     }
 }
 
-/// A run on the shielded last CPU whose record is there: its shield is up.
-fn under_way(scratch: &Scratch, options: &str) -> Child {
+/// Starts a run on the shielded last CPU. Its record exists once the shield is up.
+fn start(scratch: &Scratch, options: &str) -> Child {
     let arguments = format!("measure timer --quiet --record a --shield {} {options}", last_cpu());
     let child = scratch.punctual(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the record exists", || scratch.record_path().exists());
@@ -149,12 +149,12 @@ fn under_way(scratch: &Scratch, options: &str) -> Child {
 }
 
 #[track_caller]
-fn assert_is_shielded(crowd: &Crowd) {
-    for pid in crowd.family() {
+fn assert_shielded(tasks: &BusyTasks) {
+    for pid in tasks.pids() {
         let cpus = affinity(pid).unwrap_or_default();
         assert!(!cpus.is_empty() && !contains(&cpus, last_cpu()), "task {pid} may run on {cpus}");
     }
-    assert!(!contains(&affinity(2).unwrap(), last_cpu()), "the kernel's own threads are born elsewhere");
+    assert!(!contains(&affinity(2).unwrap(), last_cpu()), "new kernel threads start on another CPU");
     assert_ne!(journals(), 0);
 }
 
@@ -163,69 +163,72 @@ fn contains(cpus: &str, cpu: u32) -> bool {
 }
 
 fn journals() -> usize {
-    let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().ends_with("-shield.json");
-    fs::read_dir("/run/punctual").into_iter().flatten().flatten().filter(is_one).count()
+    let is_shield = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().ends_with("-shield.json");
+    fs::read_dir("/run/punctual").into_iter().flatten().flatten().filter(is_shield).count()
 }
 
 #[test]
-fn a_shield_moves_what_can_move_and_puts_everything_back() {
+fn a_shield_moves_tasks_and_restores_everything() {
     let _alone = alone();
-    let crowd = Crowd::gather();
+    let tasks = BusyTasks::start();
     let before = State::read();
     let scratch = Scratch::new();
-    let child = under_way(&scratch, &format!("--duration 2s --load cpu --load timer:period=10ms@{}", last_cpu()));
-    assert_is_shielded(&crowd);
+    let child = start(&scratch, &format!("--duration 2s --load cpu --load timer:period=10ms@{}", last_cpu()));
+    assert_shielded(&tasks);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    before.assert_is_again();
-    assert_eq!(affinity(crowd.pinned()), Some(last_cpu().to_string()));
+    before.assert_restored();
+    assert_eq!(affinity(tasks.pinned()), Some(last_cpu().to_string()));
 
     let record: Record = scratch.record();
-    let told = record.shielding.as_ref().unwrap();
-    assert_eq!(told.cpus, last_cpu().to_string());
-    assert!(told.tasks_moved >= 4, "{told:?}");
-    assert!(told.left.iter().any(|left| left.names.iter().any(|name| name.starts_with("migration/"))), "{told:?}");
-    let put_back = told.put_back.as_ref().unwrap();
+    let shielding = record.shielding.as_ref().unwrap();
+    assert_eq!(shielding.cpus, last_cpu().to_string());
+    assert!(shielding.tasks_moved >= 4, "{shielding:?}");
+    assert!(
+        shielding.left.iter().any(|left| left.names.iter().any(|name| name.starts_with("migration/"))),
+        "{shielding:?}"
+    );
+    let put_back = shielding.put_back.as_ref().unwrap();
     assert!(put_back.failed.is_empty() && put_back.tasks > 0, "{put_back:?}");
     let cpus: Vec<_> = record.series.iter().map(|series| series.cpu).collect();
     assert_eq!(cpus, [Some(last_cpu())], "the shielded CPU is the measured one");
     let loads: Vec<_> = record.phases[0].loads.iter().map(|load| (load.name.as_str(), load.ran)).collect();
     assert_eq!(loads, [("cpu", true), ("timer", true)], "{:?}", record.phases[0].loads);
-    assert!(!contains(&record.phases[0].loads[0].cpus, last_cpu()), "loads stay outside");
+    assert!(!contains(&record.phases[0].loads[0].cpus, last_cpu()), "loads run on other CPUs");
     let shown = scratch.run("show a.punctual.json").stdout();
     assert!(shown.contains("shield") && shown.contains("moved off"), "{shown}");
 }
 
 #[test]
-fn signals_put_everything_back_and_so_does_the_next_start_after_sigkill() {
+fn a_shield_is_restored_after_signals_and_by_the_next_run_after_sigkill() {
     let _alone = alone();
-    let crowd = Crowd::gather();
+    let tasks = BusyTasks::start();
     let before = State::read();
     for name in ["INT", "TERM"] {
         let scratch = Scratch::new();
-        let child = under_way(&scratch, "--endless");
-        assert_is_shielded(&crowd);
+        let child = start(&scratch, "--endless");
+        assert_shielded(&tasks);
         signal(&child, name);
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
-        before.assert_is_again();
+        before.assert_restored();
     }
     for next in ["restore", "restore --json", "measure timer --quiet --no-record --cpus 0 --samples 20"] {
         let scratch = Scratch::new();
-        let child = under_way(&scratch, "--endless --load cpu");
+        let child = start(&scratch, "--endless --load cpu");
         let process = child.id();
-        assert_is_shielded(&crowd);
+        assert_shielded(&tasks);
         signal(&child, "KILL");
         child.wait_with_output().unwrap();
-        assert_is_shielded(&crowd);
+        assert_shielded(&tasks);
         let run = scratch.run(next);
         run.expect_status(0);
-        let said = format!("{}{}", run.stdout(), run.stderr());
-        assert!(said.contains(&process.to_string()) && said.contains("put"), "{next}: {said}");
+        let text = format!("{}{}", run.stdout(), run.stderr());
+        assert!(text.contains(&process.to_string()) && text.contains("put"), "{next}: {text}");
         if !next.ends_with("json") {
-            let line = said.lines().find(|line| line.contains(&format!("process {process}"))).unwrap();
+            let line = text.lines().find(|line| line.contains(&format!("process {process}"))).unwrap();
             assert!(line.contains("put back") && line.contains("task"), "{line}");
         }
-        before.assert_is_again();
+        before.assert_restored();
         assert_eq!(journals(), 0);
         assert_eq!(scratch.run("restore").stdout(), "nothing to restore\n");
     }
@@ -234,18 +237,18 @@ fn signals_put_everything_back_and_so_does_the_next_start_after_sigkill() {
 #[test]
 fn a_shield_of_all_cpus_is_refused_and_changes_nothing() {
     let _alone = alone();
-    wait_until("nobody else shields CPUs", || journals() == 0);
+    wait_until("no other run shields CPUs", || journals() == 0);
     let before = State::read();
     let run = Scratch::new().run(&format!("measure timer --no-record --shield 0-{}", last_cpu()));
     run.expect_status(1);
     assert!(run.stderr().contains("would leave no CPU for everything else"), "{}", run.stderr());
-    before.assert_is_again();
+    before.assert_restored();
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_it_could_not_shield() {
+fn an_incomplete_shield_of_an_ordinary_user_makes_the_run_invalid() {
     let _alone = alone();
-    wait_until("nobody else shields CPUs", || journals() == 0);
+    wait_until("no other run shields CPUs", || journals() == 0);
     let before = State::read();
     let scratch = Scratch::new();
     let binary = scratch.path().join("punctual");
@@ -269,5 +272,5 @@ fn an_ordinary_user_is_told_what_it_could_not_shield() {
     assert!(reason.text.contains("this takes the right to move tasks of others"), "{}", reason.text);
     assert_eq!(record.shielding.unwrap().means, ShieldMeans::Affinity);
     assert_eq!(nobody("restore").stdout, b"nothing to restore\n");
-    before.assert_is_again();
+    before.assert_restored();
 }
