@@ -1,4 +1,4 @@
-//! Stands between both ends and does to each answer what it is told to. Counts what it did.
+//! A relay between both ends that disturbs responses on request and counts the faults.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,25 +13,27 @@ use std::{
 
 use probes::udp::packet::{GREETING, Packet};
 
-/// What is done to an answer.
+/// The fault of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     None,
     Lose,
     Double,
-    /// It passes after the one that comes next.
-    HoldForNext,
+    /// The response is forwarded after the next one.
+    SwapWithNext,
     Delay(Duration),
 }
 
-/// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The number of faults of each kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults {
     pub lost: u64,
     pub lost_in_a_row: u64,
     pub doubled: u64,
-    pub turned_around: u64,
+    pub reordered: u64,
     pub delayed: u64,
+    /// The real delay of each delayed response, by sequence number.
+    pub held: BTreeMap<u64, Duration>,
 }
 
 pub struct Relay {
@@ -47,16 +49,23 @@ impl Relay {
         far.connect(peer).unwrap();
         let address = near.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || run(&near, &far, &told, fault));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || run(&near, &far, &stopped, fault));
         Self { address, stop, thread }
     }
 
-    /// Ends it; what it did.
+    /// Ends the relay; returns its counts.
     pub fn end(self) -> Faults {
         self.stop.store(true, Relaxed);
         self.thread.join().unwrap()
     }
+}
+
+/// A response that waits for its time.
+struct Delayed {
+    sequence: u64,
+    received: Instant,
+    datagram: Vec<u8>,
 }
 
 fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64) -> Fault) -> Faults {
@@ -67,7 +76,7 @@ fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64)
     let mut lost = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut held: Option<Vec<u8>> = None;
-    let mut delayed: BTreeMap<Instant, Vec<u8>> = BTreeMap::new();
+    let mut delayed: BTreeMap<Instant, Delayed> = BTreeMap::new();
     while !stop.load(Relaxed) {
         let mut idle = true;
         if let Ok((len, from)) = near.recv_from(&mut buffer) {
@@ -88,29 +97,32 @@ fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64)
                     pass(datagram);
                     faults.doubled += 1;
                 }
-                Fault::HoldForNext => held = Some(datagram.to_vec()),
+                Fault::SwapWithNext => held = Some(datagram.to_vec()),
                 Fault::Delay(time) => {
-                    delayed.insert(Instant::now() + time, datagram.to_vec());
+                    let received = Instant::now();
+                    delayed.insert(received + time, Delayed { sequence, received, datagram: datagram.to_vec() });
                     faults.delayed += 1;
                 }
                 Fault::None => {
                     pass(datagram);
                     if let Some(held) = held.take() {
                         pass(&held);
-                        faults.turned_around += 1;
+                        faults.reordered += 1;
                     }
                 }
             }
         }
         while let Some(due) = delayed.first_entry().filter(|due| *due.key() <= Instant::now()) {
-            pass(&due.remove());
+            let Delayed { sequence, received, datagram } = due.remove();
+            pass(&datagram);
+            faults.held.insert(sequence, received.elapsed());
         }
         if idle {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
     faults.lost = lost.len() as u64;
-    // In the order of slots: one that was not sent neither ends a row nor lengthens it.
+    // In the order of sequence numbers. A number that was not sent neither ends a row nor lengthens it.
     let mut row = 0;
     for sequence in &seen {
         row = if lost.contains(sequence) { row + 1 } else { 0 };
