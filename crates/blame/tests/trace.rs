@@ -63,7 +63,8 @@ mod rights {
     fn a_sleep_is_seen_from_its_begin_to_its_wake_up() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
-        let (sleeper, before, after) = sleep_on_cpu_0("sleeper", 5);
+        // Long, because the thread may be delayed between the start of its timer and its switch.
+        let (sleeper, before, after) = sleep_on_cpu_0("sleeper", 50);
         let events = drain_cpu_0(&mut instance);
         assert!(events.is_sorted_by_key(|event| event.at_ns));
         let at = |what: &dyn Fn(&What) -> bool| {
