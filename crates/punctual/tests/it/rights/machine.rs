@@ -38,8 +38,8 @@ fn the_measuring_loop_makes_no_system_call_but_its_sleep() {
 #[test]
 fn the_guard_throttles_a_period_too_short_for_the_machine() {
     let _alone = alone();
-    // The guard sees a thread that uses over 90 % of a CPU, which it cannot if the hypervisor takes a tenth. No canary:
-    // this thread would delay it.
+    // The guard throttles a thread that uses over 90 % of its CPU, which is impossible while the hypervisor takes a tenth of
+    // it. Canaries are no help, because this thread delays them.
     repeat_if_stalled(Stall::Stolen, || {
         let scratch = Scratch::new();
         let options = format!("--cpus {} --policy fifo:99 --period 1ns --duration 3s", last_cpu());
