@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::{
+use guest::{
     Model, Time,
     debian::{self, Flavour, Package},
 };

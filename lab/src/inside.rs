@@ -100,7 +100,7 @@ impl Test {
 /// # Errors
 /// When it cannot be run.
 pub fn punctual(arguments: &str) -> Result<Output> {
-    run(&format!("{} {arguments}", lab::initramfs::PUNCTUAL))
+    run(&format!("{} {arguments}", guest::initramfs::PUNCTUAL))
 }
 
 /// Runs a command, split at spaces.
@@ -118,7 +118,7 @@ pub fn run(command: &str) -> Result<Output> {
 /// # Errors
 /// When it cannot be started.
 pub fn start(arguments: &str) -> Result<Child> {
-    let mut command = Command::new(lab::initramfs::PUNCTUAL);
+    let mut command = Command::new(guest::initramfs::PUNCTUAL);
     command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().context("cannot start punctual")
 }
@@ -188,7 +188,7 @@ pub fn measure(status: i32, name: &str, arguments: &str) -> Result<Record> {
 /// # Errors
 /// When it cannot be read.
 pub fn recorded(name: &str) -> Result<Record> {
-    Ok(record::file::read(Path::new(&format!("{}/{name}.punctual.json", lab::initramfs::OUT)))?)
+    Ok(record::file::read(Path::new(&format!("{}/{name}.punctual.json", guest::initramfs::OUT)))?)
 }
 
 /// What a file of the kernel says, without white space around it.

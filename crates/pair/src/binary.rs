@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lab::{Arch, elf::Elf};
+use sys::elf::{EM_AARCH64, EM_X86_64, Elf};
 
 use crate::PairError;
 
@@ -61,10 +61,10 @@ impl std::fmt::Display for Identity {
 }
 
 impl There {
-    fn arch(&self) -> Option<Arch> {
+    fn machine(&self) -> Option<u16> {
         match self.arch.as_str() {
-            "x86_64" => Some(Arch::X86_64),
-            "aarch64" => Some(Arch::Arm64),
+            "x86_64" => Some(EM_X86_64),
+            "aarch64" => Some(EM_AARCH64),
             _ => None,
         }
     }
@@ -95,8 +95,8 @@ pub fn choose(executable: &Path, asked: Option<&Path>, there: &There) -> Result<
 /// The file that the user named, static or not.
 fn named(path: &Path, there: &There) -> Result<Vec<u8>, PairError> {
     let program = fs::read(path).map_err(|source| PairError::Read { path: path.to_owned(), source })?;
-    let arch = Elf::new(&program).and_then(|elf| elf.arch());
-    if arch.is_none() || arch != there.arch() {
+    let machine = Elf::new(&program).and_then(|elf| elf.machine());
+    if machine.is_none() || machine != there.machine() {
         let (host, arch, path) = (there.host.clone(), there.arch.clone(), PathBuf::from(path));
         return Err(PairError::WrongBinary { host, arch, path });
     }
@@ -107,7 +107,7 @@ fn named(path: &Path, there: &There) -> Result<Vec<u8>, PairError> {
 fn fitting(path: &Path, there: &There) -> Option<Vec<u8>> {
     let program = fs::read(path).ok()?;
     let elf = Elf::new(&program)?;
-    let fits = elf.arch().is_some() && elf.arch() == there.arch() && !elf.needs_linker();
+    let fits = elf.machine().is_some() && elf.machine() == there.machine() && !elf.needs_linker();
     fits.then_some(program)
 }
 

@@ -172,7 +172,7 @@ pub enum Command {
     #[command(name = ::pair::FAR_COMMAND, hide = true)]
     Far(Far),
     /// The first process of a guest.
-    #[command(name = ::lab::guest::COMMAND, hide = true)]
+    #[command(name = ::guest::init::COMMAND, hide = true)]
     Guest,
 }
 
@@ -317,8 +317,8 @@ pub struct Far {
 /// Parses the command line. Usage errors end the process with status 64, help and version with 0.
 pub fn parse() -> anyhow::Result<Cli> {
     // The kernel hands on every argument that it does not know, in front of ours.
-    if ::lab::guest::is_init() {
-        return Ok(Cli::parse_from(["punctual", ::lab::guest::COMMAND]));
+    if ::guest::init::is_init() {
+        return Ok(Cli::parse_from(["punctual", ::guest::init::COMMAND]));
     }
     definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         // Help that cannot be printed has no one to read it.

@@ -8,6 +8,7 @@ pub mod alloc_guard;
 pub mod child;
 pub mod clock;
 pub mod counter;
+pub mod elf;
 pub mod evl;
 pub mod file;
 pub mod held;

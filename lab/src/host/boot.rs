@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path, thread};
 
 use anyhow::{Context, Result, anyhow, bail};
-use lab::{Cable, Card, Guest, Image, Initramfs, LabError, Model, Outcome, Said, Tree};
+use guest::{Card, Event, Guest, GuestError, Image, Initramfs, Link, Model, Outcome, Tree};
 
 use super::{Ended, Options, build::Kit};
 use crate::{
@@ -28,10 +28,10 @@ fn try_run<'a>(boot: &'a Boot, kit: &Kit, options: &Options) -> Result<(Ran<'a>,
     let Some((other, initramfs)) = boot.beside.zip(kit.beside.as_ref()) else {
         return Ok((boot_one(boot, inside(boot), &image, &kit.initramfs, options), None));
     };
-    let cables = boot.cards.iter().map(|_| Cable::between()).collect::<io::Result<Vec<_>>>()?;
+    let links = boot.cards.iter().map(|_| Link::pair()).collect::<io::Result<Vec<_>>>()?;
     let of = |side: usize| -> Vec<Card> {
-        let card = |(&model, cable): (&Model, &[Cable; 2])| Card { model, cable: cable[side].clone() };
-        boot.cards.iter().zip(&cables).map(card).collect()
+        let card = |(&model, link): (&Model, &[Link; 2])| Card { model, link: link[side].clone() };
+        boot.cards.iter().zip(&links).map(card).collect()
     };
     thread::scope(|scope| {
         let far = scope.spawn(|| boot_one(other, of(1), &image, initramfs, options));
@@ -43,7 +43,7 @@ fn try_run<'a>(boot: &'a Boot, kit: &Kit, options: &Options) -> Result<(Ran<'a>,
 
 /// Two cards of each model, each the other's cable.
 fn inside(boot: &Boot) -> Vec<Card> {
-    let two = |(number, &model): (usize, &Model)| [0, 1].map(|_| Card { model, cable: Cable::Inside(number) });
+    let two = |(number, &model): (usize, &Model)| [0, 1].map(|_| Card { model, link: Link::Internal(number) });
     boot.cards.iter().enumerate().flat_map(two).collect()
 }
 
@@ -51,7 +51,7 @@ fn inside(boot: &Boot) -> Vec<Card> {
 struct Ran<'a> {
     boot: &'a Boot,
     verdicts: Vec<Verdict>,
-    outcome: Result<Outcome, LabError>,
+    outcome: Result<Outcome, GuestError>,
 }
 
 fn boot_one<'a>(boot: &'a Boot, cards: Vec<Card>, image: &Image, initramfs: &Initramfs, options: &Options) -> Ran<'a> {
@@ -66,8 +66,8 @@ fn boot_one<'a>(boot: &'a Boot, cards: Vec<Card>, image: &Image, initramfs: &Ini
         ..Guest::default()
     };
     let mut verdicts = Verdicts::default();
-    let outcome = lab::run(&guest, image, initramfs, &mut |said| {
-        if let Said::Out(piece) = said {
+    let outcome = guest::run(&guest, image, initramfs, &mut |said| {
+        if let Event::Stdout(piece) = said {
             verdicts.read(piece);
         }
         if options.console {
@@ -94,7 +94,7 @@ impl Ran<'_> {
                     Err(error) => Ended::Failed(verdicts, format!("{error:#}")),
                 }
             }
-            Err(error @ LabError::NoQemu { .. }) => Ended::Skipped(error.to_string()),
+            Err(error @ GuestError::NoQemu { .. }) => Ended::Skipped(error.to_string()),
             Err(error) => Ended::Failed(verdicts, error.to_string()),
         }
     }
@@ -135,11 +135,11 @@ impl Verdicts {
     }
 }
 
-fn show(boot: &str, said: Said) {
+fn show(boot: &str, said: Event) {
     match said {
-        Said::Console(line) => eprintln!("{boot}: {line}"),
-        Said::Booted(release) => eprintln!("{boot}: booted {release}"),
-        Said::Out(piece) | Said::Err(piece) => {
+        Event::Console(line) => eprintln!("{boot}: {line}"),
+        Event::Booted(release) => eprintln!("{boot}: booted {release}"),
+        Event::Stdout(piece) | Event::Stderr(piece) => {
             String::from_utf8_lossy(piece).lines().for_each(|line| eprintln!("{boot}> {line}"));
         }
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use lab::{Arch, Initramfs, LabError, debian::Kernel, initramfs::find_program};
+use guest::{Arch, GuestError, Initramfs, debian::Kernel, initramfs::find_program};
 
 use super::{Ended, Wanted};
 use crate::boots::Boot;
@@ -37,7 +37,7 @@ type Modules = BTreeMap<String, Vec<u8>>;
 pub fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
     // Most boots have this architecture: they go on while programs are built for another.
     wanted.sort_by_key(|(boot, _)| boot.kernel.arch != Arch::X86_64);
-    let mut kernels: BTreeMap<&str, Result<Kernel, LabError>> = BTreeMap::new();
+    let mut kernels: BTreeMap<&str, Result<Kernel, GuestError>> = BTreeMap::new();
     for (boot, _) in &wanted {
         kernels.entry(boot.kernel.name).or_insert_with(|| kernel(boot, update));
     }
@@ -65,7 +65,7 @@ pub fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Want
 }
 
 /// What is not there makes tests be skipped; all else is a failure of ours.
-fn ended(error: &LabError) -> Ended {
+fn ended(error: &GuestError) -> Ended {
     if error.is_lack() { Ended::Skipped(error.to_string()) } else { Ended::Failed(Vec::new(), error.to_string()) }
 }
 
@@ -73,10 +73,10 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-fn kernel(boot: &Boot, update: bool) -> Result<Kernel, LabError> {
+fn kernel(boot: &Boot, update: bool) -> Result<Kernel, GuestError> {
     let arch = boot.kernel.arch;
     if find_program(arch.qemu()).is_none() {
-        return Err(LabError::NoQemu { arch });
+        return Err(GuestError::NoQemu { arch });
     }
     if update { boot.kernel.update(&mut say) } else { boot.kernel.fetch(&mut say) }
 }

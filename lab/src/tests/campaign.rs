@@ -25,7 +25,7 @@ const TABLE: &str = r#"
 
 /// A campaign takes as long as its plan says, within 5 %.
 pub fn takes_as_long_as_planned() -> Result<()> {
-    let (table, dir) = ("/tmp/planned.toml", format!("{}/planned", lab::initramfs::OUT));
+    let (table, dir) = ("/tmp/planned.toml", format!("{}/planned", guest::initramfs::OUT));
     fs::create_dir_all("/tmp")?;
     fs::write(table, TABLE)?;
     expect(0, &punctual(&format!("run {table} --quiet --dir {dir}"))?)?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use lab::debian;
+use guest::debian;
 
 use crate::host::program;
 

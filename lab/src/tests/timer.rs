@@ -22,7 +22,7 @@ pub fn is_granted() -> Result<()> {
         ensure!(series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string()), "{granted:?}");
         ensure!(series.samples == 500, "{} samples", series.samples);
     }
-    let report = fs::read_to_string(format!("{}/granted.html", lab::initramfs::OUT))?;
+    let report = fs::read_to_string(format!("{}/granted.html", guest::initramfs::OUT))?;
     ensure!(report.contains("</html>"), "the report is cut off");
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use ::lab::{Guest, Image, Initramfs, Outcome, Said, Time, guest::KERNEL_LOG, initramfs::PUNCTUAL};
 use anyhow::Context;
+use guest::{Event, Guest, Image, Initramfs, Outcome, Time, init::KERNEL_LOG, initramfs::PUNCTUAL};
 use record::{Caveat, Record, file};
 
 use crate::{
@@ -31,7 +31,7 @@ pub fn run(options: &Lab) -> anyhow::Result<u8> {
         say!("booting {} ({}, {})", options.kernel.display(), image.arch, in_words(&guest));
     }
     let mut talk = Talk::default();
-    let outcome = ::lab::run(&guest, &image, &initramfs, &mut |said| show(said, options, &mut talk))?;
+    let outcome = guest::run(&guest, &image, &initramfs, &mut |said| show(said, options, &mut talk))?;
     if options.quiet && matches!(outcome.status, FAILED | USAGE) {
         hint!("{}", talk.kept);
     }
@@ -71,16 +71,16 @@ fn in_words(guest: &Guest) -> String {
 }
 
 /// Hands on what the guest says as it comes: what the program prints as it is, all else as talk.
-fn show(said: Said, options: &Lab, talk: &mut Talk) {
+fn show(said: Event, options: &Lab, talk: &mut Talk) {
     match said {
         // A reader that has gone away does not end the run; the record is still to come.
-        Said::Out(piece) => drop(output::stdout(|out| out.write_all(piece))),
-        Said::Err(piece) => talk.take(piece, options.quiet),
-        Said::Console(line) if options.console => say!("{line}"),
-        Said::Booted(release) if !options.quiet => {
+        Event::Stdout(piece) => drop(output::stdout(|out| out.write_all(piece))),
+        Event::Stderr(piece) => talk.take(piece, options.quiet),
+        Event::Console(line) if options.console => say!("{line}"),
+        Event::Booted(release) if !options.quiet => {
             say!("booted Linux {release}; running: punctual {}", options.arguments.join(" "));
         }
-        Said::Console(_) | Said::Booted(_) => {}
+        Event::Console(_) | Event::Booted(_) => {}
     }
 }
 

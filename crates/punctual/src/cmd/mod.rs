@@ -50,6 +50,6 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Some(Command::Generate(what)) => generate::run(&what),
         Some(Command::Load(options)) => loads::work(&options),
         Some(Command::Far(options)) => pair::serve(&options),
-        Some(Command::Guest) => ::lab::guest::init().map(|()| 1).map_err(Into::into),
+        Some(Command::Guest) => ::guest::init::run().map(|()| 1).map_err(Into::into),
     }
 }

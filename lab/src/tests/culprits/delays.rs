@@ -97,7 +97,7 @@ impl Measuring {
     pub fn start_every(period: &str, name: &'static str, more: &str) -> Result<Self> {
         let arguments =
             format!("measure timer --quiet --endless --cpus 0 --period {period} --blame --record {name} {more}");
-        let child = Command::new(lab::initramfs::PUNCTUAL)
+        let child = Command::new(guest::initramfs::PUNCTUAL)
             .args(arguments.split_whitespace())
             .stdout(Stdio::null())
             .spawn()

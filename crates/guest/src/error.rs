@@ -6,7 +6,7 @@ use crate::{Arch, frame::FrameError};
 
 /// Why a guest brought nothing back.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
+pub enum GuestError {
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -160,7 +160,7 @@ pub enum LabError {
     },
 }
 
-impl LabError {
+impl GuestError {
     /// Whether something is not there that comes from elsewhere: the emulator, another program, a package, the network.
     #[must_use]
     pub fn is_lack(&self) -> bool {
@@ -190,16 +190,16 @@ fn hint(reason: &str) -> &'static str {
 
 /// Adds the file to what the system said.
 pub(crate) trait At<T> {
-    fn reading(self, path: &std::path::Path) -> Result<T, LabError>;
-    fn writing(self, path: &std::path::Path) -> Result<T, LabError>;
+    fn reading(self, path: &std::path::Path) -> Result<T, GuestError>;
+    fn writing(self, path: &std::path::Path) -> Result<T, GuestError>;
 }
 
 impl<T> At<T> for io::Result<T> {
-    fn reading(self, path: &std::path::Path) -> Result<T, LabError> {
-        self.map_err(|source| LabError::Read { path: path.to_owned(), source })
+    fn reading(self, path: &std::path::Path) -> Result<T, GuestError> {
+        self.map_err(|source| GuestError::Read { path: path.to_owned(), source })
     }
 
-    fn writing(self, path: &std::path::Path) -> Result<T, LabError> {
-        self.map_err(|source| LabError::Write { path: path.to_owned(), source })
+    fn writing(self, path: &std::path::Path) -> Result<T, GuestError> {
+        self.map_err(|source| GuestError::Write { path: path.to_owned(), source })
     }
 }

@@ -33,7 +33,7 @@ impl Fake {
         self.folder.path().join(name)
     }
 
-    fn run(&self) -> (Result<Outcome, LabError>, String) {
+    fn run(&self) -> (Result<Outcome, GuestError>, String) {
         let kernel = self.path("bzImage");
         let mut image = vec![0; 0x400];
         image[0x202..0x206].copy_from_slice(b"HdrS");
@@ -48,10 +48,10 @@ impl Fake {
         let initramfs = Initramfs::new(image.arch, &program).unwrap();
         let mut heard = String::new();
         let outcome = run(&self.guest, &image, &initramfs, &mut |said| match said {
-            Said::Console(line) => heard += &format!("console {line}\n"),
-            Said::Booted(release) => heard += &format!("booted {release}\n"),
-            Said::Out(piece) => heard += &format!("out {}\n", String::from_utf8_lossy(piece)),
-            Said::Err(piece) => heard += &format!("err {}\n", String::from_utf8_lossy(piece)),
+            Event::Console(line) => heard += &format!("console {line}\n"),
+            Event::Booted(release) => heard += &format!("booted {release}\n"),
+            Event::Stdout(piece) => heard += &format!("out {}\n", String::from_utf8_lossy(piece)),
+            Event::Stderr(piece) => heard += &format!("err {}\n", String::from_utf8_lossy(piece)),
         });
         (outcome, heard)
     }
@@ -148,6 +148,6 @@ fn what_the_guest_could_not_do_is_told() {
 
 #[test]
 fn an_emulator_that_is_not_installed_is_named_with_its_package() {
-    let error = LabError::NoQemu { arch: Arch::Arm64 }.to_string();
+    let error = GuestError::NoQemu { arch: Arch::Arm64 }.to_string();
     assert!(error.contains("apt-get install") && error.contains("qemu-system-arm"), "{error}");
 }

@@ -1,47 +1,46 @@
-//! The few things that must be known of an ELF file (elf(5)), little-endian and 64-bit as all of ours are.
-
-use crate::Arch;
+//! Reads the few fields of an ELF file (elf(5)) that we need. Only 64-bit little-endian files are recognised.
 
 /// An ELF file.
 #[derive(Debug, Clone, Copy)]
 pub struct Elf<'a>(&'a [u8]);
 
+/// Machine number of x86-64.
+pub const EM_X86_64: u16 = 62;
+/// Machine number of arm64.
+pub const EM_AARCH64: u16 = 183;
+
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
-/// The note by which a kernel says that it can be entered directly (Xen's `elfnote.h`, used by QEMU's PVH loader).
+/// The note type with which a kernel declares its PVH entry point (Xen's `elfnote.h`; QEMU's loader reads it).
 const XEN_ELFNOTE_PHYS32_ENTRY: u32 = 18;
 
 impl<'a> Elf<'a> {
-    /// Recognises the file by its magic.
+    /// Returns `None` if the magic is not that of a 64-bit little-endian ELF file.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         bytes.starts_with(MAGIC).then_some(Self(bytes))
     }
 
-    /// What it runs on; `None` for others than ours.
+    /// The machine number (`e_machine`), e.g. [`EM_X86_64`].
     #[must_use]
-    pub fn arch(&self) -> Option<Arch> {
-        match self.u16(18)? {
-            62 => Some(Arch::X86_64),
-            183 => Some(Arch::Arm64),
-            _ => None,
-        }
+    pub fn machine(&self) -> Option<u16> {
+        self.u16(18)
     }
 
-    /// Whether it asks for a dynamic linker.
+    /// True if the file needs a dynamic linker.
     #[must_use]
     pub fn needs_linker(&self) -> bool {
         self.segments(PT_INTERP).next().is_some()
     }
 
-    /// Whether it is a kernel that can be entered directly, without the set-up code of a bzImage.
+    /// True if the file is a kernel with a PVH entry point, which needs no bzImage setup code.
     #[must_use]
     pub fn has_pvh_entry(&self) -> bool {
         self.segments(PT_NOTE).flatten().any(|notes| has_note(notes, b"Xen\0", XEN_ELFNOTE_PHYS32_ENTRY))
     }
 
-    /// The contents of the segments of one type; `None` for one that is cut off.
+    /// The contents of the segments of one type; `None` for a truncated segment.
     fn segments(self, wanted: u32) -> impl Iterator<Item = Option<&'a [u8]>> {
         let table = self.u64(32).unwrap_or(0) as usize;
         let (size, count) = (self.u16(54).unwrap_or(0) as usize, self.u16(56).unwrap_or(0) as usize);
@@ -75,19 +74,19 @@ fn has_note(mut notes: &[u8], name: &[u8], kind: u32) -> bool {
     let mut next = || {
         let (name_len, len, found) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize, u32_at(notes, 8)?);
         let name_at: usize = 12;
-        let is_it = found == kind && notes.get(name_at..name_at.checked_add(name_len)?)? == name;
+        let matches = found == kind && notes.get(name_at..name_at.checked_add(name_len)?)? == name;
         let end = name_at + name_len.next_multiple_of(4) + len.next_multiple_of(4);
         notes = notes.get(end.min(notes.len())..)?;
-        Some(is_it)
+        Some(matches)
     };
-    std::iter::from_fn(&mut next).any(|is_it| is_it)
+    std::iter::from_fn(&mut next).any(|matches| matches)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// An ELF file of one segment.
+    /// An ELF file with one segment.
     fn elf(machine: u16, segment_type: u32, content: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         bytes[..6].copy_from_slice(MAGIC);
@@ -103,15 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn our_own_program_is_recognised() {
+    fn recognises_the_test_binary() {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let elf = Elf::new(&bytes).unwrap();
-        assert_eq!(elf.arch(), Arch::of_host());
+        let machine = if cfg!(target_arch = "x86_64") { EM_X86_64 } else { EM_AARCH64 };
+        assert_eq!(elf.machine(), Some(machine));
         assert!(!elf.has_pvh_entry());
     }
 
     #[test]
-    fn a_linker_and_an_entry_are_seen() {
+    fn finds_the_interpreter_and_the_pvh_entry() {
         let note = [&4_u32.to_le_bytes()[..], &4_u32.to_le_bytes(), &18_u32.to_le_bytes(), b"Xen\0", &[0; 4]].concat();
         let other =
             [&4_u32.to_le_bytes()[..], &1_u32.to_le_bytes(), &3_u32.to_le_bytes(), b"GNU\0", &[1, 0, 0, 0]].concat();
@@ -123,9 +123,8 @@ mod tests {
             (elf(62, PT_NOTE, &note[..14]), false, false),
         ] {
             let elf = Elf::new(&segment).unwrap();
-            assert_eq!((elf.arch(), elf.needs_linker(), elf.has_pvh_entry()), (Some(Arch::X86_64), linker, entry));
+            assert_eq!((elf.machine(), elf.needs_linker(), elf.has_pvh_entry()), (Some(EM_X86_64), linker, entry));
         }
-        assert_eq!(Elf::new(&elf(40, PT_NOTE, &[])).unwrap().arch(), None);
         assert!(Elf::new(b"#!/bin/sh").is_none());
     }
 }

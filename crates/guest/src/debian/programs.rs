@@ -2,8 +2,11 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{apt::Apt, at_once, cache, lock};
-use crate::{Arch, LabError};
+use super::{
+    apt::Apt,
+    cache::{at_once, cache, lock},
+};
+use crate::{Arch, GuestError};
 
 /// A package with programs for a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +27,7 @@ impl Package {
     ///
     /// # Errors
     /// When there is no network, no apt, or no such package.
-    pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, LabError> {
+    pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
         let _alone = lock()?;
         let folder = cache().join(format!("{}-{}-{}", self.name, self.suite, self.arch));
         if fs::exists(&folder).unwrap_or(false) {

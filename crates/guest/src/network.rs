@@ -14,7 +14,7 @@ pub struct Card {
     /// What it looks like to the kernel.
     pub model: Model,
     /// What is plugged into it.
-    pub cable: Cable,
+    pub link: Link,
 }
 
 /// A model of a network card.
@@ -28,11 +28,11 @@ pub enum Model {
 
 /// What is plugged into a card.
 #[derive(Debug, Clone)]
-pub enum Cable {
+pub enum Link {
     /// The cable of this number within the guest; its other end is in another card.
-    Inside(usize),
+    Internal(usize),
     /// A cable to another guest: its end, and which of the two that is.
-    Between(Arc<OwnedFd>, u8),
+    Peer(Arc<OwnedFd>, u8),
 }
 
 impl Model {
@@ -53,24 +53,24 @@ impl Model {
     }
 }
 
-impl Cable {
+impl Link {
     /// Both ends of a cable between two guests.
     ///
     /// # Errors
     /// When the kernel has no sockets left.
-    pub fn between() -> io::Result<[Self; 2]> {
+    pub fn pair() -> io::Result<[Self; 2]> {
         // Emulators inherit it, hence no CLOEXEC. One datagram is one frame.
         let (one, other) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::empty(), None)?;
-        Ok([Self::Between(Arc::new(one), 1), Self::Between(Arc::new(other), 2)])
+        Ok([Self::Peer(Arc::new(one), 1), Self::Peer(Arc::new(other), 2)])
     }
 }
 
 /// Arguments of the emulator for these cards.
 pub(crate) fn arguments(cards: &[Card]) -> Vec<String> {
     let one = |(index, card): (usize, &Card)| {
-        let (end, side) = match &card.cable {
-            Cable::Inside(number) => (format!("hubport,id=card{index},hubid={number}"), 0),
-            Cable::Between(end, side) => (format!("socket,id=card{index},fd={}", end.as_raw_fd()), *side),
+        let (end, side) = match &card.link {
+            Link::Internal(number) => (format!("hubport,id=card{index},hubid={number}"), 0),
+            Link::Peer(end, side) => (format!("socket,id=card{index},fd={}", end.as_raw_fd()), *side),
         };
         // Two guests must not have the same addresses.
         let device = format!("{},netdev=card{index},mac=02:00:00:00:{side:02x}:{index:02x}", card.model.device());
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn cards_on_one_cable_have_addresses_of_their_own() {
-        let cards = [0, 0].map(|number| Card { model: Model::E1000e, cable: Cable::Inside(number) });
+        let cards = [0, 0].map(|number| Card { model: Model::E1000e, link: Link::Internal(number) });
         let line = arguments(&cards).join(" ");
         assert_eq!(
             line,
@@ -99,15 +99,15 @@ mod tests {
 
     #[test]
     fn a_frame_between_guests_is_a_datagram() {
-        let [one, other] = Cable::between().unwrap();
-        let socket = |cable: &Cable| match cable {
-            Cable::Between(end, _) => Arc::clone(end),
-            Cable::Inside(_) => panic!("it is between them"),
+        let [one, other] = Link::pair().unwrap();
+        let socket = |link: &Link| match link {
+            Link::Peer(end, _) => Arc::clone(end),
+            Link::Internal(_) => panic!("it is between them"),
         };
         send(socket(&one), b"frame", SendFlags::empty()).unwrap();
         let mut frame = [0; 16];
         assert_eq!(recv(socket(&other), &mut frame, RecvFlags::empty()).unwrap().0, 5);
-        let device = |cable: &Cable| arguments(&[Card { model: Model::Virtio, cable: cable.clone() }])[3].clone();
+        let device = |link: &Link| arguments(&[Card { model: Model::Virtio, link: link.clone() }])[3].clone();
         assert_eq!(device(&one), "virtio-net-pci,netdev=card0,mac=02:00:00:00:01:00,romfile=");
         assert_eq!(device(&other), "virtio-net-pci,netdev=card0,mac=02:00:00:00:02:00,romfile=");
     }

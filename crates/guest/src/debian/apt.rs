@@ -7,8 +7,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::cache;
-use crate::{Arch, LabError, error::At, initramfs::find_program};
+use super::cache::cache;
+use crate::{Arch, GuestError, error::At, initramfs::find_program};
 
 /// Package lists older than this are fetched anew before a name is resolved.
 const LISTS_FRESH: Duration = Duration::from_secs(24 * 3600);
@@ -24,7 +24,7 @@ pub(super) struct Apt {
 
 impl Apt {
     /// For packages of this architecture, from this machine's sources, or from another suite of Debian.
-    pub(super) fn new(arch: Arch, suite: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Self, LabError> {
+    pub(super) fn new(arch: Arch, suite: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<Self, GuestError> {
         let arch = match arch {
             Arch::X86_64 => "amd64",
             Arch::Arm64 => "arm64",
@@ -61,7 +61,7 @@ impl Apt {
             // A source that we do not need may be out of reach, or have nothing for this architecture.
             match apt.run("apt-get", &["update", "--error-on=any"]) {
                 Ok(_) => fs::write(&fetched, "").writing(&fetched)?,
-                Err(LabError::Command { said, .. }) => apt.incomplete = Some(said),
+                Err(GuestError::Command { said, .. }) => apt.incomplete = Some(said),
                 Err(error) => return Err(error),
             }
         }
@@ -69,7 +69,7 @@ impl Apt {
     }
 
     /// The first package that `package` depends on whose name begins like this.
-    pub(super) fn dependency(&self, package: &str, begin: &str) -> Result<String, LabError> {
+    pub(super) fn dependency(&self, package: &str, begin: &str) -> Result<String, GuestError> {
         let missing = || self.missing(package);
         let told = self.run("apt-cache", &["depends", package]).map_err(|_| missing())?;
         let names = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
@@ -77,7 +77,7 @@ impl Apt {
     }
 
     /// A package and all that it needs to run.
-    pub(super) fn closure(&self, package: &str) -> Result<Vec<String>, LabError> {
+    pub(super) fn closure(&self, package: &str) -> Result<Vec<String>, GuestError> {
         let only =
             ["--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
         let arguments = [&["depends", "--recurse"], &only[..], &[package]].concat();
@@ -86,16 +86,16 @@ impl Apt {
     }
 
     /// Why a package is not known.
-    fn missing(&self, package: &str) -> LabError {
+    fn missing(&self, package: &str) -> GuestError {
         let package = package.to_owned();
         match &self.incomplete {
-            Some(said) => LabError::NoLists { package, said: said.clone() },
-            None => LabError::NoPackage { package },
+            Some(said) => GuestError::NoLists { package, said: said.clone() },
+            None => GuestError::NoPackage { package },
         }
     }
 
     /// Downloads a package, checked by apt, and unpacks it into `folder`.
-    pub(super) fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+    pub(super) fn unpack(&self, package: &str, folder: &Path, say: &mut dyn FnMut(&str)) -> Result<(), GuestError> {
         let shown = self.run("apt-cache", &["show", "--no-all-versions", package]).unwrap_or_default();
         let bytes = shown.lines().find_map(|line| line.strip_prefix("Size: ")?.parse::<u64>().ok());
         say(&format!("fetching {package} ({} MB)", bytes.unwrap_or(0).div_ceil(1_000_000)));
@@ -109,12 +109,12 @@ impl Apt {
         fs::remove_dir_all(&downloads).writing(&downloads)
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, GuestError> {
         self.run_in(&cache(), program, arguments)
     }
 
-    fn run_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String, LabError> {
-        let missing = || LabError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
+    fn run_in(&self, folder: &Path, program: &str, arguments: &[&str]) -> Result<String, GuestError> {
+        let missing = || GuestError::Missing { program: program.to_owned(), package: "apt dpkg".to_owned() };
         let mut command = Command::new(find_program(program).ok_or_else(missing)?);
         command.args(arguments).current_dir(folder).env("APT_CONFIG", &self.configuration).env("LC_ALL", "C");
         answer(command)
@@ -122,12 +122,12 @@ impl Apt {
 }
 
 /// Where this machine's own packages of Debian come from.
-fn debian() -> Result<String, LabError> {
+fn debian() -> Result<String, GuestError> {
     let mut command = Command::new("apt-get");
     let of_debian = ["Origin: Debian", "Component: main", "Created-By: Packages"];
     command.args(["indextargets", "--format", "$(SUITE) $(REPO_URI)"]).args(of_debian).env("LC_ALL", "C");
     let told = answer(command)?;
-    let none = || LabError::NoPackage { package: "of Debian".to_owned() };
+    let none = || GuestError::NoPackage { package: "of Debian".to_owned() };
     mirror_in(&told).map(str::to_owned).ok_or_else(none)
 }
 
@@ -146,7 +146,7 @@ fn packages_in(told: &str) -> Vec<String> {
 }
 
 /// Runs a command; what it printed.
-pub(super) fn answer(mut command: Command) -> Result<String, LabError> {
+pub(super) fn answer(mut command: Command) -> Result<String, GuestError> {
     let words = || {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -158,7 +158,7 @@ pub(super) fn answer(mut command: Command) -> Result<String, LabError> {
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let said = said.lines().rfind(|line| line.starts_with("E:")).or(said.lines().last()).unwrap_or("no reason given");
-    Err(LabError::Command { command: line, said: said.to_owned() })
+    Err(GuestError::Command { command: line, said: said.to_owned() })
 }
 
 #[cfg(test)]

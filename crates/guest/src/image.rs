@@ -1,76 +1,15 @@
 //! Kernel images: told by their magic, and unpacked where that boots faster.
 
 use std::{
-    fmt, fs,
+    fs,
     io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use crate::{LabError, elf::Elf, error::At, memfile::MemoryFile};
+use sys::elf::Elf;
 
-/// A processor architecture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arch {
-    /// x86 with 64 bits.
-    X86_64,
-    /// Arm with 64 bits.
-    Arm64,
-}
-
-impl Arch {
-    /// The one that we run on; `None` for others than ours.
-    #[must_use]
-    pub fn of_host() -> Option<Self> {
-        match std::env::consts::ARCH {
-            "x86_64" => Some(Self::X86_64),
-            "aarch64" => Some(Self::Arm64),
-            _ => None,
-        }
-    }
-
-    /// The emulator's program.
-    #[must_use]
-    pub fn qemu(self) -> &'static str {
-        match self {
-            Self::X86_64 => "qemu-system-x86_64",
-            Self::Arm64 => "qemu-system-aarch64",
-        }
-    }
-
-    /// The Debian packages that have it, with the firmware that it loads.
-    pub(crate) fn qemu_package(self) -> &'static str {
-        match self {
-            Self::X86_64 => "qemu-system-x86 seabios ipxe-qemu",
-            Self::Arm64 => "qemu-system-arm",
-        }
-    }
-
-    /// Our static program for it, as `make dist` leaves it.
-    pub(crate) fn dist(self) -> &'static str {
-        match self {
-            Self::X86_64 => "dist/punctual-x86_64",
-            Self::Arm64 => "dist/punctual-aarch64",
-        }
-    }
-
-    /// What a kernel needs to speak on the emulated serial port.
-    pub(crate) fn console_config(self) -> &'static str {
-        match self {
-            Self::X86_64 => "CONFIG_SERIAL_8250_CONSOLE",
-            Self::Arm64 => "CONFIG_SERIAL_AMBA_PL011_CONSOLE",
-        }
-    }
-}
-
-impl fmt::Display for Arch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::X86_64 => "x86-64",
-            Self::Arm64 => "arm64",
-        })
-    }
-}
+use crate::{Arch, GuestError, error::At, memfile::MemoryFile};
 
 /// The file to boot: the one that was given, or what was taken out of it.
 #[derive(Debug)]
@@ -95,14 +34,14 @@ impl Image {
     ///
     /// # Errors
     /// When the file cannot be read or is none of these.
-    pub fn open(path: &Path) -> Result<Self, LabError> {
+    pub fn open(path: &Path) -> Result<Self, GuestError> {
         let bytes = fs::read(path).reading(path)?;
         let (arch, unpacked) = match recognise(&bytes) {
             Some(Form::Vmlinux) => (Arch::X86_64, None),
             Some(Form::Arm64) => (Arch::Arm64, None),
             Some(Form::Arm64Gzip(image)) => (Arch::Arm64, Some(image)),
             Some(Form::BzImage) => (Arch::X86_64, vmlinux_in(&bytes)),
-            None => return Err(LabError::NotAKernel { path: path.to_owned() }),
+            None => return Err(GuestError::NotAKernel { path: path.to_owned() }),
         };
         let file = match unpacked {
             Some(image) => Unpacked::InMemory(MemoryFile::new("kernel", &image)?),
@@ -141,7 +80,7 @@ fn recognise(bytes: &[u8]) -> Option<Form> {
         let image = gunzip(bytes)?;
         return matches!(recognise(&image), Some(Form::Arm64)).then_some(Form::Arm64Gzip(image));
     }
-    Elf::new(bytes).filter(|elf| elf.arch() == Some(Arch::X86_64) && elf.has_pvh_entry()).map(|_| Form::Vmlinux)
+    Elf::new(bytes).filter(|elf| Arch::of_elf(*elf) == Some(Arch::X86_64) && elf.has_pvh_entry()).map(|_| Form::Vmlinux)
 }
 
 /// The vmlinux inside a bzImage; `None` where it cannot be taken out or not be entered directly.

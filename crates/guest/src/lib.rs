@@ -13,23 +13,24 @@
 //! | [`debian`] | Debian's kernels, fetched and kept |
 //! | [`error`] | what can go wrong, with the remedy |
 
+mod arch;
 pub mod cpio;
 pub mod debian;
-pub mod elf;
 pub mod error;
 pub mod frame;
-pub mod guest;
 pub mod image;
+pub mod init;
 pub mod initramfs;
 mod memfile;
 pub mod network;
 pub mod qemu;
 pub mod run;
 
+pub use arch::Arch;
 pub use cpio::Tree;
-pub use error::LabError;
-pub use image::{Arch, Image};
+pub use error::GuestError;
+pub use image::Image;
 pub use initramfs::Initramfs;
-pub use network::{Cable, Card, Model};
+pub use network::{Card, Link, Model};
 pub use qemu::{Guest, Time};
-pub use run::{Outcome, Said, run};
+pub use run::{Event, Outcome, run};

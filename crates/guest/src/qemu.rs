@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
-use crate::{Arch, Card, guest, initramfs::PUNCTUAL, network};
+use crate::{Arch, Card, init, initramfs::PUNCTUAL, network};
 
 /// What passes for time in a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Guest {
         let append = if self.append.is_empty() { String::new() } else { format!(" {}", self.append) };
         // The emulated serial port interrupts more often than its driver expects: after 150 KB the kernel would say that
         // nobody cared, in the middle of a frame, and switch the interrupt off.
-        format!("console={console} panic=-1 noirqdebug{quiet} rdinit={PUNCTUAL}{append} -- {}", guest::COMMAND)
+        format!("console={console} panic=-1 noirqdebug{quiet} rdinit={PUNCTUAL}{append} -- {}", init::COMMAND)
     }
 }
 

@@ -7,11 +7,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use sys::elf::Elf;
 
 use crate::{
-    Arch, LabError,
+    Arch, GuestError,
     cpio::{Node, Tree},
-    elf::Elf,
     error::At,
 };
 
@@ -46,7 +46,7 @@ impl Initramfs {
     ///
     /// # Errors
     /// When the program cannot be read, is not static, or is for another architecture.
-    pub fn new(arch: Arch, punctual: &Path) -> Result<Self, LabError> {
+    pub fn new(arch: Arch, punctual: &Path) -> Result<Self, GuestError> {
         let mut tree = Tree::default();
         for folder in ["proc", "sys", "dev", "tmp", "run", "etc", "root", OUT] {
             tree.put(folder, Node::Folder);
@@ -73,17 +73,17 @@ impl Initramfs {
     ///
     /// # Errors
     /// When it cannot be read, is not static, or is for another architecture.
-    pub fn static_program(&mut self, path: &str, from: &Path) -> Result<(), LabError> {
+    pub fn static_program(&mut self, path: &str, from: &Path) -> Result<(), GuestError> {
         let bytes = fs::read(from).reading(from)?;
         let elf = Elf::new(&bytes);
-        let (Some(elf), Some(arch)) = (elf, elf.and_then(|elf| elf.arch())) else {
-            return Err(LabError::NotAProgram { path: from.to_owned() });
+        let (Some(elf), Some(arch)) = (elf, elf.and_then(Arch::of_elf)) else {
+            return Err(GuestError::NotAProgram { path: from.to_owned() });
         };
         if arch != self.arch {
-            return Err(LabError::OtherArch { kernel: self.arch, path: from.to_owned() });
+            return Err(GuestError::OtherArch { kernel: self.arch, path: from.to_owned() });
         }
         if elf.needs_linker() {
-            return Err(LabError::NotStatic { path: from.to_owned(), arch });
+            return Err(GuestError::NotStatic { path: from.to_owned(), arch });
         }
         self.tree.program(path, bytes);
         Ok(())
@@ -93,8 +93,8 @@ impl Initramfs {
     ///
     /// # Errors
     /// When it is not installed, or its libraries cannot be found.
-    pub fn host_program(&mut self, name: &str, package: &str) -> Result<(), LabError> {
-        let missing = || LabError::Missing { program: name.to_owned(), package: package.to_owned() };
+    pub fn host_program(&mut self, name: &str, package: &str) -> Result<(), GuestError> {
+        let missing = || GuestError::Missing { program: name.to_owned(), package: package.to_owned() };
         let program = find_program(name).ok_or_else(missing)?;
         let listed = Command::new("ldd").arg(&program).output().reading(&program)?;
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
@@ -111,7 +111,7 @@ impl Initramfs {
     ///
     /// # Errors
     /// When the folder has no such program, or its libraries cannot be found.
-    pub fn unpacked_program(&mut self, name: &str, folder: &Path) -> Result<(), LabError> {
+    pub fn unpacked_program(&mut self, name: &str, folder: &Path) -> Result<(), GuestError> {
         let program = folder.join("usr/bin").join(name);
         let linker = folder.join("usr/lib64/ld-linux-x86-64.so.2");
         let mut list = Command::new(&linker);

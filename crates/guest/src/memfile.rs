@@ -9,7 +9,7 @@ use std::{
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::{LabError, error::At};
+use crate::{GuestError, error::At};
 
 /// A file in memory that child processes can open.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl MemoryFile {
     ///
     /// # Errors
     /// When there is not enough memory.
-    pub fn new(name: &str, bytes: &[u8]) -> Result<Self, LabError> {
+    pub fn new(name: &str, bytes: &[u8]) -> Result<Self, GuestError> {
         let held = || {
             // Children inherit it, hence no CLOEXEC.
             let mut file = File::from(memfd_create(name, MemfdFlags::empty())?);

@@ -57,7 +57,7 @@ pub fn is_init() -> bool {
 ///
 /// # Errors
 /// Returns at all only where this is no guest of ours, or the machine cannot be ended.
-pub fn init() -> io::Result<()> {
+pub fn run() -> io::Result<()> {
     if !is_init() {
         return Err(io::Error::other("only the first process of a lab guest can do this"));
     }
@@ -92,7 +92,7 @@ fn work(sender: &Shared) -> Result<i32, String> {
     for module in &job.modules {
         load(module).map_err(|error| format!("cannot load {module}: {error}; dmesg: {}", last_message()))?;
     }
-    let status = run(&job, sender)?;
+    let status = run_command(&job, sender)?;
     send_files(sender).map_err(|error| format!("cannot send the files: {error}"))?;
     Ok(status)
 }
@@ -132,7 +132,7 @@ fn load(module: &str) -> io::Result<()> {
 }
 
 /// Runs the command to its end, and reaps whatever else ends meanwhile.
-fn run(job: &Job, sender: &Shared) -> Result<i32, String> {
+fn run_command(job: &Job, sender: &Shared) -> Result<i32, String> {
     let [program, arguments @ ..] = job.command.as_slice() else { return Err("there is no command".to_owned()) };
     let mut child = Command::new(program)
         .args(arguments)

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Arch, Guest, Image, Initramfs, LabError, Tree,
+    Arch, Guest, GuestError, Image, Initramfs, Tree,
     error::At,
     frame::{Frame, Kind, Receiver},
     initramfs::find_program,
@@ -26,15 +26,15 @@ const LINES_SHOWN: usize = 20;
 
 /// What a guest says while it runs.
 #[derive(Debug, Clone, Copy)]
-pub enum Said<'a> {
+pub enum Event<'a> {
     /// The kernel's own words, one line.
     Console(&'a str),
     /// The kernel has booted; its release.
     Booted(&'a str),
     /// A piece of the command's standard output.
-    Out(&'a [u8]),
+    Stdout(&'a [u8]),
     /// A piece of the command's standard error.
-    Err(&'a [u8]),
+    Stderr(&'a [u8]),
 }
 
 /// What a guest brought back.
@@ -55,16 +55,16 @@ pub struct Outcome {
 /// The emulator ends with this call, and with this process, however that ends.
 ///
 /// # Errors
-/// [`LabError`] when the guest did not come to its end or not everything arrived. A command that failed is no error.
+/// [`GuestError`] when the guest did not come to its end or not everything arrived. A command that failed is no error.
 pub fn run(
     guest: &Guest,
     image: &Image,
     initramfs: &Initramfs,
-    listen: &mut dyn FnMut(Said),
-) -> Result<Outcome, LabError> {
+    listen: &mut dyn FnMut(Event),
+) -> Result<Outcome, GuestError> {
     let arch = image.arch;
     if guest.emulator.is_none() && find_program(arch.qemu()).is_none() {
-        return Err(LabError::NoQemu { arch });
+        return Err(GuestError::NoQemu { arch });
     }
     let archive = MemoryFile::new("initramfs", &initramfs.to_archive())?;
     let mut command = guest.command(arch, image.path(), archive.path());
@@ -79,12 +79,12 @@ pub fn run(
     let done = listener.until_end(&console);
     drop(emulator);
     match done {
-        Err(LabError::Ended { .. }) if listener.tail.is_empty() => {
+        Err(GuestError::Ended { .. }) if listener.tail.is_empty() => {
             let said = complaints.recv().unwrap_or_default();
             let program = command.get_program().to_string_lossy().into_owned();
             Err(match said.trim() {
-                "" => LabError::Silent { arch, after: begin.elapsed() },
-                said => LabError::Qemu { program, said: said.lines().last().unwrap_or(said).to_owned() },
+                "" => GuestError::Silent { arch, after: begin.elapsed() },
+                said => GuestError::Qemu { program, said: said.lines().last().unwrap_or(said).to_owned() },
             })
         }
         done => done,
@@ -104,9 +104,9 @@ impl Drop for Emulator {
 
 /// A pipe that is read now and then. The emulator writes a guest's console byte by byte, and a reader that woke for each
 /// would slow it down several times.
-struct Unhurried<R>(R);
+struct PacedReader<R>(R);
 
-impl<R: Read> Read for Unhurried<R> {
+impl<R: Read> Read for PacedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         thread::sleep(Duration::from_millis(4));
         self.0.read(buffer)
@@ -117,7 +117,7 @@ impl<R: Read> Read for Unhurried<R> {
 fn lines_of(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        let mut pipe = BufReader::with_capacity(64 * 1024, Unhurried(pipe));
+        let mut pipe = BufReader::with_capacity(64 * 1024, PacedReader(pipe));
         let mut line = Vec::new();
         while matches!(pipe.read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
@@ -145,7 +145,7 @@ struct Listener<'a> {
     arch: Arch,
     begin: Instant,
     timeout: Duration,
-    listen: &'a mut dyn FnMut(Said),
+    listen: &'a mut dyn FnMut(Event),
     receiver: Receiver,
     /// The last lines that were no frames.
     tail: VecDeque<String>,
@@ -156,7 +156,7 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(guest: &Guest, arch: Arch, begin: Instant, listen: &'a mut dyn FnMut(Said)) -> Self {
+    fn new(guest: &Guest, arch: Arch, begin: Instant, listen: &'a mut dyn FnMut(Event)) -> Self {
         Self {
             arch,
             begin,
@@ -170,7 +170,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn until_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, LabError> {
+    fn until_end(&mut self, console: &mpsc::Receiver<String>) -> Result<Outcome, GuestError> {
         loop {
             let silent = self.tail.is_empty() && self.boot.is_none();
             let limit = if silent { self.timeout.min(SILENT_AFTER) } else { self.timeout };
@@ -181,10 +181,10 @@ impl<'a> Listener<'a> {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if silent => {
-                    return Err(LabError::Silent { arch: self.arch, after: limit });
+                    return Err(GuestError::Silent { arch: self.arch, after: limit });
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(LabError::Timeout { after: limit, console: self.last_lines() });
+                    return Err(GuestError::Timeout { after: limit, console: self.last_lines() });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
@@ -192,43 +192,43 @@ impl<'a> Listener<'a> {
     }
 
     /// Takes in one line; the exit status when it is the last.
-    fn line(&mut self, line: &str) -> Result<Option<i32>, LabError> {
+    fn line(&mut self, line: &str) -> Result<Option<i32>, GuestError> {
         let read = self.receiver.read(line);
-        let read = read.map_err(|source| LabError::Transport { source, console: self.last_lines() })?;
+        let read = read.map_err(|source| GuestError::Transport { source, console: self.last_lines() })?;
         let text = printable(read.text);
         if !text.is_empty() {
-            (self.listen)(Said::Console(&text));
+            (self.listen)(Event::Console(&text));
             self.remember(text);
         }
         read.frame.map_or(Ok(None), |frame| self.frame(&frame))
     }
 
-    fn frame(&mut self, frame: &Frame) -> Result<Option<i32>, LabError> {
+    fn frame(&mut self, frame: &Frame) -> Result<Option<i32>, GuestError> {
         let text = || String::from_utf8_lossy(&frame.content);
         match frame.kind {
             Kind::Hello => {
                 self.boot = Some(self.begin.elapsed());
-                (self.listen)(Said::Booted(&text()));
+                (self.listen)(Event::Booted(&text()));
             }
-            Kind::Out => (self.listen)(Said::Out(&frame.content)),
-            Kind::Err => (self.listen)(Said::Err(&frame.content)),
+            Kind::Out => (self.listen)(Event::Stdout(&frame.content)),
+            Kind::Err => (self.listen)(Event::Stderr(&frame.content)),
             Kind::Files => self.files.extend_from_slice(&frame.content),
-            Kind::Failure => return Err(LabError::Guest(text().into_owned())),
+            Kind::Failure => return Err(GuestError::Guest(text().into_owned())),
             Kind::End => {
-                let status = text().parse().map_err(|_| LabError::Guest(format!("no exit status: {}", text())))?;
+                let status = text().parse().map_err(|_| GuestError::Guest(format!("no exit status: {}", text())))?;
                 return Ok(Some(status));
             }
         }
         Ok(None)
     }
 
-    fn outcome(&self, status: i32) -> Result<Outcome, LabError> {
+    fn outcome(&self, status: i32) -> Result<Outcome, GuestError> {
         let mut archive = Vec::new();
         let unpacked = flate2::read::DeflateDecoder::new(self.files.as_slice()).read_to_end(&mut archive);
         let files = unpacked.map_err(|error: io::Error| error.to_string()).and_then(|_| Tree::from_archive(&archive));
         Ok(Outcome {
             status,
-            files: files.map_err(LabError::Files)?,
+            files: files.map_err(GuestError::Files)?,
             boot: self.boot.unwrap_or_default(),
             wall: self.begin.elapsed(),
         })
@@ -248,11 +248,11 @@ impl<'a> Listener<'a> {
         self.tail.push_back(line);
     }
 
-    fn ended(&self) -> LabError {
+    fn ended(&self) -> GuestError {
         let console = self.last_lines();
         match &self.panic {
-            Some(reason) => LabError::Panic { reason: reason.clone(), console },
-            None => LabError::Ended { console },
+            Some(reason) => GuestError::Panic { reason: reason.clone(), console },
+            None => GuestError::Ended { console },
         }
     }
 

@@ -5,26 +5,26 @@
 //! are, other architectures work, and no rights are needed. The package sources are those of this machine.
 
 mod apt;
+mod cache;
 mod programs;
 
 use std::{
     env, fs,
-    fs::File,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use rustix::fs::{FlockOperation, flock};
-
 use crate::{
-    Arch, Image, Initramfs, LabError,
+    Arch, GuestError, Image, Initramfs,
     error::At,
     image::{decompress, vmlinux_in},
     initramfs::find_program,
 };
 
 use apt::{Apt, answer};
+use cache::{at_once, lock};
 
+pub use cache::cache;
 pub use programs::{Package, RTLA};
 
 /// A kernel that is found under one name.
@@ -75,16 +75,6 @@ pub struct Kernel {
     image: PathBuf,
 }
 
-/// The folder for what is fetched: `$PUNCTUAL_LAB_CACHE`, else `punctual/lab` in the user's cache.
-#[must_use]
-pub fn cache() -> PathBuf {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("PUNCTUAL_LAB_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("punctual/lab")))
-        .or_else(|| set("HOME").map(|folder| folder.join(".cache/punctual/lab")))
-        .unwrap_or_else(|| env::temp_dir().join("punctual-lab"))
-}
-
 impl Flavour {
     /// The kernel, if it has been fetched or given.
     #[must_use]
@@ -103,7 +93,7 @@ impl Flavour {
     ///
     /// # Errors
     /// When there is no network, no apt, or no such package.
-    pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+    pub fn fetch(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, GuestError> {
         let _alone = lock()?;
         self.cached().map_or_else(|| self.fetch_current(say), Ok)
     }
@@ -112,15 +102,15 @@ impl Flavour {
     ///
     /// # Errors
     /// As [`fetch`](Self::fetch).
-    pub fn update(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+    pub fn update(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, GuestError> {
         let _alone = lock()?;
         self.fetch_current(say)
     }
 
-    fn fetch_current(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, LabError> {
+    fn fetch_current(self, say: &mut dyn FnMut(&str)) -> Result<Kernel, GuestError> {
         let name = match self.source {
             Debian(name) => name,
-            Given(variable) => return self.cached().ok_or(LabError::NotGiven { variable }),
+            Given(variable) => return self.cached().ok_or(GuestError::NotGiven { variable }),
         };
         let apt = Apt::new(self.arch, None, say)?;
         let package = apt.dependency(name, "linux-image-")?;
@@ -141,7 +131,7 @@ impl Flavour {
             let path = new.join("release");
             fs::write(&path, release).writing(&path)
         })?;
-        self.cached().ok_or(LabError::NoPackage { package })
+        self.cached().ok_or(GuestError::NoPackage { package })
     }
 }
 
@@ -150,7 +140,7 @@ impl Kernel {
     ///
     /// # Errors
     /// When the cache is damaged.
-    pub fn image(&self) -> Result<Image, LabError> {
+    pub fn image(&self) -> Result<Image, GuestError> {
         Image::open(&self.image)
     }
 
@@ -164,10 +154,10 @@ impl Kernel {
     ///
     /// # Errors
     /// When this kernel has no such module, or it cannot be unpacked.
-    pub fn add_module(&self, name: &str, initramfs: &mut Initramfs) -> Result<(), LabError> {
+    pub fn add_module(&self, name: &str, initramfs: &mut Initramfs) -> Result<(), GuestError> {
         let folder = self.folder.join("lib/modules").join(&self.release);
         let read = |file: &str| fs::read_to_string(folder.join(file)).reading(&folder.join(file));
-        let missing = || LabError::NoModule { release: self.release.clone(), module: name.to_owned() };
+        let missing = || GuestError::NoModule { release: self.release.clone(), module: name.to_owned() };
         let Some(files) = load_order(&read("modules.dep")?, name) else {
             let built_in = read("modules.builtin")?.lines().any(|path| module_name(path) == name);
             return if built_in { Ok(()) } else { Err(missing()) };
@@ -189,7 +179,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Flavour::fetch`].
-    pub fn headers(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, LabError> {
+    pub fn headers(&self, say: &mut dyn FnMut(&str)) -> Result<PathBuf, GuestError> {
         let _alone = lock()?;
         let folder = cache().join(format!("{}-headers-{}", self.flavour.name, self.release));
         if !folder.exists() {
@@ -224,31 +214,8 @@ fn module_name(path: &str) -> String {
     file.split(".ko").next().unwrap_or(file).replace('-', "_")
 }
 
-/// One fetch at a time; the lock is gone with the file.
-fn lock() -> Result<File, LabError> {
-    let path = cache().join("lock");
-    fs::create_dir_all(cache()).writing(&cache())?;
-    let file = File::create(&path).writing(&path)?;
-    flock(&file, FlockOperation::LockExclusive).map_err(Into::into).writing(&path)?;
-    Ok(file)
-}
-
-/// Fills a folder beside `folder` and renames it when it is complete, so that an interrupted fetch leaves no half of it.
-fn at_once(folder: &Path, fill: impl FnOnce(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.with_file_name(format!(".{name}.new"));
-    // What an earlier attempt left; the lock says that nobody is at it.
-    let _ = fs::remove_dir_all(&new);
-    fs::create_dir_all(&new).writing(&new)?;
-    fill(&new)?;
-    if folder.exists() {
-        fs::remove_dir_all(folder).writing(folder)?;
-    }
-    fs::rename(&new, folder).writing(folder)
-}
-
-fn depmod(folder: &Path, release: &str) -> Result<(), LabError> {
-    let missing = || LabError::Missing { program: "depmod".to_owned(), package: "kmod".to_owned() };
+fn depmod(folder: &Path, release: &str) -> Result<(), GuestError> {
+    let missing = || GuestError::Missing { program: "depmod".to_owned(), package: "kmod".to_owned() };
     let mut command = Command::new(find_program("depmod").ok_or_else(missing)?);
     command.arg("-b").arg(folder).arg(release);
     answer(command).map(|_| ())
@@ -269,19 +236,5 @@ mod tests {
         );
         assert_eq!(order("pps-core"), ["kernel/b/pps-core.ko.xz"]);
         assert!(load_order(dependencies, "parport_pc").is_none());
-    }
-
-    #[test]
-    fn an_interrupted_fetch_leaves_nothing_that_looks_complete() {
-        let scratch = tempfile::tempdir().unwrap();
-        let folder = scratch.path().join("kernel");
-        let half = |new: &Path| {
-            fs::write(new.join("half"), "").unwrap();
-            Err(LabError::NoPackage { package: String::new() })
-        };
-        assert!(at_once(&folder, half).is_err());
-        assert!(!folder.exists());
-        at_once(&folder, |new| fs::write(new.join("whole"), "").writing(new)).unwrap();
-        assert_eq!((folder.join("whole").exists(), folder.join("half").exists()), (true, false));
     }
 }
