@@ -17,6 +17,7 @@ pub mod jack;
 pub mod link;
 pub mod mapping;
 pub mod memory;
+pub mod native;
 pub mod netlink;
 pub mod netns;
 pub mod packet;

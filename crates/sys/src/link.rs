@@ -7,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    netlink::{Attributes, Message, Request, Socket},
-    netns::Namespace,
+    native::{u16_at, u32_at},
+    netlink::{Attributes, CREATE, EXCLUSIVE, Message, REPLACE, Request, Socket},
 };
 
 // Numbers of if_link.h, if_addr.h, neighbour.h, rtnetlink.h, netlink.h and veth.h.
@@ -18,9 +18,6 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
 const RTM_NEWNEIGH: u16 = 28;
-const CREATE: u16 = 0x400;
-const EXCLUSIVELY: u16 = 0x200;
-const REPLACE: u16 = 0x100;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -140,7 +137,7 @@ impl Links {
     ///
     /// # Errors
     /// What the kernel answered: EPERM without CAP_NET_ADMIN, EINVAL where the interface belongs to its namespace.
-    pub fn move_to(&mut self, name: &str, namespace: &Namespace) -> io::Result<()> {
+    pub fn move_to(&mut self, name: &str, namespace: &impl AsFd) -> io::Result<()> {
         let fd = namespace.as_fd().as_raw_fd().cast_unsigned();
         let header = info(0, false);
         self.change(&Request::change(RTM_NEWLINK, 0).header(&header).text(IFLA_IFNAME, name).u32(IFLA_NET_NS_FD, fd))
@@ -151,10 +148,10 @@ impl Links {
     /// # Errors
     /// EEXIST when a name is taken, ERANGE when it is too long, EPERM without CAP_NET_ADMIN, EOPNOTSUPP where the kernel
     /// has no veth, and what else it answered.
-    pub fn veth_pair(&mut self, near: &str, far: &str, far_namespace: &Namespace) -> io::Result<()> {
+    pub fn veth_pair(&mut self, near: &str, far: &str, far_namespace: &impl AsFd) -> io::Result<()> {
         let far_fd = far_namespace.as_fd().as_raw_fd().cast_unsigned();
         let peer = |peer: Request| peer.header(&info(0, false)).text(IFLA_IFNAME, far).u32(IFLA_NET_NS_FD, far_fd);
-        let request = Request::change(RTM_NEWLINK, CREATE | EXCLUSIVELY)
+        let request = Request::change(RTM_NEWLINK, CREATE | EXCLUSIVE)
             .header(&info(0, false))
             .text(IFLA_IFNAME, near)
             .nested(IFLA_LINKINFO, |kind| {
@@ -187,7 +184,7 @@ impl Links {
         // ifaddrmsg: family, length of the prefix, flags, scope; index.
         let mut header = vec![AF_INET, prefix, 0, 0];
         header.extend(index.to_ne_bytes());
-        let request = Request::change(RTM_NEWADDR, CREATE | EXCLUSIVELY)
+        let request = Request::change(RTM_NEWADDR, CREATE | EXCLUSIVE)
             .header(&header)
             .bytes_of(IFA_LOCAL, &address.octets())
             .bytes_of(IFA_ADDRESS, &address.octets());
@@ -221,7 +218,7 @@ impl Links {
 ///
 /// # Errors
 /// As [`Links::veth_pair`].
-pub fn veth_pair(near: &str, far: &str, far_namespace: &Namespace) -> io::Result<()> {
+pub fn veth_pair(near: &str, far: &str, far_namespace: &impl AsFd) -> io::Result<()> {
     Links::open()?.veth_pair(near, far, far_namespace)
 }
 
@@ -241,16 +238,15 @@ impl Link {
     pub fn read(message: &Message) -> Option<Self> {
         let (header, attributes): (&[u8; INFO], Attributes) =
             message.with_header().ok().filter(|_| message.kind == RTM_NEWLINK)?;
-        let u32_at = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         Some(Self {
-            index: u32_at(4),
+            index: u32_at(header, 4)?,
             name: attributes.text(IFLA_IFNAME)?,
-            hardware: u16::from_ne_bytes([header[2], header[3]]),
+            hardware: u16_at(header, 2)?,
             mac: attributes.bytes(IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
             mtu: attributes.u32(IFLA_MTU),
-            is_up: u32_at(8) & UP != 0,
+            is_up: u32_at(header, 8)? & UP != 0,
             is_operational: attributes.u8(IFLA_OPERSTATE) == Some(OPERSTATE_UP),
-            has_carrier: attributes.u8(IFLA_CARRIER).map(|carrier| carrier != 0),
+            has_carrier: attributes.flag(IFLA_CARRIER),
             kind: attributes.nested(IFLA_LINKINFO).and_then(|info| info.text(IFLA_INFO_KIND)),
         })
     }

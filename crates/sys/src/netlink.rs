@@ -6,6 +6,7 @@
 
 mod answer;
 mod attributes;
+mod error;
 mod request;
 
 use std::{
@@ -19,9 +20,10 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
-pub use answer::{Answer, AnswerError, Message};
+pub use answer::{Answer, Message};
 pub use attributes::{Attribute, Attributes};
-pub use request::Request;
+pub use error::AnswerError;
+pub use request::{CREATE, EXCLUSIVE, REPLACE, Request};
 
 /// The kernel answers within microseconds; longer than this it does not, for whatever reason.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -156,7 +158,8 @@ mod tests {
     #[test]
     fn a_refusal_tells_its_reason() {
         // A link of no known kind: the kernel explains itself where it has been asked to.
-        let request = Request::change(16, 0x600).header(&[0; 16]).nested(18, |info| info.text(1, "nonsense"));
+        let request =
+            Request::change(16, CREATE | EXCLUSIVE).header(&[0; 16]).nested(18, |info| info.text(1, "nonsense"));
         let refused = Socket::route().unwrap().ask(&request).unwrap();
         let error = refused.messages().unwrap_err();
         assert!(matches!(error, AnswerError::Refused { errno: libc::EOPNOTSUPP | libc::EPERM, .. }), "{error}");

@@ -7,25 +7,27 @@
 mod raw;
 mod receive;
 mod ring;
+mod socket;
 mod timed;
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, OwnedFd},
 };
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with};
+use rustix::net::SocketType;
+
+use socket::{ADDRESS_LENGTH, bind_to, packet_socket};
 
 pub use raw::RawSender;
 pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
 pub(crate) use receive::{WAIT, take_all_in};
 pub use ring::RingSender;
+pub(crate) use socket::ethernet_index;
 pub use timed::{Dropped, TimedSender};
 
 /// Smallest payload of an Ethernet frame, bytes; the kernel does not pad.
 pub const MIN_PAYLOAD: usize = 46;
-
-const ARPHRD_ETHER: u16 = 1;
 
 /// Sends frames on one interface. The kernel puts the interface's own address in front as the source.
 #[derive(Debug)]
@@ -69,62 +71,6 @@ impl FrameSender {
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
-}
-
-const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-
-/// A packet socket that receives nothing yet.
-fn packet_socket(kind: SocketType) -> io::Result<OwnedFd> {
-    Ok(socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)?)
-}
-
-/// Binds the socket to `interface`, for frames of `protocol`; ENODEV when there is none such, `InvalidInput` when it is
-/// not Ethernet.
-fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::Result<libc::sockaddr_ll> {
-    let index = name_to_index(socket.as_fd(), interface)?;
-    // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_ifindex = index.cast_signed();
-    address.sll_protocol = protocol.to_be();
-    bind(socket, &address)?;
-    if bound(socket)?.sll_hatype != ARPHRD_ETHER {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    Ok(address)
-}
-
-/// The index of the Ethernet interface called `interface`.
-///
-/// # Errors
-/// EPERM without CAP_NET_RAW, ENODEV when there is none such, `InvalidInput` when it is not Ethernet.
-pub(crate) fn ethernet_index(interface: &str) -> io::Result<u32> {
-    let bound = bind_to(&packet_socket(SocketType::RAW)?, interface, 0)?;
-    Ok(bound.sll_ifindex.cast_unsigned())
-}
-
-/// Sets an option of the socket to a plain value of the kernel's type for it.
-fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
-    let (value, length) = (std::ptr::from_ref(&value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the value is live and of the length given; the kernel only reads it, and checks the length.
-    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn bind(socket: &OwnedFd, address: &libc::sockaddr_ll) -> io::Result<()> {
-    // SAFETY: the address is live, initialised and of the length given; the kernel only reads it.
-    let answer = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), ADDRESS_LENGTH) };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// The address that the socket is bound to, which tells the kind of hardware.
-fn bound(socket: &OwnedFd) -> io::Result<libc::sockaddr_ll> {
-    // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    let mut length = ADDRESS_LENGTH;
-    // SAFETY: the kernel writes at most `length` bytes into a live sockaddr_ll.
-    let answer = unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
-    if answer == 0 { Ok(address) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

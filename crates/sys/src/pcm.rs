@@ -9,6 +9,7 @@
 //! | `duplex` | both directions, started together, a period at a time |
 
 mod abi;
+mod device;
 mod duplex;
 mod params;
 mod sample;
@@ -18,6 +19,7 @@ use std::{fmt, io, path::PathBuf};
 
 use thiserror::Error;
 
+pub use device::offer;
 pub use duplex::{Duplex, Turn, Wake};
 pub use params::Offer;
 pub use sample::{Format, UnknownFormat};
@@ -181,15 +183,6 @@ impl PcmError {
             _ => Self::Failed { node, step: "cannot be opened", source },
         }
     }
-}
-
-/// What a device can do.
-///
-/// # Errors
-/// [`PcmError`]; [`PcmError::Busy`] while a program plays on it.
-pub fn offer(node: Node) -> Result<Offer, PcmError> {
-    let file = stream::open_device(node)?;
-    Offer::of(&file, None).map_err(|source| PcmError::Failed { node, step: "does not say what it can", source })
 }
 
 #[cfg(test)]

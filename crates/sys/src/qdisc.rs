@@ -2,17 +2,17 @@
 
 use std::io;
 
-use crate::netlink::{Request, Socket};
+use crate::netlink::{CREATE, REPLACE, Request, Socket};
 
 // Numbers of rtnetlink.h, netlink.h and pkt_sched.h.
 const RTM_NEWQDISC: u16 = 36;
-const CREATE: u16 = 0x400;
-const REPLACE: u16 = 0x100;
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
+/// Attribute: the name of the discipline.
+pub const TCA_KIND: u16 = 1;
+/// Attribute: the parameters of the discipline.
+pub const TCA_OPTIONS: u16 = 2;
 const TCA_ETF_PARMS: u16 = 1;
-/// The parent of the discipline that the interface hands its frames to.
-const ROOT: u32 = u32::MAX;
+/// The parent of an interface's root discipline.
+pub const ROOT: u32 = u32::MAX;
 
 /// Puts the discipline ETF on the interface of this number in the namespace of the calling thread. It keeps each frame until
 /// `delta_ns` before its launch time on CLOCK_TAI, and drops those that have none.

@@ -1,7 +1,7 @@
 //! Frames that passed an interface and frames that were lost there, as rtnetlink counts them.
 
 use serde::Serialize;
-use sys::netlink::Message;
+use sys::{native::u64_at, netlink::Message};
 
 const IFLA_STATS64: u16 = 23;
 
@@ -30,7 +30,7 @@ impl Counts {
     /// From the answer about a link: `rtnl_link_stats64`, numbers of eight bytes each.
     pub(super) fn read(link: &Message) -> Option<Self> {
         let bytes = link.with_header::<16>().ok()?.1.bytes(IFLA_STATS64)?;
-        let at = |index: usize| Some(u64::from_ne_bytes(*bytes.get(8 * index..)?.first_chunk()?));
+        let at = |index: usize| u64_at(bytes, 8 * index);
         Some(Self {
             received: at(0)?,
             sent: at(1)?,

@@ -132,7 +132,7 @@ pub(super) fn mode(answers: &mut Answers, link: &Link) -> Told<Mode> {
     ask(answers, link, "linkmodes", LINKMODES_GET, |mode| Mode {
         speed_mbit: mode.u32(5).filter(|&speed| speed != u32::MAX && speed != 0),
         is_full_duplex: mode.u8(6).filter(|&duplex| duplex <= 1).map(|duplex| duplex == 1),
-        autonegotiated: flag(mode, 2),
+        autonegotiated: mode.flag(2),
     })
 }
 
@@ -142,24 +142,24 @@ pub(super) fn coalescing(answers: &mut Answers, link: &Link) -> Told<Coalescing>
         rx_frames: values.u32(3),
         tx_usecs: values.u32(6),
         tx_frames: values.u32(7),
-        adaptive_rx: flag(values, 11),
-        adaptive_tx: flag(values, 12),
+        adaptive_rx: values.flag(11),
+        adaptive_tx: values.flag(12),
     })
 }
 
 pub(super) fn eee(answers: &mut Answers, link: &Link) -> Told<Eee> {
     ask(answers, link, "eee", EEE_GET, |eee| Eee {
-        is_active: flag(eee, 4),
-        is_enabled: flag(eee, 5),
-        sends_to_sleep: flag(eee, 6),
+        is_active: eee.flag(4),
+        is_enabled: eee.flag(5),
+        sends_to_sleep: eee.flag(6),
     })
 }
 
 pub(super) fn pause(answers: &mut Answers, link: &Link) -> Told<Pause> {
     ask(answers, link, "pause", PAUSE_GET, |pause| Pause {
-        autonegotiated: flag(pause, 2),
-        rx: flag(pause, 3),
-        tx: flag(pause, 4),
+        autonegotiated: pause.flag(2),
+        rx: pause.flag(3),
+        tx: pause.flag(4),
     })
 }
 
@@ -203,7 +203,7 @@ pub(super) fn stamping(answers: &mut Answers, link: &Link) -> Told<Stamping> {
 }
 
 pub(super) fn preemption(answers: &mut Answers, link: &Link) -> Told<Preemption> {
-    ask(answers, link, "mm", MM_GET, |mac| Preemption { is_enabled: flag(mac, 3), is_active: flag(mac, 4) })
+    ask(answers, link, "mm", MM_GET, |mac| Preemption { is_enabled: mac.flag(3), is_active: mac.flag(4) })
 }
 
 fn ask<T>(
@@ -215,10 +215,6 @@ fn ask<T>(
 ) -> Told<T> {
     let first = |messages: &[Message]| Some(read(&messages.first()?.generic().ok()?.1));
     answers.told(Question { name, to: To::Ethtool(command) }, link, first)
-}
-
-fn flag(attributes: &Attributes, kind: u16) -> Option<bool> {
-    attributes.u8(kind).map(|value| value != 0)
 }
 
 /// The names of the bits that are set in a bit set: those with a value, or all that stand in one without a mask.

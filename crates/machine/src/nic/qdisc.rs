@@ -5,17 +5,15 @@ use std::ops::Range;
 use serde::Serialize;
 use sys::{
     link::Link,
+    native::{i32_at, u16_at, u32_at},
     netlink::{Attributes, Message},
+    qdisc::{ROOT, TCA_KIND, TCA_OPTIONS},
 };
 
 use super::answers::{Answers, Question, To, Told};
 
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
-/// The parent of the one that the interface hands its frames to.
-const ROOT: u32 = u32::MAX;
 
 /// A queueing discipline. Handles and classes are numbers as `tc` writes them: 16 bits of the discipline, a colon, and 16
 /// bits of its class.
@@ -96,11 +94,10 @@ impl Priorities {
     /// traffic class how many queues it has u16, and which is the first u16. The class of a queue is one more.
     fn of_traffic_classes(bytes: &[u8]) -> Option<Self> {
         let traffic_classes: &[u8; 16] = bytes.get(1..)?.first_chunk()?;
-        let u16_at = |at: usize| Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         let mut classes = [(0, 0); 16];
         for (classes, &traffic_class) in classes.iter_mut().zip(traffic_classes) {
             let at = 18 + 2 * usize::from(traffic_class & 15);
-            *classes = (u16_at(at + 32)?.saturating_add(1), u16_at(at)?);
+            *classes = (u16_at(bytes, at + 32)?.saturating_add(1), u16_at(bytes, at)?);
         }
         Some(Self(classes))
     }
@@ -116,9 +113,8 @@ pub(super) fn read(messages: &[Message], index: u32) -> Option<Vec<Qdisc>> {
     for message in messages {
         // tcmsg: family and padding; index; handle; parent; info.
         let (header, attributes) = message.with_header::<20>().ok()?;
-        let u32_at = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        if u32_at(4) == index {
-            all.push(qdisc(u32_at(8), u32_at(12), &attributes)?);
+        if u32_at(header, 4)? == index {
+            all.push(qdisc(u32_at(header, 8)?, u32_at(header, 12)?, &attributes)?);
         }
     }
     all.sort_by_key(|qdisc| !qdisc.is_root);
@@ -129,7 +125,7 @@ fn qdisc(handle: u32, parent: u32, attributes: &Attributes) -> Option<Qdisc> {
     let kind = attributes.text(TCA_KIND)?;
     let queue = attributes.nested(TCA_STATS2).and_then(|stats| stats.bytes(TCA_STATS_QUEUE));
     // gnet_stats_queue: length, backlog, drops, …
-    let dropped = queue.and_then(|queue| Some(u32::from_ne_bytes(*queue.get(8..)?.first_chunk()?)));
+    let dropped = queue.and_then(|queue| u32_at(queue, 8));
     let shaper = attributes.nested(TCA_OPTIONS).and_then(|options| shaper(&kind, &options));
     let priorities = priorities(&kind, attributes);
     Some(Qdisc { kind, is_root: parent == ROOT, handle, parent, priorities, shaper, dropped })
@@ -150,22 +146,21 @@ fn shaper(kind: &str, options: &Attributes) -> Option<Shaper> {
     const TAPRIO_FLAGS: u16 = 10;
     const TAPRIO_FULL_OFFLOAD: u32 = 2;
     let parms = options.bytes(PARMS).unwrap_or_default();
-    let i32_at = |at: usize| Some(i32::from_ne_bytes(*parms.get(at..)?.first_chunk()?));
     match kind {
         // tc_cbs_qopt: offload u8 and padding, then hicredit, locredit, idleslope, sendslope.
         "cbs" => Some(Shaper::Cbs {
             is_offloaded: *parms.first()? != 0,
-            hi_credit: i32_at(4)?,
-            lo_credit: i32_at(8)?,
-            idle_slope: i32_at(12)?,
-            send_slope: i32_at(16)?,
+            hi_credit: i32_at(parms, 4)?,
+            lo_credit: i32_at(parms, 8)?,
+            idle_slope: i32_at(parms, 12)?,
+            send_slope: i32_at(parms, 16)?,
         }),
         // tc_etf_qopt: delta, clockid, flags.
         "etf" => Some(Shaper::Etf {
-            delta_ns: i32_at(0)?,
-            clock: i32_at(4)?,
-            is_deadline: i32_at(8)? & 1 != 0,
-            is_offloaded: i32_at(8)? & 2 != 0,
+            delta_ns: i32_at(parms, 0)?,
+            clock: i32_at(parms, 4)?,
+            is_deadline: i32_at(parms, 8)? & 1 != 0,
+            is_offloaded: i32_at(parms, 8)? & 2 != 0,
         }),
         "taprio" => {
             let flags = options.u32(TAPRIO_FLAGS).unwrap_or(0);

@@ -1,13 +1,11 @@
 //! What comes back.
 
-use std::io;
-
-use thiserror::Error;
-
 use super::{
     attributes::{Attributes, align},
+    error::AnswerError,
     request::{HEADER, Request, message},
 };
+use crate::native::{i32_at, u16_at, u32_at};
 
 /// Length of `genlmsghdr`, bytes: command u8, version u8, reserved u16.
 const GENERIC_HEADER: usize = 4;
@@ -33,38 +31,6 @@ pub struct Message<'a> {
     pub kind: u16,
     /// What follows the netlink header.
     pub payload: &'a [u8],
-}
-
-/// Why an answer holds nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AnswerError {
-    /// The kernel refused.
-    #[error("{}", in_words(*errno, reason))]
-    Refused {
-        /// The error's number, as EOPNOTSUPP.
-        errno: i32,
-        /// What the kernel said about it; often empty.
-        reason: String,
-    },
-    /// The bytes are no answer of a kernel with this byte order.
-    #[error("the answer is cut short or not netlink")]
-    Malformed,
-}
-
-fn in_words(errno: i32, reason: &str) -> String {
-    let error = io::Error::from_raw_os_error(errno);
-    if reason.is_empty() { error.to_string() } else { format!("{reason} ({error})") }
-}
-
-impl From<AnswerError> for io::Error {
-    /// With the kernel's number where it gave no words; else with its words.
-    fn from(error: AnswerError) -> Self {
-        match &error {
-            AnswerError::Refused { errno, reason } if reason.is_empty() => Self::from_raw_os_error(*errno),
-            AnswerError::Refused { errno, .. } => Self::new(Self::from_raw_os_error(*errno).kind(), error),
-            AnswerError::Malformed => Self::new(io::ErrorKind::InvalidData, error),
-        }
-    }
 }
 
 /// A message with what its header says about it.
@@ -145,8 +111,8 @@ impl Answer {
 
 /// What the last message of an answer says.
 fn ending(frame: &Framed) -> Result<(), AnswerError> {
-    let code = match frame.payload.first_chunk() {
-        Some(bytes) => i32::from_ne_bytes(*bytes),
+    let code = match i32_at(frame.payload, 0) {
+        Some(code) => code,
         // Lists of old kernels end without a code.
         None if frame.kind == NLMSG_DONE => 0,
         None => return Err(AnswerError::Malformed),
@@ -165,7 +131,7 @@ fn reason(frame: &Framed) -> Option<String> {
     let repeated = match frame.kind {
         NLMSG_DONE => 0,
         _ if frame.flags & NLM_F_CAPPED != 0 => HEADER,
-        _ => align(u32::from_ne_bytes(*frame.payload.get(4..)?.first_chunk()?) as usize),
+        _ => align(u32_at(frame.payload, 4)? as usize),
     };
     let attributes = frame.payload.get(repeated.checked_add(4)?..)?;
     Attributes::read(attributes).ok()?.text(NLMSGERR_ATTR_MSG)
@@ -199,14 +165,13 @@ impl<'a> Iterator for Frames<'a> {
 
     fn next(&mut self) -> Option<Framed<'a>> {
         let bytes = self.0;
-        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+        let length = u32_at(bytes, 0)? as usize;
         let whole = bytes.get(..length).filter(|whole| whole.len() >= HEADER)?;
-        let u16_at = |at: usize| u16::from_ne_bytes([whole[at], whole[at + 1]]);
         self.0 = bytes.get(align(length)..).unwrap_or_default();
         Some(Framed {
-            kind: u16_at(4),
-            flags: u16_at(6),
-            sequence: u32::from_ne_bytes([whole[8], whole[9], whole[10], whole[11]]),
+            kind: u16_at(whole, 4)?,
+            flags: u16_at(whole, 6)?,
+            sequence: u32_at(whole, 8)?,
             payload: &whole[HEADER..],
             whole,
         })
@@ -215,6 +180,8 @@ impl<'a> Iterator for Frames<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Attributes: length, kind and value, one behind the other, each at a multiple of four bytes.
 
-use super::AnswerError;
+use super::error::AnswerError;
 
 /// The bits of the kind that tell how the value is written, not what it is: NLA_F_NESTED and NLA_F_NET_BYTEORDER.
 const KIND: u16 = 0x3fff;
@@ -85,6 +85,12 @@ impl<'a> Attributes<'a> {
     #[must_use]
     pub fn u32(&self, kind: u16) -> Option<u32> {
         self.bytes(kind)?.try_into().ok().map(u32::from_ne_bytes)
+    }
+
+    /// A number of one byte that means on or off.
+    #[must_use]
+    pub fn flag(&self, kind: u16) -> Option<bool> {
+        self.u8(kind).map(|value| value != 0)
     }
 
     /// A number of eight bytes, or one of four where a kernel saves the rest.

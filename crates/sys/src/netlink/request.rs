@@ -8,6 +8,12 @@ pub(super) const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP: u16 = 0x300;
+/// NLM_F_REPLACE: replaces the object if it exists.
+pub const REPLACE: u16 = 0x100;
+/// NLM_F_EXCL: fails if the object exists.
+pub const EXCLUSIVE: u16 = 0x200;
+/// NLM_F_CREATE: creates the object if it does not exist.
+pub const CREATE: u16 = 0x400;
 
 const NLA_F_NESTED: u16 = 1 << 15;
 
@@ -33,7 +39,7 @@ impl Request {
         Self { kind, flags: NLM_F_REQUEST | NLM_F_DUMP, payload: Vec::new() }
     }
 
-    /// Changes something; `flags` are the kernel's for it, as NLM_F_CREATE (0x400) and NLM_F_EXCL (0x200).
+    /// Changes something; `flags` are any of [`CREATE`], [`EXCLUSIVE`] and [`REPLACE`].
     #[must_use]
     pub fn change(kind: u16, flags: u16) -> Self {
         Self { kind, flags: NLM_F_REQUEST | NLM_F_ACK | flags, payload: Vec::new() }

@@ -7,7 +7,7 @@ use std::{
 
 use rustix::net::SocketType;
 
-use super::{bind_to, packet_socket, set_option};
+use super::socket::{bind_to, packet_socket, set_option};
 
 /// Sends frames on one interface exactly as they are given, from the destination address on, with a VLAN tag where they
 /// have one.

@@ -11,7 +11,7 @@ use rustix::{
     net::{SocketType, netdevice::name_to_index, sockopt},
 };
 
-use super::{bind_to, packet_socket, set_option};
+use super::socket::{bind_to, packet_socket, set_option};
 
 /// Longest wait of one call, so that its thread can look whether to end.
 pub(crate) const WAIT: Duration = Duration::from_millis(50);

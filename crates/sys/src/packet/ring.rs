@@ -11,7 +11,7 @@ use rustix::{
     net::SocketType,
 };
 
-use super::{bind_to, packet_socket, set_option};
+use super::socket::{bind_to, packet_socket, set_option};
 
 /// Frames that the ring has room for: 32 ms at 8000 a second.
 const SLOTS: usize = 256;

@@ -8,7 +8,8 @@ use std::{
 
 use rustix::{io::Errno, net::SocketType};
 
-use super::{bind_to, packet_socket, set_option};
+use super::socket::{bind_to, packet_socket, set_option};
+use crate::native::i32_at;
 
 // Numbers of linux/errqueue.h.
 const SO_EE_ORIGIN_TXTIME: u8 = 6;
@@ -124,8 +125,7 @@ impl Control {
 
     /// What a report of the kernel tells; `None` for one of another kind.
     fn dropped(&self) -> Option<Dropped> {
-        let i32_at = |at: usize| Some(i32::from_ne_bytes(*self.bytes.get(at..)?.first_chunk()?));
-        if (i32_at(8)?, i32_at(12)?) != (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) {
+        if (i32_at(&self.bytes, 8)?, i32_at(&self.bytes, 12)?) != (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP) {
             return None;
         }
         // struct sock_extended_err: errno u32, origin u8, type u8, code u8, …

@@ -4,14 +4,13 @@
 
 use std::{io, os::fd::OwnedFd};
 
-use rustix::fs::{Mode, OFlags, open};
-
 use super::{
     Asked, Direction, Node, PcmError,
     abi::{
         DROP, Order, PROTOCOL, STATE_DISCONNECTED, STATE_RUNNING, SYNC_GET_APPL, SYNC_GET_AVAIL_MIN, SwParams, SyncPtr,
         TSTAMP_ENABLE, TSTAMP_MONOTONIC, ask, tell,
     },
+    device::open_device,
     params::{Offer, Params},
     sample::Format,
 };
@@ -29,12 +28,6 @@ pub struct Stream {
     buffer: u32,
     /// What the kernel said last, and what we say next.
     sync: SyncPtr,
-}
-
-/// Opens a device without waiting for whoever holds it.
-pub(super) fn open_device(node: Node) -> Result<OwnedFd, PcmError> {
-    open(node.path(), OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|error| PcmError::opening(node, error.into()))
 }
 
 impl Stream {

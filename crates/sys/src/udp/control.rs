@@ -1,5 +1,7 @@
 //! What the kernel tells beside a datagram.
 
+use crate::native::{i32_at, u64_at};
+
 /// Room for it. A stamp takes 64 bytes, and what comes from the error queue 64 to 96 more.
 #[repr(C, align(8))]
 pub struct Control {
@@ -85,14 +87,6 @@ impl Told {
 fn time_at(data: &[u8], at: usize) -> Option<i64> {
     let (s, ns) = (u64_at(data, at)?.cast_signed(), u64_at(data, at + 8)?.cast_signed());
     (s != 0 || ns != 0).then(|| s.saturating_mul(1_000_000_000).saturating_add(ns))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..at + 8)?.first_chunk()?))
-}
-
-fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
-    Some(i32::from_ne_bytes(*bytes.get(at..at + 4)?.first_chunk()?))
 }
 
 #[cfg(test)]
