@@ -1,8 +1,9 @@
 //! The far end: does what the near one asks, and ends with the connection, however that ends.
 
 mod answer;
+mod cleanup_helper;
+mod common;
 mod listen;
-mod mender;
 
 use std::{
     fs,
@@ -12,13 +13,13 @@ use std::{
     time::Duration,
 };
 
-use campaign::NicPlan;
 use machine::{Restored, Root, journal};
 use record::FarAsked;
 use sys::{clock::Clock, signal};
 
-use mender::Mender;
-pub use mender::mend;
+use cleanup_helper::CleanupHelper;
+pub use cleanup_helper::run as clean_up_after;
+use common::TICK;
 
 use crate::{
     binary::Identity,
@@ -26,13 +27,8 @@ use crate::{
     protocol::{Ask, Hello, PROTOCOL, ToFar, ToNear},
 };
 
-/// Why something cannot be done, in words.
-type Failure = Box<dyn std::error::Error>;
-
 /// How long a run may take to end once the near end is gone, and to put back what it has set: a load may take 15 s.
 const GRACE: Duration = Duration::from_secs(20);
-/// How often it is looked whether anything is to be done.
-const TICK: Duration = Duration::from_millis(100);
 /// Without a near end, findings name the program as users do.
 const NAME: &str = "punctual";
 
@@ -60,10 +56,10 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
         match said {
             Some(ToFar::Clock) => channel.say(&ToNear::Clock(Clock::Monotonic.now_ns())),
             Some(ToFar::Measure { what, asked }) => {
-                let saw = match (mender(&asked), what) {
+                let saw = match (cleanup_helper(&asked), what) {
                     (Err(error), _) => Err(error.into()),
-                    (Ok(_mender), Ask::Echo(ask)) => answer::answer(&channel, &ask, &asked),
-                    (Ok(_mender), Ask::Listen(ask)) => listen::listen(&channel, &ask, &asked),
+                    (Ok(_helper), Ask::Echo(ask)) => answer::answer(&channel, &ask, &asked),
+                    (Ok(_helper), Ask::Listen(ask)) => listen::listen(&channel, &ask, &asked),
                 };
                 channel.say(&saw.map_or_else(|why| ToNear::Failed(why.to_string()), |saw| ToNear::Saw(Box::new(saw))));
             }
@@ -85,14 +81,8 @@ fn end_soon() {
 }
 
 /// Who puts back what is set, should this process be killed; `None` where nothing is to be set.
-fn mender(asked: &FarAsked) -> io::Result<Option<Mender>> {
+fn cleanup_helper(asked: &FarAsked) -> io::Result<Option<CleanupHelper>> {
     let FarAsked { shield, hold_cpu_awake, nic, irq_priority, .. } = asked;
     let sets = shield.is_some() || *hold_cpu_awake || nic.is_some() || irq_priority.is_some();
-    sets.then(Mender::start).transpose()
-}
-
-/// How the interface is to be set.
-fn nic(asked: &FarAsked) -> Result<NicPlan, String> {
-    let values = asked.nic.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    Ok(NicPlan { values, irq_priority: asked.irq_priority })
+    sets.then(CleanupHelper::start).transpose()
 }

@@ -8,7 +8,7 @@ use probes::udp::EchoSettings;
 use record::FarAsked;
 use sys::{signal, udp::DatagramSocket};
 
-use super::{Failure, TICK};
+use super::common::{self, Failure, TICK};
 use crate::{
     channel::Channel,
     protocol::{AskEcho, Saw, ToFar, ToNear},
@@ -40,7 +40,7 @@ fn plan(ask: &AskEcho, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
         loads: asked.loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?,
         load_cpus: asked.load_cpus.as_deref().map(str::parse).transpose()?,
         hold_cpu_awake: asked.hold_cpu_awake,
-        nic: super::nic(asked)?,
+        nic: common::nic(asked)?,
         asking: ask.asking,
         executable: PathBuf::from(SELF_EXE),
         shield,

@@ -20,12 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A process that waits for the end of this one, however that comes, and then restores from its journal: nothing, where this
 /// one has put everything back itself.
 #[derive(Debug)]
-pub struct Mender {
+pub struct CleanupHelper {
     /// The kernel closes it with this process.
     _life: Option<ChildStdin>,
 }
 
-impl Mender {
+impl CleanupHelper {
     /// Starts it.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Mender {
 }
 
 /// The life of that process: `far_end` is the number of the other.
-pub fn mend(far_end: u32) {
+pub fn run(far_end: u32) {
     // An end of it and an error are the same news.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let began = Instant::now();

@@ -11,7 +11,7 @@ use machine::{CpuList, Root, isolated_cpus, usable_cpus};
 use probes::{ReceiveWait, stream::elsewhere::Elsewhere};
 use record::{FarAsked, Record};
 
-use super::{Failure, TICK};
+use super::common::{self, Failure, TICK};
 use crate::{
     channel::Channel,
     protocol::{AskListen, Saw, ToFar, ToNear},
@@ -68,7 +68,7 @@ fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Re
         clock: ask.clock.parse()?,
         shield,
         hold_cpu_awake: asked.hold_cpu_awake,
-        nic: super::nic(asked)?,
+        nic: common::nic(asked)?,
         // A listener has no deadlines that it could miss.
         blame: blame::Asked::Only(record::BlameMode::Off),
         blame_cost: false,

@@ -35,7 +35,7 @@ pub fn serve(options: &Far) -> anyhow::Result<u8> {
     if options.identify {
         output::stdout(|out| writeln!(out, "{}", ::pair::far::identify()?))?;
     } else if let Some(far_end) = options.mend {
-        ::pair::far::mend(far_end);
+        ::pair::far::clean_up_after(far_end);
     } else {
         ::pair::far::serve(options.folder.as_deref()).context("cannot serve the near end")?;
     }
