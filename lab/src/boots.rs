@@ -8,11 +8,11 @@ use guest::{
 };
 
 use crate::{
-    inside::Test,
     tests::{
         agreement, audio, campaign, cards, command, culprits, evl, exact, guests, isolation, kernel, launch, nics,
         noise, peers, process, shield, threads, timer, timerlat,
     },
+    verdict::Test,
 };
 
 /// One guest.

@@ -2,62 +2,21 @@
 
 mod boot;
 mod build;
+mod plan;
 
 use std::{
-    path::PathBuf,
     process::ExitCode,
     sync::{Mutex, PoisonError, mpsc},
     thread,
 };
 
-pub use build::program;
 use clap::Parser;
 
 use crate::{
     boots::{self, Boot},
-    inside::Verdict,
+    verdict::Verdict,
 };
-
-/// Boots real-time kernels in small guests, runs the tests inside, and counts.
-///
-/// Kernels are Debian's, fetched once and kept in $PUNCTUAL_LAB_CACHE or ~/.cache/punctual/lab. Exit status: 0 when nothing
-/// failed, 1 otherwise; what could not run is counted as skipped.
-#[derive(Debug, Parser)]
-#[command(name = "lab-tests", max_term_width = 100)]
-pub struct Options {
-    /// List boots and tests instead.
-    #[arg(long)]
-    list: bool,
-    /// Only tests whose boot and name hold this text; can be repeated.
-    #[arg(long, value_name = "TEXT")]
-    only: Vec<String>,
-    /// Leave out tests whose boot holds this text, and say so; can be repeated.
-    #[arg(long, value_name = "TEXT")]
-    without: Vec<String>,
-    /// Keep the records and the kernels' logs there, a folder a boot.
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-    /// Show what kernels and programs say.
-    #[arg(long)]
-    console: bool,
-    /// Guests at a time.
-    #[arg(long, value_name = "N", default_value = "2")]
-    jobs: usize,
-    /// Fetch the kernels anew, in their current versions.
-    #[arg(long)]
-    update: bool,
-}
-
-/// How the tests of a boot ended.
-#[derive(Debug)]
-enum Ended {
-    /// They ran; those that told nothing are missing.
-    Ran(Vec<Verdict>),
-    /// The guest could not be made or did not come to its end.
-    Failed(Vec<Verdict>, String),
-    /// Something that they need is not there.
-    Skipped(String),
-}
+use plan::{Ended, Options, Wanted};
 
 #[derive(Debug, Default)]
 struct Count {
@@ -65,9 +24,6 @@ struct Count {
     failed: usize,
     skipped: usize,
 }
-
-/// A boot with those of its tests that are wanted.
-type Wanted = (&'static Boot, Vec<&'static str>);
 
 /// Reads the command line, runs, counts.
 pub fn main() -> ExitCode {

@@ -10,4 +10,7 @@
 pub mod boots;
 pub mod host;
 pub mod inside;
+pub mod programs;
+pub mod runner;
 pub mod tests;
+pub mod verdict;

@@ -10,12 +10,12 @@ use frames::wire_bytes;
 use record::{Capture, CapturedPeriod, Caveat, Series, ToldBy};
 
 use crate::{
-    CaptureError, Filter, Interface, Reader,
-    caveats::{self, Unclear},
+    CaptureError, Filter, Reader,
+    caveats::{self, FileSummary, Unclear},
     filter::{Key, Seen},
     fit::Grid,
     measure::{Against, Measure},
-    reader::ETHERNET,
+    source::ETHERNET,
     streams::{Stream, Streams},
 };
 
@@ -41,14 +41,6 @@ pub struct Analysis {
     pub series: Series,
     /// What these figures cannot tell.
     pub caveats: Vec<Caveat>,
-}
-
-/// What the first look found besides streams.
-pub(crate) struct File {
-    pub(crate) frames: u64,
-    pub(crate) format: &'static str,
-    pub(crate) cut_at: Option<u64>,
-    pub(crate) interfaces: Vec<Interface>,
 }
 
 /// Analyses the file called `name` that `open` opens; twice.
@@ -86,13 +78,13 @@ pub fn analyse<R: Read>(
 }
 
 /// The first look.
-fn survey<R: Read>(from: R, options: &Options) -> Result<(File, Streams), CaptureError> {
+fn survey<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::default();
     while let Some(packet) = reader.next()? {
         streams.take_in(&options.filter, &packet, options.period_ns);
     }
-    let file = File {
+    let file = FileSummary {
         frames: reader.frames(),
         format: reader.format(),
         cut_at: reader.cut_at(),
@@ -102,7 +94,7 @@ fn survey<R: Read>(from: R, options: &Options) -> Result<(File, Streams), Captur
 }
 
 /// The stream to look at.
-fn pick(file: &File, streams: &Streams, options: &Options) -> Result<usize, CaptureError> {
+fn pick(file: &FileSummary, streams: &Streams, options: &Options) -> Result<usize, CaptureError> {
     if file.frames == 0 {
         return Err(CaptureError::Empty);
     }
@@ -116,7 +108,7 @@ fn pick(file: &File, streams: &Streams, options: &Options) -> Result<usize, Capt
 }
 
 /// What the stream is held against, and its period as the record tells it.
-fn against(stream: Stream, file: &File, options: &Options) -> Result<(Against, CapturedPeriod), CaptureError> {
+fn against(stream: Stream, file: &FileSummary, options: &Options) -> Result<(Against, CapturedPeriod), CaptureError> {
     let interface = file.interfaces.get(stream.key.interface as usize);
     let resolution_ns = interface.map_or(1, |interface| interface.resolution_ns);
     let wire_bits = wire_bytes(stream.longest as usize) as u64 * 8;

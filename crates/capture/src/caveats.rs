@@ -3,7 +3,15 @@
 use analysis::format_ns;
 use record::{Capture, Caveat, NumberedBy, ToldBy};
 
-use crate::analyse::File;
+use crate::Interface;
+
+/// What the first look found besides streams.
+pub(crate) struct FileSummary {
+    pub(crate) frames: u64,
+    pub(crate) format: &'static str,
+    pub(crate) cut_at: Option<u64>,
+    pub(crate) interfaces: Vec<Interface>,
+}
 
 /// Frames about which something is not known.
 pub(crate) struct Unclear {
@@ -13,7 +21,7 @@ pub(crate) struct Unclear {
 }
 
 /// All that there is to say, in the order of weight.
-pub(crate) fn all(capture: &Capture, file: &File, unclear: &Unclear) -> Vec<Caveat> {
+pub(crate) fn all(capture: &Capture, file: &FileSummary, unclear: &Unclear) -> Vec<Caveat> {
     let mut all = Vec::new();
     let mut say = |kind: &str, text: String| all.push(Caveat { kind: kind.into(), text });
     if let Some(offset) = file.cut_at {
@@ -78,7 +86,7 @@ pub(crate) fn all(capture: &Capture, file: &File, unclear: &Unclear) -> Vec<Cave
 }
 
 /// What coarse stamps mean for the figures.
-fn resolution(capture: &Capture, file: &File) -> Option<String> {
+fn resolution(capture: &Capture, file: &FileSummary) -> Option<String> {
     let claimed_ns = file.interfaces.get(capture.stream.interface as usize).map_or(1, |one| one.resolution_ns);
     let found = format_ns(capture.resolution_ns as i64);
     let than_claimed = if capture.resolution_ns > claimed_ns {

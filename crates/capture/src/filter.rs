@@ -5,7 +5,7 @@ use std::fmt;
 use frames::{Mac, Parsed};
 use record::{CapturedKind, CapturedStream};
 
-use crate::{Packet, reader::ETHERNET};
+use crate::{Packet, source::ETHERNET};
 
 /// EtherType of IPv4.
 const IPV4: u16 = 0x0800;

@@ -5,7 +5,7 @@ use std::io::Read;
 use crate::{
     CaptureError,
     clock::Clock,
-    reader::{Interface, Order, Place, RECORD_MAX, Reader},
+    source::{ByteOrder, Interface, RECORD_MAX, Source, Span},
 };
 
 /// Length of the file's header, bytes.
@@ -19,7 +19,7 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 /// What the file's header says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
-    order: Order,
+    order: ByteOrder,
     nanoseconds: bool,
     link_type: u32,
     fcs_bytes: u32,
@@ -27,9 +27,9 @@ pub(crate) struct Header {
 
 impl Header {
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let little = Order { big: false };
-        let big = Order { big: true };
-        let magics = |order: Order| (order.u32(bytes, 0), order);
+        let little = ByteOrder { big: false };
+        let big = ByteOrder { big: true };
+        let magics = |order: ByteOrder| (order.u32(bytes, 0), order);
         let (magic, order) =
             [magics(little), magics(big)].into_iter().find(|(magic, _)| [MICROSECONDS, NANOSECONDS].contains(magic))?;
         let link = order.u32(bytes, 20);
@@ -44,22 +44,22 @@ impl Header {
     }
 
     #[inline]
-    pub(crate) fn next<R: Read>(self, reader: &mut Reader<R>) -> Result<Option<Place>, CaptureError> {
-        if !reader.has(RECORD)? {
-            return reader.ended();
+    pub(crate) fn next<R: Read>(self, source: &mut Source<R>) -> Result<Option<Span>, CaptureError> {
+        if !source.has(RECORD)? {
+            return source.ended();
         }
-        let head = reader.window.bytes();
+        let head = source.window.bytes();
         let [seconds, fraction, kept, length] = [0, 4, 8, 12].map(|at| self.order.u32(head, at));
         let kept = kept as usize;
         if kept > RECORD_MAX {
-            return Err(reader.damaged(format!("a frame claims {kept} bytes")));
+            return Err(source.damaged(format!("a frame claims {kept} bytes")));
         }
-        if !reader.has(RECORD + kept)? {
-            return reader.ended();
+        if !source.has(RECORD + kept)? {
+            return source.ended();
         }
         let fraction_ns = i64::from(fraction) * if self.nanoseconds { 1 } else { 1000 };
-        let at = reader.window.pass(RECORD + kept) + RECORD;
-        Ok(Some(Place {
+        let at = source.window.pass(RECORD + kept) + RECORD;
+        Ok(Some(Span {
             interface: 0,
             link_type: self.link_type,
             at_ns: Some(i64::from(seconds) * 1_000_000_000 + fraction_ns),

@@ -5,7 +5,7 @@ use std::io::Read;
 use crate::{
     CaptureError,
     clock::Clock,
-    reader::{Interface, Order, Place, RECORD_MAX, Reader},
+    source::{ByteOrder, Interface, RECORD_MAX, Source, Span},
 };
 
 /// What a section begins with; alike in both byte orders.
@@ -31,7 +31,7 @@ const ISB_OSDROP: u16 = 7;
 /// The section that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    order: Order,
+    order: ByteOrder,
     /// Its interfaces follow those of the sections before.
     first_interface: usize,
     /// Frames keep at most so many bytes, as its first interface says; 0 for all.
@@ -40,62 +40,62 @@ pub(crate) struct Section {
 
 impl Section {
     #[inline]
-    pub(crate) fn next<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<Option<Place>, CaptureError> {
+    pub(crate) fn next<R: Read>(&mut self, source: &mut Source<R>) -> Result<Option<Span>, CaptureError> {
         loop {
-            if !reader.has(FRAMING)? {
-                return reader.ended();
+            if !source.has(FRAMING)? {
+                return source.ended();
             }
-            let head = reader.window.bytes();
+            let head = source.window.bytes();
             if head.starts_with(&SECTION) {
-                self.begin(reader)?;
+                self.begin(source)?;
             }
-            let head = reader.window.bytes();
+            let head = source.window.bytes();
             let (kind, length) = (self.order.u32(head, 0), self.order.u32(head, 4) as usize);
             if !(FRAMING..=RECORD_MAX).contains(&length) || !length.is_multiple_of(4) {
-                return Err(reader.damaged(format!("a block claims {length} bytes")));
+                return Err(source.damaged(format!("a block claims {length} bytes")));
             }
-            if !reader.has(length)? {
-                return reader.ended();
+            if !source.has(length)? {
+                return source.ended();
             }
-            let behind = self.order.u32(reader.window.bytes(), length - 4) as usize;
+            let behind = self.order.u32(source.window.bytes(), length - 4) as usize;
             if behind != length {
-                return Err(reader.damaged(format!("a block claims {length} bytes in front and {behind} behind")));
+                return Err(source.damaged(format!("a block claims {length} bytes in front and {behind} behind")));
             }
             let found = match kind {
-                ENHANCED_PACKET_BLOCK => Some(self.enhanced(reader, length)?),
-                SIMPLE_PACKET_BLOCK => Some(self.simple(reader, length)?),
-                OLD_PACKET_BLOCK => Some(self.old(reader, length)?),
+                ENHANCED_PACKET_BLOCK => Some(self.enhanced(source, length)?),
+                SIMPLE_PACKET_BLOCK => Some(self.simple(source, length)?),
+                OLD_PACKET_BLOCK => Some(self.old(source, length)?),
                 INTERFACE_BLOCK => {
-                    self.interface(reader, length)?;
+                    self.interface(source, length)?;
                     None
                 }
                 STATISTICS_BLOCK => {
-                    self.statistics(reader, length);
+                    self.statistics(source, length);
                     None
                 }
                 _ => None,
             };
-            let at = reader.window.pass(length);
-            if let Some(place) = found {
-                return Ok(Some(Place { at: at + place.at, ..place }));
+            let at = source.window.pass(length);
+            if let Some(span) = found {
+                return Ok(Some(Span { at: at + span.at, ..span }));
             }
         }
     }
 
     /// A section begins: its byte order, and interfaces of its own.
-    fn begin<R: Read>(&mut self, reader: &mut Reader<R>) -> Result<(), CaptureError> {
-        let orders = [Order { big: false }, Order { big: true }];
-        let head = reader.window.bytes();
+    fn begin<R: Read>(&mut self, source: &mut Source<R>) -> Result<(), CaptureError> {
+        let orders = [ByteOrder { big: false }, ByteOrder { big: true }];
+        let head = source.window.bytes();
         let order = orders.into_iter().find(|order| order.u32(head, 8) == BYTE_ORDER);
-        let order = order.ok_or_else(|| reader.damaged("a section of unknown byte order"))?;
-        *self = Self { order, first_interface: reader.interfaces.len(), snap: 0 };
+        let order = order.ok_or_else(|| source.damaged("a section of unknown byte order"))?;
+        *self = Self { order, first_interface: source.interfaces.len(), snap: 0 };
         Ok(())
     }
 
-    fn interface<R: Read>(&mut self, reader: &mut Reader<R>, length: usize) -> Result<(), CaptureError> {
-        let body = body(reader, length);
+    fn interface<R: Read>(&mut self, source: &mut Source<R>, length: usize) -> Result<(), CaptureError> {
+        let body = body(source, length);
         if body.len() < 8 {
-            return Err(reader.damaged("an interface without a link type"));
+            return Err(source.damaged("an interface without a link type"));
         }
         let link_type = u32::from(self.order.u16(body, 0));
         let (mut name, mut tsresol, mut offset_s, mut fcs_bytes) = (None, 6, 0, 0);
@@ -109,65 +109,65 @@ impl Section {
                 _ => {}
             }
         }
-        if reader.interfaces.len() == self.first_interface {
+        if source.interfaces.len() == self.first_interface {
             self.snap = self.order.u32(body, 4) as usize;
         }
         let interface = Interface::new(link_type, Clock::new(tsresol, offset_s));
-        reader.add(Interface { name, fcs_bytes, ..interface })
+        source.add(Interface { name, fcs_bytes, ..interface })
     }
 
     /// What was dropped, of the interface's last statistics.
-    fn statistics<R: Read>(&self, reader: &mut Reader<R>, length: usize) {
-        let body = body(reader, length);
+    fn statistics<R: Read>(&self, source: &mut Source<R>, length: usize) {
+        let body = body(source, length);
         let index = self.first_interface + self.order.u32(body, 0) as usize;
         let counts = self.options(body.get(12..).unwrap_or_default());
         let drops = counts.filter(|(code, value)| [ISB_IFDROP, ISB_OSDROP].contains(code) && value.len() >= 8);
         let dropped = drops.fold(0, |sum: u64, (_, value)| sum.saturating_add(self.order.u64(value, 0)));
-        if let Some(interface) = reader.interfaces.get_mut(index) {
+        if let Some(interface) = source.interfaces.get_mut(index) {
             interface.dropped = dropped;
         }
     }
 
     #[inline]
-    fn enhanced<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
-        let body = body(reader, length);
+    fn enhanced<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
+        let body = body(source, length);
         let [id, high, low, kept, on_wire] = [0, 4, 8, 12, 16].map(|at| self.order.u32(body, at));
-        self.place(reader, length, id, Some((high, low)), (20, kept as usize, on_wire))
+        self.span(source, length, id, Some((high, low)), (20, kept as usize, on_wire))
     }
 
-    fn old<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
-        let body = body(reader, length);
+    fn old<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
+        let body = body(source, length);
         let id = u32::from(self.order.u16(body, 0));
         let [high, low, kept, on_wire] = [4, 8, 12, 16].map(|at| self.order.u32(body, at));
-        self.place(reader, length, id, Some((high, low)), (20, kept as usize, on_wire))
+        self.span(source, length, id, Some((high, low)), (20, kept as usize, on_wire))
     }
 
-    fn simple<R: Read>(&self, reader: &Reader<R>, length: usize) -> Result<Place, CaptureError> {
-        let on_wire = self.order.u32(body(reader, length), 0);
+    fn simple<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
+        let on_wire = self.order.u32(body(source, length), 0);
         let room = (length - FRAMING).saturating_sub(4);
         let snapped = if self.snap == 0 { on_wire as usize } else { self.snap.min(on_wire as usize) };
-        self.place(reader, length, 0, None, (4, snapped.min(room), on_wire))
+        self.span(source, length, 0, None, (4, snapped.min(room), on_wire))
     }
 
     #[inline]
-    fn place<R: Read>(
+    fn span<R: Read>(
         &self,
-        reader: &Reader<R>,
+        source: &Source<R>,
         length: usize,
         id: u32,
         ticks: Option<(u32, u32)>,
         (at, kept, on_wire): (usize, usize, u32),
-    ) -> Result<Place, CaptureError> {
+    ) -> Result<Span, CaptureError> {
         if at + kept > length - FRAMING {
-            return Err(reader.damaged(format!("a frame claims {kept} bytes in a block of {length}")));
+            return Err(source.damaged(format!("a frame claims {kept} bytes in a block of {length}")));
         }
         let index = self.first_interface + id as usize;
-        let Some(interface) = reader.interfaces.get(index) else {
-            return Err(reader.damaged(format!("a frame of interface {id}, which nothing was said of")));
+        let Some(interface) = source.interfaces.get(index) else {
+            return Err(source.damaged(format!("a frame of interface {id}, which nothing was said of")));
         };
         let at_ns = ticks.and_then(|(high, low)| interface.clock.ns(u64::from(high) << 32 | u64::from(low)));
         let length = on_wire.saturating_sub(interface.fcs_bytes);
-        Ok(Place { interface: index as u32, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
+        Ok(Span { interface: index as u32, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
     }
 
     /// Code and value of each option.
@@ -184,6 +184,6 @@ impl Section {
 
 /// What a block of `length` bytes holds between its lengths.
 #[inline]
-fn body<R: Read>(reader: &Reader<R>, length: usize) -> &[u8] {
-    &reader.window.bytes()[8..length - 4]
+fn body<R: Read>(source: &Source<R>, length: usize) -> &[u8] {
+    &source.window.bytes()[8..length - 4]
 }

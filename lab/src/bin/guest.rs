@@ -1,5 +1,5 @@
 //! Runs the tests of one boot, inside its guest.
 
 fn main() -> std::process::ExitCode {
-    lab_tests::inside::main()
+    lab_tests::runner::main()
 }

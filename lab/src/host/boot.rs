@@ -5,14 +5,17 @@ use std::{fs, io, path::Path, thread};
 use anyhow::{Context, Result, anyhow, bail};
 use guest::{Card, Event, Guest, GuestError, Image, Initramfs, Link, Model, Outcome, Tree};
 
-use super::{Ended, Options, build::Kit};
+use super::{
+    build::Kit,
+    plan::{Ended, Options},
+};
 use crate::{
     boots::Boot,
-    inside::{Test, Verdict},
+    verdict::{Test, Verdict},
 };
 
 /// Runs a boot to its end.
-pub fn run(boot: &Boot, tests: &[&str], kit: &Kit, options: &Options) -> Ended {
+pub(super) fn run(boot: &Boot, tests: &[&str], kit: &Kit, options: &Options) -> Ended {
     if !boot.inside {
         return Ended::Ran(boot.wanted(tests).map(Test::verdict).collect());
     }

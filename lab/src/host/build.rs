@@ -1,40 +1,32 @@
 //! What goes into the guests: kernels, static programs, the module.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use guest::{Arch, GuestError, Initramfs, debian::Kernel, initramfs::find_program};
 
-use super::{Ended, Wanted};
-use crate::boots::Boot;
+use super::plan::{Ended, Wanted};
+use crate::{
+    boots::Boot,
+    programs::{build, program, target},
+};
 
 /// What one guest is made of.
 #[derive(Debug)]
-pub struct Kit {
-    pub kernel: Kernel,
-    pub initramfs: Initramfs,
+pub(super) struct Kit {
+    pub(super) kernel: Kernel,
+    pub(super) initramfs: Initramfs,
     /// That of the guest beside it.
-    pub beside: Option<Initramfs>,
+    pub(super) beside: Option<Initramfs>,
 }
 
 const GUEST: &str = "/bin/guest";
-/// What is built: package, program.
-const PROGRAMS: [(&str, &str); 2] = [("punctual", "punctual"), ("lab-tests", "guest")];
-
-/// Built without whole-program optimisation, one for all programs and boots.
-const PROFILE: &str = "guest";
-
 /// `hold.ko` by the release that it was built for.
 type Modules = BTreeMap<String, Vec<u8>>;
 
 /// Fetches and builds what the boots need, and hands on each kit as soon as it is there. What is missing for one is told
 /// for that one.
-pub fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
+pub(super) fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Wanted, Result<Kit, Ended>)) {
     // Most boots have this architecture: they go on while programs are built for another.
     wanted.sort_by_key(|(boot, _)| boot.kernel.arch != Arch::X86_64);
     let mut kernels: BTreeMap<&str, Result<Kernel, GuestError>> = BTreeMap::new();
@@ -46,7 +38,7 @@ pub fn prepare(mut wanted: Vec<Wanted>, update: bool, ready: &mut dyn FnMut(Want
     let mut kit = |(boot, tests): &Wanted| {
         let kernel = kernels[boot.kernel.name].as_ref().map_err(ended)?;
         let arch = boot.kernel.arch;
-        let built = built.entry(target(arch)).or_insert_with(|| build(arch).map_err(|error| format!("{error:#}")));
+        let built = built.entry(target(arch)).or_insert_with(|| build_for(arch).map_err(|error| format!("{error:#}")));
         built.as_ref().map_err(|error| Ended::Failed(Vec::new(), error.clone()))?;
         let mut make = || {
             let beside = boot.beside.map(|other| initramfs(other, &[], kernel, &mut modules)).transpose()?;
@@ -81,41 +73,9 @@ fn kernel(boot: &Boot, update: bool) -> Result<Kernel, GuestError> {
     if update { boot.kernel.update(&mut say) } else { boot.kernel.fetch(&mut say) }
 }
 
-fn target(arch: Arch) -> &'static str {
-    match arch {
-        Arch::X86_64 => "x86_64-unknown-linux-musl",
-        Arch::Arm64 => "aarch64-unknown-linux-musl",
-    }
-}
-
-/// Builds punctual and the tests for a target.
-fn build(arch: Arch) -> Result<()> {
+fn build_for(arch: Arch) -> Result<()> {
     say(&format!("building for {arch}"));
-    for (package, program) in PROGRAMS {
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--quiet", "--profile", PROFILE, "--target", target(arch), "-p", package, "--bin", program])
-            // rustc brings this linker along, so that no cross compiler is needed.
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
-            .current_dir(workspace()?)
-            .status()
-            .context("cannot run cargo")?;
-        ensure!(status.success(), "{program} cannot be built for {arch}; see above");
-    }
-    Ok(())
-}
-
-/// Where a program of ours for the guests is, once they have been prepared.
-///
-/// # Errors
-/// When there is no such program.
-pub fn program(arch: Arch, name: &str) -> Result<PathBuf> {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace()?.join("target"), PathBuf::from);
-    ensure!(PROGRAMS.iter().any(|(_, program)| *program == name), "no program of ours is called {name}");
-    Ok(folder.join(target(arch)).join(PROFILE).join(name))
-}
-
-fn workspace() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no folder")
+    build(arch)
 }
 
 fn initramfs(boot: &Boot, tests: &[&str], kernel: &Kernel, modules: &mut Modules) -> Result<Initramfs> {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use guest::debian;
 
-use crate::host::program;
+use crate::programs::program;
 
 /// A bzImage boots as it was built, with an argument that it does not know; output, record, report and log come back, and
 /// the exit status is the guest's.

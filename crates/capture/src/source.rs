@@ -1,0 +1,112 @@
+//! The bytes of a capture file and what both formats read from them: byte order, interfaces and spans of frames.
+
+use std::io::{self, Read};
+
+use crate::{CaptureError, clock::Clock, window::Window};
+
+/// No record may claim more bytes: captures have none, and hostile files get no memory.
+pub(crate) const RECORD_MAX: usize = 16 << 20;
+/// No file may name more interfaces.
+const INTERFACES_MAX: usize = 1 << 16;
+
+/// An interface of a capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name, where the file tells it.
+    pub name: Option<String>,
+    /// Its link type; 1 is Ethernet.
+    pub link_type: u32,
+    /// What one tick of its time stamps is, ns, rounded up.
+    pub resolution_ns: u64,
+    /// Frames that it or the system dropped, as the capture's last statistics say.
+    pub dropped: u64,
+    /// Bytes of the check sequence that frames carry at their end.
+    pub(crate) fcs_bytes: u32,
+    pub(crate) clock: Clock,
+}
+
+/// Link type of Ethernet.
+pub(crate) const ETHERNET: u32 = 1;
+
+impl Interface {
+    pub(crate) fn new(link_type: u32, clock: Clock) -> Self {
+        Self { name: None, link_type, resolution_ns: clock.resolution_ns, dropped: 0, fcs_bytes: 0, clock }
+    }
+}
+
+/// A frame of the file, with its bytes as a span of the window.
+pub(crate) struct Span {
+    pub(crate) interface: u32,
+    pub(crate) link_type: u32,
+    pub(crate) at_ns: Option<i64>,
+    pub(crate) at: usize,
+    pub(crate) kept: usize,
+    pub(crate) length: u32,
+}
+
+/// A capture file that is being read, whatever its format.
+pub(crate) struct Source<R> {
+    pub(crate) window: Window<R>,
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) cut_at: Option<u64>,
+}
+
+impl<R: Read> Source<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self { window: Window::new(from), interfaces: Vec::new(), cut_at: None }
+    }
+
+    #[inline]
+    pub(crate) fn has(&mut self, need: usize) -> Result<bool, CaptureError> {
+        let offset = self.window.offset();
+        self.window.has(need).map_err(|reason: io::Error| CaptureError::Read { offset, reason })
+    }
+
+    /// Nothing whole is left: the end, or what was cut off.
+    pub(crate) fn ended<T>(&mut self) -> Result<Option<T>, CaptureError> {
+        if !self.window.bytes().is_empty() {
+            self.cut_at = Some(self.window.offset());
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> CaptureError {
+        CaptureError::Damaged { offset: self.window.offset(), what: what.into() }
+    }
+
+    pub(crate) fn add(&mut self, interface: Interface) -> Result<(), CaptureError> {
+        if self.interfaces.len() >= INTERFACES_MAX {
+            return Err(self.damaged(format!("more than {INTERFACES_MAX} interfaces")));
+        }
+        self.interfaces.push(interface);
+        Ok(())
+    }
+}
+
+/// Reads numbers in the byte order of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ByteOrder {
+    pub(crate) big: bool,
+}
+
+impl ByteOrder {
+    /// The 16 bits at `at`; 0 where they are not there.
+    #[inline]
+    pub(crate) fn u16(self, from: &[u8], at: usize) -> u16 {
+        let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    /// The 32 bits at `at`; 0 where they are not there.
+    #[inline]
+    pub(crate) fn u32(self, from: &[u8], at: usize) -> u32 {
+        let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    /// The 64 bits at `at`; 0 where they are not there.
+    pub(crate) fn u64(self, from: &[u8], at: usize) -> u64 {
+        let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        if self.big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
+    }
+}

@@ -1,0 +1,28 @@
+//! Runs the tests of one boot inside its guest.
+
+use std::process::ExitCode;
+
+use crate::boots;
+
+/// Runs the tests of the boot named first, those named after it or all.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((boot, names)) = arguments.split_first() else {
+        eprintln!("usage: guest BOOT [TEST...]");
+        return ExitCode::from(64);
+    };
+    let Some(boot) = boots::find(boot) else {
+        eprintln!("no boot is called {boot}");
+        return ExitCode::from(64);
+    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut status = ExitCode::SUCCESS;
+    for test in boot.wanted(&names) {
+        let verdict = test.verdict();
+        if verdict.wrong.is_some() {
+            status = ExitCode::FAILURE;
+        }
+        println!("{verdict}");
+    }
+    status
+}
