@@ -85,7 +85,7 @@ impl Answering {
         if pinned.is_some() {
             make_room(root, &cpus);
         }
-        let locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(root);
+        let locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(root);
         echo.set_memory_locked(locked);
         validity::judge_grants(&mut record, &[echo.member()], locked);
         let grant = echo.grant();

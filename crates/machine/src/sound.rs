@@ -1,6 +1,6 @@
 //! Sound cards as the kernel lists them in `/proc/asound`.
 
-use sys::pcm::{Asked, Direction, Duplex, Node, PcmError};
+use sys::pcm::{Direction, Duplex, Node, PcmError, StreamConfig};
 use thiserror::Error;
 
 use crate::Root;
@@ -148,7 +148,7 @@ pub enum OpenError {
 ///
 /// # Errors
 /// [`OpenError`]: each tells what there is instead.
-pub fn open(root: &Root, capture: &str, playback: &str, asked: &Asked, input: u32) -> Result<Duplex, OpenError> {
+pub fn open(root: &Root, capture: &str, playback: &str, asked: &StreamConfig, input: u32) -> Result<Duplex, OpenError> {
     let name = capture;
     let node = |name, direction| {
         let (card, device) = find(root, name)?;

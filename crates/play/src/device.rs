@@ -8,7 +8,7 @@ use probes::{
 };
 use sys::{
     clock::{Clock, Sleeper, Wait},
-    pcm::{Duplex, Turn, Wake},
+    pcm::{Duplex, WaitResult, Wake},
 };
 
 /// A card, or what stands in for one.
@@ -65,15 +65,15 @@ impl Paced {
         self.is_dry = false;
     }
 
-    fn wait(&mut self) -> io::Result<Turn> {
+    fn wait(&mut self) -> io::Result<WaitResult> {
         if self.is_dry {
-            return Ok(Turn::Xrun);
+            return Ok(WaitResult::Xrun);
         }
         let card_ns = self.first_ns + self.card.deadline_ns(self.slot);
         self.sleeper.sleep_until(card_ns)?;
         let captured = self.frames as u64;
         let wake = Wake { woke_ns: Clock::Monotonic.now_ns(), card_ns, captured, queued: captured };
-        Ok(Turn::Period(wake))
+        Ok(WaitResult::Period(wake))
     }
 
     fn read(&mut self, samples: &mut [f32]) {
@@ -88,7 +88,7 @@ impl Paced {
 }
 
 impl Device {
-    /// Begins, also after [`Turn::Xrun`].
+    /// Begins, also after [`WaitResult::Xrun`].
     pub(crate) fn start(&mut self) -> io::Result<()> {
         match self {
             Self::Card(duplex) => duplex.start(),
@@ -101,7 +101,7 @@ impl Device {
 
     /// Waits for the next period.
     #[inline]
-    pub(crate) fn wait(&mut self) -> io::Result<Turn> {
+    pub(crate) fn wait(&mut self) -> io::Result<WaitResult> {
         match self {
             Self::Card(duplex) => duplex.wait(),
             Self::Clock(paced) => paced.wait(),
@@ -147,7 +147,7 @@ impl Device {
     #[inline]
     pub(crate) fn turn(&mut self) -> io::Result<()> {
         match self {
-            Self::Card(duplex) => duplex.turn(),
+            Self::Card(duplex) => duplex.advance(),
             Self::Clock(paced) => {
                 paced.turn();
                 Ok(())
@@ -168,7 +168,7 @@ mod tests {
         device.start().unwrap();
         for period in 0..whole.len() / 480 + 1 {
             // What is late by a period is another's doing, and no part of this test.
-            if device.wait().unwrap() == Turn::Xrun {
+            if device.wait().unwrap() == WaitResult::Xrun {
                 device.start().unwrap();
             }
             device.read(0, &mut samples);
@@ -176,11 +176,11 @@ mod tests {
             device.turn().unwrap();
         }
         device.start().unwrap();
-        assert!(matches!(device.wait().unwrap(), Turn::Period(_)));
+        assert!(matches!(device.wait().unwrap(), WaitResult::Period(_)));
         std::thread::sleep(std::time::Duration::from_millis(25));
         device.turn().unwrap();
-        assert_eq!(device.wait().unwrap(), Turn::Xrun);
+        assert_eq!(device.wait().unwrap(), WaitResult::Xrun);
         device.start().unwrap();
-        assert!(matches!(device.wait().unwrap(), Turn::Period(_)));
+        assert!(matches!(device.wait().unwrap(), WaitResult::Period(_)));
     }
 }

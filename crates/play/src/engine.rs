@@ -8,7 +8,7 @@ use std::{
 
 use amp::Player;
 use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
-use sys::{jack::JackError, pcm::Asked, sched::Policy};
+use sys::{jack::JackError, pcm::StreamConfig, sched::Policy};
 use thiserror::Error;
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// How the card was set.
-    pub card: Asked,
+    pub card: StreamConfig,
     /// The channel that is played, counted from 0.
     pub input: u32,
     /// The CPU to run on; any where `None`.
@@ -68,7 +68,7 @@ pub struct Engine {
 #[derive(Debug)]
 enum Driver {
     /// Ours, on a card that was set so. It waits until it is let go.
-    Own { card: Asked, go: Option<mpsc::Sender<()>>, thread: Option<JoinHandle<()>> },
+    Own { card: StreamConfig, go: Option<mpsc::Sender<()>>, thread: Option<JoinHandle<()>> },
     /// JACK's.
     Jack(Option<Session>),
 }
@@ -138,9 +138,9 @@ impl Engine {
 
     /// Tells others by how many frames what is played is late by itself, which may change while it plays: JACK's clients reckon
     /// with it. May wait for JACK's server.
-    pub fn tell_delay(&self, frames: usize) {
+    pub fn set_delay(&self, frames: usize) {
         if let Driver::Jack(Some(session)) = &self.driver {
-            session.tell_delay(frames);
+            session.set_delay(frames);
         }
     }
 

@@ -9,7 +9,7 @@ use probes::{
     timer::Grant,
 };
 use rustix::io::Errno;
-use sys::{alloc_guard::without_allocation, clock::Clock, pcm::Turn, usage::ThreadUsage};
+use sys::{alloc_guard::without_allocation, clock::Clock, pcm::WaitResult, usage::ThreadUsage};
 
 use crate::{
     device::Device,
@@ -85,11 +85,11 @@ impl<'a> Playing<'a> {
         self.device.start()?;
         while !self.shared.is_stopped() {
             let now_ns = match self.device.wait()? {
-                Turn::Period(wake) => {
+                WaitResult::Period(wake) => {
                     wake_ups += 1;
                     self.period(wake.woke_ns)?
                 }
-                Turn::Xrun => {
+                WaitResult::Xrun => {
                     self.shared.note_xrun();
                     self.device.start()?;
                     Clock::Monotonic.now_ns()

@@ -120,7 +120,7 @@ impl Client {
         settings.apply(&socket)?;
         settings.greet(&socket, run)?;
         let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_patience(PATIENCE).map_err(refused("a timeout"))?;
+        socket.set_receive_timeout(PATIENCE).map_err(refused("a timeout"))?;
         socket
             .set_stamps(settings.stamps)
             .map_err(refused("stamps of datagrams; leave them out with --stamps none"))?;

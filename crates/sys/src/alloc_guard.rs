@@ -1,4 +1,4 @@
-//! An allocator that aborts when a thread allocates where it promised not to. For test builds.
+//! A global allocator for test builds. It aborts the process if a thread allocates where it must not.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -9,9 +9,9 @@ thread_local! {
     static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, within which the calling thread promises not to allocate or free.
+/// Runs `work`, during which the calling thread must not allocate or free memory.
 ///
-/// The promise is checked where [`AllocGuard`] is the global allocator; elsewhere it costs two stores.
+/// This is checked only if [`AllocGuard`] is the global allocator. Otherwise the call costs two stores.
 pub fn without_allocation<T>(work: impl FnOnce() -> T) -> T {
     FORBIDDEN.set(true);
     let result = work();
@@ -19,27 +19,28 @@ pub fn without_allocation<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The system's allocator, but the process aborts when a promise given to [`without_allocation`] is broken.
+/// The system allocator, with an abort on any allocation inside [`without_allocation`].
 pub struct AllocGuard;
 
 fn check() {
-    // A thread that is ending has no such variable any more, and promises nothing.
+    // The thread-local variable no longer exists in a thread that is ending.
     if FORBIDDEN.try_with(Cell::get).unwrap_or(false) {
         std::process::abort();
     }
 }
 
-// SAFETY: every call goes on unchanged to the system's allocator, which keeps the contract; `check` does not allocate.
+// SAFETY: every call is passed unchanged to the system allocator, which fulfils the contract; `check` does not
+// allocate.
 unsafe impl GlobalAlloc for AllocGuard {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         check();
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         check();
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::dealloc`.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! Clocks, and sleeping until a moment on one of them.
+//! Clocks, and sleeping until an absolute time on a clock.
 
 use std::{fmt, io, str::FromStr};
 
@@ -8,7 +8,7 @@ use rustix::{
     time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime},
 };
 
-/// A clock that deadlines can lie on.
+/// A clock for deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// Time since boot without suspend; never stepped. The usual choice.
@@ -16,13 +16,13 @@ pub enum Clock {
     Monotonic,
     /// Wall-clock time; stepped when the clock is set.
     Realtime,
-    /// International atomic time, as PTP keeps it.
+    /// International atomic time (TAI), the time scale of PTP.
     Tai,
-    /// Time since boot with suspend.
+    /// Time since boot, including suspend.
     Boottime,
 }
 
-/// What could not be read as a [`Clock`] or a [`Wait`].
+/// A name that is not a [`Clock`] or a [`Wait`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} `{given}`: use {choices}")]
 pub struct UnknownName {
@@ -57,17 +57,17 @@ impl fmt::Display for Clock {
 }
 
 impl Clock {
-    /// Now, ns on this clock. Answered without entering the kernel where the architecture allows.
+    /// The time now, ns on this clock. Uses the vDSO where the architecture has one.
     #[inline]
     #[must_use]
     pub fn now_ns(self) -> i64 {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` is live and writable; the clock exists on every kernel that we run on.
+        // SAFETY: `now` is live and writable; the clock exists on every supported kernel.
         unsafe { libc::clock_gettime(self.id(), &raw mut now) };
         now.tv_sec * 1_000_000_000 + now.tv_nsec
     }
 
-    // rustix has no CLOCK_TAI to sleep on, hence libc.
+    // rustix cannot sleep on CLOCK_TAI, so this uses libc.
     fn id(self) -> libc::clockid_t {
         match self {
             Self::Monotonic => libc::CLOCK_MONOTONIC,
@@ -78,7 +78,7 @@ impl Clock {
     }
 }
 
-/// How a thread waits for its deadline.
+/// The system call with which a thread waits for its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
     /// `clock_nanosleep` to an absolute time.
@@ -95,7 +95,7 @@ impl FromStr for Wait {
         match text {
             "nanosleep" => Ok(Self::Nanosleep),
             "timerfd" => Ok(Self::Timerfd),
-            _ => Err(UnknownName { what: "way to wait", given: text.to_owned(), choices: "nanosleep or timerfd" }),
+            _ => Err(UnknownName { what: "wait method", given: text.to_owned(), choices: "nanosleep or timerfd" }),
         }
     }
 }
@@ -109,7 +109,7 @@ impl fmt::Display for Wait {
     }
 }
 
-/// Something to wait on, made before the measuring loop begins.
+/// A clock and the timer descriptor that [`Wait::Timerfd`] needs. Created before the measuring loop starts.
 #[derive(Debug)]
 pub struct Sleeper {
     clock: Clock,
@@ -117,10 +117,10 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Prepares to wait on `clock`.
+    /// Prepares waiting on `clock`.
     ///
     /// # Errors
-    /// When the kernel has no timer file descriptor for this clock (TAI).
+    /// Fails for [`Clock::Tai`] with [`Wait::Timerfd`], because the kernel has no such timer file descriptor.
     pub fn new(clock: Clock, wait: Wait) -> io::Result<Self> {
         let timer = match wait {
             Wait::Nanosleep => None,
@@ -129,17 +129,16 @@ impl Sleeper {
         Ok(Self { clock, timer })
     }
 
-    /// The clock that deadlines lie on.
+    /// The clock of the deadlines.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Sleeps until `deadline_ns`; returns at once when it has passed. A signal may end the sleep early, but not the
-    /// wait.
+    /// Sleeps until `deadline_ns`; returns at once if that is in the past. Signals do not end the wait.
     ///
     /// # Errors
-    /// When the kernel cannot wait on this clock.
+    /// Fails if the kernel cannot wait on this clock.
     #[inline]
     pub fn sleep_until(&self, deadline_ns: i64) -> io::Result<()> {
         match &self.timer {
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_as_they_are_written() {
+    fn names_round_trip() {
         for (name, clock) in CLOCKS {
             assert_eq!((name.parse(), clock.to_string()), (Ok(clock), name.to_owned()));
         }
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_to_wait_wakes_early() {
+    fn sleeps_never_end_early() {
         for (clock, wait) in [
             (Clock::Monotonic, Wait::Nanosleep),
             (Clock::Tai, Wait::Nanosleep),

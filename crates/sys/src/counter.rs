@@ -1,29 +1,29 @@
-//! Counters that a thread can read many times a microsecond.
+//! Time counters that are cheap enough to read many times per microsecond.
 
 use crate::clock::Clock;
 
-/// Something that counts evenly with time.
+/// A counter that advances at a constant rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counter {
-    /// The CPU's own: TSC on x86-64, the virtual counter on aarch64. The same on all CPUs where the kernel keeps its own
-    /// time with it.
+    /// The CPU's counter: TSC on x86-64, the virtual counter on aarch64. It is synchronised across CPUs if the kernel
+    /// uses it as its clock source.
     Cycles,
     /// CLOCK_MONOTONIC, ns.
     #[default]
     Clock,
 }
 
-/// Clock sources, as the kernel names them, for which it reads the CPU's own counter.
+/// Names of kernel clock sources that are based on the CPU's counter.
 const BY_CYCLES: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
 impl Counter {
-    /// The finest that can be trusted where the kernel's clock source is this one.
+    /// The finest counter that is reliable with the kernel's clock source `name`.
     #[must_use]
     pub fn for_clocksource(name: Option<&str>) -> Self {
         if name.is_some_and(|name| BY_CYCLES.contains(&name)) { Self::Cycles } else { Self::Clock }
     }
 
-    /// What it is called: `tsc`, `cntvct` or `clock`.
+    /// The name in records: `tsc`, `cntvct` or `clock`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,10 +34,10 @@ impl Counter {
     }
 }
 
-/// A counter as a type, so that a loop over it has no branch for its kind.
+/// A counter as a type, so that a loop over it has no branch for the kind of counter.
 pub trait Ticks {
-    /// Its value now. Two readings of one thread are in order, but for a CPU that runs instructions ahead of each other:
-    /// a difference may be a few ticks below 0.
+    /// The current value. Because of out-of-order execution, the difference of two readings can be negative by a few
+    /// ticks.
     fn now() -> u64;
 }
 
@@ -53,7 +53,8 @@ impl Ticks for Cycles {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn now() -> u64 {
-        // SAFETY: every x86-64 CPU has the instruction; Linux lets programs use it unless prctl forbids it, which we do not.
+        // SAFETY: every x86-64 CPU has this instruction, and Linux permits it unless prctl forbids it, which we never
+        // request.
         unsafe { std::arch::x86_64::_rdtsc() }
     }
 
@@ -61,7 +62,7 @@ impl Ticks for Cycles {
     #[inline(always)]
     fn now() -> u64 {
         let ticks: u64;
-        // SAFETY: reads a register that Linux lets programs read, and touches nothing else.
+        // SAFETY: the instruction reads a register that Linux makes readable, and has no other effect.
         unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
         ticks
     }
@@ -85,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpus_own_counter_is_used_where_the_kernel_does_so() {
+    fn uses_the_cpu_counter_only_if_the_kernel_does() {
         assert_eq!(Counter::for_clocksource(Some("tsc")), Counter::Cycles);
         assert_eq!(Counter::for_clocksource(Some("hpet")), Counter::Clock);
         assert_eq!(Counter::for_clocksource(None), Counter::Clock);
     }
 
     #[test]
-    fn both_count_upwards() {
+    fn both_counters_increase() {
         let (cycles, ns) = (Cycles::now(), Nanoseconds::now());
         std::thread::sleep(std::time::Duration::from_millis(1));
         assert!(Cycles::now() > cycles);

@@ -1,12 +1,12 @@
-//! The EVL core (Xenomai 4) through the kernel's own interface, `/dev/evl`: no library between.
+//! Threads of the EVL core (Xenomai 4), through the kernel interface `/dev/evl` without libevl.
 //!
-//! A kernel with the core runs threads on two stages. In-band they are Linux's; out-of-band the core alone schedules them,
-//! and nothing that Linux does holds them up. An attached thread goes out-of-band with its first out-of-band call, and falls
-//! back in-band with each system call of Linux's, page fault or signal.
+//! A kernel with this core runs threads on two stages. In-band threads are scheduled by Linux. Out-of-band threads are
+//! scheduled by the core alone, and Linux activity does not delay them. An attached thread switches to out-of-band with
+//! its first out-of-band call. Each Linux system call, page fault or signal switches it back to in-band.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `abi` | how the core and a program talk |
+//! | `abi` | system call numbers and structures of the core |
 
 mod abi;
 
@@ -24,97 +24,95 @@ use thiserror::Error;
 
 use abi::{CloneRequest, CoreInfo, Form, SchedAttrs, ThreadState, Timespec};
 
-/// ABI levels of the core that are understood here.
+/// The supported ABI levels of the core.
 pub const LEVELS: RangeInclusive<u32> = abi::LEVELS;
 
 const CONTROL: &str = "/dev/evl/control";
 const THREADS: &str = "/dev/evl/thread/clone";
-/// CLOCK_MONOTONIC as the core has it: the same time.
+/// The core's view of CLOCK_MONOTONIC; it shows the same time.
 const CLOCK: &str = "/dev/evl/clock/monotonic";
 
-/// Why a thread cannot be the core's.
+/// Why a thread cannot be attached to the core.
 #[derive(Debug, Error)]
 pub enum EvlError {
-    /// The kernel has no such core.
+    /// The kernel has no EVL core.
     #[error(
-        "this kernel has no EVL core (there is no {CONTROL}): boot one built with CONFIG_EVL, as https://v4.xenomai.org tells, \
+        "this kernel has no EVL core (there is no {CONTROL}): boot one built with CONFIG_EVL, see https://v4.xenomai.org, \
          or leave out --core evl"
     )]
     Absent,
-    /// It is not for this user.
-    #[error("the EVL core is not for this user: run as root, or as one of the group that `ls -l {CONTROL}` names")]
+    /// The user has no permission to use the core.
+    #[error("no permission to use the EVL core: run as root, or as a member of the group shown by `ls -l {CONTROL}`")]
     Forbidden,
-    /// It speaks otherwise than we do.
+    /// The core's ABI levels are not supported.
     #[error(
-        "the EVL core of this kernel speaks ABI {base} to {current}, and punctual {} to {}: boot a kernel with one of those",
+        "the EVL core of this kernel supports ABI {base} to {current}, punctual {} to {}: boot a kernel with one of those",
         LEVELS.start(), LEVELS.end()
     )]
     Level {
-        /// The oldest level that it knows.
+        /// The oldest level that the core supports.
         base: u32,
-        /// The newest one.
+        /// The newest level that the core supports.
         current: u32,
     },
-    /// It does not run.
-    #[error("the EVL core does not run: echo start | sudo tee /sys/devices/virtual/evl/control/state")]
+    /// The core is stopped.
+    #[error("the EVL core is stopped: run `echo start | sudo tee /sys/devices/virtual/evl/control/state`")]
     Stopped,
-    /// Its threads need all memory locked, also what is to come.
-    #[error(
-        "the EVL core asks for locked memory, which the kernel refused ({0}): run as root, or after `ulimit -l unlimited`"
-    )]
+    /// The core requires all current and future memory to be locked, which failed.
+    #[error("cannot lock memory, which the EVL core requires ({0}): run as root, or after `ulimit -l unlimited`")]
     Unlocked(io::Error),
-    /// The core has other CPUs.
+    /// The CPU is not one of the core's out-of-band CPUs.
     #[error(
-        "CPU {0} is not one of the EVL core's: choose one of those that `cat /sys/devices/virtual/evl/control/cpus` tells, or \
-         boot with evl.oob_cpus={0}"
+        "CPU {0} is not an out-of-band CPU of the EVL core: choose one from /sys/devices/virtual/evl/control/cpus, or boot with \
+             evl.oob_cpus={0}"
     )]
     OtherCpu(u32),
-    /// It does not count, so nobody could say that the thread stayed with it.
+    /// The core has no statistics, so a fall back to in-band would not be noticed.
     #[error(
-        "this kernel does not count what threads of the EVL core do, so that one that fell back to Linux would not be \
-         noticed: build it with CONFIG_EVL_RUNSTATS=y"
+        "this kernel has no statistics on EVL threads, so a thread that falls back to in-band would not be noticed: build it \
+             with CONFIG_EVL_RUNSTATS=y"
     )]
     Uncounted,
-    /// The core refused something else.
+    /// Another request to the core failed.
     #[error("the EVL core {step}: {source}; see `sudo dmesg | grep -i evl`")]
     Failed {
-        /// What it did not do.
+        /// The failed step.
         step: &'static str,
-        /// What it answered.
+        /// The error of the core.
         source: io::Error,
     },
 }
 
-/// The calling thread as one of the EVL core's, until it is dropped.
+/// The calling thread, attached to the core until this is dropped.
 #[derive(Debug)]
 pub struct Thread {
-    // What belongs to the process stays while this is open.
+    // The core keeps per-process state while this descriptor is open.
     _control: OwnedFd,
     clock: OwnedFd,
     element: OwnedFd,
     form: Form,
     level: u32,
-    /// Only the thread that attached can wait.
-    here: PhantomData<*const ()>,
+    /// Not Send: only the attached thread can wait.
+    not_send: PhantomData<*const ()>,
 }
 
-/// What the core knows of a thread.
+/// The core's statistics of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// The CPU that it is on.
+    /// The CPU of the thread.
     pub cpu: u32,
-    /// How often it left the out-of-band stage; goes round at 2^32.
+    /// Switches from out-of-band to in-band; wraps at 2^32.
     pub in_band: u32,
-    /// How often it was switched to or woken, as the core counts; goes round at 2^32.
+    /// Context switches and wake-ups as the core counts them; wraps at 2^32.
     pub switches: u32,
-    /// Its CPU time out-of-band, ns.
+    /// CPU time out-of-band, ns.
     pub cpu_time_ns: u64,
     calls: u32,
 }
 
 impl Thread {
-    /// Makes the calling thread one of the core's, at this priority (1 to 99, first in, first out), under a name that no
-    /// other has. It is to be pinned to `cpu` before. All memory of the process is locked, also what is to come.
+    /// Attaches the calling thread with SCHED_FIFO at `priority` (1 to 99) under a name that must be unique. The thread
+    /// must already be pinned to `cpu`. Locks all current and future memory of the process.
     ///
     /// # Errors
     /// [`EvlError`].
@@ -126,28 +124,28 @@ impl Thread {
         let factory = open(THREADS)?;
         let name = CString::new(name).unwrap_or_default();
         let element = clone(factory.as_fd(), &name)?;
-        let thread = Self { _control: control, clock, element, form: Form::of(level), level, here: PhantomData };
+        let thread = Self { _control: control, clock, element, form: Form::of(level), level, not_send: PhantomData };
         thread.set_priority(priority)?;
-        // What the first look cost is counted by the second.
-        thread.look()?;
-        let State { cpu: found, calls, .. } = thread.look()?;
+        // The call counter covers earlier calls only, so the second query sees the first.
+        thread.query()?;
+        let State { cpu: found, calls, .. } = thread.query()?;
         if calls == 0 {
             return Err(EvlError::Uncounted);
         }
         if found == cpu { Ok(thread) } else { Err(EvlError::OtherCpu(cpu)) }
     }
 
-    /// The ABI level that is spoken with the core.
+    /// The ABI level in use.
     #[must_use]
     pub fn level(&self) -> u32 {
         self.level
     }
 
-    /// Sleeps out-of-band until this moment of CLOCK_MONOTONIC, or, as the clock's gravity says, a little before it.
-    /// A signal may end the sleep early, but not the wait.
+    /// Sleeps out-of-band until `deadline_ns` on CLOCK_MONOTONIC, or slightly less according to the clock's gravity.
+    /// Signals do not end the wait.
     ///
     /// # Errors
-    /// What the core answered; it has no reason to refuse.
+    /// The error of the core; none is expected.
     #[inline]
     pub fn sleep_until(&self, deadline_ns: i64) -> io::Result<()> {
         let mut deadline = Timespec { tv_sec: deadline_ns / 1_000_000_000, tv_nsec: deadline_ns % 1_000_000_000 };
@@ -159,18 +157,18 @@ impl Thread {
         }
     }
 
-    /// What the core knows of the thread. Asking is an out-of-band call, and brings the thread there.
+    /// The core's statistics of the thread. This is an out-of-band call, so it switches the thread to out-of-band.
     ///
     /// # Errors
-    /// What the core answered; it has no reason to refuse.
+    /// The error of the core; none is expected.
     pub fn state(&self) -> io::Result<State> {
         let mut state = ThreadState::default();
         self.call(self.element.as_fd(), abi::GET_STATE, &mut state)?;
         Ok(State { cpu: state.cpu, in_band: state.isw, switches: state.csw, cpu_time_ns: state.xtime, calls: state.sc })
     }
 
-    fn look(&self) -> Result<State, EvlError> {
-        self.state().map_err(|source| EvlError::Failed { step: "does not tell of a thread", source })
+    fn query(&self) -> Result<State, EvlError> {
+        self.state().map_err(|source| EvlError::Failed { step: "does not report the state of the thread", source })
     }
 
     fn set_priority(&self, priority: u8) -> Result<(), EvlError> {
@@ -185,8 +183,8 @@ impl Thread {
         let (number, before) = self.form.ioctl();
         let (file, request) = (libc::c_long::from(file.as_raw_fd()), libc::c_long::from(request));
         let argument = std::ptr::from_mut(argument);
-        // SAFETY: the requests of `abi` read or write one value of the type that their size was taken from, and `argument`
-        // is one, live and writable; a kernel that does not know the call answers with an error.
+        // SAFETY: each request of `abi` accesses one value of its argument type, which is live and writable; unknown
+        // calls only fail.
         let answer = unsafe {
             match *before {
                 [] => libc::syscall(number, file, request, argument),
@@ -200,15 +198,15 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // Should it be refused, the thread is the core's until it ends, which is soon.
+        // If this fails, the thread stays attached until it ends, which is soon.
         let _ = in_band(self.element.as_fd(), abi::DETACH_SELF, &mut ());
     }
 }
 
-/// The ABI level that is spoken with the core of this kernel.
+/// The ABI level to use with the core of this kernel.
 ///
 /// # Errors
-/// [`EvlError`]: there is no core, it is not for this user, or it speaks another.
+/// [`EvlError`] if there is no core, no permission, or no common level.
 pub fn level() -> Result<u32, EvlError> {
     level_of(open(CONTROL)?.as_fd())
 }
@@ -216,30 +214,30 @@ pub fn level() -> Result<u32, EvlError> {
 fn level_of(control: BorrowedFd<'_>) -> Result<u32, EvlError> {
     let mut info = CoreInfo::default();
     in_band(control, abi::GET_COREINFO, &mut info)
-        .map_err(|source| EvlError::Failed { step: "does not tell its ABI", source })?;
-    understood(info.abi_base, info.abi_current)
+        .map_err(|source| EvlError::Failed { step: "does not report its ABI", source })?;
+    common_level(info.abi_base, info.abi_current)
 }
 
-fn understood(base: u32, current: u32) -> Result<u32, EvlError> {
-    // A core that knows levels from one to another is called as the newest that both know.
+fn common_level(base: u32, current: u32) -> Result<u32, EvlError> {
+    // The newest level that both sides support.
     let level = current.min(*LEVELS.end());
     if level >= base && LEVELS.contains(&level) { Ok(level) } else { Err(EvlError::Level { base, current }) }
 }
 
-/// Makes the calling thread one of the core's.
+/// Attaches the calling thread to the core.
 fn clone(factory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, EvlError> {
     let mut request = CloneRequest { name_ptr: name.as_ptr().addr() as u64, ..CloneRequest::default() };
     in_band(factory, abi::CLONE, &mut request).map_err(|source| match source.raw_os_error() {
         Some(libc::ENXIO) => EvlError::Stopped,
         _ => EvlError::Failed { step: "refused the thread", source },
     })?;
-    // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just opened this descriptor for us, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(request.efd as i32) })
 }
 
-/// An ordinary `ioctl`. The requests of `abi` alone are given.
+/// An in-band `ioctl`, only with requests of `abi`.
 fn in_band<T>(file: BorrowedFd<'_>, request: u32, argument: &mut T) -> io::Result<()> {
-    // SAFETY: as in `Thread::call`; the name in a request to clone outlives the call.
+    // SAFETY: the argument is live and of the request's type; the name in a clone request outlives the call.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), request as libc::Ioctl, std::ptr::from_mut(argument)) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -258,18 +256,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_that_both_know_are_spoken() {
+    fn selects_the_newest_common_level() {
         for (base, current, expected) in [(23, 26, 26), (23, 32, 32), (39, 40, 40), (43, 43, 43), (40, 50, 43)] {
-            assert_eq!(understood(base, current).unwrap(), expected);
+            assert_eq!(common_level(base, current).unwrap(), expected);
         }
         for (base, current) in [(19, 19), (44, 44), (0, 22)] {
-            let error = understood(base, current).unwrap_err().to_string();
-            assert!(error.contains(&format!("speaks ABI {base} to {current}, and punctual 23 to 43")), "{error}");
+            let error = common_level(base, current).unwrap_err().to_string();
+            assert!(error.contains(&format!("supports ABI {base} to {current}, punctual 23 to 43")), "{error}");
         }
     }
 
     #[test]
-    fn a_kernel_without_the_core_is_told_with_the_remedy() {
+    fn explains_a_kernel_without_the_core() {
         if std::path::Path::new(CONTROL).exists() {
             eprintln!("SKIPPED: this kernel has the EVL core");
             return;

@@ -1,4 +1,4 @@
-//! Files that are read whole.
+//! Reads whole files.
 
 use std::{
     fs::File,
@@ -7,23 +7,23 @@ use std::{
     path::Path,
 };
 
-/// Most bytes that are read: what never ends would take all memory.
+/// The size limit, bytes. Without it, an endless pipe would use up all memory.
 const MAX_BYTES: u64 = 1 << 32;
 
-/// All bytes of a file, a pipe or a terminal.
+/// Reads all bytes of a file, a pipe or a terminal.
 ///
 /// # Errors
-/// When it cannot be read, is a device, or is larger than 4 GiB.
+/// Fails if the file cannot be read, is a device, or is larger than 4 GiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_block_device() || (kind.is_char_device() && !file.is_terminal()) {
-        return Err(io::Error::other("it is a device, not a file"));
+        return Err(io::Error::other("not a regular file, pipe or terminal but a device"));
     }
     let mut bytes = Vec::new();
     match file.take(MAX_BYTES + 1).read_to_end(&mut bytes)? as u64 {
         0..=MAX_BYTES => Ok(bytes),
-        _ => Err(io::Error::other("it is larger than 4 GiB: cut it first")),
+        _ => Err(io::Error::other("the file is larger than 4 GiB: shorten it first")),
     }
 }
 
@@ -32,12 +32,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_and_devices_are_not() {
+    fn reads_files_and_rejects_devices() {
         let own = Path::new(file!()).file_name().unwrap();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(own);
         assert_eq!(read(&path).unwrap(), include_bytes!("file.rs"));
         for device in ["/dev/zero", "/dev/null"] {
-            assert_eq!(read(Path::new(device)).unwrap_err().to_string(), "it is a device, not a file");
+            assert_eq!(
+                read(Path::new(device)).unwrap_err().to_string(),
+                "not a regular file, pipe or terminal but a device"
+            );
         }
     }
 }

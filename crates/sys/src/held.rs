@@ -1,4 +1,4 @@
-//! A command that is started and waits: it is a process already, and runs nothing of its own until it is let go.
+//! Starts a command in two steps: first the process, which waits, and later the command itself.
 
 use std::{
     io,
@@ -14,28 +14,29 @@ use rustix::{
     process::{Pid, getpid},
 };
 
-/// A child process that waits to be let go. Dropped before, it ends without having run the command.
+/// A child process that waits before exec. If dropped before [`go`](Self::go), it exits without running the command.
 #[derive(Debug)]
 pub struct Held {
     pid: Pid,
-    /// A byte lets the command go; closing it ends the process.
+    /// One byte lets the command run. Closing the pipe ends the process.
     go: Option<OwnedFd>,
-    /// Waits for the command to be executed.
+    /// The thread that waits in `spawn` until exec.
     spawner: Option<JoinHandle<io::Result<Child>>>,
 }
 
 impl Held {
-    /// Starts the command up to the moment before it is executed.
+    /// Forks the process; it stops before it executes the command.
     ///
     /// # Errors
-    /// The kernel makes no process, pipe or thread. Whether there is such a command, [`go`](Self::go) tells.
+    /// Fails if the kernel cannot create a process, pipe or thread. A missing command is reported by [`go`](Self::go).
     pub fn start(mut command: Command) -> io::Result<Self> {
         let (pid_here, pid_there) = pipe_with(PipeFlags::CLOEXEC)?;
         let (go_there, go_here) = pipe_with(PipeFlags::CLOEXEC)?;
         let ours = go_here.as_raw_fd();
         let wait = move || {
-            // With its own copy open, it would wait for ever when we are gone.
-            // SAFETY: in the child nobody else uses this descriptor, a copy of one that the parent holds until the end.
+            // Without this, the child's own copy of the pipe would keep it waiting for ever if the parent exits.
+            // SAFETY: only this code uses the child's copy of the descriptor, and the parent keeps its own open until
+            // the end.
             unsafe { libc::close(ours) };
             write(&pid_there, &getpid().as_raw_nonzero().get().to_ne_bytes())?;
             let mut byte = [0];
@@ -44,28 +45,28 @@ impl Held {
                 _ => Ok(()),
             }
         };
-        // SAFETY: between fork and exec the closure makes system calls alone; it neither allocates nor takes a lock.
+        // SAFETY: between fork and exec the closure only makes system calls; it neither allocates nor takes a lock.
         unsafe { command.pre_exec(wait) };
         let spawner = std::thread::Builder::new().name("spawner".to_owned()).spawn(move || command.spawn())?;
         let mut pid = [0; 4];
-        // Where there is no process nobody writes, and its end is closed.
-        let told = retry_on_intr(|| read(&pid_here, &mut pid))?;
-        match Pid::from_raw(i32::from_ne_bytes(pid)).filter(|_| told == pid.len()) {
+        // If the fork failed, the other end of the pipe is closed and the read returns 0.
+        let length = retry_on_intr(|| read(&pid_here, &mut pid))?;
+        match Pid::from_raw(i32::from_ne_bytes(pid)).filter(|_| length == pid.len()) {
             Some(pid) => Ok(Self { pid, go: Some(go_here), spawner: Some(spawner) }),
             None => Err(joined(spawner).err().unwrap_or_else(|| io::ErrorKind::Other.into())),
         }
     }
 
-    /// Its process id, which is that of the command later.
+    /// The process id, which stays the same when the command runs.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets the command run. It is a child of this process, to be reaped with [`crate::child`].
+    /// Lets the command run. Reap the child with [`crate::child`].
     ///
     /// # Errors
-    /// The command cannot be executed: there is none of this name, or it is no program. Its process is gone then.
+    /// Fails if the command cannot be executed, e.g. because it does not exist. The process has then exited.
     pub fn go(mut self) -> io::Result<Pid> {
         if let Some(go) = self.go.take() {
             write(&go, &[1])?;
@@ -78,7 +79,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.go = None;
-        // What was never let go has nothing to tell.
+        // The result of a command that never ran is of no interest.
         let _ = self.spawner.take().map(joined);
     }
 }
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use crate::child::reap;
 
-    /// What a process runs.
+    /// The executable of a process.
     fn program(pid: Pid) -> std::path::PathBuf {
         fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).unwrap()
     }
@@ -106,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn a_held_command_runs_when_it_is_let_go_and_not_when_it_is_dropped() {
+    fn runs_the_command_on_go_and_not_on_drop() {
         let mark = std::env::temp_dir().join(format!("punctual-held-{}", std::process::id()));
         let held = Held::start(leaves_mark(&mark)).unwrap();
         let pid = held.pid();
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(program(pid), std::env::current_exe().unwrap());
         drop(held);
-        assert!(reap(pid).is_err(), "it was reaped already");
+        assert!(reap(pid).is_err(), "drop must reap it");
         assert!(!mark.exists());
 
         let held = Held::start(leaves_mark(&mark)).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told_when_it_is_let_go() {
+    fn go_reports_a_missing_command() {
         let held = Held::start(Command::new("/nowhere/no-such-command")).unwrap();
         assert_eq!(held.go().unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -1,7 +1,7 @@
-//! A client of JACK (jack/jack.h, as JACK 1 and 2 and PipeWire have it): one input, two outputs.
+//! A JACK client (jack/jack.h of JACK 1, JACK 2 and PipeWire) with one input and two outputs.
 //!
-//! The library is the server's companion and loaded while running, so that a machine without it needs nothing, and what is
-//! built does not depend on what the builder has installed.
+//! The library is loaded at run time. Machines without JACK need nothing, and the build does not depend on installed
+//! headers.
 
 mod callbacks;
 mod client;
@@ -13,40 +13,40 @@ pub use self::{
     client::{Client, Direction},
 };
 
-/// Why JACK cannot be spoken to.
+/// Why JACK cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JackError {
-    /// A static program loads nothing.
+    /// A static program cannot load libraries.
     #[error(
-        "this binary is static and cannot load JACK's library: build one that can by `make build` in punctual's sources, or stop the server and play on the card itself, as --device hw:0"
+        "this static binary cannot load JACK's library: build a dynamic one with `make build`, or stop the server and use the card directly, e.g. --device hw:0"
     )]
     Static,
-    /// It is not there, or not for this processor.
-    #[error("JACK's library cannot be loaded ({0}): install it, as `sudo apt-get install libjack-jackd2-0`")]
+    /// The library is missing, or is for another architecture.
+    #[error("JACK's library cannot be loaded ({0}): install it, e.g. `sudo apt-get install libjack-jackd2-0`")]
     NoLibrary(String),
-    /// It lacks something.
-    #[error("JACK's library has no {0}: install a newer one, as `sudo apt-get install libjack-jackd2-0`")]
+    /// The library lacks a function.
+    #[error("JACK's library has no {0}: install a newer one, e.g. `sudo apt-get install libjack-jackd2-0`")]
     OldLibrary(&'static str),
-    /// Nobody answers.
+    /// No server is running.
     #[error(
-        "no JACK server answers: start one as this user, as `jackd -d alsa -d hw:0 -r 48000 -p 64`, or go through PipeWire by `pw-jack punctual ...`"
+        "no JACK server answers: start one as this user, e.g. `jackd -d alsa -d hw:0 -r 48000 -p 64`, or use PipeWire with `pw-jack punctual ...`"
     )]
     NoServer,
-    /// The server answers, and does not want us.
-    #[error("JACK's server takes no further client (status {0:#x}): `jack_lsp` lists those it has")]
+    /// The server refused the client.
+    #[error("JACK's server refused the client (status {0:#x}): `jack_lsp` lists its clients")]
     Refused(i32),
-    /// It has no room for our ports.
-    #[error("JACK's server takes no further port: start it with more, as `jackd --port-max 512`")]
+    /// The server has no free ports.
+    #[error("JACK's server has no free port: start it with more, e.g. `jackd --port-max 512`")]
     Ports,
-    /// We may not begin.
-    #[error("JACK's server does not let us begin: restart it")]
+    /// The server refused to activate the client.
+    #[error("JACK's server refused to activate the client: restart the server")]
     Activate,
-    /// A port went meanwhile.
-    #[error("JACK cannot connect {from} to {to}: does `jack_lsp` list both?")]
+    /// The ports cannot be connected, e.g. because one has gone.
+    #[error("JACK cannot connect {from} to {to}: check that `jack_lsp` lists both")]
     Connect {
-        /// The output.
+        /// The output port.
         from: String,
-        /// The input.
+        /// The input port.
         to: String,
     },
 }

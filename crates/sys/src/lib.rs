@@ -1,6 +1,7 @@
-//! The kernel as safe types: the one room where `unsafe` lives, each block with its SAFETY line.
+//! Safe wrappers around Linux system calls and kernel interfaces. Apart from `amp::simd`, only this crate contains
+//! `unsafe` code; each block has one SAFETY line.
 //!
-//! One module a subject. What rustix already offers safely is used as it is.
+//! Each module covers one subject. Where rustix already has a safe wrapper, callers use rustix directly.
 
 #![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
 

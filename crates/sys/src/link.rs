@@ -1,4 +1,4 @@
-//! Network interfaces: what they are, and making and setting up those of our own, in the namespace of a thread.
+//! Network interfaces of the current namespace: reads their state, creates veth pairs and configures them.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use crate::{
     netlink::{Attributes, CREATE, EXCLUSIVE, Message, REPLACE, Request, Socket},
 };
 
-// Numbers of if_link.h, if_addr.h, neighbour.h, rtnetlink.h, netlink.h and veth.h.
+// Numbers from if_link.h, if_addr.h, neighbour.h, rtnetlink.h, netlink.h and veth.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
@@ -45,109 +45,109 @@ const AF_INET6: u16 = 10;
 const UP: u32 = 1;
 const OPERSTATE_UP: u8 = 6;
 
-/// Length of `ifinfomsg`, bytes: family u8, padding u8, hardware u16, index i32, flags u32, mask of flags u32.
+/// Length of `ifinfomsg`, bytes: family u8, padding u8, hardware u16, index i32, flags u32, flag mask u32.
 const INFO: usize = 16;
 
 /// Length of `rtmsg`, bytes.
 const ROUTE: usize = 12;
 
-/// An interface.
+/// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its number in its namespace.
+    /// The interface index in its namespace.
     pub index: u32,
-    /// Its name.
+    /// The interface name.
     pub name: String,
-    /// The kind of hardware, as ARPHRD_ETHER (1) and ARPHRD_LOOPBACK (772).
+    /// The hardware type, e.g. ARPHRD_ETHER (1) or ARPHRD_LOOPBACK (772).
     pub hardware: u16,
-    /// Its Ethernet address, where it has one.
+    /// The Ethernet address, if there is one.
     pub mac: Option<[u8; 6]>,
-    /// Largest payload of a frame, bytes.
+    /// The MTU: the largest payload of a frame, bytes.
     pub mtu: Option<u32>,
-    /// Whether it was set up (IFF_UP).
+    /// True if the interface is set up (IFF_UP).
     pub is_up: bool,
-    /// Whether frames pass: it is up, it has a carrier, and the kernel has started its queue.
+    /// True if frames pass: the interface is up, has a carrier, and its queue is started.
     pub is_operational: bool,
-    /// Whether it has a carrier; not told by old kernels.
+    /// True if there is a carrier; `None` on old kernels.
     pub has_carrier: Option<bool>,
-    /// The kind of an interface that software makes, as `veth`; nothing for a device.
+    /// The kind of a virtual interface, e.g. `veth`; `None` for a hardware device.
     pub kind: Option<String>,
 }
 
-/// The interfaces of the namespace that the opening thread was in.
+/// The interfaces of the namespace in which the socket was opened.
 #[derive(Debug)]
 pub struct Links(Socket);
 
 impl Links {
-    /// Opens a socket for them.
+    /// Opens the netlink socket.
     ///
     /// # Errors
-    /// What the kernel answered; as for all below.
+    /// The kernel's error, as for all methods below.
     pub fn open() -> io::Result<Self> {
         Ok(Self(Socket::route()?))
     }
 
-    /// The interface of this name; ENODEV where there is none.
+    /// Finds the interface of this name.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// ENODEV if there is no such interface; otherwise the kernel's error.
     pub fn find(&mut self, name: &str) -> io::Result<Link> {
         let answer = self.0.ask(&Self::question(name))?;
         let link = answer.messages()?.first().and_then(Link::read);
-        link.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer holds no interface"))
+        link.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer contains no interface"))
     }
 
-    /// What [`find`](Self::find) asks; [`Link::read`] reads the answer.
+    /// The request that [`find`](Self::find) sends. [`Link::read`] reads the answer.
     #[must_use]
     pub fn question(name: &str) -> Request {
         Request::get(RTM_GETLINK).header(&info(0, false)).text(IFLA_IFNAME, name)
     }
 
-    /// The interface over which the way to an address leads.
+    /// The interface on the route to an address.
     ///
     /// # Errors
-    /// ENETUNREACH where none does, and what else the kernel answered.
+    /// ENETUNREACH if there is no route; otherwise the kernel's error.
     pub fn towards(&mut self, address: IpAddr) -> io::Result<Link> {
-        let not_told = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer holds no interface");
+        let missing = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer contains no interface");
         let (family, bytes) = match address {
             IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
             IpAddr::V6(address) => (AF_INET6 as u8, address.octets().to_vec()),
         };
-        // rtmsg: family, length of the destination in bits, and ten bytes that say nothing here.
+        // rtmsg: family, length of the destination in bits, and ten bytes that are not used here.
         let mut header = [0; ROUTE];
         (header[0], header[1]) = (family, bytes.len() as u8 * 8);
         let answer = self.0.ask(&Request::get(RTM_GETROUTE).header(&header).bytes_of(RTA_DST, &bytes))?;
         let messages = answer.messages()?;
-        let route = messages.first().filter(|message| message.kind == RTM_NEWROUTE).ok_or_else(not_told)?;
-        let (_, attributes): (&[u8; ROUTE], Attributes) = route.with_header().map_err(|_| not_told())?;
-        let index = attributes.u32(RTA_OIF).ok_or_else(not_told)?;
+        let route = messages.first().filter(|message| message.kind == RTM_NEWROUTE).ok_or_else(missing)?;
+        let (_, attributes): (&[u8; ROUTE], Attributes) = route.with_header().map_err(|_| missing())?;
+        let index = attributes.u32(RTA_OIF).ok_or_else(missing)?;
         let answer = self.0.ask(&Request::get(RTM_GETLINK).header(&info(index, false)))?;
-        answer.messages()?.first().and_then(Link::read).ok_or_else(not_told)
+        answer.messages()?.first().and_then(Link::read).ok_or_else(missing)
     }
 
     /// Sets an interface up.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn set_up(&mut self, name: &str) -> io::Result<()> {
         self.change(&Request::change(RTM_NEWLINK, 0).header(&info(0, true)).text(IFLA_IFNAME, name))
     }
 
-    /// Moves an interface to another namespace, where it is down and has no address.
+    /// Moves an interface to another namespace. There it is down and has no address.
     ///
     /// # Errors
-    /// What the kernel answered: EPERM without CAP_NET_ADMIN, EINVAL where the interface belongs to its namespace.
+    /// EPERM without CAP_NET_ADMIN, EINVAL if the interface cannot leave its namespace; otherwise the kernel's error.
     pub fn move_to(&mut self, name: &str, namespace: &impl AsFd) -> io::Result<()> {
         let fd = namespace.as_fd().as_raw_fd().cast_unsigned();
         let header = info(0, false);
         self.change(&Request::change(RTM_NEWLINK, 0).header(&header).text(IFLA_IFNAME, name).u32(IFLA_NET_NS_FD, fd))
     }
 
-    /// Makes a pair of interfaces, each the other's cable: `near` here, `far` in another namespace. Both are down.
+    /// Creates a connected veth pair: `near` in this namespace, `far` in another. Both are down.
     ///
     /// # Errors
-    /// EEXIST when a name is taken, ERANGE when it is too long, EPERM without CAP_NET_ADMIN, EOPNOTSUPP where the kernel
-    /// has no veth, and what else it answered.
+    /// EEXIST if a name is in use, ERANGE if it is too long, EPERM without CAP_NET_ADMIN, EOPNOTSUPP if the kernel has
+    /// no veth driver; otherwise the kernel's error.
     pub fn veth_pair(&mut self, near: &str, far: &str, far_namespace: &impl AsFd) -> io::Result<()> {
         let far_fd = far_namespace.as_fd().as_raw_fd().cast_unsigned();
         let peer = |peer: Request| peer.header(&info(0, false)).text(IFLA_IFNAME, far).u32(IFLA_NET_NS_FD, far_fd);
@@ -160,11 +160,11 @@ impl Links {
         self.change(&request)
     }
 
-    /// Keeps IPv6 from giving an interface an address, so that it asks for no router and joins no group. To be called
+    /// Disables IPv6 addresses on an interface, so that it sends no router solicitations and joins no groups. Call this
     /// before the interface is set up.
     ///
     /// # Errors
-    /// What the kernel answered; that it knows no IPv6 is none.
+    /// The kernel's error. A kernel without IPv6 is not an error.
     pub fn without_ipv6(&mut self, index: u32) -> io::Result<()> {
         let no_address = |v6: Request| v6.u8(IFLA_INET6_ADDR_GEN_MODE, ADDR_GEN_MODE_NONE);
         let request = Request::change(RTM_NEWLINK, 0)
@@ -176,10 +176,10 @@ impl Links {
         }
     }
 
-    /// Gives an interface an address with a prefix of so many bits.
+    /// Adds an address with a prefix of `prefix` bits to an interface.
     ///
     /// # Errors
-    /// What the kernel answered, as EEXIST when it has that address already.
+    /// EEXIST if the interface already has the address; otherwise the kernel's error.
     pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         // ifaddrmsg: family, length of the prefix, flags, scope; index.
         let mut header = vec![AF_INET, prefix, 0, 0];
@@ -191,10 +191,10 @@ impl Links {
         self.change(&request)
     }
 
-    /// Tells for good which Ethernet address a neighbour has, so that nobody need ask.
+    /// Adds a permanent neighbour entry, so that no address resolution is needed.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: [u8; 6]) -> io::Result<()> {
         // ndmsg: family, three bytes of padding; index; state; flags and type.
         let mut header = vec![AF_INET, 0, 0, 0];
@@ -214,10 +214,10 @@ impl Links {
     }
 }
 
-/// Makes a pair of interfaces, each the other's cable: `near` in the namespace of the calling thread, `far` in another.
+/// Creates a connected veth pair: `near` in the namespace of the calling thread, `far` in another.
 ///
 /// # Errors
-/// As [`Links::veth_pair`].
+/// The errors of [`Links::veth_pair`].
 pub fn veth_pair(near: &str, far: &str, far_namespace: &impl AsFd) -> io::Result<()> {
     Links::open()?.veth_pair(near, far, far_namespace)
 }
@@ -233,7 +233,7 @@ fn info(index: u32, set_up: bool) -> [u8; INFO] {
 }
 
 impl Link {
-    /// Reads the kernel's answer to [`Links::question`]; `None` where it is not one.
+    /// Reads the answer to [`Links::question`]; `None` if it is malformed.
     #[must_use]
     pub fn read(message: &Message) -> Option<Self> {
         let (header, attributes): (&[u8; INFO], Attributes) =
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_is_found_and_a_stranger_is_not() {
+    fn finds_the_loopback_and_rejects_unknown_names() {
         let mut links = Links::open().unwrap();
         let lo = links.find("lo").unwrap();
         assert_eq!((lo.name.as_str(), lo.hardware, lo.mac), ("lo", 772, Some([0; 6])));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_ourselves_is_the_loopback() {
+    fn routes_to_localhost_over_the_loopback() {
         let mut links = Links::open().unwrap();
         assert_eq!(links.towards([127, 0, 0, 1].into()).unwrap().name, "lo");
     }

@@ -1,10 +1,10 @@
-//! Anonymous memory, mapped and unmapped when asked for, whatever an allocator would keep.
+//! Anonymous memory that is mapped and unmapped explicitly, without an allocator that could cache it.
 
 use std::{io, ops::DerefMut, ptr, slice};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Memory of this process alone, all zeroes until written; unmapped when dropped.
+/// Private anonymous memory, initially zero. Unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     start: *mut u8,
@@ -12,15 +12,16 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `bytes` bytes, rounded up to whole pages by the kernel. No page is backed by memory before it is touched.
+    /// Maps `bytes` bytes, rounded up to whole pages by the kernel. Pages are backed by memory only once they are
+    /// touched.
     ///
     /// # Errors
-    /// What the kernel answered: ENOMEM, EINVAL for zero bytes.
+    /// ENOMEM, or EINVAL for zero bytes.
     pub fn new(bytes: usize) -> io::Result<Self> {
         if isize::try_from(bytes).is_err() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // SAFETY: with a null address and without MAP_FIXED the kernel picks a range that nothing else uses.
+        // SAFETY: with a null address and without MAP_FIXED, the kernel picks a range that nothing else uses.
         let start =
             unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
         Ok(Self { start: start.cast(), bytes })
@@ -38,7 +39,7 @@ impl std::ops::Deref for Mapping {
 
 impl DerefMut for Mapping {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; `&mut self` makes this the only reference.
+        // SAFETY: the same as in `deref`; `&mut self` makes this the only reference.
         unsafe { slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
@@ -47,7 +48,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new`, and no reference to it outlives `self`.
         let unmapped = unsafe { munmap(self.start.cast(), self.bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+        debug_assert!(unmapped.is_ok(), "munmap failed: {unmapped:?}");
     }
 }
 
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn mapped_zero_writable_and_unmapped_when_dropped() {
+    fn is_zeroed_writable_and_unmapped_on_drop() {
         let mut mapping = Mapping::new(256 << 20).unwrap();
         let middle = mapping.as_ptr() as usize + (128 << 20);
         assert_eq!(mapping.len(), 256 << 20);
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_sizes_are_refused() {
+    fn rejects_impossible_sizes() {
         assert!(Mapping::new(0).is_err() && Mapping::new(usize::MAX).is_err());
     }
 }

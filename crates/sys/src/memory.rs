@@ -1,20 +1,21 @@
-//! Memory that is there before it is needed.
+//! Locks and prefaults memory, so that no page fault occurs while measuring.
 
 use std::{hint::black_box, io};
 
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// Brings all memory that the process has at this moment into place, and locks it there.
+/// Faults in and locks all memory that the process has mapped so far.
 ///
-/// Memory that comes later is not locked: a limit that suffices for what is there would make its allocation fail.
+/// Later mappings are not locked. With MCL_FUTURE, a memlock limit that suffices now could make a later allocation
+/// fail.
 ///
 /// # Errors
-/// ENOMEM or EPERM where the right (`RLIMIT_MEMLOCK`, `CAP_IPC_LOCK`) does not suffice.
-pub fn lock_what_is_there() -> io::Result<()> {
+/// ENOMEM or EPERM if `RLIMIT_MEMLOCK` is too small and the process has no `CAP_IPC_LOCK`.
+pub fn lock_current_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT)?)
 }
 
-/// Touches `BYTES` of the calling thread's stack, so that no page of it is missing later.
+/// Touches `BYTES` of the calling thread's stack, so that these pages cause no page faults later.
 #[inline(never)]
 pub fn touch_stack<const BYTES: usize>() {
     let mut pages = [0_u8; BYTES];

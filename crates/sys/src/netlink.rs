@@ -1,8 +1,8 @@
-//! Netlink: asking the kernel about its network and changing it, without a program in between.
+//! Netlink: queries and changes the kernel's network configuration without calling external programs.
 //!
-//! [`Request`] encodes, [`Answer`] and [`Attributes`] decode; both are plain bytes, so an answer can be kept in a file and
-//! read again on another machine of the same byte order. Layouts and numbers are those of the kernel's user-space headers
-//! `netlink.h`, `genetlink.h` and `rtnetlink.h`.
+//! [`Request`] encodes; [`Answer`] and [`Attributes`] decode. Both are plain bytes, so a stored answer can be decoded
+//! on another machine with the same byte order. Layouts and numbers are those of the kernel headers `netlink.h`,
+//! `genetlink.h` and `rtnetlink.h`.
 
 mod answer;
 mod attributes;
@@ -25,18 +25,18 @@ pub use attributes::{Attribute, Attributes};
 pub use error::AnswerError;
 pub use request::{CREATE, EXCLUSIVE, REPLACE, Request};
 
-/// The kernel answers within microseconds; longer than this it does not, for whatever reason.
+/// How long to wait for an answer, which normally takes microseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a list is asked for anew that changed while it was read.
+/// How often a dump is requested if the listed objects change while it is read.
 const TRIES: usize = 5;
 
-/// The family that knows all others, and its one question.
+/// The control family, which resolves the names of generic families.
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 
-/// A netlink socket. It speaks to the network namespace that its thread was in when it was opened.
+/// A netlink socket of the network namespace that the opening thread was in.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -44,19 +44,19 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// For links, addresses, neighbours and queueing disciplines.
+    /// Opens a socket for links, addresses, neighbours and queueing disciplines.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn route() -> io::Result<Self> {
         // Protocol 0 is NETLINK_ROUTE.
         Self::open(None)
     }
 
-    /// For the generic families, as `ethtool` and `netdev`.
+    /// Opens a socket for generic families such as `ethtool` and `netdev`.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn generic() -> io::Result<Self> {
         Self::open(Some(netlink::GENERIC))
     }
@@ -64,15 +64,15 @@ impl Socket {
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&fd, Timeout::Recv, Some(PATIENCE))?;
-        // Kernels before 4.12 know neither: then a refusal comes without words, and longer.
-        let _ = (switch_on(&fd, libc::NETLINK_EXT_ACK), switch_on(&fd, libc::NETLINK_CAP_ACK));
+        // Kernels before 4.12 have neither option. Their errors then have no message and repeat the whole request.
+        let _ = (enable(&fd, libc::NETLINK_EXT_ACK), enable(&fd, libc::NETLINK_CAP_ACK));
         Ok(Self { fd, sequence: 0 })
     }
 
-    /// Sends a request and waits for the whole answer; a refusal is an answer, too.
+    /// Sends a request and waits for the complete answer. A refusal is also an answer, not an error.
     ///
     /// # Errors
-    /// What the kernel answered to sending or receiving; `TimedOut` when nothing came for ten seconds.
+    /// The kernel's error when sending or receiving; `TimedOut` if nothing arrives for ten seconds.
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
         for _ in 1..TRIES {
             let answer = self.ask_once(request)?;
@@ -95,17 +95,17 @@ impl Socket {
                 received => received?,
             };
             if length > taken {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer does not fit"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is larger than 64 KiB"));
             }
-            answer.take_in(&datagram[..taken], self.sequence);
+            answer.extend(&datagram[..taken], self.sequence);
         }
         Ok(answer)
     }
 
-    /// The number of a generic family; ENOENT where this kernel has none of that name.
+    /// The number of a generic family.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// ENOENT if this kernel has no family of that name; otherwise the kernel's error.
     pub fn family(&mut self, name: &str) -> io::Result<u16> {
         let request = Request::generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY).text(CTRL_ATTR_FAMILY_NAME, name);
         let answer = self.ask(&request)?;
@@ -114,9 +114,9 @@ impl Socket {
     }
 }
 
-fn switch_on(fd: &OwnedFd, option: i32) -> io::Result<()> {
+fn enable(fd: &OwnedFd, option: i32) -> io::Result<()> {
     let on: i32 = 1;
-    // SAFETY: the option's value is a live i32 of the length given; the kernel only reads it.
+    // SAFETY: the option value is a live i32 of the given length; the kernel only reads it.
     let answer = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_has_a_number_and_a_stranger_is_refused() {
+    fn resolves_known_families_and_rejects_others() {
         let mut socket = Socket::generic().unwrap();
         assert!(socket.family("nlctrl").unwrap() == GENL_ID_CTRL);
         let refused = socket.family("no such family").unwrap_err();
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn a_list_comes_whole() {
-        // RTM_GETLINK for all; the header is an ifinfomsg.
+    fn a_dump_is_complete() {
+        // RTM_GETLINK for all links; the header is an ifinfomsg.
         let request = Request::dump(18).header(&[0; 16]);
         let answer = Socket::route().unwrap().ask(&request).unwrap();
         let names: Vec<String> = answer
@@ -156,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_its_reason() {
-        // A link of no known kind: the kernel explains itself where it has been asked to.
+    fn a_refusal_has_an_error_number() {
+        // The link kind does not exist, so the kernel refuses the request.
         let request =
             Request::change(16, CREATE | EXCLUSIVE).header(&[0; 16]).nested(18, |info| info.text(1, "nonsense"));
         let refused = Socket::route().unwrap().ask(&request).unwrap();

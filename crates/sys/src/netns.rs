@@ -1,4 +1,4 @@
-//! Network namespaces: networks of their own, with their own interfaces, addresses and sockets.
+//! Network namespaces, each with its own interfaces, addresses and sockets.
 
 use std::{
     fs::File,
@@ -13,40 +13,41 @@ use crate::link;
 
 const OF_THIS_THREAD: &str = "/proc/thread-self/ns/net";
 
-/// A network namespace, held by a descriptor and by no name: it is gone, with all interfaces that were made in it, when
-/// the last descriptor, socket and thread in it are, however they end.
+/// An unnamed network namespace, referred to by a descriptor. The kernel removes it with all interfaces created in it
+/// when the last descriptor, socket and thread using it are gone.
 #[derive(Debug)]
 pub struct Namespace(OwnedFd);
 
 impl Namespace {
-    /// Makes one. Its loopback is up.
+    /// Creates a namespace and sets up its loopback.
     ///
     /// # Errors
-    /// EPERM without CAP_SYS_ADMIN, and what else the kernel answered.
+    /// EPERM without CAP_SYS_ADMIN; otherwise the kernel's error.
     pub fn new() -> io::Result<Self> {
-        on_a_thread(|| {
-            // SAFETY: only CLONE_NEWNET, which leaves the table of descriptors shared; and only for this scratch thread.
+        on_temporary_thread(|| {
+            // SAFETY: CLONE_NEWNET keeps the descriptor table shared, and only this temporary thread changes its
+            // namespace.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             link::Links::open()?.set_up("lo")?;
             Self::current()
         })?
     }
 
-    /// The one that the calling thread is in.
+    /// The namespace of the calling thread.
     ///
     /// # Errors
-    /// What the kernel answered, as ENOENT where `/proc` is not mounted.
+    /// ENOENT if `/proc` is not mounted; otherwise the kernel's error.
     pub fn current() -> io::Result<Self> {
         Ok(Self(File::open(OF_THIS_THREAD)?.into()))
     }
 
-    /// Does `what` inside, on a thread of its own, and waits for it. Sockets that it opens stay inside, whatever thread
-    /// uses them later.
+    /// Runs `what` in the namespace, on a separate thread, and waits for it. Sockets opened there stay in the
+    /// namespace, whichever thread uses them later.
     ///
     /// # Errors
-    /// EPERM without CAP_SYS_ADMIN, and what else the kernel answered; then nothing was done.
+    /// EPERM without CAP_SYS_ADMIN; otherwise the kernel's error. On error, `what` did not run.
     pub fn run<R: Send>(&self, what: impl FnOnce() -> R + Send) -> io::Result<R> {
-        on_a_thread(|| {
+        on_temporary_thread(|| {
             move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))?;
             Ok(what())
         })?
@@ -59,8 +60,8 @@ impl AsFd for Namespace {
     }
 }
 
-/// A thread cannot be asked to come back from a namespace, so it ends instead.
-fn on_a_thread<R: Send>(what: impl FnOnce() -> R + Send) -> io::Result<R> {
+/// Runs `what` on a temporary thread, because a thread cannot always return to its old namespace.
+fn on_temporary_thread<R: Send>(what: impl FnOnce() -> R + Send) -> io::Result<R> {
     thread::scope(|scope| {
         let scratch = thread::Builder::new().name("netns".to_owned()).spawn_scoped(scope, what)?;
         Ok(scratch.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)))

@@ -1,8 +1,8 @@
-//! Raw Ethernet frames: packet sockets bound to one interface.
+//! Raw Ethernet frames through packet sockets bound to one interface.
 //!
-//! [`FrameSender`] puts headers in front of payloads, [`RawSender`] sends whole frames as they are, [`RingSender`] does so
-//! from shared memory, and [`TimedSender`] with the moment at which each is to leave; [`FrameReceiver`] receives those of
-//! one EtherType.
+//! [`FrameSender`] adds the Ethernet header to payloads. [`RawSender`] sends complete frames, [`RingSender`] sends them
+//! from shared memory, and [`TimedSender`] sends them with launch times. [`FrameReceiver`] receives frames of one
+//! EtherType.
 
 mod raw;
 mod receive;
@@ -21,15 +21,15 @@ use socket::{ADDRESS_LENGTH, bind_to, packet_socket};
 
 pub use raw::RawSender;
 pub use receive::{FrameDrops, FrameReceiver, Poll, Received};
-pub(crate) use receive::{WAIT, take_all_in};
+pub(crate) use receive::{WAIT, enable_promiscuous};
 pub use ring::RingSender;
 pub(crate) use socket::ethernet_index;
 pub use timed::{Dropped, TimedSender};
 
-/// Smallest payload of an Ethernet frame, bytes; the kernel does not pad.
+/// Smallest payload of an Ethernet frame, bytes. The kernel does not pad shorter ones.
 pub const MIN_PAYLOAD: usize = 46;
 
-/// Sends frames on one interface. The kernel puts the interface's own address in front as the source.
+/// Sends frames on one interface. The kernel adds the header with the interface's address as source.
 #[derive(Debug)]
 pub struct FrameSender {
     socket: OwnedFd,
@@ -37,14 +37,14 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// Opens a socket for frames of `ethertype` to the address `destination` on the interface called `interface`.
+    /// Opens a socket that sends frames of `ethertype` to the address `destination` on `interface`.
     ///
     /// # Errors
-    /// EPERM without CAP_NET_RAW, ENODEV when there is no such interface, `InvalidInput` when it is not Ethernet,
-    /// and what else the kernel answered.
+    /// EPERM without CAP_NET_RAW, ENODEV if there is no such interface, `InvalidInput` if it is not Ethernet; otherwise
+    /// the kernel's error.
     pub fn open(interface: &str, ethertype: u16, destination: [u8; 6]) -> io::Result<Self> {
         let socket = packet_socket(SocketType::DGRAM)?;
-        // Protocol 0: nothing is received.
+        // With protocol 0 the socket receives nothing.
         let mut to = bind_to(&socket, interface, 0)?;
         to.sll_protocol = ethertype.to_be();
         to.sll_halen = 6;
@@ -52,13 +52,13 @@ impl FrameSender {
         Ok(Self { socket, to })
     }
 
-    /// Sends one frame around `payload`, at least [`MIN_PAYLOAD`] bytes and at most the interface's MTU.
+    /// Sends one frame with `payload`, which must have [`MIN_PAYLOAD`] bytes to the interface's MTU.
     ///
     /// # Errors
-    /// ENETDOWN while the interface is down, ENOBUFS when its queue is full, EMSGSIZE beyond the MTU, and what else
-    /// the kernel answered.
+    /// ENETDOWN if the interface is down, ENOBUFS if its queue is full, EMSGSIZE beyond the MTU; otherwise the kernel's
+    /// error.
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
-        // SAFETY: the payload and the address are live and of the lengths given; the kernel only reads them.
+        // SAFETY: the payload and the address are live and of the given lengths; the kernel only reads them.
         let sent = unsafe {
             libc::sendto(
                 self.socket.as_raw_fd(),
@@ -77,9 +77,9 @@ impl FrameSender {
 mod tests {
     use super::*;
 
-    /// Needs CAP_NET_RAW, as every packet socket; without it the kernel's refusal is what must be seen.
+    /// Packet sockets need CAP_NET_RAW. Without it, the test only checks for EPERM.
     #[test]
-    fn wrong_interfaces_are_refused() {
+    fn rejects_unsuitable_interfaces() {
         let open = |interface| FrameSender::open(interface, 0x88b5, [2, 0, 0, 0, 0, 1]).unwrap_err();
         let missing = open("no-such-if0");
         if missing.kind() == io::ErrorKind::PermissionDenied {

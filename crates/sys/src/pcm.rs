@@ -1,12 +1,12 @@
-//! Sound cards through the kernel's own interface, `/dev/snd/pcmC*D*`: no library between, and nothing converted but samples.
+//! Sound cards through the kernel interface `/dev/snd/pcmC*D*`, without alsa-lib. Only the sample format is converted.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `abi` | how the kernel and a program talk |
-//! | `params` | what a card can do, narrowed until one choice is left |
-//! | `sample` | samples as cards have them, and as numbers |
+//! | `abi` | the kernel's PCM structures and ioctls |
+//! | `params` | hardware parameters, refined until one configuration is left |
+//! | `sample` | sample formats and their conversion |
 //! | `stream` | one direction of a device |
-//! | `duplex` | both directions, started together, a period at a time |
+//! | `duplex` | capture and playback, started together, one period at a time |
 
 mod abi;
 mod device;
@@ -20,17 +20,17 @@ use std::{fmt, io, path::PathBuf};
 use thiserror::Error;
 
 pub use device::offer;
-pub use duplex::{Duplex, Turn, Wake};
+pub use duplex::{Duplex, WaitResult, Wake};
 pub use params::Offer;
 pub use sample::{Format, UnknownFormat};
 pub use stream::Stream;
 
-/// One of two ways.
+/// The direction of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Out of the machine.
+    /// Audio output.
     Playback,
-    /// Into the machine.
+    /// Audio input.
     Capture,
 }
 
@@ -40,19 +40,19 @@ impl fmt::Display for Direction {
     }
 }
 
-/// A direction of a card's device, by the kernel's numbers.
+/// A device node of a card, with the kernel's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// The card.
+    /// The card number.
     pub card: u32,
-    /// Its device.
+    /// The device number on the card.
     pub device: u32,
     /// The direction.
     pub direction: Direction,
 }
 
 impl Node {
-    /// Its file.
+    /// The path of the device node.
     #[must_use]
     pub fn path(self) -> PathBuf {
         let letter = if self.direction == Direction::Playback { 'p' } else { 'c' };
@@ -66,36 +66,37 @@ impl fmt::Display for Node {
     }
 }
 
-/// What a device is to do.
+/// The requested configuration of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// Sample rate, Hz: exactly that or none.
+pub struct StreamConfig {
+    /// The exact sample rate, Hz.
     pub rate_hz: u32,
-    /// Frames of a period: the card wakes us after each.
+    /// Frames per period. The card wakes the program after each period.
     pub period_frames: u32,
-    /// Periods of the buffer, 2 or more.
+    /// Periods per buffer, at least 2.
     pub periods: u32,
-    /// At least so many channels to capture, where the card has them. What is played has two, or as many as the card demands.
+    /// Minimum number of capture channels, if the card has as many. Playback uses two, or the card's minimum if that is
+    /// larger.
     pub inputs: u32,
-    /// The format of samples; `None` for the most exact one.
+    /// The sample format; `None` selects the most precise one.
     pub format: Option<Format>,
 }
 
-impl Asked {
-    /// Frames of the buffer.
+impl StreamConfig {
+    /// Buffer length, frames.
     #[must_use]
     pub fn buffer_frames(&self) -> u32 {
         self.period_frames.saturating_mul(self.periods)
     }
 
-    /// Why a device that offers this cannot do it, if one figure alone tells.
+    /// Why a device with this offer does not support the configuration, if a single parameter decides it.
     fn refused_by(&self, offer: &Offer) -> Option<String> {
         let range = |what: &str, value: u32, range: &std::ops::RangeInclusive<u32>| {
             let (least, most) = (range.start(), range.end());
             (!range.contains(&value)).then(|| format!("has no {what} of {value} frames, only {least} to {most}"))
         };
         let rates = || match &offer.rates[..] {
-            [] => "nor at a usual rate".to_owned(),
+            [] => "nor at any common rate".to_owned(),
             rates => format!("only at {}", rates.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         };
         let formats = || offer.formats.iter().map(Format::to_string).collect::<Vec<_>>().join(", ");
@@ -121,7 +122,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for StreamConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rate_hz, period_frames, periods, .. } = self;
         write!(f, "{periods} periods of {period_frames} frames at {rate_hz} Hz")?;
@@ -129,47 +130,47 @@ impl fmt::Display for Asked {
     }
 }
 
-/// Why a device cannot be played on.
+/// Why a device cannot be used.
 #[derive(Debug, Error)]
 pub enum PcmError {
     /// There is no such device.
-    #[error("there is no {0}: `punctual amp devices` lists what there is")]
+    #[error("no such sound device: {0}; `punctual amp devices` lists the devices")]
     Absent(Node),
-    /// It is another user's.
-    #[error("{0} is not for this user: `sudo usermod -aG audio $USER`, and log in again")]
+    /// The user has no permission.
+    #[error("no permission to open {0}: run `sudo usermod -aG audio $USER` and log in again")]
     Forbidden(Node),
-    /// Another program has it.
-    #[error("{0} is held by another program: end that program")]
+    /// Another program uses the device.
+    #[error("{0} is in use by another program: end that program")]
     Busy(Node),
-    /// It does not do what was asked, whatever the rest is.
+    /// The device does not support one of the parameters at all.
     #[error("{node} {refusal}")]
     NotOffered {
         /// The device.
         node: Node,
-        /// What it has not, and what it has.
+        /// The unsupported parameter and the supported values.
         refusal: String,
     },
-    /// It does each of what was asked, but not together.
+    /// The device supports each parameter, but not this combination.
     #[error(
-        "{node} does not do {asked} together: of its periods of {} to {} frames and buffers of {} to {} choose others",
+        "{node} does not support {asked} in combination: choose another period ({} to {} frames) or buffer ({} to {} frames)",
         offer.period_frames.start(), offer.period_frames.end(), offer.buffer_frames.start(), offer.buffer_frames.end()
     )]
     NotTogether {
         /// The device.
         node: Node,
-        /// What was asked.
+        /// The requested configuration.
         asked: String,
-        /// What it can do.
+        /// The supported values.
         offer: Offer,
     },
-    /// The kernel refused something else.
+    /// Another request to the kernel failed.
     #[error("{node} {step}: {source}; see `dmesg`")]
     Failed {
         /// The device.
         node: Node,
-        /// What it did not do.
+        /// The failed step.
         step: &'static str,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -189,7 +190,7 @@ impl PcmError {
 mod tests {
     use super::*;
 
-    fn a_card() -> Offer {
+    fn card() -> Offer {
         Offer {
             formats: vec![Format::S32, Format::S16],
             channels: 2..=8,
@@ -200,34 +201,34 @@ mod tests {
         }
     }
 
-    fn asked() -> Asked {
-        Asked { rate_hz: 48_000, period_frames: 64, periods: 2, inputs: 2, format: None }
+    fn asked() -> StreamConfig {
+        StreamConfig { rate_hz: 48_000, period_frames: 64, periods: 2, inputs: 2, format: None }
     }
 
     #[test]
-    fn what_a_card_has_not_is_refused_with_what_it_has() {
-        let refusal = |asked: Asked| asked.refused_by(&a_card()).unwrap_or_default();
+    fn refusals_list_the_supported_values() {
+        let refusal = |asked: StreamConfig| asked.refused_by(&card()).unwrap_or_default();
         assert_eq!(refusal(asked()), "");
         for (asked, expected) in [
-            (Asked { rate_hz: 96_000, ..asked() }, "does not run at 96000 Hz, only at 44100, 48000"),
-            (Asked { period_frames: 8, ..asked() }, "no period of 8 frames, only 16 to 4096"),
-            (Asked { period_frames: 16, ..asked() }, "no buffer of 32 frames, only 64 to 16384"),
-            (Asked { format: Some(Format::Float), ..asked() }, "no FLOAT samples, only S32, S16"),
+            (StreamConfig { rate_hz: 96_000, ..asked() }, "does not run at 96000 Hz, only at 44100, 48000"),
+            (StreamConfig { period_frames: 8, ..asked() }, "no period of 8 frames, only 16 to 4096"),
+            (StreamConfig { period_frames: 16, ..asked() }, "no buffer of 32 frames, only 64 to 16384"),
+            (StreamConfig { format: Some(Format::Float), ..asked() }, "no FLOAT samples, only S32, S16"),
         ] {
             assert!(refusal(asked.clone()).contains(expected), "{}", refusal(asked));
         }
-        let odd = asked().refused_by(&Offer { rates: vec![], ..a_card() });
-        assert_eq!(odd.as_deref(), Some("does not run at 48000 Hz, nor at a usual rate"));
+        let odd = asked().refused_by(&Offer { rates: vec![], ..card() });
+        assert_eq!(odd.as_deref(), Some("does not run at 48000 Hz, nor at any common rate"));
     }
 
     #[test]
-    fn what_is_not_there_is_said_with_the_remedy() {
+    fn errors_include_a_remedy() {
         let node = Node { card: 31, device: 9, direction: Direction::Capture };
         assert_eq!(node.path(), PathBuf::from("/dev/snd/pcmC31D9c"));
         let error = offer(node).unwrap_err().to_string();
-        assert_eq!(error, "there is no hw:31,9 (capture): `punctual amp devices` lists what there is");
+        assert_eq!(error, "no such sound device: hw:31,9 (capture); `punctual amp devices` lists the devices");
         let busy = PcmError::opening(node, io::Error::from_raw_os_error(libc::EBUSY)).to_string();
-        assert!(busy.contains("held by another program"), "{busy}");
+        assert!(busy.contains("in use by another program"), "{busy}");
         let forbidden = PcmError::opening(node, io::Error::from_raw_os_error(libc::EACCES)).to_string();
         assert!(forbidden.contains("usermod -aG audio"), "{forbidden}");
     }

@@ -1,10 +1,10 @@
-//! Setting the queueing discipline of an interface of our own.
+//! Sets the queueing discipline of an interface.
 
 use std::io;
 
 use crate::netlink::{CREATE, REPLACE, Request, Socket};
 
-// Numbers of rtnetlink.h, netlink.h and pkt_sched.h.
+// Numbers from rtnetlink.h, netlink.h and pkt_sched.h.
 const RTM_NEWQDISC: u16 = 36;
 /// Attribute: the name of the discipline.
 pub const TCA_KIND: u16 = 1;
@@ -14,18 +14,18 @@ const TCA_ETF_PARMS: u16 = 1;
 /// The parent of an interface's root discipline.
 pub const ROOT: u32 = u32::MAX;
 
-/// Puts the discipline ETF on the interface of this number in the namespace of the calling thread. It keeps each frame until
-/// `delta_ns` before its launch time on CLOCK_TAI, and drops those that have none.
+/// Installs the ETF discipline on the interface with this index, in the namespace of the calling thread. ETF holds each
+/// frame until `delta_ns` before its launch time on CLOCK_TAI and drops frames without a launch time.
 ///
 /// # Errors
-/// ENOENT where the kernel has no such discipline, EPERM without CAP_NET_ADMIN, and what else it answered.
-pub fn keep_launch_times(index: u32, delta_ns: u32) -> io::Result<()> {
+/// ENOENT if the kernel has no ETF, EPERM without CAP_NET_ADMIN; otherwise the kernel's error.
+pub fn install_etf(index: u32, delta_ns: u32) -> io::Result<()> {
     Socket::route()?.ask(&request(index, delta_ns))?.messages()?;
     Ok(())
 }
 
 fn request(index: u32, delta_ns: u32) -> Request {
-    // tcmsg: family and padding; index; handle, chosen by the kernel; parent; info.
+    // tcmsg: family and padding; index; handle (0: the kernel chooses it); parent; info.
     let header = [0, index, 0, ROOT, 0].map(u32::to_ne_bytes).concat();
     // tc_etf_qopt: delta, clockid, flags.
     let parameters = [delta_ns, libc::CLOCK_TAI.cast_unsigned(), 0].map(u32::to_ne_bytes).concat();
@@ -40,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_understands_the_request() {
-        // No interface has this number; a kernel or a user that may not set one at all says so first.
-        let refused = keep_launch_times(i32::MAX.cast_unsigned(), 50_000).unwrap_err();
+    fn the_kernel_decodes_the_request() {
+        // There is no interface with this index, but a missing permission is reported first.
+        let refused = install_etf(i32::MAX.cast_unsigned(), 50_000).unwrap_err();
         assert!(matches!(refused.raw_os_error(), Some(libc::ENODEV | libc::EPERM)), "{refused}");
     }
 }

@@ -1,17 +1,18 @@
-//! Scheduling policy and affinity of the calling thread, set and read back.
+//! Scheduling policy and affinity of threads.
 //!
-//! The policy goes through the raw system call: musl's `sched_setscheduler` answers ENOSYS whatever it is asked.
+//! The policy is set with the raw system call, because musl's `sched_setscheduler` always returns ENOSYS.
 
 use std::{fmt, io, str::FromStr};
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-/// A scheduling policy with its parameters.
+/// A scheduling policy and its parameters.
 ///
-/// Written as on the command line: `other`, `fifo:90`, `rr:50`, `deadline:RUNTIME/DEADLINE/PERIOD` (with units).
+/// The text form is that of the command line: `other`, `fifo:90`, `rr:50`, `deadline:RUNTIME/DEADLINE/PERIOD` (with
+/// units).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Ordinary time sharing.
+    /// Normal time sharing (SCHED_OTHER).
     Other,
     /// First in, first out, at priority 1 to 99.
     Fifo(u8),
@@ -26,18 +27,18 @@ pub enum Policy {
         /// Period, ns.
         period_ns: u64,
     },
-    /// A policy that punctual does not set (batch, idle, …), by its number in the kernel.
+    /// A policy that punctual never sets (batch, idle, etc.), with the kernel's number.
     Unknown(u32),
 }
 
 impl Policy {
-    /// Whether the kernel runs such a thread before every ordinary one.
+    /// True if the kernel runs such a thread before all normal threads.
     #[must_use]
     pub fn is_realtime(self) -> bool {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_) | Self::Deadline { .. })
     }
 
-    /// Its priority, 1 to 99; `None` where it has none.
+    /// The priority, 1 to 99; `None` for a policy without one.
     #[must_use]
     pub fn priority(self) -> Option<u8> {
         match self {
@@ -61,20 +62,20 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Why a policy could not be understood.
+/// Why a policy could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// No such policy.
     #[error(
-        "unknown policy `{0}`: use fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD (as deadline:200us/1ms/1ms), or other"
+        "unknown policy `{0}`: use fifo:1-99, rr:1-99, deadline:RUNTIME/DEADLINE/PERIOD (e.g. deadline:200us/1ms/1ms), or other"
     )]
     Unknown(String),
     /// The priority is not 1 to 99.
-    #[error("priority `{0}` is not between 1 and 99: use fifo:90, for example")]
+    #[error("the priority must be 1 to 99, e.g. fifo:90 (got `{0}`)")]
     Priority(String),
-    /// The three times of a deadline policy do not fit.
+    /// The three times of a deadline policy are missing or inconsistent.
     #[error(
-        "`{0}` is not RUNTIME/DEADLINE/PERIOD with 1024 ns <= runtime <= deadline <= period: use deadline:200us/1ms/1ms, for example"
+        "`{0}` is not RUNTIME/DEADLINE/PERIOD with 1024 ns <= runtime <= deadline <= period, e.g. deadline:200us/1ms/1ms"
     )]
     Deadline(String),
 }
@@ -110,7 +111,7 @@ fn deadline(parameter: &str) -> Option<Policy> {
     }
 }
 
-/// A whole number with its unit (`ns`, `us`, `ms`, `s`).
+/// Parses a whole number with a unit (`ns`, `us`, `ms`, `s`).
 fn time_ns(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let unit = match &text[digits..] {
@@ -126,25 +127,24 @@ fn time_ns(text: &str) -> Option<u64> {
 /// Sets the policy of the calling thread.
 ///
 /// # Errors
-/// What the kernel answered: EPERM without the right, or where a deadline thread is pinned; EBUSY when the deadline
-/// bandwidth is spent.
+/// EPERM without permission, or if a deadline thread is pinned; EBUSY if the deadline bandwidth is exhausted.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     set_policy_by_number(0, policy, 0)
 }
 
-/// Sets the policy of a thread of this number, which keeps its niceness.
+/// Sets the policy of the thread with this id. Its niceness is kept.
 ///
 /// # Errors
-/// As [`set_policy`]; ESRCH when there is no such thread.
+/// The errors of [`set_policy`]; ESRCH if there is no such thread.
 pub fn set_policy_of(thread_id: u32, policy: Policy) -> io::Result<()> {
     let thread = i32::try_from(thread_id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     let niceness = rustix::process::getpriority_process(Some(thread))?;
     set_policy_by_number(thread.as_raw_nonzero().get(), policy, niceness)
 }
 
-/// 0 names the calling thread.
+/// Thread id 0 is the calling thread.
 fn set_policy_by_number(thread: i32, policy: Policy, niceness: i32) -> io::Result<()> {
-    // SAFETY: sched_attr is plain old data, for which all zeroes is a valid value.
+    // SAFETY: sched_attr is plain old data, so all zeroes is a valid value.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
     attr.size = size_of::<libc::sched_attr>() as u32;
     match policy {
@@ -173,14 +173,14 @@ fn set_policy_by_number(thread: i32, policy: Policy, niceness: i32) -> io::Resul
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The policy of the calling thread as the kernel has it.
+/// Reads the policy of the calling thread from the kernel.
 ///
 /// # Errors
-/// What the kernel answered; it has no reason to refuse.
+/// The kernel's error; none is expected.
 pub fn policy() -> io::Result<Policy> {
-    // SAFETY: sched_attr is plain old data, for which all zeroes is a valid value.
+    // SAFETY: sched_attr is plain old data, so all zeroes is a valid value.
     let mut attr: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most the given size into a live sched_attr; 0 names the calling thread.
+    // SAFETY: the kernel writes at most the given size into a live sched_attr; 0 is the calling thread.
     let answer =
         unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of::<libc::sched_attr>() as u32, 0) };
     if answer != 0 {
@@ -200,19 +200,19 @@ pub fn policy() -> io::Result<Policy> {
     })
 }
 
-/// Lets the calling thread run on `cpus` only.
+/// Restricts the calling thread to `cpus`.
 ///
 /// # Errors
-/// What the kernel answered: EINVAL when none of the CPUs is online and allowed; EBUSY for a deadline thread.
+/// EINVAL if none of the CPUs is online and allowed, EBUSY for a deadline thread.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     set_affinity_of(None, cpus)
 }
 
-/// Lets a thread run on `cpus` only: that of this number, or the calling one.
+/// Restricts a thread to `cpus`: the one with this id, or the calling thread.
 ///
 /// # Errors
-/// As [`set_affinity`]; ESRCH when there is no such thread, EPERM when it is another user's, EINVAL when it is a thread of
-/// the kernel that belongs to its CPU.
+/// The errors of [`set_affinity`]; ESRCH if there is no such thread, EPERM if it belongs to another user, EINVAL for a
+/// per-CPU kernel thread.
 pub fn set_affinity_of(thread_id: Option<u32>, cpus: &[u32]) -> io::Result<()> {
     let thread = match thread_id {
         None => None,
@@ -231,38 +231,38 @@ pub fn set_affinity_of(thread_id: Option<u32>, cpus: &[u32]) -> io::Result<()> {
 /// The CPUs that the calling thread may run on.
 ///
 /// # Errors
-/// What the kernel answered.
+/// The kernel's error.
 pub fn affinity() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
 }
 
-/// Sets the niceness of the calling thread, -20 (most of the CPU) to 19; answers what it was.
+/// Sets the niceness of the calling thread, -20 (most CPU time) to 19; returns the previous value.
 ///
 /// # Errors
-/// When the right is missing: root or CAP_SYS_NICE to go below the present one.
+/// EACCES if the value is below the current one and the process has no CAP_SYS_NICE.
 pub fn set_niceness(niceness: i32) -> io::Result<i32> {
     let before = rustix::process::getpriority_process(None)?;
     rustix::process::setpriority_process(None, niceness)?;
     Ok(before)
 }
 
-/// The calling thread, as the kernel numbers it in the process's own pid namespace.
+/// The id of the calling thread in the pid namespace of its process.
 #[must_use]
 pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The CPU that the calling thread runs on at this moment.
+/// The CPU that the calling thread runs on now.
 #[must_use]
 pub fn current_cpu() -> u32 {
-    // Of libc, since rustix looks for the kernel's vDSO with a system call of its own, in the middle of the loop that asks.
-    // SAFETY: the call takes nothing and touches no memory of ours.
+    // rustix would make a system call to find the vDSO in the middle of the caller's loop, so this uses libc.
+    // SAFETY: the call has no arguments and accesses no memory of ours.
     unsafe { libc::sched_getcpu() as u32 }
 }
 
-/// Timer slack of the calling thread, ns: how much later than asked the kernel may end its sleeps. Real-time threads
-/// have none, whatever this says.
+/// Timer slack of the calling thread, ns: the time by which the kernel may delay the end of a sleep. It has no effect
+/// on real-time threads.
 #[must_use]
 pub fn timer_slack_ns() -> u64 {
     rustix::thread::current_timer_slack().unwrap_or(0)
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_read_as_they_are_written() {
+    fn policies_round_trip() {
         for text in ["other", "fifo:1", "fifo:99", "rr:50", "deadline:200000ns/1000000ns/1000000ns"] {
             assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
         }
@@ -282,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn wrong_policies_are_explained() {
+    fn explains_invalid_policies() {
         for (text, expected) in [
             ("fif:3", "unknown policy `fif:3`"),
-            ("fifo", "priority `` is not"),
-            ("fifo:0", "priority `0`"),
-            ("rr:100", "priority `100`"),
+            ("fifo", "must be 1 to 99"),
+            ("fifo:0", "(got `0`)"),
+            ("rr:100", "(got `100`)"),
             ("deadline:1ms/1us/1ms", "is not RUNTIME/DEADLINE/PERIOD"),
             ("deadline:5/6/7", "is not RUNTIME/DEADLINE/PERIOD"),
             ("deadline:1ns/1ms/1ms", "1024 ns <= runtime"),
@@ -298,18 +298,18 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_of_another_thread_is_set_and_its_niceness_kept() {
+    fn sets_the_policy_of_another_thread_and_keeps_its_niceness() {
         std::thread::scope(|scope| {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (id_sender, id) = std::sync::mpsc::channel();
             let (end, until) = std::sync::mpsc::channel::<()>();
             let other = scope.spawn(move || {
                 set_niceness(5).unwrap();
-                tell.send(thread_id()).unwrap();
-                // It ends with the sender.
+                id_sender.send(thread_id()).unwrap();
+                // Blocks until the sender is dropped.
                 let _ = until.recv();
                 (policy().unwrap(), set_niceness(5).unwrap())
             });
-            set_policy_of(told.recv().unwrap(), Policy::Other).unwrap();
+            set_policy_of(id.recv().unwrap(), Policy::Other).unwrap();
             drop(end);
             assert_eq!(other.join().unwrap(), (Policy::Other, 5));
         });
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ordinary_policy_is_granted_and_read_back() {
+    fn sets_and_reads_back_policy_and_affinity() {
         std::thread::spawn(|| {
             set_policy(Policy::Other).unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as a count that a program can look at.
+//! Counts SIGINT and SIGTERM instead of ending the process.
 
 use std::{
     io,
@@ -11,16 +11,16 @@ extern "C" fn count(_signal: libc::c_int) {
     REQUESTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM are counted instead of ending the process.
+/// Installs handlers that count SIGINT and SIGTERM.
 ///
 /// # Errors
-/// What the kernel answered; it has no reason to refuse.
+/// The kernel's error; none is expected.
 pub fn count_termination() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: sigaction is plain old data, for which all zeroes is a valid value.
+        // SAFETY: sigaction is plain old data, so all zeroes is a valid value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = count as *const () as usize;
-        // Without SA_RESTART a wait in the main thread ends at once, so that it can look at the count.
+        // Without SA_RESTART, a signal interrupts a wait in the main thread, which then checks the count.
         // SAFETY: the handler only adds to an atomic, which is async-signal-safe; `action` is live for the call.
         if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
@@ -29,21 +29,21 @@ pub fn count_termination() -> io::Result<()> {
     Ok(())
 }
 
-/// Asks this process to end, as SIGTERM does.
+/// Requests the end of this process, with the same effect as SIGTERM.
 pub fn request_termination() {
     REQUESTS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many times the process was asked to end.
+/// The number of requests so far to end the process.
 #[must_use]
 pub fn termination_requests() -> u32 {
     REQUESTS.load(Ordering::Relaxed)
 }
 
-/// Keeps SIGINT and SIGTERM away from the calling thread, so that they interrupt another.
+/// Blocks SIGINT and SIGTERM in the calling thread, so that they interrupt another thread.
 ///
 /// # Errors
-/// What the kernel answered; it has no reason to refuse.
+/// The kernel's error; none is expected.
 pub fn block_termination_here() -> io::Result<()> {
     // SAFETY: sigset_t is plain old data that sigemptyset initialises; each call gets a live pointer to it.
     let answer = unsafe {

@@ -1,26 +1,26 @@
-//! How the kernel keeps time: what it thinks of its system clock, and that clock beside one in hardware.
+//! The kernel's time keeping: its estimate of the system clock's error, and readings of PTP hardware clocks.
 
 use std::{fs::File, io, os::fd::AsRawFd, path::Path};
 
-/// What the kernel thinks of its system clock.
+/// The kernel's view of the system clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelClock {
-    /// Whether a program has said that it keeps the clock right, and has not fallen silent since.
+    /// True if a program disciplines the clock and has reported recently.
     pub synchronised: bool,
     /// Largest error, us.
     pub max_error_us: u64,
     /// Expected error, us.
     pub expected_error_us: u64,
-    /// How far TAI is ahead, s.
+    /// TAI minus UTC, s.
     pub tai_offset_s: i64,
 }
 
-/// Asks the kernel (adjtimex) and sets nothing; needs no rights.
+/// Reads the clock state (adjtimex) without setting anything. Needs no privileges.
 ///
 /// # Errors
-/// What the kernel answered, as EPERM from a filter of system calls.
+/// The kernel's error, e.g. EPERM from a seccomp filter.
 pub fn kernel_clock() -> io::Result<KernelClock> {
-    // SAFETY: timex is plain old data, for which all zeroes is a valid value: it sets nothing.
+    // SAFETY: timex is plain old data, so all zeroes is a valid value; zero modes set nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `state` is live and writable.
     if unsafe { libc::adjtimex(&raw mut state) } < 0 {
@@ -34,14 +34,14 @@ pub fn kernel_clock() -> io::Result<KernelClock> {
     })
 }
 
-/// A clock in hardware, read between two readings of the system clock; ns on each.
+/// One reading of a hardware clock between two readings of the system clock, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The system clock before.
     pub before_ns: i64,
-    /// The clock.
+    /// The hardware clock.
     pub clock_ns: i64,
-    /// The system clock afterwards; not earlier than before.
+    /// The system clock afterwards, never earlier than `before_ns`.
     pub after_ns: i64,
 }
 
@@ -52,7 +52,7 @@ impl Reading {
         self.after_ns.abs_diff(self.before_ns)
     }
 
-    /// The clock minus the middle of the window, ns; wrong by half the window at most.
+    /// The hardware clock minus the middle of the window, ns. The error is at most half the window.
     #[must_use]
     pub fn ahead_ns(self) -> i64 {
         let middle_ns = i128::midpoint(self.before_ns.into(), self.after_ns.into());
@@ -61,24 +61,23 @@ impl Reading {
     }
 }
 
-/// Reads a PTP hardware clock (`/dev/ptpN`) `count` times, 25 at most, against CLOCK_REALTIME. Readings in which the system
-/// clock was stepped back are left out.
+/// Reads a PTP hardware clock (`/dev/ptpN`) `count` times, at most 25, together with CLOCK_REALTIME. Readings during
+/// which the system clock was stepped back are omitted.
 ///
 /// # Errors
-/// EACCES without the right to open it, ENOTTY where it is no such clock, EOPNOTSUPP where its driver cannot, and what else
-/// the kernel answered.
+/// EACCES without permission, ENOTTY if the file is not a PTP clock, EOPNOTSUPP if its driver cannot do it; otherwise
+/// the kernel's error.
 pub fn readings(device: &Path, count: u32) -> io::Result<Vec<Reading>> {
     let file = File::open(device)?;
-    // SAFETY: ptp_sys_offset_extended is plain old data, for which all zeroes is a valid value.
-    let mut asked: libc::ptp_sys_offset_extended = unsafe { std::mem::zeroed() };
-    asked.n_samples = count.min(asked.ts.len() as u32);
-    // SAFETY: `asked` is live, writable and of the length that the request's number carries. Its type differs between C
-    // libraries.
-    if unsafe { libc::ioctl(file.as_raw_fd(), libc::PTP_SYS_OFFSET_EXTENDED as _, &raw mut asked) } < 0 {
+    // SAFETY: ptp_sys_offset_extended is plain old data, so all zeroes is a valid value.
+    let mut offsets: libc::ptp_sys_offset_extended = unsafe { std::mem::zeroed() };
+    offsets.n_samples = count.min(offsets.ts.len() as u32);
+    // SAFETY: `offsets` is live, writable and of the length encoded in the request's number.
+    if unsafe { libc::ioctl(file.as_raw_fd(), libc::PTP_SYS_OFFSET_EXTENDED as _, &raw mut offsets) } < 0 {
         return Err(io::Error::last_os_error());
     }
     let ns = |time: &libc::ptp_clock_time| time.sec.saturating_mul(1_000_000_000).saturating_add(time.nsec.into());
-    let readings = asked.ts.iter().take(asked.n_samples as usize).map(|[before, clock, after]| Reading {
+    let readings = offsets.ts.iter().take(offsets.n_samples as usize).map(|[before, clock, after]| Reading {
         before_ns: ns(before),
         clock_ns: ns(clock),
         after_ns: ns(after),
@@ -91,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_of_its_clock() {
+    fn reads_the_kernel_clock() {
         let state = match kernel_clock() {
             Ok(state) => state,
             Err(error) => return eprintln!("SKIPPED: adjtimex is refused here: {error}"),
         };
-        assert!(state.max_error_us <= 16_000_000, "its largest: {state:?}");
+        assert!(state.max_error_us <= 16_000_000, "above the kernel's maximum: {state:?}");
         assert!((0..=100).contains(&state.tai_offset_s), "{state:?}");
         if !state.synchronised {
             assert!(state.max_error_us > 0, "{state:?}");
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_wrong_by_half_its_window_at_most() {
+    fn computes_window_and_offset_without_overflow() {
         let reading = Reading { before_ns: 1000, clock_ns: 5_000_000_000, after_ns: 1800 };
         assert_eq!((reading.window_ns(), reading.ahead_ns()), (800, 4_999_998_600));
         let behind = Reading { before_ns: 1000, clock_ns: 0, after_ns: 1001 };
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_clock_is_refused() {
+    fn rejects_files_that_are_not_clocks() {
         let error = readings(Path::new("/dev/null"), 25).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
         assert_eq!(readings(Path::new("/dev/none"), 25).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -1,8 +1,8 @@
-//! Datagrams: a UDP socket for threads that neither allocate nor wait for longer than they were told to, and the kernel's
-//! own stamps of when a datagram came in and went out.
+//! UDP sockets for real-time threads: no allocation, bounded waits, and the kernel's time stamps of received and sent
+//! datagrams.
 //!
-//! The stamps are of CLOCK_REALTIME, made in software: of a datagram that came in, when the driver handed it to the
-//! network stack; of one that went out, when the driver took it. Those that a network card makes are of the card's own clock.
+//! Software time stamps are on CLOCK_REALTIME. A received datagram is stamped when the driver passes it to the network
+//! stack, a sent one when the driver takes it. Time stamps of the network card are on the card's own clock.
 
 mod control;
 
@@ -13,29 +13,29 @@ use std::{
     time::Duration,
 };
 
-use control::{Control, Told};
+use control::{Control, ControlData};
 
-/// Largest payload of a datagram that fits into one Ethernet frame of the usual size over IPv4, bytes.
+/// Largest payload that fits into one standard Ethernet frame over IPv4, bytes.
 pub const ONE_FRAME: usize = 1472;
-/// Largest payload of a datagram over IPv4, bytes; more than one frame's is cut into fragments.
+/// Largest payload of a datagram over IPv4, bytes. It is fragmented if it exceeds one frame.
 pub const MAX_PAYLOAD: usize = 65_507;
 
-/// Which stamps to ask the kernel for.
+/// The time stamps to request from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stamps {
-    /// None.
+    /// No time stamps.
     None,
-    /// Of what comes in; they come with it and cost little.
+    /// Received datagrams only. These time stamps arrive with the datagram and cost little.
     #[default]
     Receive,
-    /// Of what goes out as well; each wakes the thread that waits on the socket once more.
+    /// Sent datagrams as well. Each of their time stamps wakes the waiting thread once more.
     All,
-    /// All, and those of the network card beside them, where that was set to make any.
+    /// In addition those of the network card, if its time stamping is enabled.
     Card,
 }
 
 impl Stamps {
-    /// Whether what goes out is stamped.
+    /// True if sent datagrams get time stamps.
     #[must_use]
     pub fn of_sent(self) -> bool {
         matches!(self, Self::All | Self::Card)
@@ -46,36 +46,36 @@ impl Stamps {
 #[derive(Debug)]
 pub struct DatagramSocket(UdpSocket);
 
-/// A datagram that came in.
+/// A received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its length, bytes; of one longer than the buffer that of the whole.
+    /// The length, bytes. If the datagram exceeds the buffer, still the full length.
     pub len: usize,
-    /// When the kernel had it, ns on CLOCK_REALTIME.
+    /// When the kernel received it, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
-    /// When the network card had it, ns on the card's clock.
+    /// When the network card received it, ns on the card's clock.
     pub card_ns: Option<i64>,
 }
 
-/// A stamp of a datagram that went out.
+/// A time stamp of a sent datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// Which datagram since stamps were asked for: 0 is the first.
+    /// The number of the datagram, from 0 since time stamps were enabled.
     pub number: u32,
-    /// When it left.
+    /// When it was sent.
     pub stamp: Stamp,
 }
 
-/// When a datagram left, ns.
+/// When a datagram was sent, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
-    /// The driver took it, on CLOCK_REALTIME.
+    /// When the driver took it, on CLOCK_REALTIME.
     Driver(i64),
-    /// The network card put it on the wire, on the card's clock.
+    /// When the network card transmitted it, on the card's clock.
     Card(i64),
 }
 
-/// Where a datagram came from, as the kernel writes it.
+/// The source address of a datagram, as stored by the kernel.
 #[derive(Clone, Copy)]
 pub struct Sender {
     address: libc::sockaddr_storage,
@@ -83,18 +83,18 @@ pub struct Sender {
 }
 
 impl DatagramSocket {
-    /// Opens a socket that is bound to `address`.
+    /// Opens a socket bound to `address`.
     ///
     /// # Errors
-    /// EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024, and what else the kernel answered.
+    /// EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024; otherwise the kernel's error.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         UdpSocket::bind(address).map(Self)
     }
 
-    /// Opens a socket that talks to `peer` alone: the kernel drops what comes from elsewhere.
+    /// Opens a socket connected to `peer`; the kernel drops datagrams from other addresses.
     ///
     /// # Errors
-    /// ENETUNREACH where no route leads there, and what else the kernel answered.
+    /// ENETUNREACH if there is no route; otherwise the kernel's error.
     pub fn connect(peer: SocketAddr) -> io::Result<Self> {
         let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
         let socket = UdpSocket::bind(any)?;
@@ -102,26 +102,26 @@ impl DatagramSocket {
         Ok(Self(socket))
     }
 
-    /// The address that it is bound to.
+    /// The bound address.
     ///
     /// # Errors
-    /// What the kernel answered; it has no reason to refuse.
+    /// The kernel's error; none is expected.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// How long [`receive`](Self::receive) waits at most; longer than 0.
+    /// Sets how long [`receive`](Self::receive) waits at most; must not be 0.
     ///
     /// # Errors
-    /// What the kernel answered.
-    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(patience))
+    /// The kernel's error.
+    pub fn set_receive_timeout(&self, timeout: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(Some(timeout))
     }
 
-    /// Lets the kernel refuse datagrams that need more than one frame on their way, instead of cutting them.
+    /// Lets the kernel refuse datagrams that exceed the path MTU instead of fragmenting them.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn forbid_fragments(&self) -> io::Result<()> {
         match self.0.local_addr()? {
             SocketAddr::V4(_) => self.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
@@ -129,11 +129,10 @@ impl DatagramSocket {
         }
     }
 
-    /// The largest payload that fits into one frame on the way to the peer, as far as the kernel knows, bytes; of a socket
-    /// that talks to one peer.
+    /// The largest payload that fits into one frame on the known path to the peer, bytes. Only for connected sockets.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn one_frame(&self) -> io::Result<usize> {
         let (mtu, headers) = match self.0.local_addr()? {
             SocketAddr::V4(_) => (self.get(libc::IPPROTO_IP, libc::IP_MTU)?, 20 + 8),
@@ -142,31 +141,31 @@ impl DatagramSocket {
         Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
     }
 
-    /// Lets a thread that receives look at the device's queue itself for so long before it sleeps, us.
+    /// Sets how long a receiving thread polls the device's queue before it sleeps, us.
     ///
-    /// The kernel takes the wish whether the device can or not: see [`is_polled`](Self::is_polled).
+    /// The kernel accepts this even if the device does not support it: see [`is_polled`](Self::is_polled).
     ///
     /// # Errors
-    /// EPERM without CAP_NET_ADMIN, and what else the kernel answered.
+    /// EPERM without CAP_NET_ADMIN; otherwise the kernel's error.
     pub fn set_busy_poll(&self, us: u32) -> io::Result<()> {
         self.set(libc::SOL_SOCKET, libc::SO_BUSY_POLL, us.min(i32::MAX as u32) as i32)
     }
 
-    /// Whether what came in last came by a queue that can be polled.
+    /// True if the last datagram arrived on a queue that supports busy polling.
     #[must_use]
     pub fn is_polled(&self) -> bool {
         self.get(libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID).is_ok_and(|id| id != 0)
     }
 
-    /// Asks for stamps from now on. Datagrams that go out are numbered anew.
+    /// Requests time stamps from now on. Numbering of sent datagrams restarts at 0.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn set_stamps(&self, stamps: Stamps) -> io::Result<()> {
         let receive = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RX_SOFTWARE;
         let send =
             libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
-        // Without the last, a card's stamp would keep the driver's from being told.
+        // Without OPT_TX_SWHW, a hardware time stamp would suppress the software one.
         let card = libc::SOF_TIMESTAMPING_RAW_HARDWARE
             | libc::SOF_TIMESTAMPING_RX_HARDWARE
             | libc::SOF_TIMESTAMPING_TX_HARDWARE
@@ -175,31 +174,31 @@ impl DatagramSocket {
         match stamps {
             Stamps::None => set(0),
             Stamps::Receive => set(receive),
-            // Numbers begin at 0 when they are switched on.
+            // Switching OPT_ID on resets the numbers to 0.
             Stamps::All => set(receive).and_then(|()| set(receive | send)),
             Stamps::Card => set(receive).and_then(|()| set(receive | send | card)),
         }
     }
 
-    /// Sends to the peer.
+    /// Sends to the connected peer.
     ///
     /// # Errors
-    /// ECONNREFUSED where an earlier datagram found nobody there; this one was not sent then. EMSGSIZE, ENOBUFS,
-    /// ENETUNREACH, and what else the kernel answered.
+    /// ECONNREFUSED if an earlier datagram was rejected (this one was then not sent), EMSGSIZE, ENOBUFS, ENETUNREACH;
+    /// otherwise the kernel's error.
     #[inline]
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
-        // SAFETY: the payload is live and of the length given; the kernel only reads it.
+        // SAFETY: the payload is live and of the given length; the kernel only reads it.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), payload.as_ptr().cast(), payload.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Sends to who sent something.
+    /// Sends to the source of a received datagram.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// The errors of [`send`](Self::send).
     #[inline]
     pub fn answer(&self, payload: &[u8], to: &Sender) -> io::Result<()> {
-        // SAFETY: payload and address are live and of the lengths given; the kernel only reads them.
+        // SAFETY: the payload and the address are live and of the given lengths; the kernel only reads them.
         let sent = unsafe {
             libc::sendto(
                 self.0.as_raw_fd(),
@@ -213,11 +212,11 @@ impl DatagramSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives one datagram into `buffer`, and who sent it into `from`. `None` when none came within the patience, or a
-    /// signal came in between; with `wait` false when none is there.
+    /// Receives one datagram into `buffer` and its source into `from`. Returns `None` on timeout or if interrupted by a
+    /// signal. If `wait` is false, returns `None` at once if there is no datagram.
     ///
     /// # Errors
-    /// ECONNREFUSED where the peer's machine said that nobody listens there, and what else the kernel answered.
+    /// ECONNREFUSED if the peer's machine reported that nothing listens there; otherwise the kernel's error.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8], from: &mut Sender, wait: bool) -> io::Result<Option<Received>> {
         let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
@@ -226,33 +225,33 @@ impl DatagramSocket {
             return Ok(None);
         };
         from.length = length;
-        let Told { stamp_ns, card_ns, .. } = control.told();
+        let ControlData { stamp_ns, card_ns, .. } = control.decode();
         Ok(Some(Received { len, stamp_ns, card_ns }))
     }
 
-    /// The next stamp of a datagram that went out; `None` when none is there.
+    /// The next time stamp of a sent datagram; `None` if there is none.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     #[inline]
     pub fn sent(&self) -> io::Result<Option<Sent>> {
         let mut control = Control::default();
-        let mut nobody = Sender::default();
+        let mut unused = Sender::default();
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
         loop {
-            if self.message(&mut [], &mut nobody.address, &mut control, flags)?.is_none() {
+            if self.message(&mut [], &mut unused.address, &mut control, flags)?.is_none() {
                 return Ok(None);
             }
-            let told = control.told();
-            // Each comes by itself.
-            let stamp = told.stamp_ns.map(Stamp::Driver).or(told.card_ns.map(Stamp::Card));
-            if let (Some(stamp), Some(number)) = (stamp, told.sent_number) {
+            let data = control.decode();
+            // Software and hardware time stamps arrive in separate messages.
+            let stamp = data.stamp_ns.map(Stamp::Driver).or(data.card_ns.map(Stamp::Card));
+            if let (Some(stamp), Some(number)) = (stamp, data.sent_number) {
                 return Ok(Some(Sent { number, stamp }));
             }
         }
     }
 
-    /// One `recvmsg`: the length of the datagram and of the sender's address.
+    /// Calls `recvmsg`. Returns the lengths of the datagram and of the source address.
     #[inline]
     fn message(
         &self,
@@ -262,14 +261,14 @@ impl DatagramSocket {
         flags: i32,
     ) -> io::Result<Option<(usize, libc::socklen_t)>> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: msghdr is plain old data, for which all zeroes is a valid value.
+        // SAFETY: msghdr is plain old data, so all zeroes is a valid value.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_name = std::ptr::from_mut(from).cast();
         header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
-        control.lend_to(&mut header);
-        // SAFETY: the header points to live memory of ours, each part with its length; the kernel writes at most that.
+        control.attach_to(&mut header);
+        // SAFETY: the header points to live memory with correct lengths; the kernel writes at most that much.
         let received = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, flags) };
         if received < 0 {
             let error = io::Error::last_os_error();
@@ -278,13 +277,13 @@ impl DatagramSocket {
                 _ => Err(error),
             };
         }
-        control.take_back(&header);
+        control.set_length(&header);
         Ok(Some((received.unsigned_abs(), header.msg_namelen)))
     }
 
     fn set(&self, level: i32, option: i32, value: i32) -> io::Result<()> {
         let length = size_of::<i32>() as libc::socklen_t;
-        // SAFETY: the value is live and of the length given; the kernel only reads it.
+        // SAFETY: the value is live and of the given length; the kernel only reads it.
         let answer = unsafe { libc::setsockopt(self.0.as_raw_fd(), level, option, (&raw const value).cast(), length) };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -292,7 +291,7 @@ impl DatagramSocket {
     fn get(&self, level: i32, option: i32) -> io::Result<i32> {
         let mut value = 0i32;
         let mut length = size_of::<i32>() as libc::socklen_t;
-        // SAFETY: value and length are live; the kernel writes at most `length` bytes.
+        // SAFETY: the value and its length are live; the kernel writes at most `length` bytes.
         let answer =
             unsafe { libc::getsockopt(self.0.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length) };
         if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
@@ -300,9 +299,9 @@ impl DatagramSocket {
 }
 
 impl Default for Sender {
-    /// Nobody.
+    /// An empty address.
     fn default() -> Self {
-        // SAFETY: sockaddr_storage is plain old data, for which all zeroes is a valid value.
+        // SAFETY: sockaddr_storage is plain old data, so all zeroes is a valid value.
         Self { address: unsafe { std::mem::zeroed() }, length: 0 }
     }
 }

@@ -1,32 +1,32 @@
-//! What a thread has used, as the kernel counted it.
+//! CPU usage of a thread as counted by the kernel.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a thread has used since it began.
+/// The usage of a thread since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// CPU time, user and system, ns.
     pub cpu_time_ns: u64,
-    /// How often it gave up its CPU of its own accord.
+    /// Voluntary context switches.
     pub sleeps: u64,
 }
 
 impl ThreadUsage {
-    /// What the calling thread has used.
+    /// The usage of the calling thread.
     #[must_use]
     pub fn so_far() -> Self {
-        // SAFETY: rusage is plain old data, for which all zeroes is a valid value.
+        // SAFETY: rusage is plain old data, so all zeroes is a valid value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes into a live rusage; it cannot fail for the calling thread.
+        // SAFETY: the kernel writes into a live rusage; the call cannot fail for the calling thread.
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
         Self { cpu_time_ns: cpu_time(&usage).as_nanos() as u64, sleeps: usage.ru_nvcsw as u64 }
     }
 }
 
-/// CPU time that the calling thread has used up to this moment, ns (CLOCK_THREAD_CPUTIME_ID). [`ThreadUsage`] may lag a
-/// tick behind.
+/// CPU time that the calling thread has used until now, ns (CLOCK_THREAD_CPUTIME_ID). [`ThreadUsage`] can lag behind by
+/// one tick.
 #[must_use]
 pub fn thread_cpu_time_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_costs_cpu_time_and_sleeping_is_counted() {
+    fn counts_cpu_time_and_sleeps() {
         let before = ThreadUsage::so_far();
         while ThreadUsage::so_far().cpu_time_ns < before.cpu_time_ns + 2_000_000 {}
         for _ in 0..3 {

@@ -1,14 +1,15 @@
-//! AF_XDP: frames between a program's own memory and one queue of an interface, past the kernel's network stack.
+//! AF_XDP: exchanges frames between the program's memory and one queue of an interface, bypassing the kernel's network
+//! stack.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `ring` | a queue in memory that the kernel reads and writes, too, with the program at one end and the kernel at the other |
-//! | `socket` | the socket: its memory for frames, and four rings |
-//! | `bpf` | what the kernel is asked about programs |
-//! | `program` | the program that gives the socket its frames, and takes itself off |
-//! | `send`, `receive` | one direction each |
+//! | `ring` | single-producer, single-consumer rings shared with the kernel |
+//! | `socket` | the socket with its frame memory and four rings |
+//! | `bpf` | the bpf(2) system call |
+//! | `program` | the XDP program that redirects frames to the socket, and its attachment |
+//! | `send`, `receive` | the two directions |
 //!
-//! Numbers and layouts are those of the kernel's `if_xdp.h`, `if_link.h` and `bpf.h`, where libc has none.
+//! Numbers and layouts that libc lacks are those of the kernel's `if_xdp.h`, `if_link.h` and `bpf.h`.
 
 mod bpf;
 mod program;
@@ -25,43 +26,44 @@ pub use program::Hook;
 pub use receive::{XdpDrops, XdpReceiver};
 pub use send::XdpSender;
 
-/// Whether frames are copied between the socket's memory and the driver's.
+/// The copy mode between the socket's memory and the driver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copying {
-    /// As the driver likes it best.
+    /// The best mode that the driver supports.
     AsOffered,
-    /// Always; any driver can.
+    /// Copy mode, which every driver supports.
     Always,
-    /// Never; few drivers can.
+    /// Zero-copy mode, which few drivers support.
     Never,
 }
 
-/// What failed.
+/// An error with the step that failed.
 #[derive(Debug, Error)]
 #[error("{step:?}: {source}")]
 pub struct XdpError {
-    /// Doing what.
+    /// The failed step.
     pub step: Step,
-    /// What the kernel answered.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
-/// What is done for a socket, in this order.
+/// The steps of opening a socket, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Finding the interface: ENODEV when there is none such, `InvalidInput` when it is not Ethernet, EPERM without
+    /// Look up the interface: ENODEV if it does not exist, `InvalidInput` if it is not Ethernet, EPERM without
     /// CAP_NET_RAW.
     Interface,
-    /// Loading the program: EPERM without CAP_BPF and CAP_NET_ADMIN.
+    /// Load the program: EPERM without CAP_BPF and CAP_NET_ADMIN.
     Program,
-    /// Attaching it: EBUSY or EEXIST where another is attached, EPERM without CAP_NET_ADMIN, EINVAL before Linux 5.9.
+    /// Attach the program: EBUSY or EEXIST if another one is attached, EPERM without CAP_NET_ADMIN, EINVAL before Linux
+    /// 5.9.
     Attach,
-    /// Making the socket: EAFNOSUPPORT where the kernel has no AF_XDP, EPERM without CAP_NET_RAW.
+    /// Create the socket: EAFNOSUPPORT if the kernel has no AF_XDP, EPERM without CAP_NET_RAW.
     Socket,
-    /// Giving it memory: ENOBUFS where too little may be locked.
+    /// Register its memory: ENOBUFS if the limit for locked memory is too low.
     Memory,
-    /// Binding it to the queue: EBUSY where another socket has it, EINVAL where there is no such queue, EOPNOTSUPP where
-    /// the driver cannot do without copying.
+    /// Bind it to the queue: EBUSY if another socket uses the queue, EINVAL if there is no such queue, EOPNOTSUPP if
+    /// the driver has no zero-copy mode.
     Bind,
 }
 

@@ -23,7 +23,7 @@ pub struct Delay {
 pub fn block(priority: u8, lengths_ns: &[i64], count: usize, gap: Duration) -> Result<Vec<Delay>> {
     // All memory is there before the first delay: fetching it later would prolong one beyond what it tells.
     let mut delays = vec![Delay { begin_ns: -1, end_ns: -1 }; count];
-    sys::memory::lock_what_is_there()?;
+    sys::memory::lock_current_memory()?;
     become_realtime(priority)?;
     for (round, (delay, length_ns)) in delays.iter_mut().zip(lengths_ns.iter().cycle()).enumerate() {
         // 7919 and 1009 are prime, so the remainders do not repeat for a thousand rounds.

@@ -16,7 +16,7 @@ use machine::{
     sound::{self, Holder},
 };
 use serde_json::Value;
-use sys::pcm::{Asked, Direction, Duplex, Format, Node, PcmError, Turn, Wake};
+use sys::pcm::{Direction, Duplex, Format, Node, PcmError, StreamConfig, WaitResult, Wake};
 
 use crate::inside::{expect, punctual, recorded};
 
@@ -24,24 +24,25 @@ const RATE_HZ: u32 = 48_000;
 const BOTH: u32 = 2;
 
 /// As the kernel's timer and its cards like it: 21 ms a period, for the loopback.
-const SLOW: Asked = Asked { rate_hz: RATE_HZ, period_frames: 1024, periods: 2, inputs: BOTH, format: None };
+const SLOW: StreamConfig =
+    StreamConfig { rate_hz: RATE_HZ, period_frames: 1024, periods: 2, inputs: BOTH, format: None };
 /// As a guitarist likes it: 1.3 ms.
-const QUICK: Asked = Asked { period_frames: 64, ..SLOW };
+const QUICK: StreamConfig = StreamConfig { period_frames: 64, ..SLOW };
 
 fn node(name: &str, direction: Direction) -> Result<Node> {
     let (card, device) = sound::find(&Root::system(), name)?;
     Ok(Node { card, device, direction })
 }
 
-fn open(capture: &str, playback: &str, asked: &Asked) -> Result<Duplex> {
+fn open(capture: &str, playback: &str, asked: &StreamConfig) -> Result<Duplex> {
     Ok(Duplex::open(node(capture, Direction::Capture)?, node(playback, Direction::Playback)?, asked)?)
 }
 
 /// Waits for a period that comes without the card having stopped.
 fn period(duplex: &mut Duplex) -> Result<Wake> {
     match duplex.wait()? {
-        Turn::Period(wake) => Ok(wake),
-        Turn::Xrun => anyhow::bail!("an xrun that nobody caused"),
+        WaitResult::Period(wake) => Ok(wake),
+        WaitResult::Xrun => anyhow::bail!("an xrun that nobody caused"),
     }
 }
 
@@ -57,7 +58,7 @@ pub fn what_is_played_comes_back_to_the_bit() -> Result<()> {
     let offer = sys::pcm::offer(node("hw:Loopback,1", Direction::Capture)?)?;
     ensure!(offer.formats.contains(&Format::S16) && offer.formats.contains(&Format::S32), "{offer:?}");
     for format in offer.formats {
-        let asked = Asked { format: Some(format), ..SLOW };
+        let asked = StreamConfig { format: Some(format), ..SLOW };
         let mut duplex = open("hw:Loopback,1", "hw:Loopback,0", &asked)?;
         ensure!(duplex.capture().format() == format && duplex.capture().channels() == BOTH);
         duplex.start()?;
@@ -71,7 +72,7 @@ pub fn what_is_played_comes_back_to_the_bit() -> Result<()> {
                 block = std::array::from_fn(|frame| noise(turn * block.len() + frame, channel));
                 duplex.playback().write(channel, &block);
             }
-            duplex.turn()?;
+            duplex.advance()?;
         }
         for (channel, heard) in (0..).zip(&heard) {
             let begin = heard.iter().position(|&sample| sample != 0.0).context("nothing came back")?;
@@ -101,8 +102,8 @@ pub fn xruns_are_those_that_were_made() -> Result<()> {
         let (mut made, mut found) = (0, 0);
         for turn in 1..=100 {
             match duplex.wait()? {
-                Turn::Period(_) => duplex.turn()?,
-                Turn::Xrun => {
+                WaitResult::Period(_) => duplex.advance()?,
+                WaitResult::Xrun => {
                     found += 1;
                     duplex.start()?;
                 }
@@ -130,8 +131,8 @@ pub fn an_xrun_of_one_direction_is_no_end() -> Result<()> {
         for wait in [Duration::ZERO, buffer - shorter + step * Duration::from_micros(500)] {
             thread::sleep(wait);
             match duplex.wait()? {
-                Turn::Period(_) => duplex.turn()?,
-                Turn::Xrun => {
+                WaitResult::Period(_) => duplex.advance()?,
+                WaitResult::Xrun => {
                     xruns += 1;
                     duplex.start().with_context(|| format!("not started anew after {wait:?}"))?;
                 }
@@ -148,13 +149,13 @@ pub fn a_card_paces() -> Result<()> {
     let mut duplex = open("hw:Dummy", "hw:Dummy", &QUICK)?;
     duplex.start()?;
     let begin = period(&mut duplex)?;
-    duplex.turn()?;
+    duplex.advance()?;
     let mut last = begin;
     for _ in 1..PERIODS {
         last = period(&mut duplex)?;
         ensure!(last.captured >= 64 && last.queued <= 64, "{last:?}");
         ensure!((0..1_000_000).contains(&(last.woke_ns - last.card_ns)), "{last:?}");
-        duplex.turn()?;
+        duplex.advance()?;
     }
     let took_ms = (last.woke_ns - begin.woke_ns) as f64 / 1e6;
     let due_ms = f64::from(PERIODS - 1) * 64.0 / f64::from(RATE_HZ) * 1e3;
@@ -165,7 +166,7 @@ pub fn a_card_paces() -> Result<()> {
 /// The driver of real cards, on an emulated one: both directions are linked, and no period is lost.
 pub fn hd_audio_plays() -> Result<()> {
     const PERIODS: u32 = 60;
-    let asked = Asked { periods: 4, ..SLOW };
+    let asked = StreamConfig { periods: 4, ..SLOW };
     let mut duplex = open("hw:2", "hw:2", &asked)?;
     ensure!(duplex.is_linked(), "playback and capture of one card are not linked");
     duplex.start()?;
@@ -173,7 +174,7 @@ pub fn hd_audio_plays() -> Result<()> {
     for _ in 0..PERIODS {
         period(&mut duplex)?;
         duplex.playback().write(0, &[0.5; 1024]);
-        duplex.turn()?;
+        duplex.advance()?;
     }
     let (took_s, due_s) =
         (begin.elapsed().as_secs_f64(), f64::from(PERIODS * asked.period_frames) / f64::from(RATE_HZ));
@@ -183,21 +184,21 @@ pub fn hd_audio_plays() -> Result<()> {
 
 /// What a card has not is refused with what it has, and nothing else is, however unusual; who holds one is told.
 pub fn what_cannot_be_is_refused() -> Result<()> {
-    drop(open("hw:Dummy", "hw:Dummy", &Asked { rate_hz: 24_000, ..QUICK }).context("24 kHz")?);
-    let refused = |asked: &Asked| match open("hw:Dummy", "hw:Dummy", asked) {
+    drop(open("hw:Dummy", "hw:Dummy", &StreamConfig { rate_hz: 24_000, ..QUICK }).context("24 kHz")?);
+    let refused = |asked: &StreamConfig| match open("hw:Dummy", "hw:Dummy", asked) {
         Err(error) => Ok(error.to_string()),
         Ok(_) => anyhow::bail!("granted: {asked}"),
     };
-    let error = refused(&Asked { rate_hz: 96_000, ..QUICK })?;
+    let error = refused(&StreamConfig { rate_hz: 96_000, ..QUICK })?;
     ensure!(error.contains("does not run at 96000 Hz, only at 8000,") && error.contains("48000"), "{error}");
-    let error = refused(&Asked { format: Some(Format::S24In3), ..QUICK })?;
+    let error = refused(&StreamConfig { format: Some(Format::S24In3), ..QUICK })?;
     ensure!(error.contains("has no S24_3 samples, only"), "{error}");
-    let error = refused(&Asked { period_frames: 1 << 20, ..QUICK })?;
+    let error = refused(&StreamConfig { period_frames: 1 << 20, ..QUICK })?;
     ensure!(error.contains("has no period of 1048576 frames, only"), "{error}");
 
     let (card, device) = sound::find(&Root::system(), "hw:2")?;
     ensure!(sound::holder(&Root::system(), card, device, true).is_none());
-    let _held = open("hw:2", "hw:2", &Asked { period_frames: 256, ..SLOW })?;
+    let _held = open("hw:2", "hw:2", &StreamConfig { period_frames: 256, ..SLOW })?;
     let second = Duplex::open(node("hw:2", Direction::Capture)?, node("hw:2", Direction::Playback)?, &SLOW);
     ensure!(matches!(second, Err(PcmError::Busy(_))), "{second:?}");
     let holder = sound::holder(&Root::system(), card, device, true);

@@ -38,7 +38,7 @@ impl Session {
     pub fn prepare(jack: Jack, player: Box<dyn Player>, shared: &Arc<Shared>) -> Result<(Self, Grant), EngineError> {
         let Jack { mut client, wires, cpu } = jack;
         let go = Arc::new(AtomicBool::new(false));
-        client.tell_delay(frames(player.delay()));
+        client.set_delay(frames(player.delay()));
         let (tell_grant, granted) = mpsc::channel();
         let rate_hz = client.rate_hz();
         let begin = Begin { cpu, floor_ns: floor_ns(Clock::Monotonic), tell_grant };
@@ -55,8 +55,8 @@ impl Session {
     }
 
     /// Tells the server by how many frames what is played is late by itself, where that has changed.
-    pub fn tell_delay(&self, delay: usize) {
-        self.client.tell_delay(frames(delay));
+    pub fn set_delay(&self, delay: usize) {
+        self.client.set_delay(frames(delay));
     }
 
     /// Frames from a card's input to its output.

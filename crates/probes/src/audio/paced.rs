@@ -8,7 +8,7 @@ use std::io;
 use amp::Player;
 use sys::{
     clock::Clock,
-    pcm::{Duplex, Turn},
+    pcm::{Duplex, WaitResult},
 };
 
 use super::{
@@ -19,10 +19,10 @@ use crate::timer::{Grid, Wake, Work};
 
 /// A sound card, as far as it is needed here.
 pub trait Sound: Send {
-    /// Starts both directions, playback with a buffer of silence; also after [`Turn::Xrun`].
+    /// Starts both directions, playback with a buffer of silence; also after [`WaitResult::Xrun`].
     fn start(&mut self) -> io::Result<()>;
     /// Waits for the next period.
-    fn wait(&mut self) -> io::Result<Turn>;
+    fn wait(&mut self) -> io::Result<WaitResult>;
     /// When the kernel learned how much was captured, ns of the monotonic clock.
     fn stamp_ns(&self) -> i64;
     /// Takes a period from the input.
@@ -48,7 +48,7 @@ impl Sound for OnCard {
     }
 
     #[inline]
-    fn wait(&mut self) -> io::Result<Turn> {
+    fn wait(&mut self) -> io::Result<WaitResult> {
         self.duplex.wait()
     }
 
@@ -66,7 +66,7 @@ impl Sound for OnCard {
     fn give(&mut self, samples: &[f32]) -> io::Result<bool> {
         self.duplex.playback().write(0, samples);
         self.duplex.playback().write(1, samples);
-        self.duplex.turn()?;
+        self.duplex.advance()?;
         self.duplex.is_running()
     }
 }
@@ -119,14 +119,14 @@ impl<P: Player, S: Sound> Work for Paced<P, S> {
         }
         let period = self.captured.len() as u64;
         let woke_ns = match self.sound.wait()? {
-            Turn::Period(wake) => {
+            WaitResult::Period(wake) => {
                 self.pace.stamp(self.state.slot * period + wake.captured, self.sound.stamp_ns());
                 let room = self.buffer.saturating_sub(wake.queued);
                 self.state.ready = (wake.captured.min(room) / period).max(1);
                 wake.woke_ns
             }
             // The period that it waited for is played all the same, too late.
-            Turn::Xrun => {
+            WaitResult::Xrun => {
                 self.state.has_stopped = true;
                 self.state.ready = 1;
                 self.sound.now_ns()

@@ -280,7 +280,7 @@ impl<R: Receive> Receiving<R> {
         while self.shared.errors.load(Relaxed) < Self::ERRORS {
             let stopped = self.shared.stop.load(Relaxed);
             // What waits when it is to end is read all the same.
-            let poll = if stopped || self.polls() { Poll::Look } else { Poll::Sleep };
+            let poll = if stopped || self.polls() { Poll::Spin } else { Poll::Sleep };
             match self.receiver.receive(&mut frame, poll) {
                 Ok(Some(received)) => {
                     let read_ns = self.clock.now_ns();

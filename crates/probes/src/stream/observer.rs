@@ -121,7 +121,7 @@ impl<K: Keep> Observing<K> {
         loop {
             // What waits when it is to end is kept all the same.
             let stopped = self.stop.load(Relaxed);
-            while let Some(received) = self.receiver.receive(&mut frame[TAG..], Poll::Look)? {
+            while let Some(received) = self.receiver.receive(&mut frame[TAG..], Poll::Spin)? {
                 self.take_in(&mut frame, &received)?;
             }
             if stopped {

@@ -94,7 +94,7 @@ impl Echo {
     /// # Errors
     /// When no thread can be made.
     pub fn start(socket: DatagramSocket, settings: EchoSettings) -> io::Result<Self> {
-        socket.set_patience(PATIENCE)?;
+        socket.set_receive_timeout(PATIENCE)?;
         let heartbeat = Heartbeat::start()?;
         let shared = Arc::new(Shared::default());
         let (tell_grant, told_grant) = mpsc::channel();

@@ -65,7 +65,7 @@ impl Settings {
     /// Sets the socket up.
     pub(super) fn apply(&self, socket: &DatagramSocket) -> Result<(), UdpError> {
         let refused = |what| move |source| UdpError::Refused { what, source };
-        socket.set_patience(GREETING_PATIENCE).map_err(refused("a timeout"))?;
+        socket.set_receive_timeout(GREETING_PATIENCE).map_err(refused("a timeout"))?;
         if !self.allow_fragments {
             socket.forbid_fragments().map_err(refused("to send without fragments; use --allow-fragments"))?;
         }

@@ -26,7 +26,7 @@ pub fn run(options: &cli::Echo) -> anyhow::Result<u8> {
     }
     let settings = EchoSettings { cpu: options.cpu, policy: options.policy };
     let mut echo = Echo::start(socket, settings).context("cannot start a thread; close other programs")?;
-    let locked = memory::lock_what_is_there().is_ok();
+    let locked = memory::lock_current_memory().is_ok();
     echo.set_memory_locked(locked);
     let as_asked = say_what_was_granted(&echo, options, locked);
     let served = serve_interrupts(options);

@@ -4,7 +4,7 @@ use amp::Player;
 use anyhow::Context;
 use machine::{Root, sound};
 use play::{Device, End, Engine, Jack, Settings, device::Paced, jack::Peer};
-use sys::{memory, pcm::Asked};
+use sys::{memory, pcm::StreamConfig};
 
 use crate::{cli::Sound, exit::Usage};
 
@@ -73,7 +73,7 @@ fn open_jack(options: &Sound, capture: &Peer, playback: &Peer) -> anyhow::Result
 
 fn open_card(options: &Sound) -> anyhow::Result<Ready> {
     let names = options.names();
-    let card = Asked {
+    let card = StreamConfig {
         rate_hz: options.rate.unwrap_or(RATE_HZ),
         period_frames: options.frames.unwrap_or(FRAMES),
         periods: options.periods.unwrap_or(2),
@@ -87,7 +87,7 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
                 "--format and --input are a sound card's, and the clock paces: leave them out, or add --device hw:0";
             return Err(Usage(text.to_owned()).into());
         }
-        let Asked { rate_hz, period_frames, periods, .. } = settings.card;
+        let StreamConfig { rate_hz, period_frames, periods, .. } = settings.card;
         let paced = Paced::new(rate_hz, period_frames, periods).context("the clock cannot be set")?;
         return Ok(Ready::Card(Device::Clock(paced), settings));
     }
@@ -134,7 +134,7 @@ pub fn start(ready: Ready, player: Box<dyn Player>) -> anyhow::Result<Engine> {
             "CPU {cpu} was refused, the audio thread runs anywhere: choose one of `cat /sys/devices/system/cpu/online`"
         ));
     }
-    if memory::lock_what_is_there().is_err() {
+    if memory::lock_current_memory().is_err() {
         note(format!("memory cannot be locked, and missing pages will delay the audio thread: {}", machine::SETCAP));
     }
     engine.begin()?;

@@ -24,7 +24,7 @@ fn usage_errors_name_the_remedy_and_exit_with_64() {
         ("measure timer --period 1000", "1000us"),
         ("measure timer --duration 0s", "must be longer than 0"),
         ("measure timer --samples 0", "--samples"),
-        ("measure timer --policy fifo:100", "priority `100` is not between 1 and 99"),
+        ("measure timer --policy fifo:100", "the priority must be 1 to 99, e.g. fifo:90 (got `100`)"),
         ("measure timer --policy fast", "unknown policy `fast`"),
         ("measure threads --thread base=25", "25us"),
         ("measure threads --thread base=25us,prio=5", "use cpu=N or policy=POLICY"),

@@ -1,31 +1,31 @@
-//! How the EVL core and a program talk. Numbers and layouts are those of the kernel's `include/uapi/evl` at ABI 26, 32, 34, 40
-//! and 43, which do not differ in what is used here but for the way to make an out-of-band call.
+//! System call numbers and structures of the EVL core, from the kernel's `include/uapi/evl` at ABI 26, 32, 34, 40 and
+//! 43. For what is used here, these levels differ only in the form of out-of-band calls.
 
 use std::ops::RangeInclusive;
 
-/// ABI levels that are spoken here. 22 gave elements their visibility, and so the request that makes a thread its form.
+/// Supported ABI levels. ABI 22 changed the clone request by adding the visibility of elements.
 pub const LEVELS: RangeInclusive<u32> = 23..=43;
 
-/// The out-of-band call that stands for `ioctl`.
+/// The number of the out-of-band `ioctl` call.
 const CALL_IOCTL: libc::c_long = 2;
-/// Marks a call as out-of-band where its number does.
+/// Marks a system call number as out-of-band.
 const OOB_BIT: libc::c_long = 0x1000_0000;
 /// Marks a `prctl` as out-of-band.
 const PR_OOB_SYSCALL: libc::c_long = 0x4f4f_4243;
 
-/// How a program makes an out-of-band call.
+/// The form of an out-of-band call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// By a system call whose number is marked: the only way up to ABI 26.
+    /// A system call with a marked number. The only form up to ABI 26.
     Marked,
-    /// By a `prctl` whose first argument is the marked number: since ABI 27.
+    /// A `prctl` with the marked number as first argument. Since ABI 27.
     MarkedPrctl,
-    /// By a `prctl` of its own, the number following: the only way since ABI 36.
+    /// A `prctl` with PR_OOB_SYSCALL and the call number. The only form since ABI 36.
     Prctl,
 }
 
 impl Form {
-    /// The newest that a core of this level knows.
+    /// The newest form that a core of this level supports.
     pub fn of(level: u32) -> Self {
         match level {
             ..27 => Self::Marked,
@@ -34,7 +34,7 @@ impl Form {
         }
     }
 
-    /// The system call for an out-of-band `ioctl`, and what stands before its own arguments.
+    /// The system call for an out-of-band `ioctl` and the arguments before those of the `ioctl`.
     pub fn ioctl(self) -> (libc::c_long, &'static [libc::c_long]) {
         match self {
             Self::Marked => (CALL_IOCTL | OOB_BIT, &[]),
@@ -54,18 +54,18 @@ pub struct CoreInfo {
     pub shm_size: u64,
 }
 
-/// `struct evl_clone_req`: makes an element, here a thread of the calling one.
+/// `struct evl_clone_req`: creates an element, here for the calling thread.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CloneRequest {
     pub name_ptr: u64,
     pub attrs_ptr: u64,
-    /// 0: no file for other processes.
+    /// 0: not visible to other processes.
     pub clone_flags: u32,
     pub minor: u32,
     pub fundle: u32,
     pub state_offset: u32,
-    /// The descriptor of what was made.
+    /// The descriptor of the new element.
     pub efd: u32,
 }
 
@@ -75,7 +75,7 @@ pub struct CloneRequest {
 pub struct SchedAttrs {
     pub policy: i32,
     pub priority: i32,
-    /// Of other policies than FIFO.
+    /// Parameters of other policies than SCHED_FIFO.
     pub parameter: [i64; 2],
 }
 
@@ -110,7 +110,7 @@ const NONE: u32 = 0;
 const WRITE: u32 = 1;
 const READ: u32 = 2;
 
-/// As `_IOC` of `asm-generic/ioctl.h`, which x86 and ARM use.
+/// `_IOC` of `asm-generic/ioctl.h`, which x86 and ARM use.
 const fn request(direction: u32, kind: u8, number: u32, size: usize) -> u32 {
     direction << 30 | (size as u32) << 16 | (kind as u32) << 8 | number
 }
@@ -126,9 +126,9 @@ pub const DETACH_SELF: u32 = request(NONE, b'T', 7, 0);
 mod tests {
     use super::*;
 
-    /// As a C compiler has them that reads the kernel's headers.
+    /// The expected values were computed by a C compiler from the kernel's headers.
     #[test]
-    fn requests_are_the_kernel_s() {
+    fn requests_match_the_kernel_headers() {
         assert_eq!(
             [GET_COREINFO, CLONE, SLEEP, SET_SCHEDPARAM, GET_STATE, DETACH_SELF],
             [0x8018_4300, 0xc028_6600, 0x4010_6300, 0x4018_5401, 0x8038_5404, 0x5407]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_is_called_in_the_way_that_it_knows() {
+    fn selects_the_call_form_by_level() {
         let forms = [23, 26, 27, 35, 36, 43].map(Form::of);
         let expected = [Form::Marked, Form::MarkedPrctl, Form::Prctl];
         assert_eq!(forms, expected.into_iter().flat_map(|form| [form, form]).collect::<Vec<_>>()[..]);

@@ -1,4 +1,4 @@
-//! What the server calls.
+//! Callbacks from the JACK server.
 
 use std::{
     cell::UnsafeCell,
@@ -11,28 +11,28 @@ use std::{
 
 use super::library::{Library, RawPort};
 
-/// Most frames that are handed on at a time.
+/// Maximum frames per call of the processing closure.
 const PIECE: usize = 256;
 
-/// What a client plays.
+/// The audio processing of a client.
 pub trait Process: Send {
-    /// A period, on the server's real-time thread: neither allocates, locks nor waits.
+    /// Processes one period on the server's real-time thread. Must not allocate, lock or wait.
     fn period(&mut self, period: &mut Period<'_>);
 }
 
-/// What befalls a client, told from any thread.
+/// Notifications from the server, on any thread.
 pub trait Events: Send + Sync {
-    /// Something was late, and sound is missing.
+    /// An xrun occurred: a period was late and audio was lost.
     fn xrun(&self);
-    /// The server runs at this rate, Hz; told also at the beginning.
+    /// The server's sample rate, Hz. Also called once at the start.
     fn rate(&self, rate_hz: u32);
-    /// The server has ended, or wants us no more.
+    /// The server has shut down or disconnected the client.
     fn ended(&self);
-    /// [`Process::period`] panicked, and is called no more.
+    /// [`Process::period`] panicked and is no longer called.
     fn panicked(&self);
 }
 
-/// A period: what comes in, and what is to go out.
+/// The buffers of one period.
 pub struct Period<'a> {
     frames: usize,
     input: *const f32,
@@ -41,26 +41,27 @@ pub struct Period<'a> {
 }
 
 impl Period<'_> {
-    /// Its frames.
+    /// The frames in the period.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Makes both outputs from the input, in pieces.
+    /// Computes both outputs from the input, in pieces of at most 256 frames.
     pub fn play(&mut self, mut make: impl FnMut(&[f32], &mut [f32], &mut [f32])) {
         let (mut input, mut left, mut right) = ([0.0; PIECE], [0.0; PIECE], [0.0; PIECE]);
         for at in (0..self.frames).step_by(PIECE) {
             let count = PIECE.min(self.frames - at);
             if !self.input.is_null() {
-                // SAFETY: the server's buffer holds all frames of the period, and `at + count` is within them. It is copied
-                // because it may be the same memory as an output.
+                // SAFETY: the server's buffer covers all frames of the period; `ptr::copy` because it may also be an
+                // output buffer.
                 unsafe { ptr::copy(self.input.add(at), input.as_mut_ptr(), count) };
             }
             make(&input[..count], &mut left[..count], &mut right[..count]);
             for (output, made) in self.outputs.iter().zip([&left, &right]) {
                 if !output.is_null() {
-                    // SAFETY: as above; an output's buffer is ours to write until the period is over.
+                    // SAFETY: an output's buffer covers all frames of the period and is ours to write until the period
+                    // ends.
                     unsafe { ptr::copy(made.as_ptr(), output.add(at), count) };
                 }
             }
@@ -68,24 +69,24 @@ impl Period<'_> {
     }
 }
 
-/// What the server is given with its callbacks.
+/// The data passed to each callback.
 pub struct Callbacks {
     pub library: &'static Library,
     pub input: *mut RawPort,
     pub outputs: [*mut RawPort; 2],
-    /// For the real-time thread alone.
+    /// Accessed only by the real-time thread.
     pub process: UnsafeCell<Box<dyn Process>>,
     pub events: Arc<dyn Events>,
-    /// Frames by which the outputs are later than the input.
+    /// Delay of the outputs caused by processing, frames.
     pub delay: Arc<AtomicU32>,
 }
 
 /// # Safety
-/// `callbacks` are [`Callbacks`] that stay until the client is closed, and only one thread calls this.
+/// `callbacks` points to [`Callbacks`] that exist until the client is closed, and only one thread calls this.
 pub unsafe extern "C" fn on_period(frames: u32, callbacks: *mut c_void) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let callbacks: &Callbacks = unsafe { &*callbacks.cast() };
-    // SAFETY: one of our own ports, within a period.
+    // SAFETY: the port is our own, and the callback runs within a period.
     let buffer = |port| unsafe { (callbacks.library.port_buffer)(port, frames) }.cast::<f32>();
     let mut period = Period {
         frames: frames as usize,
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn on_period(frames: u32, callbacks: *mut c_void) -> c_int
         outputs: callbacks.outputs.map(buffer),
         now: PhantomData,
     };
-    // SAFETY: no other thread looks at it.
+    // SAFETY: no other thread accesses it.
     let process = unsafe { &mut *callbacks.process.get() };
     // A panic must not cross into the library.
     if catch_unwind(AssertUnwindSafe(|| process.period(&mut period))).is_err() {
@@ -104,25 +105,25 @@ pub unsafe extern "C" fn on_period(frames: u32, callbacks: *mut c_void) -> c_int
 }
 
 /// # Safety
-/// `callbacks` are [`Callbacks`] that stay until the client is closed.
+/// `callbacks` points to [`Callbacks`] that exist until the client is closed.
 pub unsafe extern "C" fn on_xrun(callbacks: *mut c_void) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { &*callbacks.cast::<Callbacks>() }.events.xrun();
     0
 }
 
 /// # Safety
-/// `callbacks` are [`Callbacks`] that stay until the client is closed.
+/// `callbacks` points to [`Callbacks`] that exist until the client is closed.
 pub unsafe extern "C" fn on_rate(rate_hz: u32, callbacks: *mut c_void) -> c_int {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { &*callbacks.cast::<Callbacks>() }.events.rate(rate_hz);
     0
 }
 
 /// # Safety
-/// `callbacks` are [`Callbacks`] that stay until the client is closed.
+/// `callbacks` points to [`Callbacks`] that exist until the client is closed.
 pub unsafe extern "C" fn on_end(callbacks: *mut c_void) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { &*callbacks.cast::<Callbacks>() }.events.ended();
 }
 
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_period_goes_through_in_pieces_also_where_input_and_output_are_one_memory() {
+    fn processes_in_pieces_even_if_input_and_output_share_memory() {
         for frames in [0, 1, PIECE, PIECE + 1, 1000] {
             let mut shared: Vec<f32> = (0..frames).map(|n| n as f32).collect();
             let mut right = vec![0.0; frames];
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_not_there_is_silence_and_takes_nothing() {
+    fn missing_buffers_read_as_silence_and_ignore_writes() {
         let mut right = [1.0; 5];
         let outputs = [ptr::null_mut(), right.as_mut_ptr()];
         let mut period = Period { frames: 5, input: ptr::null(), outputs, now: PhantomData };

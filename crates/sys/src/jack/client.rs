@@ -1,4 +1,4 @@
-//! A client and its ports.
+//! A JACK client and its ports.
 
 use std::{
     cell::UnsafeCell,
@@ -18,11 +18,11 @@ use super::{
     library::{Library, RawClient, RawPort},
 };
 
-/// `JackNoStartServer`: a server is the user's to start.
+/// `JackNoStartServer`: the library must not start a server; that is left to the user.
 const NO_START_SERVER: c_int = 0x01;
-/// `JackServerName`: the name follows the other arguments.
+/// `JackServerName`: the server name follows as an additional argument.
 const SERVER_NAME: c_int = 0x04;
-/// `JackServerFailed`, `JackServerError`: nobody is there, or nobody speaks.
+/// `JackServerFailed`, `JackServerError`: there is no server, or it does not respond.
 const NO_SERVER: c_int = 0x10 | 0x20;
 /// `JackPortIsInput`, `JackPortIsOutput`, `JackPortIsPhysical`.
 const IS_INPUT: c_ulong = 1;
@@ -31,33 +31,33 @@ const IS_PHYSICAL: c_ulong = 4;
 /// `JACK_DEFAULT_AUDIO_TYPE`.
 const AUDIO: &CStr = c"32 bit float mono audio";
 
-/// What a port does, as JACK sees it: what captures is an output of the card's.
+/// The direction of a port as JACK defines it: a capture channel of a card is an output port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// It takes sound.
+    /// The port receives audio.
     Input,
-    /// It gives sound.
+    /// The port provides audio.
     Output,
 }
 
-/// A client with the ports `in`, `left` and `right`. It is closed when this is dropped.
+/// A client with the ports `in`, `left` and `right`. Closed on drop.
 pub struct Client {
     library: &'static Library,
     raw: NonNull<RawClient>,
     input: *mut RawPort,
     outputs: [*mut RawPort; 2],
-    /// Frames by which the outputs are later than the input by what the client does.
+    /// Delay of the outputs caused by processing, frames.
     delay: Arc<AtomicU32>,
-    /// Once it is active; ours again when the client is closed.
+    /// Set once the client is active; freed after the client is closed.
     callbacks: Option<NonNull<Callbacks>>,
 }
 
-// SAFETY: JACK's functions may be called from any thread, and what `callbacks` points to may be sent to another.
+// SAFETY: JACK's functions may be called from any thread, and the pointed-to callbacks are Send.
 unsafe impl Send for Client {}
 
 impl Client {
-    /// Joins a server that runs: the one of this name, or that of `JACK_DEFAULT_SERVER`, or the usual one. Where another client
-    /// has the name, the server adds to ours.
+    /// Connects to a running server: the one of this name, that of `JACK_DEFAULT_SERVER`, or the default one. If the
+    /// client name is in use, the server makes it unique.
     ///
     /// # Errors
     /// [`JackError`].
@@ -65,7 +65,7 @@ impl Client {
         let library = Library::load()?;
         let (name, server) = (text(name), server.map(text));
         let mut status = 0;
-        // SAFETY: the texts end with a zero and are copied; the server's name is asked for where it is given.
+        // SAFETY: the strings end in NUL and are copied; the server name is passed exactly if SERVER_NAME is set.
         let raw = unsafe {
             match &server {
                 None => (library.client_open)(name.as_ptr(), NO_START_SERVER, &raw mut status),
@@ -86,15 +86,15 @@ impl Client {
     }
 
     fn register(&self, name: &CStr, flags: c_ulong) -> Result<*mut RawPort, JackError> {
-        // SAFETY: the client is open; the texts end with a zero and are copied.
+        // SAFETY: the client is open; the strings end in NUL and are copied.
         let port = unsafe { (self.library.port_register)(self.raw.as_ptr(), name.as_ptr(), AUDIO.as_ptr(), flags, 0) };
         if port.is_null() { Err(JackError::Ports) } else { Ok(port) }
     }
 
-    /// Its name, as the server has it.
+    /// The client name that the server assigned.
     #[must_use]
     pub fn name(&self) -> String {
-        // SAFETY: the client is open, and its name a text that stays with it.
+        // SAFETY: the client is open, and the name string exists as long as the client.
         owned(unsafe { (self.library.client_name)(self.raw.as_ptr()) })
     }
 
@@ -105,52 +105,52 @@ impl Client {
         unsafe { (self.library.sample_rate)(self.raw.as_ptr()) }
     }
 
-    /// Frames of the server's periods, as they are now.
+    /// The server's current period length, frames.
     #[must_use]
     pub fn period_frames(&self) -> u32 {
         // SAFETY: the client is open.
         unsafe { (self.library.buffer_size)(self.raw.as_ptr()) }
     }
 
-    /// Names of all ports for sound of a direction; those of cards alone, where `of_cards`.
+    /// The names of all audio ports of a direction, or only those of sound cards if `of_cards`.
     #[must_use]
     pub fn ports(&self, direction: Direction, of_cards: bool) -> Vec<String> {
         let flags = if direction == Direction::Input { IS_INPUT } else { IS_OUTPUT };
         let flags = if of_cards { flags | IS_PHYSICAL } else { flags };
-        // SAFETY: the client is open; no name is asked for, and the kind's text ends with a zero.
+        // SAFETY: the client is open; a null name pattern matches all names, and the type string ends in NUL.
         let list = unsafe { (self.library.ports)(self.raw.as_ptr(), ptr::null(), AUDIO.as_ptr(), flags) };
         if list.is_null() {
             return Vec::new();
         }
-        // SAFETY: a list of texts, with null at its end.
+        // SAFETY: the list is an array of strings with null at its end.
         let names = (0..).map(|n| unsafe { *list.add(n) }).take_while(|name| !name.is_null()).map(owned).collect();
-        // SAFETY: the list is ours to free, by this function; its texts have been copied.
+        // SAFETY: the list is ours to free with this function, and its strings have been copied.
         unsafe { (self.library.free)(list.cast()) };
         names
     }
 
-    /// Names of its own ports: input, left, right.
+    /// The names of the client's ports: input, left, right.
     #[must_use]
     pub fn own_ports(&self) -> [String; 3] {
-        // SAFETY: the ports live as long as the client, and so do their names.
+        // SAFETY: the ports and their names exist as long as the client.
         [self.input, self.outputs[0], self.outputs[1]].map(|port| owned(unsafe { (self.library.port_name)(port) }))
     }
 
-    /// Connects an output to an input, if it is not yet.
+    /// Connects an output to an input. Does nothing if they are already connected.
     ///
     /// # Errors
     /// [`JackError::Connect`].
     pub fn connect(&self, from: &str, to: &str) -> Result<(), JackError> {
         let (source, destination) = (text(from), text(to));
-        // SAFETY: the client is open; the texts end with a zero.
+        // SAFETY: the client is open; the strings end in NUL.
         match unsafe { (self.library.connect)(self.raw.as_ptr(), source.as_ptr(), destination.as_ptr()) } {
             0 | libc::EEXIST => Ok(()),
             _ => Err(JackError::Connect { from: from.to_owned(), to: to.to_owned() }),
         }
     }
 
-    /// Frames from a card's input to its output, by way of this client, as the server tells for what is connected now: the
-    /// longest way in, and the longest way out.
+    /// The largest latency from a card's input through this client to a card's output, frames, as the server reports it
+    /// for the current connections.
     #[must_use]
     pub fn latency_frames(&self) -> u32 {
         let latency = |port, mode| latency::of(self.library, port, mode).most;
@@ -158,19 +158,20 @@ impl Client {
         latency(self.input, CAPTURE).saturating_add(out[0].max(out[1]))
     }
 
-    /// Tells the server by how many frames the outputs are later than the input by what the client does, where that has
-    /// changed: it asks all clients for their latencies anew. For threads that may wait, and not for the server's.
-    pub fn tell_delay(&self, frames: u32) {
+    /// Sets the frames by which processing delays the outputs. On a change the server recomputes all latencies. May
+    /// block; must not be called on the server's thread.
+    pub fn set_delay(&self, frames: u32) {
         if self.delay.swap(frames, Relaxed) != frames && self.callbacks.is_some() {
-            // SAFETY: the client is open. A server that is gone refuses, and tells its end in another way.
+            // SAFETY: the client is open; a server that has gone returns an error and reports its end through the
+            // callback.
             unsafe { (self.library.recompute_latencies)(self.raw.as_ptr()) };
         }
     }
 
-    /// Begins: from now on the server calls both.
+    /// Starts processing: from now on the server calls both.
     ///
     /// # Errors
-    /// [`JackError::Activate`], also when it has begun before.
+    /// [`JackError::Activate`], also if the client is already active.
     pub fn activate(&mut self, process: Box<dyn Process>, events: Arc<dyn Events>) -> Result<(), JackError> {
         if self.callbacks.is_some() {
             return Err(JackError::Activate);
@@ -180,14 +181,14 @@ impl Client {
         let callbacks = Callbacks { library, input, outputs, process: UnsafeCell::new(process), events, delay };
         let callbacks = NonNull::from(Box::leak(Box::new(callbacks)));
         self.callbacks = Some(callbacks);
-        let told = callbacks.as_ptr().cast();
-        // SAFETY: the client is open and not yet active; what the functions get stays until the client is closed.
+        let data = callbacks.as_ptr().cast();
+        // SAFETY: the client is open and not yet active; the callback data exists until the client is closed.
         let refused = unsafe {
-            (library.on_end)(raw, on_end, told);
-            (library.on_period)(raw, on_period, told) != 0
-                || (library.on_xrun)(raw, on_xrun, told) != 0
-                || (library.on_rate)(raw, on_rate, told) != 0
-                || (library.on_latency)(raw, on_latency, told) != 0
+            (library.on_end)(raw, on_end, data);
+            (library.on_period)(raw, on_period, data) != 0
+                || (library.on_xrun)(raw, on_xrun, data) != 0
+                || (library.on_rate)(raw, on_rate, data) != 0
+                || (library.on_latency)(raw, on_latency, data) != 0
                 || (library.activate)(raw) != 0
         };
         if refused { Err(JackError::Activate) } else { Ok(()) }
@@ -202,16 +203,16 @@ impl fmt::Debug for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // SAFETY: the client is open, and nobody uses it after this; once it is closed the server calls nothing any more.
+        // SAFETY: the client is open and not used afterwards; the server makes no callbacks after closing.
         unsafe { (self.library.client_close)(self.raw.as_ptr()) };
         if let Some(callbacks) = self.callbacks {
-            // SAFETY: it came from a box, and whoever else had it is gone.
+            // SAFETY: the pointer came from a Box, and the server no longer uses it.
             drop(unsafe { Box::from_raw(callbacks.as_ptr()) });
         }
     }
 }
 
-/// A text for C: what stands behind a zero is left out.
+/// Converts to a C string; drops everything from the first NUL on.
 fn text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
@@ -220,6 +221,6 @@ fn owned(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: it is not null, ends with a zero, and is copied at once.
+    // SAFETY: the pointer is not null, the string ends in NUL and is copied at once.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! JACK's library, loaded once.
+//! Loads JACK's library.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_ulong, c_void},
@@ -8,18 +8,18 @@ use std::{
 
 use super::JackError;
 
-/// The name that every JACK's library has.
+/// The library's file name, the same for all JACK implementations.
 const NAME: &CStr = c"libjack.so.0";
 
-/// Its clients.
+/// An opaque client.
 #[repr(C)]
 pub struct RawClient([u8; 0]);
 
-/// Their ports.
+/// An opaque port.
 #[repr(C)]
 pub struct RawPort([u8; 0]);
 
-/// Least and largest latency, frames.
+/// The minimum and maximum latency, frames.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
@@ -33,10 +33,10 @@ pub type OnEnd = unsafe extern "C" fn(*mut c_void);
 pub type OnLatency = unsafe extern "C" fn(c_int, *mut c_void);
 type OnText = unsafe extern "C" fn(*const c_char);
 
-/// Declares the functions, and looks all of them up.
+/// Declares the library's functions and resolves their symbols.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: $kind:ty;)*) => {
-        /// Its functions.
+        /// The resolved functions of the library.
         pub struct Library {
             $(pub $name: $kind,)*
         }
@@ -46,12 +46,13 @@ macro_rules! functions {
                 Ok(Self {
                     $($name: {
                         const SYMBOL: &CStr = $symbol;
-                        // SAFETY: the handle is that of a library that is never unloaded, the name ends with a zero.
+                        // SAFETY: the library is never unloaded, and the symbol name ends in NUL.
                         let address = unsafe { libc::dlsym(handle, SYMBOL.as_ptr()) };
                         if address.is_null() {
                             return Err(JackError::OldLibrary(SYMBOL.to_str().unwrap_or_default()));
                         }
-                        // SAFETY: a function's address is a pointer, not null; jack/jack.h declares this one so.
+                        // SAFETY: the address is a non-null function pointer, and jack/jack.h declares the function
+                        // with this type.
                         unsafe { transmute_copy::<*mut c_void, $kind>(&address) }
                     },)*
                 })
@@ -88,11 +89,11 @@ functions! {
     on_info = c"jack_set_info_function": unsafe extern "C" fn(OnText);
 }
 
-/// What the library would write on standard error is told by our own errors.
+/// Discards messages that the library would print to standard error; our own errors replace them.
 unsafe extern "C" fn silence(_text: *const c_char) {}
 
 impl Library {
-    /// Loads it, the first time.
+    /// Loads the library on the first call.
     pub fn load() -> Result<&'static Self, JackError> {
         static LOADED: OnceLock<Result<Library, JackError>> = OnceLock::new();
         if cfg!(target_feature = "crt-static") {
@@ -102,13 +103,13 @@ impl Library {
     }
 
     fn open() -> Result<Self, JackError> {
-        // SAFETY: the name ends with a zero; what the library does as it is loaded is its own, as if it were linked.
+        // SAFETY: the name ends in NUL; loading runs the library's initialisers, as linking to it would.
         let handle = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             return Err(JackError::NoLibrary(last_error()));
         }
         let library = Self::of(handle)?;
-        // SAFETY: the functions take any function of that kind, and ours lives as long as the program.
+        // SAFETY: the functions accept any callback of this type, and ours exists as long as the program.
         unsafe {
             (library.on_error)(silence);
             (library.on_info)(silence);
@@ -117,14 +118,14 @@ impl Library {
     }
 }
 
-/// Why the last library was not loaded.
+/// The dynamic loader's last error message.
 fn last_error() -> String {
-    // SAFETY: answers null, or a text that stays until the thread's next call.
+    // SAFETY: dlerror returns null or a string that is valid until the thread's next call.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
-        return "no reason was told".to_owned();
+        return "no reason given".to_owned();
     }
-    // SAFETY: it is not null and ends with a zero; it is copied at once.
+    // SAFETY: the pointer is not null, the string ends in NUL and is copied at once.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_static_program_and_no_other_says_that_it_cannot_load() {
+    fn only_static_programs_cannot_load_libraries() {
         let is_static = matches!(Library::load(), Err(JackError::Static));
         assert_eq!(is_static, cfg!(target_feature = "crt-static"));
     }

@@ -1,4 +1,4 @@
-//! What comes back.
+//! Decodes the kernel's answers.
 
 use super::{
     attributes::{Attributes, align},
@@ -20,20 +20,20 @@ const NLM_F_ACK_TLVS: u16 = 0x200;
 
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
-/// All that the kernel sent for one request, byte by byte: what was asked for, then how it ended.
+/// The complete bytes that the kernel sent for one request, including the final acknowledgement or error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer(Vec<u8>);
 
 /// One message of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it is: RTM_NEWLINK, or the number of a generic family.
+    /// The message type: e.g. RTM_NEWLINK, or the number of a generic family.
     pub kind: u16,
-    /// What follows the netlink header.
+    /// The bytes after the netlink header.
     pub payload: &'a [u8],
 }
 
-/// A message with what its header says about it.
+/// A message and its decoded header.
 struct Framed<'a> {
     kind: u16,
     flags: u16,
@@ -43,13 +43,13 @@ struct Framed<'a> {
 }
 
 impl Answer {
-    /// An answer that was kept in a file.
+    /// Creates an answer from bytes that were stored in a file.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// An answer as the kernel would give it, to make up answers for tests: these messages, then the acknowledgement.
+    /// Builds an answer for tests: these messages and then an acknowledgement.
     #[must_use]
     pub fn of(messages: &[Request]) -> Self {
         let mut bytes: Vec<u8> = messages.iter().flat_map(Request::as_answer).collect();
@@ -57,37 +57,37 @@ impl Answer {
         Self(bytes)
     }
 
-    /// A refusal as the kernel would give it, to make up answers for tests.
+    /// Builds a refusal for tests.
     #[must_use]
     pub fn refused(errno: i32) -> Self {
         let payload = [&(-errno).to_ne_bytes()[..], &[0; HEADER]].concat();
         Self(message(NLMSG_ERROR, NLM_F_CAPPED, 0, &payload))
     }
 
-    /// The bytes, to be kept.
+    /// The raw bytes, e.g. to store them.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Adds the messages of a datagram that answer this request; others are late answers to an earlier one.
-    pub(super) fn take_in(&mut self, datagram: &[u8], sequence: u32) {
+    /// Adds those messages of a datagram that answer this request. Late answers to an earlier request are ignored.
+    pub(super) fn extend(&mut self, datagram: &[u8], sequence: u32) {
         let mut frames = Frames(datagram);
         for frame in frames.by_ref().filter(|frame| frame.sequence == sequence) {
             self.0.extend_from_slice(frame.whole);
             self.0.resize(align(self.0.len()), 0);
         }
-        // What is left is no message: kept, so that the answer is seen to be malformed.
+        // The remaining bytes are not a message. They are kept, so that the answer is recognised as malformed.
         self.0.extend_from_slice(frames.0);
     }
 
-    /// Whether the end has been seen, or no end can be.
+    /// True if the final message has arrived, or can no longer arrive.
     pub(super) fn is_whole(&self) -> bool {
         let mut frames = Frames(&self.0);
         frames.by_ref().any(|frame| matches!(frame.kind, NLMSG_ERROR | NLMSG_DONE)) || !frames.0.is_empty()
     }
 
-    /// Whether what was listed changed meanwhile, so that the list may lack something.
+    /// True if the listed objects changed during the dump, so that the list may be incomplete.
     pub(super) fn was_interrupted(&self) -> bool {
         Frames(&self.0).any(|frame| frame.flags & NLM_F_DUMP_INTR != 0)
     }
@@ -95,7 +95,7 @@ impl Answer {
     /// The messages that answer the request.
     ///
     /// # Errors
-    /// [`AnswerError`]: the kernel's refusal, or that the bytes make no sense.
+    /// The kernel's refusal, or [`AnswerError::Malformed`].
     pub fn messages(&self) -> Result<Vec<Message<'_>>, AnswerError> {
         let mut messages = Vec::new();
         for frame in Frames(&self.0) {
@@ -109,11 +109,11 @@ impl Answer {
     }
 }
 
-/// What the last message of an answer says.
+/// Decodes the final message.
 fn ending(frame: &Framed) -> Result<(), AnswerError> {
     let code = match i32_at(frame.payload, 0) {
         Some(code) => code,
-        // Lists of old kernels end without a code.
+        // Old kernels end a dump without an error code.
         None if frame.kind == NLMSG_DONE => 0,
         None => return Err(AnswerError::Malformed),
     };
@@ -123,7 +123,7 @@ fn ending(frame: &Framed) -> Result<(), AnswerError> {
     Err(AnswerError::Refused { errno: code.saturating_neg(), reason: reason(frame).unwrap_or_default() })
 }
 
-/// What the kernel says about its refusal: behind the code, and behind the request that it repeats.
+/// The kernel's error message, which follows the error code and the repeated request.
 fn reason(frame: &Framed) -> Option<String> {
     if frame.flags & NLM_F_ACK_TLVS == 0 {
         return None;
@@ -138,26 +138,26 @@ fn reason(frame: &Framed) -> Option<String> {
 }
 
 impl<'a> Message<'a> {
-    /// Of a generic family: the command and the attributes.
+    /// For a generic family: the command and the attributes.
     ///
     /// # Errors
-    /// `Malformed`.
+    /// [`AnswerError::Malformed`].
     pub fn generic(&self) -> Result<(u8, Attributes<'a>), AnswerError> {
         let (header, attributes) = self.payload.split_at_checked(GENERIC_HEADER).ok_or(AnswerError::Malformed)?;
         Ok((header[0], Attributes::read(attributes)?))
     }
 
-    /// Of another family: the fixed header of this length, and the attributes.
+    /// For other families: the fixed header of `N` bytes and the attributes.
     ///
     /// # Errors
-    /// `Malformed`.
+    /// [`AnswerError::Malformed`].
     pub fn with_header<const N: usize>(&self) -> Result<(&'a [u8; N], Attributes<'a>), AnswerError> {
         let (header, attributes) = self.payload.split_first_chunk::<N>().ok_or(AnswerError::Malformed)?;
         Ok((header, Attributes::read(attributes.get(align(N) - N..).unwrap_or_default())?))
     }
 }
 
-/// Walks over messages; what remains at the end is no message.
+/// An iterator over messages. The bytes that remain at the end are not a message.
 struct Frames<'a>(&'a [u8]);
 
 impl<'a> Iterator for Frames<'a> {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_what_stands_before_its_end() {
+    fn returns_the_messages_before_the_end() {
         let answer = Answer::of(&[Request::generic(21, 20).u32(2, 50), Request::generic(21, 20).u32(2, 51)]);
         let messages = answer.messages().unwrap();
         let values: Vec<_> = messages.iter().map(|m| m.generic().unwrap().1.u32(2)).collect();
@@ -199,14 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_comes_with_the_kernels_words() {
+    fn a_refusal_includes_the_kernels_message() {
         let refused = |errno, reason: &str| AnswerError::Refused { errno, reason: reason.to_owned() };
         assert_eq!(Answer::refused(95).messages(), Err(refused(95, "")));
-        let said = Request::get(0).text(NLMSGERR_ATTR_MSG, "Device is busy").as_answer()[HEADER..].to_vec();
+        let message_attribute =
+            Request::get(0).text(NLMSGERR_ATTR_MSG, "Device is busy").as_answer()[HEADER..].to_vec();
         for (flags, repeated) in [(NLM_F_CAPPED | NLM_F_ACK_TLVS, 16), (NLM_F_ACK_TLVS, 32)] {
             let mut payload = (-16_i32).to_ne_bytes().to_vec();
             payload.extend(message(0, 0, 0, &[0; 16]).into_iter().take(repeated));
-            payload.extend(&said);
+            payload.extend(&message_attribute);
             let answer = Answer(message(NLMSG_ERROR, flags, 0, &payload));
             assert_eq!(answer.messages(), Err(refused(16, "Device is busy")));
         }
@@ -217,28 +218,28 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_to_an_earlier_request_are_left_out() {
+    fn ignores_late_answers_to_an_earlier_request() {
         let mut answer = Answer::default();
-        answer.take_in(&[message(16, 0, 1, &[1; 4]), message(16, 0, 2, &[2; 4])].concat(), 2);
+        answer.extend(&[message(16, 0, 1, &[1; 4]), message(16, 0, 2, &[2; 4])].concat(), 2);
         assert!(!answer.is_whole());
-        answer.take_in(&message(NLMSG_DONE, 0, 2, &[0; 4]), 2);
+        answer.extend(&message(NLMSG_DONE, 0, 2, &[0; 4]), 2);
         assert_eq!(answer.messages().unwrap(), [Message { kind: 16, payload: &[2; 4] }]);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..200), sequence in 0_u32..3) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), sequence in 0_u32..3) {
             let mut answer = Answer::default();
-            answer.take_in(&bytes, sequence);
+            answer.extend(&bytes, sequence);
             let _ = (answer.is_whole(), answer.was_interrupted());
             for message in Answer::from_bytes(bytes).messages().unwrap_or_default() {
                 let _ = (message.generic(), message.with_header::<16>(), message.with_header::<3>());
             }
         }
 
-        /// Bytes that look like messages come farther than any bytes do.
+        /// Well-formed messages with arbitrary payloads reach more of the decoder than arbitrary bytes.
         #[test]
-        fn any_payloads_are_survived(
+        fn arbitrary_payloads_do_not_panic(
             parts in proptest::collection::vec((0_u16..5, 0_u16..0x400, proptest::collection::vec(any::<u8>(), 0..60)), 0..4),
         ) {
             let bytes: Vec<u8> = parts.iter().flat_map(|(kind, flags, payload)| message(*kind, *flags, 0, payload)).collect();

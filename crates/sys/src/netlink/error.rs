@@ -4,29 +4,29 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why an answer holds nothing.
+/// Why an answer has no messages.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AnswerError {
-    /// The kernel refused.
-    #[error("{}", in_words(*errno, reason))]
+    /// The kernel refused the request.
+    #[error("{}", describe(*errno, reason))]
     Refused {
-        /// The error's number, as EOPNOTSUPP.
+        /// The error number, e.g. EOPNOTSUPP.
         errno: i32,
-        /// What the kernel said about it; often empty.
+        /// The kernel's error message; often empty.
         reason: String,
     },
-    /// The bytes are no answer of a kernel with this byte order.
-    #[error("the answer is cut short or not netlink")]
+    /// The bytes are not a complete netlink answer in this byte order.
+    #[error("the netlink answer is truncated or malformed")]
     Malformed,
 }
 
-fn in_words(errno: i32, reason: &str) -> String {
+fn describe(errno: i32, reason: &str) -> String {
     let error = io::Error::from_raw_os_error(errno);
     if reason.is_empty() { error.to_string() } else { format!("{reason} ({error})") }
 }
 
 impl From<AnswerError> for io::Error {
-    /// With the kernel's number where it gave no words; else with its words.
+    /// Keeps the kernel's error number if there is no message, otherwise the message.
     fn from(error: AnswerError) -> Self {
         match &error {
             AnswerError::Refused { errno, reason } if reason.is_empty() => Self::from_raw_os_error(*errno),

@@ -1,8 +1,8 @@
-//! What is asked.
+//! Encodes requests.
 
 use super::attributes::align;
 
-/// Length of `nlmsghdr`, bytes: length u32, kind u16, flags u16, sequence u32, port u32.
+/// Length of `nlmsghdr`, bytes: length u32, type u16, flags u16, sequence u32, port u32.
 pub(super) const HEADER: usize = 16;
 
 const NLM_F_REQUEST: u16 = 1;
@@ -17,7 +17,7 @@ pub const CREATE: u16 = 0x400;
 
 const NLA_F_NESTED: u16 = 1 << 15;
 
-/// A message to the kernel, built from front to back: header of the family, then attributes.
+/// A message to the kernel: first the header of the family, then attributes, in the order of the calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     kind: u16,
@@ -26,38 +26,38 @@ pub struct Request {
 }
 
 impl Request {
-    /// Asks for one thing.
+    /// A request for one object.
     #[must_use]
     pub fn get(kind: u16) -> Self {
         Self::change(kind, 0)
     }
 
-    /// Asks for all there is of a kind.
+    /// A request for all objects of a type.
     #[must_use]
     pub fn dump(kind: u16) -> Self {
-        // A list ends in a message of its own, so it takes no other acknowledgement.
+        // A dump ends with its own final message, so it needs no acknowledgement.
         Self { kind, flags: NLM_F_REQUEST | NLM_F_DUMP, payload: Vec::new() }
     }
 
-    /// Changes something; `flags` are any of [`CREATE`], [`EXCLUSIVE`] and [`REPLACE`].
+    /// A request that changes something. `flags` is a combination of [`CREATE`], [`EXCLUSIVE`] and [`REPLACE`].
     #[must_use]
     pub fn change(kind: u16, flags: u16) -> Self {
         Self { kind, flags: NLM_F_REQUEST | NLM_F_ACK | flags, payload: Vec::new() }
     }
 
-    /// One thing of a generic family, given by its number.
+    /// A request for one object of the generic family with this number.
     #[must_use]
     pub fn generic(family: u16, command: u8) -> Self {
         Self::get(family).header(&[command, 1, 0, 0])
     }
 
-    /// All there is, of a generic family.
+    /// A request for all objects of a generic family.
     #[must_use]
     pub fn generic_dump(family: u16, command: u8) -> Self {
         Self::dump(family).header(&[command, 1, 0, 0])
     }
 
-    /// The fixed part that stands in front of the attributes.
+    /// Appends the fixed header of the family, which precedes the attributes.
     #[must_use]
     pub fn header(mut self, bytes: &[u8]) -> Self {
         self.payload.extend_from_slice(bytes);
@@ -65,10 +65,10 @@ impl Request {
         self
     }
 
-    /// An attribute of these bytes.
+    /// Appends an attribute with these bytes.
     ///
     /// # Panics
-    /// When there are more bytes than an attribute holds, 65531.
+    /// If there are more than 65531 bytes, the most an attribute can contain.
     #[must_use]
     pub fn bytes_of(mut self, kind: u16, bytes: &[u8]) -> Self {
         let length = u16::try_from(bytes.len() + 4).expect("an attribute holds at most 65531 bytes");
@@ -79,44 +79,44 @@ impl Request {
         self
     }
 
-    /// An attribute of one byte.
+    /// Appends an 8-bit attribute.
     #[must_use]
     pub fn u8(self, kind: u16, value: u8) -> Self {
         self.bytes_of(kind, &[value])
     }
 
-    /// An attribute of four bytes.
+    /// Appends a 32-bit attribute.
     #[must_use]
     pub fn u32(self, kind: u16, value: u32) -> Self {
         self.bytes_of(kind, &value.to_ne_bytes())
     }
 
-    /// An attribute of text, which the kernel wants to end in a NUL.
+    /// Appends a text attribute. The kernel expects a NUL at its end.
     ///
     /// # Panics
-    /// As [`bytes_of`](Self::bytes_of).
+    /// If the text is too long, as [`bytes_of`](Self::bytes_of).
     #[must_use]
     pub fn text(self, kind: u16, text: &str) -> Self {
         self.bytes_of(kind, &[text.as_bytes(), &[0]].concat())
     }
 
-    /// An attribute that holds attributes, perhaps behind a header of its own.
+    /// Appends an attribute that contains attributes, optionally after a header.
     ///
     /// # Panics
-    /// As [`bytes_of`](Self::bytes_of).
+    /// If the content is too long, as [`bytes_of`](Self::bytes_of).
     #[must_use]
     pub fn nested(self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let inner = inside(Self { kind, flags: 0, payload: Vec::new() });
         self.bytes_of(kind | NLA_F_NESTED, &inner.payload)
     }
 
-    /// The message as it is sent.
+    /// The encoded message.
     #[must_use]
     pub fn bytes(&self, sequence: u32) -> Vec<u8> {
         message(self.kind, self.flags, sequence, &self.payload)
     }
 
-    /// The message as the kernel would send it, to make up answers for tests.
+    /// The message as the kernel would send it, to build answers for tests.
     #[must_use]
     pub fn as_answer(&self) -> Vec<u8> {
         message(self.kind, 0, 0, &self.payload)
@@ -127,9 +127,9 @@ impl Request {
     }
 }
 
-/// A message of these parts, as it is sent.
+/// Encodes a message.
 pub(super) fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(HEADER + payload.len()).expect("attributes of 64 KiB do not make 4 GiB");
+    let length = u32::try_from(HEADER + payload.len()).expect("a request is far smaller than 4 GiB");
     let mut bytes = length.to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
@@ -143,16 +143,16 @@ pub(super) fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> V
 mod tests {
     use super::*;
 
-    /// Worked out by hand from netlink.h, for a machine that writes the low byte first.
+    /// Derived by hand from netlink.h for a little-endian machine.
     #[test]
     #[cfg(target_endian = "little")]
-    fn a_request_has_the_layout_of_the_headers() {
+    fn encodes_as_defined_in_the_kernel_headers() {
         let request = Request::generic(21, 4).nested(1, |header| header.text(2, "eth0").u32(3, 1));
         #[rustfmt::skip]
         let expected = [
             44, 0, 0, 0,  21, 0,  5, 0,  7, 0, 0, 0,  0, 0, 0, 0, // length, kind, REQUEST|ACK, sequence, port
             4, 1, 0, 0, // command, version
-            24, 0,  1, 0x80, // the nest
+            24, 0,  1, 0x80, // the enclosing attribute
             9, 0,  2, 0,  b'e', b't', b'h', b'0', 0, 0, 0, 0, // padded to 4
             8, 0,  3, 0,  1, 0, 0, 0,
         ];

@@ -1,4 +1,4 @@
-//! Sending whole frames.
+//! Sends complete frames.
 
 use std::{
     io,
@@ -9,37 +9,36 @@ use rustix::net::SocketType;
 
 use super::socket::{bind_to, packet_socket, set_option};
 
-/// Sends frames on one interface exactly as they are given, from the destination address on, with a VLAN tag where they
-/// have one.
+/// Sends complete frames on one interface, from the destination address on, including any VLAN tag.
 #[derive(Debug)]
 pub struct RawSender(OwnedFd);
 
 impl RawSender {
-    /// Opens a socket on the interface called `interface`. Its frames have the kernel's `priority` 0 to 6, by which queues
-    /// are chosen; with `bypass` they pass by all queueing disciplines, straight to the driver.
+    /// Opens a socket on `interface`. `priority` (0 to 6) is the socket priority that selects the queue. With `bypass`,
+    /// frames skip all queueing disciplines and go directly to the driver.
     ///
     /// # Errors
-    /// EPERM without CAP_NET_RAW, ENODEV when there is no such interface, `InvalidInput` when it is not Ethernet,
-    /// and what else the kernel answered.
+    /// EPERM without CAP_NET_RAW, ENODEV if there is no such interface, `InvalidInput` if it is not Ethernet; otherwise
+    /// the kernel's error.
     pub fn open(interface: &str, priority: u8, bypass: bool) -> io::Result<Self> {
         let socket = packet_socket(SocketType::RAW)?;
         set_option(&socket, libc::SOL_SOCKET, libc::SO_PRIORITY, i32::from(priority))?;
         if bypass {
             set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1_i32)?;
         }
-        // Protocol 0: nothing is received.
+        // With protocol 0 the socket receives nothing.
         bind_to(&socket, interface, 0)?;
         Ok(Self(socket))
     }
 
-    /// Sends one frame; never waits.
+    /// Sends one frame without blocking.
     ///
     /// # Errors
-    /// ENOBUFS when a queue is full and EAGAIN when the socket's buffer is, ENETDOWN while the interface is down,
-    /// EMSGSIZE beyond the MTU, and what else the kernel answered. The frame was not sent then.
+    /// ENOBUFS if a queue is full, EAGAIN if the socket buffer is full, ENETDOWN if the interface is down, EMSGSIZE
+    /// beyond the MTU; otherwise the kernel's error. On error, the frame was not sent.
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the frame is live and of the length given; the kernel only reads it.
+        // SAFETY: the frame is live and of the given length; the kernel only reads it.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }

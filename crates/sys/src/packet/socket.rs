@@ -1,4 +1,4 @@
-//! Packet sockets: opening, binding and options.
+//! Opening, binding and options of packet sockets.
 
 use std::{
     io,
@@ -11,16 +11,16 @@ const ARPHRD_ETHER: u16 = 1;
 
 pub(super) const ADDRESS_LENGTH: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
 
-/// A packet socket that receives nothing yet.
+/// Opens a packet socket that does not receive yet.
 pub(super) fn packet_socket(kind: SocketType) -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Binds the socket to `interface`, for frames of `protocol`; ENODEV when there is none such, `InvalidInput` when it is
-/// not Ethernet.
+/// Binds the socket to `interface` for frames of `protocol`. ENODEV if there is no such interface, `InvalidInput` if it
+/// is not Ethernet.
 pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::Result<libc::sockaddr_ll> {
     let index = name_to_index(socket.as_fd(), interface)?;
-    // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
+    // SAFETY: sockaddr_ll is plain old data, so all zeroes is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_ifindex = index.cast_signed();
@@ -32,32 +32,32 @@ pub(super) fn bind_to(socket: &OwnedFd, interface: &str, protocol: u16) -> io::R
     Ok(address)
 }
 
-/// The index of the Ethernet interface called `interface`.
+/// The index of an Ethernet interface.
 ///
 /// # Errors
-/// EPERM without CAP_NET_RAW, ENODEV when there is none such, `InvalidInput` when it is not Ethernet.
+/// EPERM without CAP_NET_RAW, ENODEV if there is no such interface, `InvalidInput` if it is not Ethernet.
 pub(crate) fn ethernet_index(interface: &str) -> io::Result<u32> {
     let bound = bind_to(&packet_socket(SocketType::RAW)?, interface, 0)?;
     Ok(bound.sll_ifindex.cast_unsigned())
 }
 
-/// Sets an option of the socket to a plain value of the kernel's type for it.
+/// Sets a socket option. `T` must be the kernel's type for it.
 pub(super) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
     let (value, length) = (std::ptr::from_ref(&value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the value is live and of the length given; the kernel only reads it, and checks the length.
+    // SAFETY: the value is live and of the given length; the kernel only reads it, and checks the length.
     let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, length) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn bind(socket: &OwnedFd, address: &libc::sockaddr_ll) -> io::Result<()> {
-    // SAFETY: the address is live, initialised and of the length given; the kernel only reads it.
+    // SAFETY: the address is live, initialised and of the given length; the kernel only reads it.
     let answer = unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), ADDRESS_LENGTH) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The address that the socket is bound to, which tells the kind of hardware.
+/// The address that the socket is bound to, including the hardware type.
 fn bound(socket: &OwnedFd) -> io::Result<libc::sockaddr_ll> {
-    // SAFETY: sockaddr_ll is plain old data, for which all zeroes is a valid value.
+    // SAFETY: sockaddr_ll is plain old data, so all zeroes is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut length = ADDRESS_LENGTH;
     // SAFETY: the kernel writes at most `length` bytes into a live sockaddr_ll.

@@ -1,5 +1,5 @@
-//! How the kernel and a program talk about a PCM device: layouts and numbers of the kernel's `include/uapi/sound/asound.h`
-//! (PCM protocol 2.0.15), as they are on machines of 64 bits.
+//! The kernel's PCM interface: structures and numbers of `include/uapi/sound/asound.h` (protocol 2.0.15) on 64-bit
+//! machines.
 
 use std::{
     io,
@@ -7,24 +7,24 @@ use std::{
 };
 
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("the layouts of PCM devices stand here for machines of 64 bits alone");
+compile_error!("the PCM structures are defined only for 64-bit machines");
 
-/// Parameters that are a choice of some, by their place in [`HwParams::masks`].
+/// Mask parameters, as an index into [`HwParams::masks`].
 pub const ACCESS: usize = 0;
 pub const FORMAT: usize = 1;
-/// Parameters that are a range, by their place in [`HwParams::intervals`].
+/// Interval parameters, as an index into [`HwParams::intervals`].
 pub const CHANNELS: usize = 2;
 pub const RATE: usize = 3;
 pub const PERIOD_SIZE: usize = 5;
 pub const PERIODS: usize = 7;
 pub const BUFFER_SIZE: usize = 9;
 
-/// Access through a mapped ring, the channels of a frame side by side.
+/// Access through a mapped ring with interleaved channels.
 pub const MMAP_INTERLEAVED: u32 = 0;
-/// [`HwParams::info`]: the ring can be mapped.
+/// [`HwParams::info`]: the buffer can be mapped.
 pub const INFO_MMAP: u32 = 1;
 
-/// [`Interval::flags`]: the lower end is not part of it, nor the upper one; only whole numbers are.
+/// [`Interval::flags`]: the minimum is excluded; the maximum is excluded; only integers.
 pub const OPEN_MIN: u32 = 1;
 pub const OPEN_MAX: u32 = 2;
 pub const INTEGER: u32 = 4;
@@ -33,12 +33,12 @@ pub const INTEGER: u32 = 4;
 pub const STATE_RUNNING: i32 = 3;
 pub const STATE_DISCONNECTED: i32 = 8;
 
-/// [`SyncPtr::flags`]: tell our position instead of taking it, and how much must be there for a wake-up likewise.
+/// [`SyncPtr::flags`]: the kernel writes appl_ptr, or avail_min, instead of reading it.
 pub const SYNC_GET_APPL: u32 = 2;
 pub const SYNC_GET_AVAIL_MIN: u32 = 4;
 
-/// [`SwParams::tstamp_mode`]: stamps are taken. [`SwParams::tstamp_type`]: of the monotonic clock, by programs that know
-/// protocol 2.0.12 or newer.
+/// [`SwParams::tstamp_mode`]: time stamps are taken. [`SwParams::tstamp_type`]: on the monotonic clock, which requires
+/// protocol 2.0.12 or newer in [`SwParams::proto`].
 pub const TSTAMP_ENABLE: i32 = 1;
 pub const TSTAMP_MONOTONIC: u32 = 1;
 pub const PROTOCOL: u32 = (2 << 16) | 15;
@@ -55,9 +55,9 @@ pub struct Interval {
 #[derive(Debug, Clone, Copy)]
 pub struct HwParams {
     pub flags: u32,
-    /// 256 bits each; the last five are reserved.
+    /// 256 bits each; the last five masks are reserved.
     pub masks: [[u32; 8]; 8],
-    /// The last nine are reserved.
+    /// The last nine intervals are reserved.
     pub intervals: [Interval; 21],
     pub rmask: u32,
     pub cmask: u32,
@@ -87,20 +87,20 @@ pub struct SwParams {
     pub reserved: [u64; 7],
 }
 
-/// What the kernel tells of a stream, in the first 56 of 64 bytes.
+/// The state that the kernel reports, in the first 56 of 64 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Status {
     pub state: i32,
     pub hw_ptr: u64,
-    /// When `hw_ptr` was last looked at: seconds and ns.
+    /// The time of the last update of `hw_ptr`: seconds and ns.
     pub tstamp: [i64; 2],
     pub suspended_state: i32,
     pub audio_tstamp: [i64; 2],
     pub reserved: u64,
 }
 
-/// What the program tells.
+/// The state that the program sets.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Control {
@@ -117,30 +117,30 @@ pub struct SyncPtr {
     pub control: Control,
 }
 
-/// A request without an argument, or with a plain number (`_IO`, `_IOW` of int).
+/// A request without an argument or with an integer argument (`_IO`, `_IOW` of int).
 #[derive(Debug, Clone, Copy)]
-pub struct Order(u32);
+pub struct Command(u32);
 
-pub const PREPARE: Order = Order(request(0, 0, 0x40));
-pub const START: Order = Order(request(0, 0, 0x42));
-pub const DROP: Order = Order(request(0, 0, 0x43));
-pub const LINK: Order = Order(request(1, 4, 0x60));
-pub const UNLINK: Order = Order(request(0, 0, 0x61));
+pub const PREPARE: Command = Command(request(0, 0, 0x40));
+pub const START: Command = Command(request(0, 0, 0x42));
+pub const DROP: Command = Command(request(0, 0, 0x43));
+pub const LINK: Command = Command(request(1, 4, 0x60));
+pub const UNLINK: Command = Command(request(0, 0, 0x61));
 
 const fn request(direction: u32, bytes: usize, number: u32) -> u32 {
     direction << 30 | (bytes as u32) << 16 | (b'A' as u32) << 8 | number
 }
 
-/// An argument that the kernel reads and answers in.
+/// An argument that the kernel reads and writes (`_IOWR`).
 ///
 /// # Safety
-/// `REQUEST` must be one whose argument has this layout.
+/// The argument of the request `NUMBER` must have this layout.
 pub unsafe trait Argument {
-    /// Its request's number.
+    /// The request number.
     const NUMBER: u32;
 }
 
-/// As [`HwParams`], to see what is left of a choice rather than to make it.
+/// [`HwParams`] for a query of the remaining choices, which sets nothing.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Refine(pub HwParams);
@@ -162,20 +162,19 @@ unsafe impl Argument for SyncPtr {
     const NUMBER: u32 = 0x23;
 }
 
-/// Asks a PCM device, which answers in the argument.
+/// Makes a request whose answer is stored in its argument.
 #[inline]
-pub fn ask<T: Argument>(device: impl AsFd, argument: &mut T) -> io::Result<()> {
+pub fn exchange<T: Argument>(device: impl AsFd, argument: &mut T) -> io::Result<()> {
     let number = request(3, size_of::<T>(), T::NUMBER);
-    // SAFETY: the argument is live and has the layout that this request reads and writes. The number's type differs between
-    // C libraries.
+    // SAFETY: the argument is live and has the layout of this request; the type of the number depends on the C library.
     let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), number as _, std::ptr::from_mut(argument)) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Tells a PCM device to do something.
-pub fn tell(device: impl AsFd, what: Order, number: i32) -> io::Result<()> {
-    // SAFETY: these requests take no address, only a number that most of them ignore.
-    let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), what.0 as _, number) };
+/// Makes a request without an answer.
+pub fn command(device: impl AsFd, command: Command, number: i32) -> io::Result<()> {
+    // SAFETY: these requests take no pointer, only an integer that most of them ignore.
+    let answer = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), command.0 as _, number) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -185,9 +184,9 @@ mod tests {
 
     use super::*;
 
-    /// Sizes and places as a C compiler has them for that header, on x86-64 and arm64.
+    /// The expected values were computed by a C compiler from the kernel's header on x86-64 and arm64.
     #[test]
-    fn layouts_are_those_of_the_kernel() {
+    fn layouts_match_the_kernel_header() {
         assert_eq!([size_of::<HwParams>(), size_of::<SwParams>(), size_of::<SyncPtr>()], [608, 136, 136]);
         assert_eq!([offset_of!(HwParams, intervals), offset_of!(HwParams, rmask)], [260, 512]);
         assert_eq!([offset_of!(HwParams, info), offset_of!(HwParams, fifo_size)], [520, 536]);
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_have_the_kernels_numbers() {
+    fn requests_match_the_kernel_header() {
         let answered = |bytes, number| request(3, bytes, number);
         assert_eq!(answered(608, Refine::NUMBER), 0xc260_4110);
         assert_eq!(answered(608, HwParams::NUMBER), 0xc260_4111);

@@ -1,4 +1,4 @@
-//! Both directions of a card, or of two: started together, a period taken and a period given at a time.
+//! Capture and playback of one card or of two, started together and processed one period at a time.
 
 use std::{io, os::fd::AsRawFd};
 
@@ -8,104 +8,105 @@ use rustix::{
 };
 
 use super::{
-    Asked, Node, PcmError, Stream,
-    abi::{DROP, LINK, PREPARE, START, UNLINK, tell},
+    Node, PcmError, Stream, StreamConfig,
+    abi::{Command, DROP, LINK, PREPARE, START, UNLINK, command},
 };
 use crate::clock::Clock;
 
-/// Channels that are played.
+/// Playback channels.
 const OUTPUTS: u32 = 2;
-/// How long a card may keep silent beyond its buffer, s.
-const PATIENCE_S: i64 = 1;
+/// How long to wait for a card beyond the length of its buffer, s.
+const TIMEOUT_S: i64 = 1;
 
-/// Capture and playback of the same period, buffer and rate.
+/// Capture and playback with the same period, buffer and sample rate.
 ///
-/// What is captured in one period is played one buffer later: both begin in the same moment, playback with a buffer of
-/// silence.
+/// Captured audio is played one buffer later, because both directions start together and playback starts with a buffer
+/// of silence.
 #[derive(Debug)]
 pub struct Duplex {
     capture: Stream,
     playback: Stream,
     is_linked: bool,
-    patience: Timespec,
+    timeout: Timespec,
 }
 
-/// What waiting for a period came to.
+/// The result of waiting for a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// A period can be taken, and one be given.
+pub enum WaitResult {
+    /// A period can be read and another written.
     Period(Wake),
-    /// The card has run over us and stopped: [`Duplex::start`] goes on.
+    /// An xrun stopped the stream; [`Duplex::start`] restarts it.
     Xrun,
 }
 
-/// A period that is due.
+/// A period that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wake {
-    /// When we looked at it, ns of the monotonic clock.
+    /// When the thread noticed it, ns on the monotonic clock.
     pub woke_ns: i64,
-    /// When the kernel learned of it from the card, ns of the monotonic clock; of the later direction.
+    /// When the kernel updated the card's position, ns on the monotonic clock; the later of both directions.
     pub card_ns: i64,
-    /// Frames captured and not taken yet.
+    /// Captured frames that have not been read.
     pub captured: u64,
-    /// Frames given and not played yet.
+    /// Written frames that have not been played.
     pub queued: u64,
 }
 
 impl Duplex {
-    /// Opens both directions and sets them alike; nothing moves before [`start`](Self::start).
+    /// Opens and configures both directions. [`start`](Self::start) starts them.
     ///
     /// # Errors
-    /// [`PcmError`], with what the card offers instead.
-    pub fn open(capture: Node, playback: Node, asked: &Asked) -> Result<Self, PcmError> {
+    /// [`PcmError`], with the supported values.
+    pub fn open(capture: Node, playback: Node, asked: &StreamConfig) -> Result<Self, PcmError> {
         let playback = Stream::open(playback, asked, OUTPUTS)?;
         let capture = Stream::open(capture, asked, asked.inputs)?;
-        // Refused where the two have nothing to do with each other; they are started one after the other then.
-        let is_linked = tell(&capture.file, LINK, playback.file.as_raw_fd()).is_ok();
+        // Linking fails if the devices are unrelated; they are then started one after the other.
+        let is_linked = command(&capture.file, LINK, playback.file.as_raw_fd()).is_ok();
         let buffer_ns = i64::from(asked.buffer_frames()) * 1_000_000_000 / i64::from(asked.rate_hz.max(1));
-        let patience = Timespec { tv_sec: PATIENCE_S + buffer_ns / 1_000_000_000, tv_nsec: buffer_ns % 1_000_000_000 };
-        Ok(Self { capture, playback, is_linked, patience })
+        let timeout = Timespec { tv_sec: TIMEOUT_S + buffer_ns / 1_000_000_000, tv_nsec: buffer_ns % 1_000_000_000 };
+        Ok(Self { capture, playback, is_linked, timeout })
     }
 
-    /// Whether the kernel starts and stops both in one call.
+    /// True if the kernel starts and stops both directions in one call.
     #[must_use]
     pub fn is_linked(&self) -> bool {
         self.is_linked
     }
 
-    /// Has each start and stop by itself, as where the kernel refuses to link them: for tests, whose cards it links.
+    /// Unlinks the directions, as on cards that cannot be linked. For tests.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     #[doc(hidden)]
     pub fn unlink(&mut self) -> io::Result<()> {
-        self.capture.tell(UNLINK)?;
+        self.capture.command(UNLINK)?;
         self.is_linked = false;
         Ok(())
     }
 
-    /// What is captured.
+    /// The capture stream.
     #[inline]
     #[must_use]
     pub fn capture(&self) -> &Stream {
         &self.capture
     }
 
-    /// What is played.
+    /// The playback stream.
     #[inline]
     pub fn playback(&mut self) -> &mut Stream {
         &mut self.playback
     }
 
-    /// Starts both, with a buffer of silence to be played first; also after [`Turn::Xrun`].
+    /// Starts both directions with a buffer of silence, also after [`WaitResult::Xrun`].
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn start(&mut self) -> io::Result<()> {
         if !self.is_linked {
-            // After an xrun of one the other still runs, and cannot be prepared. What does not run has nothing to stop.
-            let _ = self.playback.tell(DROP);
-            let _ = self.capture.tell(DROP);
+            // After an xrun of one direction, the other still runs and cannot be prepared. Errors of a stopped one do
+            // not matter.
+            let _ = self.playback.command(DROP);
+            let _ = self.capture.command(DROP);
         }
         self.both(PREPARE)?;
         self.playback.prepare()?;
@@ -113,37 +114,37 @@ impl Duplex {
         self.both(START)
     }
 
-    /// Tells both; linked ones share what they are told.
-    fn both(&self, what: super::abi::Order) -> io::Result<()> {
+    /// Sends a command to both directions; linked streams share it.
+    fn both(&self, command: Command) -> io::Result<()> {
         if !self.is_linked {
-            self.playback.tell(what)?;
+            self.playback.command(command)?;
         }
-        self.capture.tell(what)
+        self.capture.command(command)
     }
 
-    /// Waits until the next period can be taken and given.
+    /// Waits until one period can be read and one written.
     ///
     /// # Errors
-    /// ENODEV when the card is gone, `TimedOut` when it moves in neither direction, and what else the kernel answered.
+    /// ENODEV if the card was removed, `TimedOut` if neither direction advances; otherwise the kernel's error.
     #[inline]
-    pub fn wait(&mut self) -> io::Result<Turn> {
+    pub fn wait(&mut self) -> io::Result<WaitResult> {
         loop {
             self.capture.exchange()?;
             self.playback.exchange()?;
             if !self.is_running()? {
-                return Ok(Turn::Xrun);
+                return Ok(WaitResult::Xrun);
             }
             let is_due = [self.capture.has_period(), self.playback.has_period()];
             if is_due == [true; 2] {
-                return Ok(Turn::Period(self.wake()));
+                return Ok(WaitResult::Period(self.wake()));
             }
             let both =
                 [PollFd::new(&self.capture.file, PollFlags::IN), PollFd::new(&self.playback.file, PollFlags::OUT)];
             let [captured, played] = both;
             let waited = match is_due {
-                [true, _] => poll(&mut [played], Some(&self.patience)),
-                [_, true] => poll(&mut [captured], Some(&self.patience)),
-                _ => poll(&mut [captured, played], Some(&self.patience)),
+                [true, _] => poll(&mut [played], Some(&self.timeout)),
+                [_, true] => poll(&mut [captured], Some(&self.timeout)),
+                _ => poll(&mut [captured, played], Some(&self.timeout)),
             };
             match waited {
                 Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
@@ -153,10 +154,10 @@ impl Duplex {
         }
     }
 
-    /// Whether neither direction had stopped when we spoke to the kernel last.
+    /// True if both directions were running at the last exchange with the kernel.
     ///
     /// # Errors
-    /// ENODEV when the card is gone.
+    /// ENODEV if the card was removed.
     #[inline]
     pub fn is_running(&self) -> io::Result<bool> {
         Ok(self.capture.is_running()? && self.playback.is_running()?)
@@ -172,12 +173,12 @@ impl Duplex {
         }
     }
 
-    /// Hands back the period that was taken, and has the one that was given played.
+    /// Releases the period that was read and submits the one that was written.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     #[inline]
-    pub fn turn(&mut self) -> io::Result<()> {
+    pub fn advance(&mut self) -> io::Result<()> {
         self.playback.advance()?;
         self.capture.advance()
     }

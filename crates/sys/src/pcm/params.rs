@@ -1,42 +1,42 @@
-//! The space of what a card can do, narrowed until one choice is left.
+//! The hardware parameters of a card, refined until one configuration is left.
 
 use std::{collections::BTreeSet, io, ops::RangeInclusive, os::fd::AsFd};
 
 use super::{
     abi::{
         ACCESS, BUFFER_SIZE, CHANNELS, FORMAT, HwParams, INFO_MMAP, INTEGER, Interval, MMAP_INTERLEAVED, OPEN_MAX,
-        OPEN_MIN, PERIOD_SIZE, PERIODS, RATE, Refine, ask,
+        OPEN_MIN, PERIOD_SIZE, PERIODS, RATE, Refine, exchange,
     },
     sample::Format,
 };
 
-/// Sample rates that cards are asked for, to say what they have, Hz.
+/// Sample rates to probe when listing what a card supports, Hz.
 const COMMON_RATES: [u32; 13] =
     [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400, 192_000, 384_000];
 
-/// What one direction of a device can do, each by itself: not every combination goes.
+/// The values that one direction of a device supports. Not every combination is possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Formats of those that we play.
+    /// The supported sample formats.
     pub formats: Vec<Format>,
-    /// Channels.
+    /// Channel counts.
     pub channels: RangeInclusive<u32>,
-    /// The common sample rates that it has, and the one that it was asked for, Hz.
+    /// The supported rates among the common ones and the requested one, Hz.
     pub rates: Vec<u32>,
-    /// Frames of a period.
+    /// Frames per period.
     pub period_frames: RangeInclusive<u32>,
-    /// Frames of the whole buffer.
+    /// Frames per buffer.
     pub buffer_frames: RangeInclusive<u32>,
-    /// Whether its buffer can be mapped, which playing needs.
+    /// True if the buffer can be mapped, which is required.
     pub can_map: bool,
 }
 
-/// What is left of all that a card might do.
+/// The set of configurations that are still possible.
 #[derive(Debug, Clone)]
 pub struct Params(HwParams);
 
 impl Params {
-    /// Everything, as far as we can play it.
+    /// All configurations that this program can use.
     pub fn any() -> Self {
         let everything = Interval { min: 0, max: u32::MAX, flags: 0 };
         let mut params = HwParams {
@@ -56,7 +56,7 @@ impl Params {
         Self(params)
     }
 
-    /// Only through a mapped ring.
+    /// Restricts the access to a mapped ring.
     pub fn mapped(mut self) -> Self {
         self.0.masks[ACCESS] = [0; 8];
         self.0.masks[ACCESS][0] = 1 << MMAP_INTERLEAVED;
@@ -69,48 +69,50 @@ impl Params {
     }
 
     pub fn channels(self, channels: RangeInclusive<u32>) -> Self {
-        self.within(CHANNELS, channels)
+        self.restrict(CHANNELS, channels)
     }
 
     pub fn rate(self, hz: u32) -> Self {
-        self.within(RATE, hz..=hz)
+        self.restrict(RATE, hz..=hz)
     }
 
     pub fn periods(self, frames: u32, periods: u32) -> Self {
         let all = frames.saturating_mul(periods);
-        self.within(PERIOD_SIZE, frames..=frames).within(PERIODS, periods..=periods).within(BUFFER_SIZE, all..=all)
+        self.restrict(PERIOD_SIZE, frames..=frames)
+            .restrict(PERIODS, periods..=periods)
+            .restrict(BUFFER_SIZE, all..=all)
     }
 
-    fn within(mut self, what: usize, range: RangeInclusive<u32>) -> Self {
-        self.0.intervals[what] = Interval { min: *range.start(), max: *range.end(), flags: INTEGER };
+    fn restrict(mut self, parameter: usize, range: RangeInclusive<u32>) -> Self {
+        self.0.intervals[parameter] = Interval { min: *range.start(), max: *range.end(), flags: INTEGER };
         self
     }
 
-    /// What the device leaves of it; EINVAL where that is nothing.
+    /// The configurations that the device supports; EINVAL if there are none.
     pub fn refined(self, device: impl AsFd) -> io::Result<Self> {
         let mut refine = Refine(self.0);
-        ask(device, &mut refine)?;
+        exchange(device, &mut refine)?;
         Ok(Self(refine.0))
     }
 
-    /// Sets the device to what is left, or to the first of it.
+    /// Configures the device with the first remaining configuration.
     pub fn set(mut self, device: impl AsFd) -> io::Result<Self> {
         self.0.rmask = u32::MAX;
-        ask(device, &mut self.0)?;
+        exchange(device, &mut self.0)?;
         Ok(self)
     }
 
-    fn range(&self, what: usize) -> RangeInclusive<u32> {
-        let Interval { min, max, flags } = self.0.intervals[what];
+    fn range(&self, parameter: usize) -> RangeInclusive<u32> {
+        let Interval { min, max, flags } = self.0.intervals[parameter];
         min + u32::from(flags & OPEN_MIN != 0)..=max - u32::from(flags & OPEN_MAX != 0 && max > 0)
     }
 
-    /// The fewest channels that are left.
-    pub fn least_channels(&self) -> u32 {
+    /// The smallest remaining channel count.
+    pub fn min_channels(&self) -> u32 {
         *self.range(CHANNELS).start()
     }
 
-    /// The formats that are left, the most exact first.
+    /// The remaining formats, the most precise first.
     pub fn formats(&self) -> impl Iterator<Item = Format> {
         let mask = self.0.masks[FORMAT];
         Format::ALL
@@ -120,14 +122,14 @@ impl Params {
 }
 
 impl Offer {
-    /// Asks a device that has not been set; also for a rate of one's own, Hz.
-    pub fn of(device: impl AsFd, asked_hz: Option<u32>) -> io::Result<Self> {
+    /// Queries a device that has not been configured. `asked_hz` is probed in addition to the common rates.
+    pub fn of(device: impl AsFd, requested_hz: Option<u32>) -> io::Result<Self> {
         let device = device.as_fd();
         let all = Params::any().refined(device)?;
         Ok(Self {
             formats: all.formats().collect(),
             channels: all.range(CHANNELS),
-            rates: rates(asked_hz, |hz| Params::any().rate(hz).refined(device).is_ok()),
+            rates: rates(requested_hz, |hz| Params::any().rate(hz).refined(device).is_ok()),
             period_frames: all.range(PERIOD_SIZE),
             buffer_frames: all.range(BUFFER_SIZE),
             can_map: all.0.info & INFO_MMAP != 0 && Params::any().mapped().refined(device).is_ok(),
@@ -135,9 +137,9 @@ impl Offer {
     }
 }
 
-/// Those of the common rates and the one that is asked for that a device has.
-fn rates(asked_hz: Option<u32>, has: impl Fn(u32) -> bool) -> Vec<u32> {
-    let rates: BTreeSet<u32> = COMMON_RATES.into_iter().chain(asked_hz).filter(|&hz| has(hz)).collect();
+/// The rates that a device supports among the common ones and the requested one.
+fn rates(requested_hz: Option<u32>, has: impl Fn(u32) -> bool) -> Vec<u32> {
+    let rates: BTreeSet<u32> = COMMON_RATES.into_iter().chain(requested_hz).filter(|&hz| has(hz)).collect();
     rates.into_iter().collect()
 }
 
@@ -154,27 +156,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_and_ranges_are_read_as_they_are_written() {
+    fn masks_and_intervals_round_trip() {
         let params = Params::any().format(Format::S24In3).channels(2..=8).rate(48_000).periods(64, 3);
         assert_eq!(params.formats().collect::<Vec<_>>(), [Format::S24In3]);
-        assert_eq!((params.range(CHANNELS), params.least_channels()), (2..=8, 2));
+        assert_eq!((params.range(CHANNELS), params.min_channels()), (2..=8, 2));
         assert_eq!((params.range(RATE), params.range(BUFFER_SIZE)), (48_000..=48_000, 192..=192));
         assert_eq!(Params::any().formats().collect::<Vec<_>>(), Format::ALL);
     }
 
     #[test]
-    fn the_rate_that_is_asked_for_is_asked_of_the_device_whatever_is_common() {
+    fn probes_the_requested_rate_and_the_common_ones() {
         let any = |hz| (8_000..=48_000).contains(&hz);
         let common = [8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000];
         assert_eq!(rates(None, any), common);
         assert_eq!(rates(Some(44_100), any), common);
-        assert_eq!(rates(Some(96_000), any), common, "which it has not");
+        assert_eq!(rates(Some(96_000), any), common, "96 kHz is not supported");
         assert_eq!(rates(Some(24_000), any)[3..5], [22_050, 24_000]);
         assert_eq!(rates(Some(12_000), |hz| hz == 12_000), [12_000]);
     }
 
     #[test]
-    fn the_ends_of_an_open_range_are_not_part_of_it() {
+    fn open_intervals_exclude_their_ends() {
         let mut params = Params::any();
         params.0.intervals[PERIODS] = Interval { min: 1, max: 8, flags: OPEN_MIN | OPEN_MAX };
         assert_eq!(params.range(PERIODS), 2..=7);

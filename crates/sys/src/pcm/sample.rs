@@ -1,8 +1,8 @@
-//! Samples as cards have them, and as numbers of full scale 1.
+//! Sample formats and their conversion to floating point with full scale 1.
 
 use std::{fmt, str::FromStr};
 
-/// How a card has its samples; all of them signed, little-endian.
+/// A sample format; all are signed and little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// 32-bit floating point.
@@ -17,16 +17,16 @@ pub enum Format {
     S16,
 }
 
-/// No format is called that.
+/// The name is not that of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown sample format `{0}`: use FLOAT, S32, S24, S24_3 or S16")]
 pub struct UnknownFormat(String);
 
 impl Format {
-    /// All of them, the most exact first.
+    /// All formats, the most precise first.
     pub const ALL: [Self; 5] = [Self::Float, Self::S32, Self::S24, Self::S24In3, Self::S16];
 
-    /// Its number in the kernel (`SNDRV_PCM_FORMAT_*`).
+    /// The kernel's number (`SNDRV_PCM_FORMAT_*`).
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -38,7 +38,7 @@ impl Format {
         }
     }
 
-    /// What it is called.
+    /// The format name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl Format {
         }
     }
 
-    /// The sample in the first bytes, full scale 1.
+    /// Decodes the sample in the first bytes, full scale 1.
     #[inline]
     #[must_use]
     pub fn read(self, bytes: [u8; 4]) -> f32 {
@@ -68,18 +68,18 @@ impl Format {
         match self {
             Self::Float => f32::from_le_bytes(bytes),
             Self::S32 => i32::from_le_bytes(bytes) as f32 / 2_147_483_648.0,
-            // The fourth byte may hold anything.
+            // The fourth byte is undefined.
             Self::S24 | Self::S24In3 => (i32::from_le_bytes([0, a, b, c]) >> 8) as f32 / 8_388_608.0,
             Self::S16 => f32::from(i16::from_le_bytes([a, b])) / 32_768.0,
         }
     }
 
-    /// The sample's bytes, of which the first [`bytes`](Self::bytes) count: rounded to the nearest value, and kept within
-    /// full scale. What is no number is silence.
+    /// Encodes a sample in the first [`bytes`](Self::bytes) bytes. Rounds to nearest and saturates at full scale. NaN
+    /// becomes silence.
     #[inline]
     #[must_use]
     pub fn write(self, sample: f32) -> [u8; 4] {
-        // Casts keep numbers within the type and make 0 of what is none.
+        // The cast saturates and converts NaN to 0.
         let scaled = |full_scale: f64| (f64::from(sample) * full_scale).round_ties_even() as i32;
         match self {
             Self::Float => if sample.is_nan() { 0.0 } else { sample.clamp(-1.0, 1.0) }.to_le_bytes(),
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_come_back_to_the_bit(value in -8_388_608_i32..8_388_608) {
+        fn integers_round_trip_exactly(value in -8_388_608_i32..8_388_608) {
             let [a, b, c, _] = value.to_le_bytes();
             for format in [Format::S24, Format::S24In3] {
                 for rest in [0, 0x7f, 0xff] {
@@ -126,18 +126,18 @@ mod tests {
         }
 
         #[test]
-        fn any_number_is_kept_within_full_scale(bits: u32) {
+        fn every_number_saturates_at_full_scale(bits: u32) {
             let sample = f32::from_bits(bits);
             for format in Format::ALL {
                 let back = format.read(format.write(sample));
-                let due = if sample.is_nan() { 0.0 } else { sample.clamp(-1.0, 1.0) };
-                prop_assert!((back - due).abs() <= 1.0 / 32_768.0, "{} of {}: {}", format, sample, back);
+                let expected = if sample.is_nan() { 0.0 } else { sample.clamp(-1.0, 1.0) };
+                prop_assert!((back - expected).abs() <= 1.0 / 32_768.0, "{} of {}: {}", format, sample, back);
             }
         }
     }
 
     #[test]
-    fn full_scale_and_names() {
+    fn converts_full_scale_and_names() {
         assert_eq!(Format::S16.write(1.0)[..2], i16::MAX.to_le_bytes());
         assert_eq!(Format::S16.write(-1.0)[..2], i16::MIN.to_le_bytes());
         assert_eq!(Format::S32.write(2.0), i32::MAX.to_le_bytes());

@@ -1,14 +1,14 @@
-//! One direction of a device: its ring of frames, and how far the card and we have got in it.
+//! One direction of a device: its mapped ring of frames and the positions of card and program in it.
 //!
-//! Positions are frames since the stream was prepared, and would wrap after 2^62 of them, which no machine lives to see.
+//! Positions are frames since the stream was prepared. They would wrap only after 2^62 frames.
 
 use std::{io, os::fd::OwnedFd};
 
 use super::{
-    Asked, Direction, Node, PcmError,
+    Direction, Node, PcmError, StreamConfig,
     abi::{
-        DROP, Order, PROTOCOL, STATE_DISCONNECTED, STATE_RUNNING, SYNC_GET_APPL, SYNC_GET_AVAIL_MIN, SwParams, SyncPtr,
-        TSTAMP_ENABLE, TSTAMP_MONOTONIC, ask, tell,
+        Command, DROP, PROTOCOL, STATE_DISCONNECTED, STATE_RUNNING, SYNC_GET_APPL, SYNC_GET_AVAIL_MIN, SwParams,
+        SyncPtr, TSTAMP_ENABLE, TSTAMP_MONOTONIC, command, exchange,
     },
     device::open_device,
     params::{Offer, Params},
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::region::Region;
 
-/// A stream that is set.
+/// A configured stream.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) file: OwnedFd,
@@ -26,13 +26,13 @@ pub struct Stream {
     channels: u32,
     period: u32,
     buffer: u32,
-    /// What the kernel said last, and what we say next.
+    /// The state last exchanged with the kernel.
     sync: SyncPtr,
 }
 
 impl Stream {
-    /// Set as asked, with so many channels at least, where it has them.
-    pub(super) fn open(node: Node, asked: &Asked, channels: u32) -> Result<Self, PcmError> {
+    /// Opens and configures a device with at least `channels` channels, if it has as many.
+    pub(super) fn open(node: Node, asked: &StreamConfig, channels: u32) -> Result<Self, PcmError> {
         let file = open_device(node)?;
         let (format, channels) = choose(&file, node, asked, channels)?;
         let failed = |step| move |source| PcmError::Failed { node, step, source };
@@ -42,50 +42,50 @@ impl Stream {
             proto: PROTOCOL,
             period_step: 1,
             avail_min: asked.period_frames.into(),
-            // It starts when it is told to, and stops when the card has run over us.
+            // The stream starts only on request, and stops when the whole buffer is overrun or underrun.
             start_threshold: i64::MAX as u64,
             stop_threshold: asked.buffer_frames().into(),
             ..SwParams::default()
         };
-        ask(&file, sw_params).map_err(failed("does not take how it is to start and stop"))?;
+        exchange(&file, sw_params).map_err(failed("rejects the software parameters"))?;
         let bytes = asked.buffer_frames() as usize * channels as usize * format.bytes();
-        let ring = Region::of(&file, bytes, 0).map_err(failed("does not map its buffer"))?;
+        let ring = Region::of(&file, bytes, 0).map_err(failed("cannot map its buffer"))?;
         let sync = SyncPtr::default();
         let (period, buffer) = (asked.period_frames, asked.buffer_frames());
         Ok(Self { file, node, ring, format, channels, period, buffer, sync })
     }
 
-    /// Which device it is.
+    /// The device.
     #[must_use]
     pub fn node(&self) -> Node {
         self.node
     }
 
-    /// How its samples look on the card.
+    /// The sample format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Channels of a frame.
+    /// Channels per frame.
     #[must_use]
     pub fn channels(&self) -> u32 {
         self.channels
     }
 
-    pub(super) fn tell(&self, what: Order) -> io::Result<()> {
-        tell(&self.file, what, 0)
+    pub(super) fn command(&self, request: Command) -> io::Result<()> {
+        command(&self.file, request, 0)
     }
 
-    /// Ready to be started, from the position where the kernel begins; a ring to be played from is full of silence.
+    /// Takes over the kernel's start position. A playback ring is filled with silence.
     pub(super) fn prepare(&mut self) -> io::Result<()> {
         self.sync.flags = SYNC_GET_APPL | SYNC_GET_AVAIL_MIN;
-        ask(&self.file, &mut self.sync)?;
+        exchange(&self.file, &mut self.sync)?;
         if self.node.direction == Direction::Playback {
             const SILENCE: [u8; 256] = [0; 256];
             for at in (0..self.ring.len()).step_by(SILENCE.len()) {
                 let bytes = SILENCE.len().min(self.ring.len() - at);
-                let _is_inside = self.ring.write(at, &SILENCE[..bytes]);
+                let _in_range = self.ring.write(at, &SILENCE[..bytes]);
             }
             self.sync.control.appl_ptr += u64::from(self.buffer);
             self.exchange()?;
@@ -93,12 +93,12 @@ impl Stream {
         Ok(())
     }
 
-    /// Tells the kernel our position, and asks for the card's. A call each time, because cards of ARM boards and of USB
-    /// refuse to show both in mapped memory; it takes a fraction of a microsecond.
+    /// Sends our position to the kernel and gets the card's. This is one system call of less than a microsecond each
+    /// time, because ARM boards and USB cards cannot map the positions.
     #[inline]
     pub(super) fn exchange(&mut self) -> io::Result<()> {
         self.sync.flags = SYNC_GET_AVAIL_MIN;
-        ask(&self.file, &mut self.sync)
+        exchange(&self.file, &mut self.sync)
     }
 
     #[inline]
@@ -109,7 +109,7 @@ impl Stream {
         }
     }
 
-    /// Frames that we can take, or have room to play, as of the last exchange.
+    /// Frames that can be read, or written, as of the last exchange.
     #[inline]
     #[must_use]
     pub fn available(&self) -> u64 {
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// Frames that we gave and that are not played yet, as of the last exchange.
+    /// Written frames that have not been played, as of the last exchange.
     #[inline]
     #[must_use]
     pub fn queued(&self) -> u64 {
@@ -132,7 +132,7 @@ impl Stream {
         self.available() >= self.period.into()
     }
 
-    /// When the kernel last learned the card's position, ns of the monotonic clock.
+    /// When the kernel last updated the card's position, ns on the monotonic clock.
     #[inline]
     #[must_use]
     pub fn stamp_ns(&self) -> i64 {
@@ -140,26 +140,26 @@ impl Stream {
         seconds * 1_000_000_000 + ns
     }
 
-    /// Where the sample `frame` frames after our position is.
+    /// The offset in the ring of the sample `frame` frames after our position.
     #[inline]
-    fn place(&self, frame: usize, channel: u32) -> usize {
+    fn offset(&self, frame: usize, channel: u32) -> usize {
         let frame = ((self.sync.control.appl_ptr + frame as u64) % u64::from(self.buffer)) as usize;
         (frame * self.channels as usize + channel as usize) * self.format.bytes()
     }
 
-    /// Reads a channel, counted from 0, of the frames that come next. A channel that is not there is silent.
+    /// Reads the next frames of a channel, counted from 0. A channel that does not exist reads as silence.
     #[inline]
     pub fn read(&self, channel: u32, into: &mut [f32]) {
         let bytes = self.format.bytes();
         for (frame, sample) in into.iter_mut().enumerate() {
             let mut raw = [0; 4];
-            let is_there = channel < self.channels && self.ring.read(self.place(frame, channel), &mut raw[..bytes]);
-            *sample = if is_there { self.format.read(raw) } else { 0.0 };
+            let exists = channel < self.channels && self.ring.read(self.offset(frame, channel), &mut raw[..bytes]);
+            *sample = if exists { self.format.read(raw) } else { 0.0 };
         }
     }
 
-    /// Writes a channel, counted from 0, of the frames that come next. A channel that is not there is left out; those that
-    /// are never written stay silent.
+    /// Writes the next frames of a channel, counted from 0. Ignores a channel that does not exist; channels that are
+    /// never written are silent.
     #[inline]
     pub fn write(&mut self, channel: u32, from: &[f32]) {
         if channel >= self.channels {
@@ -167,11 +167,11 @@ impl Stream {
         }
         let bytes = self.format.bytes();
         for (frame, &sample) in from.iter().enumerate() {
-            let _is_inside = self.ring.write(self.place(frame, channel), &self.format.write(sample)[..bytes]);
+            let _in_range = self.ring.write(self.offset(frame, channel), &self.format.write(sample)[..bytes]);
         }
     }
 
-    /// Goes on by a period.
+    /// Advances our position by one period.
     #[inline]
     pub(super) fn advance(&mut self) -> io::Result<()> {
         self.sync.control.appl_ptr += u64::from(self.period);
@@ -181,16 +181,16 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A stream that never ran has nothing to stop.
-        let _ = self.tell(DROP);
+        // Errors do not matter: the stream may never have run.
+        let _ = self.command(DROP);
     }
 }
 
-/// The most exact format and the fewest channels that do, set on the device; else what it offers instead.
-fn choose(file: &OwnedFd, node: Node, asked: &Asked, channels: u32) -> Result<(Format, u32), PcmError> {
+/// Configures the device with the most precise format and the fewest channels possible.
+fn choose(file: &OwnedFd, node: Node, asked: &StreamConfig, channels: u32) -> Result<(Format, u32), PcmError> {
     let offer = Offer::of(file, Some(asked.rate_hz)).map_err(|source| PcmError::Failed {
         node,
-        step: "does not say what it can",
+        step: "does not report its parameters",
         source,
     })?;
     let Some(refusal) = asked.refused_by(&offer) else {
@@ -203,7 +203,7 @@ fn choose(file: &OwnedFd, node: Node, asked: &Asked, channels: u32) -> Result<(F
         let possible = params.clone().refined(file).map(|left| left.formats().collect::<Vec<_>>()).unwrap_or_default();
         for format in possible.into_iter().filter(|format| asked.format.is_none_or(|wanted| wanted == *format)) {
             if let Ok(set) = params.clone().format(format).set(file) {
-                return Ok((format, set.least_channels()));
+                return Ok((format, set.min_channels()));
             }
         }
         let asked = asked.to_string();

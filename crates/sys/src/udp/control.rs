@@ -1,22 +1,22 @@
-//! What the kernel tells beside a datagram.
+//! Control messages that the kernel attaches to datagrams.
 
 use crate::native::{i32_at, u64_at};
 
-/// Room for it. A stamp takes 64 bytes, and what comes from the error queue 64 to 96 more.
+/// A buffer for control messages. A time stamp takes 64 bytes, a message from the error queue 64 to 96 more.
 #[repr(C, align(8))]
 pub struct Control {
     bytes: [u8; 256],
     used: usize,
 }
 
-/// What it tells and is of interest.
+/// The decoded contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
-    /// A stamp made in software, ns on CLOCK_REALTIME.
+pub struct ControlData {
+    /// The software time stamp, ns on CLOCK_REALTIME.
     pub stamp_ns: Option<i64>,
-    /// A stamp of the network card, ns on its clock.
+    /// The network card's time stamp, ns on its clock.
     pub card_ns: Option<i64>,
-    /// The number of the datagram that went out and that these are of.
+    /// The number of the sent datagram that the time stamps belong to.
     pub sent_number: Option<u32>,
 }
 
@@ -26,36 +26,36 @@ impl Default for Control {
     }
 }
 
-/// What stands in front of each: its length with this, level and type.
+/// Length of a message header: length u64, level i32, type i32.
 const HEADER: usize = 16;
 
 impl Control {
-    /// Lets the kernel write into it.
-    pub fn lend_to(&mut self, header: &mut libc::msghdr) {
+    /// Sets this buffer as the destination of control messages.
+    pub fn attach_to(&mut self, header: &mut libc::msghdr) {
         header.msg_control = self.bytes.as_mut_ptr().cast();
-        // The type differs between C libraries.
+        // The field's type depends on the C library.
         header.msg_controllen = self.bytes.len() as _;
     }
 
-    /// Notes how much the kernel wrote.
+    /// Stores the number of bytes that the kernel wrote.
     #[allow(clippy::unnecessary_cast, reason = "the type differs between C libraries")]
-    pub fn take_back(&mut self, header: &libc::msghdr) {
+    pub fn set_length(&mut self, header: &libc::msghdr) {
         self.used = (header.msg_controllen as usize).min(self.bytes.len());
     }
 
-    /// What was told.
-    pub fn told(&self) -> Told {
-        let mut told = Told::default();
+    /// Decodes the messages.
+    pub fn decode(&self) -> ControlData {
+        let mut decoded = ControlData::default();
         let mut rest = &self.bytes[..self.used];
         while let Some((level, kind, data, after)) = first(rest) {
             rest = after;
-            told.take_in(level, kind, data);
+            decoded.add(level, kind, data);
         }
-        told
+        decoded
     }
 }
 
-/// Level, type and data of the first one, and what follows it.
+/// Level, type and data of the first message, and the bytes after it.
 fn first(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     let len = usize::try_from(u64_at(bytes, 0)?).ok()?;
     let (level, kind) = (i32_at(bytes, 8)?, i32_at(bytes, 12)?);
@@ -64,11 +64,11 @@ fn first(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     Some((level, kind, data, bytes.get(next..).unwrap_or_default()))
 }
 
-impl Told {
-    fn take_in(&mut self, level: i32, kind: i32, data: &[u8]) {
+impl ControlData {
+    fn add(&mut self, level: i32, kind: i32, data: &[u8]) {
         match (level, kind) {
             (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
-                // Three times of 16 bytes: software's, one that is no more, the card's.
+                // Three times of 16 bytes: software, deprecated, hardware.
                 self.stamp_ns = time_at(data, 0).or(self.stamp_ns);
                 self.card_ns = time_at(data, 32).or(self.card_ns);
             }
@@ -83,7 +83,7 @@ impl Told {
     }
 }
 
-/// A timespec, ns; 0 is none. A card's clock may begin at 0 with the machine, so its first second counts.
+/// Decodes a timespec, ns; all zeroes means none. A card's clock can start at 0, so seconds of 0 are valid.
 fn time_at(data: &[u8], at: usize) -> Option<i64> {
     let (s, ns) = (u64_at(data, at)?.cast_signed(), u64_at(data, at + 8)?.cast_signed());
     (s != 0 || ns != 0).then(|| s.saturating_mul(1_000_000_000).saturating_add(ns))
@@ -103,13 +103,13 @@ mod tests {
         control.used = at + len.next_multiple_of(8);
     }
 
-    /// Three times, each in seconds and ns.
+    /// Encodes three times, each in seconds and ns.
     fn times(values: [u64; 6]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_ne_bytes()).collect()
     }
 
     #[test]
-    fn stamp_and_number_are_found_among_others() {
+    fn finds_time_stamps_and_number_among_other_messages() {
         let mut control = Control::default();
         put(&mut control, libc::SOL_IP, 2, &[0; 5]);
         put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &times([7, 42, 0, 0, 0, 99]));
@@ -117,29 +117,29 @@ mod tests {
         error[4] = libc::SO_EE_ORIGIN_TIMESTAMPING;
         error[12..16].copy_from_slice(&9u32.to_ne_bytes());
         put(&mut control, libc::SOL_IP, libc::IP_RECVERR, &error);
-        let expected = Told { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9) };
-        assert_eq!(control.told(), expected);
+        let expected = ControlData { stamp_ns: Some(7_000_000_042), card_ns: Some(99), sent_number: Some(9) };
+        assert_eq!(control.decode(), expected);
     }
 
     #[test]
-    fn a_stamp_of_nothing_is_none() {
+    fn zero_time_stamps_are_none() {
         let mut control = Control::default();
         put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &times([0, 0, 5, 5, 3, 1]));
-        assert_eq!(control.told(), Told { card_ns: Some(3_000_000_001), ..Told::default() });
+        assert_eq!(control.decode(), ControlData { card_ns: Some(3_000_000_001), ..ControlData::default() });
     }
 
     #[test]
-    fn what_is_cut_off_is_no_message() {
+    fn ignores_truncated_messages() {
         let mut control = Control::default();
         put(&mut control, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &[1; 48]);
         for used in 0..64 {
             control.used = used;
-            assert_eq!(control.told(), Told::default(), "{used}");
+            assert_eq!(control.decode(), ControlData::default(), "{used}");
         }
         control.used = 64;
-        assert!(control.told().stamp_ns.is_some());
-        // A length of 0 ends it, too.
+        assert!(control.decode().stamp_ns.is_some());
+        // A length of 0 also ends the list.
         control.bytes[..8].fill(0);
-        assert_eq!(control.told(), Told::default());
+        assert_eq!(control.decode(), ControlData::default());
     }
 }

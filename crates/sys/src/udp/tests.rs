@@ -1,19 +1,19 @@
 use super::*;
 use crate::clock::Clock;
 
-/// A socket with an answering one, over loopback.
-fn two() -> (DatagramSocket, DatagramSocket) {
+/// A connected socket and its peer, over loopback.
+fn connected_pair() -> (DatagramSocket, DatagramSocket) {
     let far = DatagramSocket::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let near = DatagramSocket::connect(far.local_address().unwrap()).unwrap();
     for socket in [&near, &far] {
-        socket.set_patience(Duration::from_secs(5)).unwrap();
+        socket.set_receive_timeout(Duration::from_secs(5)).unwrap();
     }
     (near, far)
 }
 
 #[test]
-fn what_is_sent_comes_back_to_who_sent_it() {
-    let (near, far) = two();
+fn answers_reach_the_sender() {
+    let (near, far) = connected_pair();
     let (mut buffer, mut from) = ([0; 8], Sender::default());
     near.send(b"on time").unwrap();
     let received = far.receive(&mut buffer, &mut from, true).unwrap().unwrap();
@@ -25,11 +25,11 @@ fn what_is_sent_comes_back_to_who_sent_it() {
 }
 
 #[test]
-fn the_kernel_tells_when_it_had_each() {
-    let (near, far) = two();
+fn time_stamps_are_in_order() {
+    let (near, far) = connected_pair();
     near.set_stamps(Stamps::All).unwrap();
     far.set_stamps(Stamps::Receive).unwrap();
-    // The kernel begins to stamp a moment after it was asked to.
+    // The kernel enables time stamping with a delay.
     std::thread::sleep(Duration::from_millis(50));
     let (mut buffer, mut from) = ([0; 8], Sender::default());
     for number in 0..3 {
@@ -47,10 +47,10 @@ fn the_kernel_tells_when_it_had_each() {
     assert_eq!(near.sent().unwrap().unwrap().number, 0);
 }
 
-/// Loopback has no card, so what was asked for is missing, and nothing else is.
+/// Loopback has no hardware time stamps, but software ones must still arrive.
 #[test]
-fn a_card_that_does_not_stamp_changes_nothing() {
-    let (near, far) = two();
+fn missing_hardware_time_stamps_do_not_affect_others() {
+    let (near, far) = connected_pair();
     near.set_stamps(Stamps::Card).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     near.send(b"on time").unwrap();
@@ -64,21 +64,21 @@ fn a_card_that_does_not_stamp_changes_nothing() {
 }
 
 #[test]
-fn nobody_there_is_told_and_nothing_is_waited_for() {
-    let (near, far) = two();
+fn reports_a_missing_peer_and_respects_the_timeout() {
+    let (near, far) = connected_pair();
     let address = far.local_address().unwrap();
     drop(far);
     near.send(b"?").unwrap();
     let refused = near.receive(&mut [0; 8], &mut Sender::default(), true).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-    near.set_patience(Duration::from_millis(1)).unwrap();
+    near.set_receive_timeout(Duration::from_millis(1)).unwrap();
     assert_eq!(near.receive(&mut [0; 8], &mut Sender::default(), true).unwrap(), None);
     assert!(DatagramSocket::bind(address).is_ok(), "the port is free again");
 }
 
 #[test]
-fn what_needs_two_frames_is_refused_where_that_was_asked_for() {
-    let (near, _far) = two();
+fn forbid_fragments_rejects_larger_datagrams() {
+    let (near, _far) = connected_pair();
     near.forbid_fragments().unwrap();
     let one_frame = near.one_frame().unwrap();
     near.send(&vec![0; one_frame.min(MAX_PAYLOAD)]).unwrap();
@@ -86,5 +86,5 @@ fn what_needs_two_frames_is_refused_where_that_was_asked_for() {
         assert_eq!(near.send(&vec![0; one_frame + 1]).unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
     }
     near.set_busy_poll(0).unwrap();
-    assert!(!near.is_polled(), "loopback has no queue");
+    assert!(!near.is_polled(), "loopback does not support polling");
 }

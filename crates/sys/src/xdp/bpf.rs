@@ -1,7 +1,7 @@
-//! The system call bpf(2): a map of sockets, a program, and a link that holds it to an interface.
+//! The system call bpf(2): a map of sockets, a program, and a link that attaches the program to an interface.
 //!
-//! Numbers and layouts are those of the kernel's `bpf.h`; a request may be shorter than the kernel's own, which takes the
-//! rest as zeroes.
+//! Numbers and layouts are those of the kernel's `bpf.h`. A request may be shorter than the kernel's structure, whose
+//! remaining fields are then zero.
 
 use std::{
     io,
@@ -15,15 +15,15 @@ const LINK_CREATE: i32 = 28;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
-/// Where a program of that type is attached.
+/// The attach type of XDP programs.
 const XDP: u32 = 37;
 
-/// One instruction: operation, registers, distance of a jump or offset in memory, a number.
+/// One instruction: opcode, registers, offset (of a jump or of memory) and immediate value.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
     pub operation: u8,
-    /// The destination in the lower four bits, the source in the upper.
+    /// The destination register in the lower four bits, the source in the upper four.
     pub registers: u8,
     pub offset: i16,
     pub number: i32,
@@ -68,25 +68,25 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// A map from the number of a queue, below `queues`, to the socket that its frames go to.
+/// Creates a map from queue numbers below `queues` to sockets.
 pub fn socket_map(queues: u32) -> io::Result<OwnedFd> {
     let request = MapCreate { kind: MAP_TYPE_XSKMAP, key_bytes: 4, value_bytes: 4, max_entries: queues };
-    // SAFETY: a map without names or other pointers.
+    // SAFETY: the request has no pointers.
     unsafe { bpf_fd(MAP_CREATE, &request) }
 }
 
-/// Has the frames of `queue` go to `socket`, which is bound to it.
+/// Redirects the frames of `queue` to `socket`, which must be bound to it.
 pub fn put_socket(map: BorrowedFd, queue: u32, socket: BorrowedFd) -> io::Result<()> {
     let value = socket.as_raw_fd().cast_unsigned();
     let (key, value) = ((&raw const queue) as u64, (&raw const value) as u64);
     let request = MapUpdate { map: map.as_raw_fd(), padding: 0, key, value, flags: 0 };
-    // SAFETY: key and value are live and of the four bytes each that `socket_map` told.
+    // SAFETY: key and value are live and of four bytes each, as declared in `socket_map`.
     unsafe { bpf(MAP_UPDATE_ELEM, &request) }.map(drop)
 }
 
-/// Loads a program. The kernel checks that it ends and reads nothing that it may not.
+/// Loads a program. The kernel's verifier checks it.
 pub fn load(instructions: &[Instruction], name: &str) -> io::Result<OwnedFd> {
-    // Not one of those that may use the functions that the kernel keeps for programs under the GPL.
+    // A licence other than the GPL excludes GPL-only helper functions, which we do not need.
     let license = c"MIT";
     let mut padded = [0; 16];
     let bytes = name.as_bytes();
@@ -103,34 +103,34 @@ pub fn load(instructions: &[Instruction], name: &str) -> io::Result<OwnedFd> {
         flags: 0,
         name: padded,
     };
-    // SAFETY: instructions and license are live and of the lengths given; the kernel copies them.
+    // SAFETY: instructions and licence are live and of the given lengths; the kernel copies them.
     unsafe { bpf_fd(PROG_LOAD, &request) }
 }
 
-/// Attaches a program to an interface for as long as the descriptor that comes back is open; `flags` are XDP_FLAGS_*.
+/// Attaches a program to an interface while the returned descriptor is open. `flags` are XDP_FLAGS_*.
 pub fn attach(program: BorrowedFd, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let request = LinkCreate { program: program.as_raw_fd(), interface, kind: XDP, flags };
-    // SAFETY: a request without pointers.
+    // SAFETY: the request has no pointers.
     unsafe { bpf_fd(LINK_CREATE, &request) }
 }
 
-/// A command that answers with a descriptor, which is closed on exec.
+/// Runs a command that returns a descriptor, which is close-on-exec.
 ///
 /// # Safety
-/// As [`bpf`], and the command answers with a descriptor.
+/// The same as for [`bpf`], and the command must return a descriptor.
 unsafe fn bpf_fd<T>(command: i32, request: &T) -> io::Result<OwnedFd> {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     let fd = unsafe { bpf(command, request) }?;
-    // SAFETY: the kernel has just opened it for us.
+    // SAFETY: the kernel has just opened this descriptor for us, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes the system call.
+/// The system call itself.
 ///
 /// # Safety
-/// `request` is what the kernel takes for this command, without padding, and its pointers are live.
+/// `request` must be the structure for this command, without padding, and its pointers must be live.
 unsafe fn bpf<T>(command: i32, request: &T) -> io::Result<i32> {
-    // SAFETY: the kernel reads as many bytes as the request has; the rest by the caller.
+    // SAFETY: the kernel reads only the bytes of the request; the rest is guaranteed by the caller.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(request), size_of::<T>()) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
 }

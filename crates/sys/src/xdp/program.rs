@@ -1,7 +1,7 @@
-//! The program on the interface: AVTP frames of our queue go to our socket, everything else goes on as if it were not there.
+//! The XDP program: redirects AVTP frames of one queue to the socket and passes all other frames on.
 //!
-//! It is held by a link of the kernel, which takes it off when the last descriptor of the link is closed: at the latest when
-//! the process ends, however that happens.
+//! The program is attached by a BPF link. The kernel detaches it when the last descriptor of the link is closed, at the
+//! latest when the process ends for any reason.
 
 use std::{
     io,
@@ -15,17 +15,17 @@ use super::{
     bpf::{self, Instruction},
 };
 
-/// Where in the way of a frame a program runs.
+/// The point in the receive path where a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// In the driver, before the kernel makes a buffer for the frame.
+    /// In the driver, before the kernel allocates a buffer for the frame.
     Native,
-    /// After that, which any driver can.
+    /// After the buffer is allocated. Every driver supports this.
     Generic,
 }
 
 impl Hook {
-    /// XDP_FLAGS_* of `if_link.h`.
+    /// The matching XDP_FLAGS_* of `if_link.h`.
     fn flags(self) -> u32 {
         match self {
             Self::Native => 1 << 2,
@@ -34,19 +34,19 @@ impl Hook {
     }
 }
 
-/// A program on an interface until this is dropped.
+/// A program that is attached to an interface until this is dropped.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
     sockets: OwnedFd,
     queue: u32,
-    /// Where it runs.
+    /// The hook at which the program runs.
     pub hook: Hook,
 }
 
 impl Attached {
-    /// Attaches the program to the interface with this index, at `hook`, or else where the driver can have it. It passes on
-    /// all frames until it is given a socket for `queue`.
+    /// Attaches the program to the interface with this index, at `hook` or at the best hook that the driver supports.
+    /// The program passes all frames on until a socket is registered for `queue`.
     pub fn to(interface: u32, ethertype: u16, queue: u32, hook: Option<Hook>) -> Result<Self, XdpError> {
         let failed = |error| Step::Program.failed(error);
         let sockets = bpf::socket_map(queue.saturating_add(1)).map_err(failed)?;
@@ -55,7 +55,7 @@ impl Attached {
         let attached = match hook {
             Some(hook) => attach(hook),
             None => attach(Hook::Native).or_else(|error: io::Error| match Errno::from_io_error(&error) {
-                // It is not the driver that cannot.
+                // These errors are not caused by a missing feature of the driver.
                 Some(Errno::BUSY | Errno::EXIST | Errno::PERM | Errno::ACCESS) => Err(error),
                 _ => attach(Hook::Generic),
             }),
@@ -64,29 +64,29 @@ impl Attached {
         Ok(Self { _link: link, sockets, queue, hook })
     }
 
-    /// From now on the queue's frames go to this socket, which is bound to it.
-    pub fn give_to(&self, socket: BorrowedFd) -> Result<(), XdpError> {
+    /// Redirects the queue's frames to this socket, which must be bound to it.
+    pub fn redirect_to(&self, socket: BorrowedFd) -> Result<(), XdpError> {
         bpf::put_socket(self.sockets.as_fd(), self.queue, socket).map_err(|error| Step::Program.failed(error))
     }
 }
 
-/// Returns of a program, as `enum xdp_action` has them.
+/// Return values of a program, from `enum xdp_action`.
 const PASS: i32 = 2;
-/// The function `bpf_redirect_map`, which returns its third argument where the map has no socket for the queue.
+/// The helper `bpf_redirect_map`. It returns its third argument if the map has no socket for the queue.
 const REDIRECT_MAP: i32 = 51;
-/// A register's 64 bits are the map whose descriptor is in the instruction.
+/// Marks an immediate value as the descriptor of a map.
 const PSEUDO_MAP_FD: u8 = 1;
 
-/// Offsets in `struct xdp_md`, of 32 bits each.
+/// Offsets in `struct xdp_md`, whose fields have 32 bits.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// Offset of the EtherType in a frame, and of that behind a VLAN tag.
+/// Offset of the EtherType in a frame, and of the EtherType after a VLAN tag.
 const ETHERTYPE_AT: i16 = 12;
 const INNER_ETHERTYPE_AT: i16 = 16;
 
-/// The program: frames of `ethertype`, behind a VLAN tag or without, go to the socket of their queue.
+/// Redirects frames of `ethertype`, with or without a VLAN tag, to the socket of their queue.
 fn program(ethertype: u16, sockets: BorrowedFd) -> [Instruction; 19] {
     const LOAD_WORD: u8 = 0x61;
     const LOAD_HALF: u8 = 0x69;
@@ -105,11 +105,11 @@ fn program(ethertype: u16, sockets: BorrowedFd) -> [Instruction; 19] {
         offset,
         number,
     };
-    // As a load of 16 bits has it that lie in the order of the network.
-    let on_the_wire = |ethertype: u16| i32::from(ethertype.to_be());
-    let (wanted, vlan) = (on_the_wire(ethertype), on_the_wire(libc::ETH_P_8021Q as u16));
-    // Register 1 has the context, 0 what is returned; arguments are in 1 to 3. A jump of n skips n instructions; all but one
-    // go to the end.
+    // The value that a 16-bit load of big-endian bytes gives.
+    let as_loaded = |ethertype: u16| i32::from(ethertype.to_be());
+    let (wanted, vlan) = (as_loaded(ethertype), as_loaded(libc::ETH_P_8021Q as u16));
+    // Register 1 is the context, register 0 the return value; arguments are in 1 to 3. A jump of n skips n
+    // instructions. All jumps but one go to the end.
     [
         step(SET, 0, 0, 0, PASS),
         step(LOAD_WORD, 2, 1, DATA, 0),
@@ -140,12 +140,12 @@ mod tests {
     const AVTP: u16 = 0x22f0;
     const REDIRECTED: i64 = 4;
 
-    /// Runs the program on a frame: the few instructions that it has, with addresses counted from the frame's begin. The
-    /// call answers as the kernel does for a queue with a socket.
+    /// Interprets the program on a frame. Addresses count from the start of the frame. The helper call behaves as for a
+    /// queue with a socket.
     fn run(frame: &[u8], queue: u32) -> (i64, Option<i64>) {
         let program = program(AVTP, rustix::stdio::stdin());
         let mut registers = [0_i64; 11];
-        let (mut at, mut asked) = (0, None);
+        let (mut at, mut redirected_queue) = (0, None);
         loop {
             let Instruction { operation, registers: which, offset, number } = program[at];
             let (to, from) = (usize::from(which & 15), usize::from(which >> 4));
@@ -161,12 +161,12 @@ mod tests {
                         0 => 0,
                         4 => frame.len() as i64,
                         16 => i64::from(queue),
-                        other => panic!("{other} of the context"),
+                        other => panic!("unexpected context offset {other}"),
                     }
                 }
                 0x69 => {
-                    let place = (registers[from] + i64::from(offset)) as usize;
-                    let half = frame[place..place + 2].try_into().unwrap();
+                    let position = (registers[from] + i64::from(offset)) as usize;
+                    let half = frame[position..position + 2].try_into().unwrap();
                     registers[to] = i64::from(u16::from_ne_bytes(half));
                 }
                 0xbf => registers[to] = registers[from],
@@ -175,11 +175,11 @@ mod tests {
                 0x18 => at += 1,
                 0x15 | 0x55 | 0x2d => {}
                 0x85 => {
-                    assert_eq!((number, registers[3]), (51, 2), "bpf_redirect_map, else XDP_PASS");
-                    asked = Some(registers[2]);
+                    assert_eq!((number, registers[3]), (51, 2), "bpf_redirect_map with XDP_PASS as default");
+                    redirected_queue = Some(registers[2]);
                     registers[0] = REDIRECTED;
                 }
-                0x95 => return (registers[0], asked),
+                0x95 => return (registers[0], redirected_queue),
                 other => panic!("instruction {other:#x}"),
             }
             at = at + 1 + if jumps { offset as usize } else { 0 };
@@ -191,21 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_the_type_go_to_the_socket_of_their_queue() {
+    fn redirects_frames_of_the_ethertype() {
         assert_eq!(run(&frame(&[0x22, 0xf0, 0, 0, 0, 0]), 3), (REDIRECTED, Some(3)));
         assert_eq!(run(&frame(&[0x81, 0x00, 0x60, 0x02, 0x22, 0xf0, 0]), 0), (REDIRECTED, Some(0)));
-        assert_eq!(run(&frame(&[0x22, 0xf0]), 0), (REDIRECTED, Some(0)), "the shortest");
+        assert_eq!(run(&frame(&[0x22, 0xf0]), 0), (REDIRECTED, Some(0)), "the shortest frame");
         assert_eq!(run(&frame(&[0x81, 0x00, 0x60, 0x02, 0x22, 0xf0]), 0), (REDIRECTED, Some(0)));
     }
 
     #[test]
-    fn all_others_pass_and_nothing_is_read_behind_their_end() {
+    fn passes_other_and_truncated_frames() {
         let pass = (i64::from(PASS), None);
         for others in [&[0x08, 0x00, 0x22, 0xf0, 0x22, 0xf0][..], &[0x81, 0x00, 0x60, 0x02, 0x08, 0x00], &[0xf0, 0x22]]
         {
             assert_eq!(run(&frame(others), 0), pass, "{others:x?}");
         }
-        // A tag in a tag is no stream's.
+        // Streams do not have two VLAN tags.
         assert_eq!(run(&frame(&[0x81, 0x00, 0x60, 0x02, 0x81, 0x00, 0x60, 0x02, 0x22, 0xf0]), 0), pass);
         let tagged = frame(&[0x81, 0x00, 0x60, 0x02, 0x22, 0xf0]);
         for length in 0..tagged.len() {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_has_eight_bytes() {
+    fn instruction_layout_matches_the_kernel() {
         assert_eq!(size_of::<Instruction>(), 8);
         let map = program(AVTP, rustix::stdio::stdin())[14];
         assert_eq!(map, Instruction { operation: 0x18, registers: 0x11, offset: 0, number: 0 });

@@ -1,4 +1,4 @@
-//! Receiving.
+//! Receives frames.
 
 use std::{
     io,
@@ -14,29 +14,29 @@ use rustix::{
 use super::{
     Copying, Step, XdpError,
     program::{Attached, Hook},
-    ring::Outlet,
-    socket::{CHUNK, Place, Socket, option},
+    ring::Consumer,
+    socket::{CHUNK, QueueBinding, Socket, option},
 };
 use crate::packet::{self, Poll, Received, WAIT};
 
-/// Receives frames of one EtherType from one queue of an interface, behind a VLAN tag or without; all other frames go where
-/// they would have gone. The interface takes every address in meanwhile (promiscuous).
+/// Receives frames of one EtherType from one queue of an interface, with or without a VLAN tag. Other frames take their
+/// normal path. Keeps the interface in promiscuous mode.
 #[derive(Debug)]
 pub struct XdpReceiver {
-    /// First, so that no frame is sent on to a socket that is closed.
+    /// Declared first, so that it is dropped before the socket and no frame is redirected to a closed socket.
     program: Attached,
-    socket: Socket<Outlet<libc::xdp_desc>>,
+    socket: Socket<Consumer<libc::xdp_desc>>,
     is_zero_copy: bool,
-    _takes_all_in: OwnedFd,
+    _promiscuous: OwnedFd,
 }
 
-/// Tells what was dropped, while the receiver is elsewhere.
+/// Counts dropped frames, for use on another thread.
 #[derive(Debug)]
 pub struct XdpDrops(OwnedFd);
 
 impl XdpReceiver {
-    /// Attaches the program at `hook`, or else where the driver can have it, and opens a socket for frames of `ethertype` on
-    /// the queue `queue` of the interface called `interface`.
+    /// Attaches the program at `hook`, or at the best hook that the driver supports, and opens a socket for frames of
+    /// `ethertype` on the queue `queue` of `interface`.
     ///
     /// # Errors
     /// [`XdpError`] with the [`Step`] that failed.
@@ -47,41 +47,42 @@ impl XdpReceiver {
         hook: Option<Hook>,
         copying: Copying,
     ) -> Result<Self, XdpError> {
-        let (takes_all_in, index) = packet::take_all_in(interface).map_err(|error| Step::Interface.failed(error))?;
+        let (promiscuous, index) =
+            packet::enable_promiscuous(interface).map_err(|error| Step::Interface.failed(error))?;
         let program = Attached::to(index, ethertype, queue, hook)?;
-        // Where a frame has a buffer of the kernel already, it has to be copied out of it.
+        // With the generic hook the frame is already in a kernel buffer and must be copied out of it.
         let copying =
             if program.hook == Hook::Generic && copying == Copying::AsOffered { Copying::Always } else { copying };
-        let socket = Socket::receiving(Place { interface: index, queue, copying })?;
+        let socket = Socket::receiving(QueueBinding { interface: index, queue, copying })?;
         let is_zero_copy = socket.is_zero_copy().map_err(|error| Step::Bind.failed(error))?;
-        program.give_to(socket.as_fd())?;
-        Ok(Self { program, socket, is_zero_copy, _takes_all_in: takes_all_in })
+        program.redirect_to(socket.as_fd())?;
+        Ok(Self { program, socket, is_zero_copy, _promiscuous: promiscuous })
     }
 
-    /// Whether the driver gives frames without a copy.
+    /// True if the driver is in zero-copy mode.
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
     }
 
-    /// Where the program runs.
+    /// The hook at which the program runs.
     #[must_use]
     pub fn hook(&self) -> Hook {
         self.program.hook
     }
 
-    /// What tells what was dropped.
+    /// A counter of dropped frames.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn drops(&self) -> io::Result<XdpDrops> {
         Ok(XdpDrops(self.socket.as_fd().try_clone_to_owned()?))
     }
 
-    /// Takes the next frame with its VLAN tag, as much of it as `frame` has room for; `None` where none came in time.
+    /// Receives the next frame with its VLAN tag, truncated to the length of `frame`; `None` if none arrived in time.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     #[inline]
     pub fn receive(&mut self, frame: &mut [u8], poll: Poll) -> io::Result<Option<Received>> {
         if let Some(received) = self.take(frame) {
@@ -89,7 +90,7 @@ impl XdpReceiver {
         }
         if poll == Poll::Sleep {
             self.wait()?;
-        } else if self.socket.fill.wants_waking() {
+        } else if self.socket.fill.needs_wakeup() {
             match self.socket.wake_to_receive() {
                 Err(error) if !matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::INTR)) => {
                     return Err(error);
@@ -100,20 +101,20 @@ impl XdpReceiver {
         Ok(self.take(frame))
     }
 
-    /// Takes a frame out and gives its chunk back.
+    /// Copies a frame out and returns its chunk to the kernel.
     #[inline]
     fn take(&mut self, frame: &mut [u8]) -> Option<Received> {
         let socket = &mut self.socket;
         let descriptor = socket.frames.take()?;
         let length = descriptor.len as usize;
         let kept = length.min(frame.len());
-        let is_whole = socket.memory.read(descriptor.addr as usize, &mut frame[..kept]);
-        let has_room = socket.fill.put(descriptor.addr / CHUNK as u64 * CHUNK as u64);
-        debug_assert!(is_whole && has_room, "the kernel gives chunks that it was given: {descriptor:?}");
+        let is_in_range = socket.memory.read(descriptor.addr as usize, &mut frame[..kept]);
+        let is_returned = socket.fill.put(descriptor.addr / CHUNK as u64 * CHUNK as u64);
+        debug_assert!(is_in_range && is_returned, "the kernel returns only chunks of ours: {descriptor:?}");
         Some(Received { length, tci: None, stamp_ns: None })
     }
 
-    /// Sleeps until a frame is there, at most 50 ms.
+    /// Sleeps until a frame arrives, at most 50 ms.
     fn wait(&self) -> io::Result<()> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: WAIT.subsec_nanos().into() };
         let mut watched = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -122,7 +123,7 @@ impl XdpReceiver {
             Err(error) => return Err(error.into()),
         }
         if watched[0].revents().contains(PollFlags::ERR) {
-            // Else a thread that sleeps here would sleep no more.
+            // Reading the error clears it; otherwise poll would return at once from now on.
             sockopt::socket_error(&self.socket)??;
         }
         Ok(())
@@ -130,13 +131,13 @@ impl XdpReceiver {
 }
 
 impl XdpDrops {
-    /// Frames so far that the program gave to the socket, and that found no memory or no room in its ring.
+    /// Frames so far that were redirected to the socket but dropped for lack of memory or ring space.
     ///
     /// # Errors
-    /// What the kernel answered.
+    /// The kernel's error.
     pub fn dropped(&self) -> io::Result<u64> {
-        let told: libc::xdp_statistics = option(&self.0, libc::XDP_STATISTICS)?;
-        // Where frames are copied, those that found the fill ring empty are among the first.
-        Ok(told.rx_dropped + told.rx_ring_full)
+        let statistics: libc::xdp_statistics = option(&self.0, libc::XDP_STATISTICS)?;
+        // In copy mode, frames that found the fill ring empty are included in rx_dropped.
+        Ok(statistics.rx_dropped + statistics.rx_ring_full)
     }
 }

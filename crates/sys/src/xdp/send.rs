@@ -1,4 +1,4 @@
-//! Sending.
+//! Sends frames.
 
 use std::io;
 
@@ -6,45 +6,45 @@ use rustix::io::Errno;
 
 use super::{
     Copying, Step, XdpError,
-    ring::Inlet,
-    socket::{CHUNK, Place, Socket},
+    ring::Producer,
+    socket::{CHUNK, QueueBinding, Socket},
 };
 use crate::packet;
 
-/// Sends whole frames from one queue of an interface, past the queueing disciplines. It needs no program.
+/// Sends complete frames from one queue of an interface, bypassing the queueing disciplines. Needs no XDP program.
 #[derive(Debug)]
 pub struct XdpSender {
-    socket: Socket<Inlet<libc::xdp_desc>>,
-    /// Chunks that are not on their way.
+    socket: Socket<Producer<libc::xdp_desc>>,
+    /// Chunks that the kernel does not use at the moment.
     free: Vec<u64>,
     is_zero_copy: bool,
 }
 
 impl XdpSender {
-    /// Opens a socket on the queue `queue` of the interface called `interface`.
+    /// Opens a socket on the queue `queue` of `interface`.
     ///
     /// # Errors
     /// [`XdpError`] with the [`Step`] that failed.
     pub fn open(interface: &str, queue: u32, copying: Copying) -> Result<Self, XdpError> {
         let index = packet::ethernet_index(interface).map_err(|error| Step::Interface.failed(error))?;
-        let socket = Socket::sending(Place { interface: index, queue, copying })?;
+        let socket = Socket::sending(QueueBinding { interface: index, queue, copying })?;
         let is_zero_copy = socket.is_zero_copy().map_err(|error| Step::Bind.failed(error))?;
         Ok(Self { free: socket.chunks().collect(), socket, is_zero_copy })
     }
 
-    /// Whether the driver takes frames without a copy.
+    /// True if the driver is in zero-copy mode.
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
     }
 
-    /// Sends one frame of at most 2048 bytes, from the destination address on; never waits. Where frames are not copied, the
-    /// driver sends it as soon as it comes to it.
+    /// Sends one frame of at most 2048 bytes, from the destination address on, without blocking. In zero-copy mode the
+    /// driver sends it as soon as it reads the ring.
     ///
     /// # Errors
-    /// ENOBUFS when all of the memory is on its way, EBUSY when the driver dropped it, EAGAIN when its queue is full,
-    /// ENETDOWN while the interface is down, EMSGSIZE for a longer frame, and what else the kernel answered. The frame was
-    /// not sent then.
+    /// ENOBUFS if all chunks are in use, EBUSY if the driver dropped the frame, EAGAIN if its queue is full, ENETDOWN
+    /// if the interface is down, EMSGSIZE for a longer frame; otherwise the kernel's error. On error, the frame was not
+    /// sent.
     #[inline]
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         if frame.len() > CHUNK {
@@ -58,22 +58,22 @@ impl XdpSender {
         let descriptor = libc::xdp_desc { addr: chunk, len: frame.len() as u32, options: 0 };
         if !socket.memory.write(chunk as usize, frame) || !socket.frames.put(descriptor) {
             free.push(chunk);
-            // After frames that were dropped, the kernel tells only now that it has taken them out.
+            // After dropped frames, the kernel updates its counter only during the next wake-up call.
             let _ = socket.wake_to_send();
             return Err(Errno::NOBUFS.into());
         }
-        if !socket.frames.wants_waking() {
+        if !socket.frames.needs_wakeup() {
             return Ok(());
         }
         let Err(error) = socket.wake_to_send() else { return Ok(()) };
         if *is_zero_copy {
-            // The driver has the ring before its eyes, and may be taking the frame out by now.
+            // The driver reads the ring on its own and may already be sending the frame.
             let is_busy = matches!(Errno::from_io_error(&error), Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS));
             return if is_busy { Ok(()) } else { Err(error) };
         }
-        // Here the kernel takes frames out in that call alone: one that was dropped, and no other that it refused. That would
-        // go out with the next.
-        if Errno::from_io_error(&error) != Some(Errno::BUSY) && socket.frames.take_back() {
+        // In copy mode the kernel consumes frames only in that call. It has consumed a dropped frame, but not a refused
+        // one, which would otherwise be sent with the next frame.
+        if Errno::from_io_error(&error) != Some(Errno::BUSY) && socket.frames.retract() {
             free.push(chunk);
         }
         Err(error)

@@ -7,7 +7,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     process::{Pid, Signal, kill_process},
 };
-use sys::pcm::{Asked, Format};
+use sys::pcm::{Format, StreamConfig};
 
 use super::{SLOW, noise, open, period};
 use crate::inside::{expect, start, wait_until};
@@ -47,7 +47,7 @@ pub fn all_goes_through_and_midi_chooses() -> Result<()> {
     let played = start(&format!("amp play --quiet {card} --presets /tmp/presets --midi {PORT}"))?;
     wait_until("it plays", || Ok(fs::read_to_string("/proc/asound/card0/pcm1p/sub0/status")?.contains("RUNNING")))?;
 
-    let asked = Asked { format: Some(Format::Float), periods: 3, ..SLOW };
+    let asked = StreamConfig { format: Some(Format::Float), periods: 3, ..SLOW };
     let mut duplex = open("hw:Loopback,0", "hw:Loopback,0", &asked)?;
     duplex.start()?;
     let (mut heard, mut block) = (Vec::new(), [0.0; 1024]);
@@ -57,7 +57,7 @@ pub fn all_goes_through_and_midi_chooses() -> Result<()> {
         heard.extend_from_slice(&block);
         block = std::array::from_fn(|frame| 0.5 * noise(turn * block.len() + frame, 0));
         duplex.playback().write(0, &block);
-        duplex.turn()?;
+        duplex.advance()?;
         if turn == TURNS / 2 {
             fs::OpenOptions::new().write(true).open(PORT)?.write_all(&[0xc0, 1])?;
         }

@@ -7,7 +7,7 @@ use machine::{
     sound::{self, OpenError},
 };
 use record::SoundCard;
-use sys::pcm::{Asked, Duplex, Format};
+use sys::pcm::{Duplex, Format, StreamConfig};
 
 /// Inputs to choose from, counted from 1.
 pub const INPUTS: RangeInclusive<u32> = 1..=64;
@@ -32,7 +32,7 @@ impl Device {
     /// [`OpenError`].
     pub fn open(&self, root: &Root, rate_hz: u32, frames: u32, periods: u32) -> Result<(Duplex, SoundCard), OpenError> {
         let inputs = 2.max(self.input + 1);
-        let asked = Asked { rate_hz, period_frames: frames, periods, inputs, format: self.format };
+        let asked = StreamConfig { rate_hz, period_frames: frames, periods, inputs, format: self.format };
         let mut duplex = sound::open(root, &self.capture, &self.playback, &asked, self.input)?;
         let card = SoundCard {
             capture: self.capture.clone(),

@@ -60,7 +60,7 @@ impl Places {
             Self::Interface(interface) => sender::open(mode, root, &interface.name, priority, queue),
             Self::Ends(ends) => inside(&ends.near, |interface| {
                 if mode == TransmitMode::Txtime {
-                    qdisc::keep_launch_times(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
+                    qdisc::install_etf(ends.near.index, OWN_DELTA_NS).map_err(StreamError::NoEtf)?;
                 }
                 sender::open(mode, root, interface, priority, queue)
             }),

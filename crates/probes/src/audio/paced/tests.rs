@@ -41,15 +41,15 @@ impl Sound for Counters {
         Ok(())
     }
 
-    fn wait(&mut self) -> io::Result<Turn> {
+    fn wait(&mut self) -> io::Result<WaitResult> {
         let Some(late_ns) = self.late_ns.next() else { return Err(io::ErrorKind::TimedOut.into()) };
         let due_ns = self.started_ns + (self.taken + 1) as i64 * PERIOD_NS;
         NOW_NS.set(NOW_NS.get().max(due_ns) + late_ns);
         if self.is_dry() {
-            return Ok(Turn::Xrun);
+            return Ok(WaitResult::Xrun);
         }
         let passed = self.passed();
-        Ok(Turn::Period(sys::pcm::Wake {
+        Ok(WaitResult::Period(sys::pcm::Wake {
             woke_ns: NOW_NS.get(),
             card_ns: self.stamp_ns(),
             captured: (passed - self.taken) * FRAMES,

@@ -77,7 +77,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
         for model in session.take_muted(&meters, &bank) {
             note(format!("{model} is muted: {MUTED}"));
         }
-        session.engine.tell_delay(session.controls.delay());
+        session.engine.set_delay(session.controls.delay());
         if let Some(view) = &mut view {
             view.update(&session.look(&meters, &bank));
         }

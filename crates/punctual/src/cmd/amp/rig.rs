@@ -109,7 +109,7 @@ pub fn diff_from(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Excha
     say(notes.into_iter());
     if !exchange.is_empty() {
         // What came in is not locked yet; where that is refused, it was said at the beginning.
-        let _ = sys::memory::lock_what_is_there();
+        let _ = sys::memory::lock_current_memory();
     }
     Ok(exchange)
 }

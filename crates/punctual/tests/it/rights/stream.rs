@@ -103,7 +103,7 @@ fn count_frames(options: &str, tag: (u8, u16), bytes: u64, format: &str) {
 /// True if the kernel has the ETF queueing discipline, which sends frames at their launch times.
 fn has_etf() -> bool {
     let ends = Ends::make().expect("the right to make namespaces: run as root");
-    let put = || sys::qdisc::keep_launch_times(ends.near.index, 50_000);
+    let put = || sys::qdisc::install_etf(ends.near.index, 50_000);
     ends.near.namespace.run(put).unwrap().is_ok()
 }
 

@@ -93,7 +93,7 @@ impl PageController {
     /// Tells others how late what plays is by itself; to be called now and then.
     pub fn tell_delay(&self) {
         let playing = self.playing();
-        playing.engine.tell_delay(playing.controls.delay());
+        playing.engine.set_delay(playing.controls.delay());
     }
 
     /// Ends the audio thread, whoever is being answered; says how it ended.
