@@ -1,5 +1,5 @@
-//! A file in, the figures of one of its streams out. The file is read twice: first for its streams and their grids, then
-//! for the stream that is looked at.
+//! Computes the results for one stream of a file. Reads the file twice: the first pass finds the streams and their
+//! grids, the second pass measures the selected stream.
 
 use std::{
     cmp::Reverse,
@@ -11,78 +11,79 @@ use record::{Capture, CapturedPeriod, Caveat, Series, ToldBy};
 
 use crate::{
     CaptureError, Filter, Reader,
-    caveats::{self, FileSummary, Unclear},
-    filter::{Key, Seen},
+    caveats::{self, FileSummary, IncompleteFrames},
+    filter::{FrameMatch, Key},
     fit::Grid,
-    measure::{Against, Measure},
+    measure::{Measure, Reference},
     source::ETHERNET,
     streams::{Stream, Streams},
 };
 
-/// What is asked of a capture.
+/// Options of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Which frames count; of the streams among them the busiest is taken.
+    /// Selects the frames. Among the selected streams, the busiest one is analysed.
     pub filter: Filter,
-    /// Time from frame to frame, ns; `None` for that of the stream's class, or the median.
+    /// Interval between frames, ns; `None` uses that of the stream's class, or the median interval.
     pub period_ns: Option<u64>,
-    /// Bandwidth that is reserved for the stream, bit/s; `None` for its longest frame once a period.
+    /// Bandwidth reserved for the stream, bit/s; `None` means one frame of the maximum length per period.
     pub idle_slope_bps: Option<u64>,
     /// Speed of the link, bit/s.
     pub link_bps: u64,
 }
 
-/// What a capture tells.
+/// The results of an analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Analysis {
-    /// The stream.
+    /// The figures of the stream.
     pub capture: Capture,
-    /// Its lateness.
+    /// The lateness of its frames.
     pub series: Series,
-    /// What these figures cannot tell.
+    /// Limitations of these figures.
     pub caveats: Vec<Caveat>,
 }
 
-/// Analyses the file called `name` that `open` opens; twice.
+/// Analyses the file `name`, which `open` must open twice.
 ///
 /// # Errors
-/// When it cannot be read, is no capture, or holds no such stream.
+/// If the file cannot be read, is not a capture, or has no such stream.
 pub fn analyse<R: Read>(
     mut open: impl FnMut() -> io::Result<R>,
     name: &str,
     options: &Options,
 ) -> Result<Analysis, CaptureError> {
     let mut opened = || open().map_err(|reason| CaptureError::Open { reason });
-    let (file, mut streams) = survey(opened()?, options)?;
-    let index = pick(&file, &streams, options)?;
+    let (file, mut streams) = first_pass(opened()?, options)?;
+    let index = select(&file, &streams, options)?;
     let mut list: Vec<_> = streams.all.iter().map(Stream::to_record).collect();
     list.sort_by_key(|stream| Reverse(stream.frames));
     let stream = streams.all.swap_remove(index);
-    let told = stream.to_record();
-    let (key, snapped, without_stamp) = (stream.key, stream.snapped, stream.without_stamp);
-    let (against, period) = against(stream, &file, options)?;
-    let measure = look_again(opened()?, &options.filter, key, Measure::new(against))?;
+    let record = stream.to_record();
+    let (key, truncated, without_stamp) = (stream.key, stream.truncated, stream.without_stamp);
+    let (reference, period) = reference(stream, &file, options)?;
+    let measure = second_pass(opened()?, &options.filter, key, Measure::new(reference))?;
     let (capture, series) = measure.finish(Capture {
         file: name.to_owned(),
         format: file.format.to_owned(),
         file_frames: file.frames,
         streams: list,
         left_out: streams.left_out,
-        stream: told,
+        stream: record,
         period,
         dropped: file.interfaces.get(key.interface as usize).map_or(0, |interface| interface.dropped),
         ..Capture::default()
     });
-    let caveats = caveats::all(&capture, &file, &Unclear { snapped, without_stamp, foreign: streams.foreign });
+    let caveats =
+        caveats::all(&capture, &file, &IncompleteFrames { truncated, without_stamp, foreign: streams.foreign });
     Ok(Analysis { capture, series, caveats })
 }
 
-/// The first look.
-fn survey<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
+/// The first pass.
+fn first_pass<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams), CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut streams = Streams::default();
     while let Some(packet) = reader.next()? {
-        streams.take_in(&options.filter, &packet, options.period_ns);
+        streams.add(&options.filter, &packet, options.period_ns);
     }
     let file = FileSummary {
         frames: reader.frames(),
@@ -93,8 +94,8 @@ fn survey<R: Read>(from: R, options: &Options) -> Result<(FileSummary, Streams),
     Ok((file, streams))
 }
 
-/// The stream to look at.
-fn pick(file: &FileSummary, streams: &Streams, options: &Options) -> Result<usize, CaptureError> {
+/// The index of the stream to analyse.
+fn select(file: &FileSummary, streams: &Streams, options: &Options) -> Result<usize, CaptureError> {
     if file.frames == 0 {
         return Err(CaptureError::Empty);
     }
@@ -104,11 +105,15 @@ fn pick(file: &FileSummary, streams: &Streams, options: &Options) -> Result<usiz
     }
     streams
         .busiest()
-        .ok_or_else(|| CaptureError::NoStream { wanted: options.filter.to_string(), found: streams.others_in_words() })
+        .ok_or_else(|| CaptureError::NoStream { wanted: options.filter.to_string(), found: streams.describe_others() })
 }
 
-/// What the stream is held against, and its period as the record tells it.
-fn against(stream: Stream, file: &FileSummary, options: &Options) -> Result<(Against, CapturedPeriod), CaptureError> {
+/// The reference for the stream, and its period for the record.
+fn reference(
+    stream: Stream,
+    file: &FileSummary,
+    options: &Options,
+) -> Result<(Reference, CapturedPeriod), CaptureError> {
     let interface = file.interfaces.get(stream.key.interface as usize);
     let resolution_ns = interface.map_or(1, |interface| interface.resolution_ns);
     let wire_bits = wire_bytes(stream.longest as usize) as u64 * 8;
@@ -125,30 +130,30 @@ fn against(stream: Stream, file: &FileSummary, options: &Options) -> Result<(Aga
         told_by: nominal.told_by,
         stretches: tracked.earliest.kept.len() as u64,
         fitted_ns: grid.period_ns,
-        // Against a guess from the same frames it would tell nothing.
+        // A ratio to a period estimated from the same frames would be meaningless.
         clock_ppm: (!guessed).then_some(ppm),
         clock_error_ppm: (!guessed).then_some(grid.slope_error * 1e6),
         wander_ns: grid.wander_ns,
     };
-    let once_a_period = u128::from(wire_bits) * 1_000_000_000 / u128::from(nominal.ns);
-    let against = Against {
+    let one_frame_per_period_bps = u128::from(wire_bits) * 1_000_000_000 / u128::from(nominal.ns);
+    let reference = Reference {
         nominal,
         grid,
-        idle_slope_bps: options.idle_slope_bps.unwrap_or(u64::try_from(once_a_period).unwrap_or(u64::MAX)),
+        idle_slope_bps: options.idle_slope_bps.unwrap_or(u64::try_from(one_frame_per_period_bps).unwrap_or(u64::MAX)),
         idle_slope_asked: options.idle_slope_bps.is_some(),
         link_bps: options.link_bps,
         clock_ratio: period.clock_ppm.map_or(1.0, |_| nominal.ns as f64 / grid.period_ns),
         resolution_ns,
     };
-    Ok((against, period))
+    Ok((reference, period))
 }
 
-/// The second look.
-fn look_again<R: Read>(from: R, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
+/// The second pass.
+fn second_pass<R: Read>(from: R, filter: &Filter, key: Key, mut measure: Measure) -> Result<Measure, CaptureError> {
     let mut reader = Reader::new(from)?;
     while let Some(packet) = reader.next()? {
-        match filter.look(&packet) {
-            Seen::Of(found, parsed) if found == key => measure.take_in(&packet, &parsed),
+        match filter.classify(&packet) {
+            FrameMatch::Stream(found, parsed) if found == key => measure.add(&packet, &parsed),
             _ => {}
         }
     }

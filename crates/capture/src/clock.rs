@@ -1,34 +1,34 @@
-//! From the ticks of a capture's time stamps to nanoseconds.
+//! Converts the time stamp ticks of a capture to nanoseconds.
 
-/// How long a tick is, and when ticks began.
+/// The length of a tick and the time of tick 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Clock {
     scale: Scale,
     offset_s: i64,
-    /// Length of a tick, rounded up to whole ns.
+    /// Length of a tick, rounded up, ns.
     pub(crate) resolution_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// So many ns a tick.
+    /// Nanoseconds per tick.
     Times(u64),
-    /// So many ticks a ns.
+    /// Ticks per nanosecond.
     Per(u128),
-    /// 2^n ticks a second.
+    /// The second has 2^n ticks.
     Shift(u32),
 }
 
 const SECOND_NS: i128 = 1_000_000_000;
 
 impl Clock {
-    /// The clock of an `if_tsresol` and an `if_tsoffset`: a power of ten, or with bit 7 of two, and seconds.
+    /// The clock for `if_tsresol` (a negative power of ten, or of two if bit 7 is set) and `if_tsoffset` (seconds).
     pub(crate) fn new(tsresol: u8, offset_s: i64) -> Self {
         let exponent = u32::from(tsresol & 0x7f);
         let scale = match exponent {
             n if tsresol & 0x80 != 0 => Scale::Shift(n),
             n @ 0..=9 => Scale::Times(10u64.pow(9 - n)),
-            // A tick of 10^-48 s is no time: all of them together are less than a ns.
+            // Ticks of 10^-48 s or less: even the largest count is less than 1 ns.
             n => Scale::Per(10u128.checked_pow(n - 9).unwrap_or(u128::MAX)),
         };
         let resolution_ns = match scale {
@@ -39,7 +39,7 @@ impl Clock {
         Self { scale, offset_s, resolution_ns }
     }
 
-    /// Nanoseconds since 1970, rounded down; `None` where 64 bits do not hold them.
+    /// Nanoseconds since 1970, rounded down; `None` on overflow of 64 bits.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> Option<i64> {
         if let (Scale::Times(ns), 0) = (self.scale, self.offset_s) {
@@ -55,7 +55,7 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// Microseconds, as pcapng has it where nothing is said.
+    /// Microseconds, the default of pcapng.
     fn default() -> Self {
         Self::new(6, 0)
     }
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ticks_of_every_kind() {
+    fn converts_all_resolutions() {
         assert_eq!(Clock::default().ns(1_500_000), Some(1_500_000_000));
         assert_eq!(Clock::new(9, -2).ns(2_000_000_007), Some(7));
         assert_eq!(Clock::new(12, 0).ns(7_999), Some(7));
@@ -80,12 +80,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_ticks_overflow(tsresol in any::<u8>(), offset_s in any::<i64>(), ticks in any::<u64>()) {
+        fn arbitrary_ticks_do_not_overflow(tsresol in any::<u8>(), offset_s in any::<i64>(), ticks in any::<u64>()) {
             Clock::new(tsresol, offset_s).ns(ticks);
         }
 
         #[test]
-        fn the_quick_way_is_the_long_one(ticks in any::<u64>(), exponent in 0..10u8) {
+        fn fast_path_equals_the_general_path(ticks in any::<u64>(), exponent in 0..10u8) {
             let long = i64::try_from(i128::from(ticks) * 10i128.pow(9 - u32::from(exponent))).ok();
             prop_assert_eq!(Clock::new(exponent, 0).ns(ticks), long);
         }

@@ -1,65 +1,65 @@
-//! Why a capture could not be read, each in one sentence with what to do about it.
+//! Errors of reading and analysing captures.
 
 use std::io;
 
 /// Why a capture could not be read or analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The system refused to open it.
-    #[error("cannot open it: {reason}")]
+    /// The file cannot be opened.
+    #[error("cannot open the file: {reason}")]
     Open {
-        /// What the system said.
+        /// The system error.
         reason: io::Error,
     },
-    /// The system refused to give the bytes.
+    /// The file cannot be read.
     #[error("cannot read at byte {offset}: {reason}")]
     Read {
-        /// Where, bytes from the file's begin.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// What the system said.
+        /// The system error.
         reason: io::Error,
     },
-    /// It begins as no capture does.
-    #[error("not a capture: it begins as neither pcap nor pcapng does; capture with: tcpdump -w FILE")]
+    /// The file is not in a capture format.
+    #[error("not a capture: the file is neither pcap nor pcapng; capture with: tcpdump -w FILE")]
     NotACapture,
-    /// It is packed.
-    #[error("packed with {tool}; unpack it first: {tool} -dk FILE")]
+    /// The file is compressed.
+    #[error("compressed with {tool}; decompress it first: {tool} -dk FILE")]
     Packed {
-        /// What unpacks it.
+        /// The program that decompresses it.
         tool: &'static str,
     },
-    /// The file contradicts itself.
-    #[error("damaged at byte {offset}: {what}; editcap FILE NEW may save what is left")]
+    /// The file is inconsistent.
+    #[error("damaged at byte {offset}: {what}; `editcap FILE NEW` may recover the rest")]
     Damaged {
-        /// Where, bytes from the file's begin.
+        /// Offset in the file, bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The inconsistency.
         what: String,
     },
-    /// Its frames are not those of Ethernet.
-    #[error("link type {found} is not Ethernet (1), and no other is read: capture on the Ethernet interface itself")]
+    /// The frames are not Ethernet.
+    #[error("link type {found} is not Ethernet (1), the only supported one: capture on the Ethernet interface itself")]
     LinkType {
-        /// The number of its link type.
+        /// The link type in the file.
         found: u32,
     },
-    /// It holds no frame.
-    #[error("holds no frame: capture on the interface that the stream passes, and longer")]
+    /// The file has no frames.
+    #[error("no frames in the file: capture for longer, on an interface that the stream passes")]
     Empty,
-    /// No frame is of the stream that was asked for.
-    #[error("no stream found for {wanted}; there are {found}")]
+    /// No frame belongs to the requested stream.
+    #[error("no stream found for {wanted}; other frames: {found}")]
     NoStream {
-        /// What was looked for.
+        /// The requested stream.
         wanted: String,
-        /// What is there instead.
+        /// The other frames in the file.
         found: String,
     },
-    /// A stream has no interval.
-    #[error("the stream has {frames} frames, too few for an interval: capture for longer, or give its --period")]
+    /// The stream has too few frames for an interval.
+    #[error("the stream has {frames} frames, too few for an interval: capture for longer, or give --period")]
     TooFew {
-        /// Its frames.
+        /// The number of frames.
         frames: u64,
     },
-    /// The stream's frames have no time stamps.
+    /// The frames of the stream have no time stamps.
     #[error("the stream's frames have no time stamps (simple packet blocks): capture with a tool that writes them")]
     NoStamps,
 }

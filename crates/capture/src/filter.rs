@@ -1,4 +1,4 @@
-//! Which frames are of a stream, and which stream that is.
+//! Selects frames and assigns them to streams.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use record::{CapturedKind, CapturedStream};
 
 use crate::{Packet, source::ETHERNET};
 
-/// EtherType of IPv4.
+/// The EtherType of IPv4.
 const IPV4: u16 = 0x0800;
-/// IPv4's number of UDP.
+/// The IP protocol number of UDP.
 const UDP: u8 = 17;
 
-/// Which frames count; everything that is given must hold. Streams are those of AVTP unless EtherType or port say else.
+/// Selects frames; all given conditions must hold. Without an EtherType or a UDP port, only AVTP streams are selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Seen on this interface of the file, counted from 0.
+    /// Index of the capture interface, from 0.
     pub interface: Option<u32>,
-    /// The stream id of AVTP.
+    /// AVTP stream id.
     pub stream: Option<u64>,
     /// VLAN id, 0 to 4095.
     pub vlan: Option<u16>,
-    /// Sent by.
+    /// Source address.
     pub source: Option<Mac>,
-    /// Sent to.
+    /// Destination address.
     pub destination: Option<Mac>,
-    /// All frames of this EtherType.
+    /// EtherType. Selects all frames of this type.
     pub ethertype: Option<u16>,
-    /// UDP in IPv4, to this port.
+    /// Destination port of UDP over IPv4.
     pub udp: Option<u16>,
 }
 
-/// What makes a stream.
+/// Identifies a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) kind: Kind,
@@ -40,7 +40,7 @@ pub(crate) struct Key {
     pub(crate) interface: u32,
 }
 
-/// What a stream is told from others by.
+/// The part of the key that depends on the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Avtp { stream_id: u64 },
@@ -48,26 +48,26 @@ pub(crate) enum Kind {
     Udp { port: u16, source: [u8; 4] },
 }
 
-/// What a frame is to a filter.
-pub(crate) enum Seen {
-    /// Of this stream.
-    Of(Key, Parsed),
-    /// Of none; its EtherType.
+/// The result of matching a frame.
+pub(crate) enum FrameMatch {
+    /// The frame belongs to this stream.
+    Stream(Key, Parsed),
+    /// The frame belongs to no selected stream; its EtherType.
     Other(u16),
-    /// Too short for a header.
+    /// The frame is too short for an Ethernet header.
     Short,
-    /// Not of Ethernet.
+    /// The frame is not Ethernet.
     Foreign,
 }
 
 impl Filter {
-    /// The stream that a frame belongs to.
+    /// Matches a frame and determines its stream.
     #[inline]
-    pub(crate) fn look(&self, packet: &Packet) -> Seen {
+    pub(crate) fn classify(&self, packet: &Packet) -> FrameMatch {
         if packet.link_type != ETHERNET {
-            return Seen::Foreign;
+            return FrameMatch::Foreign;
         }
-        let Some(parsed) = frames::parse(packet.data) else { return Seen::Short };
+        let Some(parsed) = frames::parse(packet.data) else { return FrameMatch::Short };
         let vlan = parsed.vlan.map(|tci| tci.vid);
         let fits = self.interface.is_none_or(|wanted| wanted == packet.interface)
             && self.vlan.is_none_or(|wanted| vlan == Some(wanted))
@@ -76,9 +76,9 @@ impl Filter {
         match self.kind(packet.data, &parsed).filter(|_| fits) {
             Some(kind) => {
                 let (destination, interface) = (parsed.destination, packet.interface);
-                Seen::Of(Key { kind, destination, vlan, interface }, parsed)
+                FrameMatch::Stream(Key { kind, destination, vlan, interface }, parsed)
             }
-            None => Seen::Other(parsed.ethertype),
+            None => FrameMatch::Other(parsed.ethertype),
         }
     }
 
@@ -94,7 +94,7 @@ impl Filter {
     }
 }
 
-/// UDP in IPv4 to `port`; of a fragmented datagram its first part.
+/// Matches UDP over IPv4 to `port`. Of a fragmented datagram only the first fragment matches.
 fn udp_to(port: u16, data: &[u8], parsed: &Parsed) -> Option<Kind> {
     if parsed.ethertype != IPV4 {
         return None;
@@ -115,11 +115,11 @@ impl fmt::Display for Filter {
         match (self.udp, self.ethertype, self.stream) {
             (Some(port), ..) => write!(f, "UDP port {port}")?,
             (_, Some(ethertype), _) => write!(f, "EtherType {ethertype:#06x}")?,
-            (.., Some(stream_id)) => write!(f, "stream {}", id_in_words(stream_id))?,
+            (.., Some(stream_id)) => write!(f, "stream {}", format_id(stream_id))?,
             _ => write!(f, "AVTP (EtherType 0x22f0)")?,
         }
         let mac = |f: &mut fmt::Formatter, name, mac: Option<Mac>| {
-            mac.map_or(Ok(()), |mac| write!(f, " {name} {}", mac_in_words(mac)))
+            mac.map_or(Ok(()), |mac| write!(f, " {name} {}", format_mac(mac)))
         };
         mac(f, "from", self.source)?;
         mac(f, "to", self.destination)?;
@@ -129,29 +129,29 @@ impl fmt::Display for Filter {
 }
 
 impl Key {
-    /// The stream as the record tells it, without its figures.
+    /// The stream for the record, without its figures.
     pub(crate) fn to_record(self) -> CapturedStream {
         let (kind, name) = match self.kind {
-            Kind::Avtp { stream_id } => (CapturedKind::Avtp, id_in_words(stream_id)),
+            Kind::Avtp { stream_id } => (CapturedKind::Avtp, format_id(stream_id)),
             Kind::Ethertype { ethertype, source } => {
-                (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", mac_in_words(source)))
+                (CapturedKind::Ethertype, format!("{ethertype:#06x} from {}", format_mac(source)))
             }
             Kind::Udp { port, source: [a, b, c, d] } => {
                 (CapturedKind::Udp, format!("port {port} from {a}.{b}.{c}.{d}"))
             }
         };
-        let destination = mac_in_words(self.destination);
+        let destination = format_mac(self.destination);
         CapturedStream { kind, name, destination, vlan: self.vlan, interface: self.interface, ..Default::default() }
     }
 }
 
-/// A stream id as the standard writes it: the talker's address, and a number.
-fn id_in_words(stream_id: u64) -> String {
+/// A stream id in the usual notation: the talker's address and a number.
+fn format_id(stream_id: u64) -> String {
     let [a, b, c, d, e, f, high, low] = stream_id.to_be_bytes();
-    format!("{}:{:04x}", mac_in_words([a, b, c, d, e, f]), u16::from_be_bytes([high, low]))
+    format!("{}:{:04x}", format_mac([a, b, c, d, e, f]), u16::from_be_bytes([high, low]))
 }
 
-/// `91:e0:f0:00:fe:01`.
-fn mac_in_words(mac: Mac) -> String {
+/// The address in the form `91:e0:f0:00:fe:01`.
+fn format_mac(mac: Mac) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -1,29 +1,29 @@
-//! The grid that a stream kept, by the capture's clock: a robust line through its earliest frames.
+//! Fits a grid of slots to a stream, on the capture's clock: a robust line through its earliest frames.
 
 use crate::track::{Earliest, Nominal};
 
-/// The part of the earliest frames that may lie before the grid: they, too, have their scatter.
-const LOW: f64 = 0.1;
-/// Through fewer no line is laid.
+/// The quantile of the earliest frames at which the grid starts, because they also have jitter.
+const ORIGIN_QUANTILE: f64 = 0.1;
+/// Minimum number of stretches to fit a line.
 const STRETCHES_TO_FIT: usize = 3;
-/// So few stretches say nothing about a clock that wandered.
-const STRETCHES_TO_TELL: usize = 16;
+/// Minimum number of stretches to report wander.
+const STRETCHES_FOR_WANDER: usize = 16;
 
-/// Slots at `origin_ns + k * period_ns`, ns after the stream's first frame.
+/// A grid with slots at `origin_ns + k * period_ns`, ns after the stream's first frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Grid {
     pub(crate) period_ns: f64,
     pub(crate) origin_ns: f64,
-    /// How far apart the earliest frames of stretches lie from a line, ns, without the farthest tenth on each side: a clock
-    /// that wandered, or a stream that was late for long. `None` where there were too few.
+    /// The spread of the earliest frames around the line, without the outer tenth on each side, ns. It is large if a
+    /// clock wandered or the stream was late for long. `None` with too few stretches.
     pub(crate) wander_ns: Option<f64>,
-    /// How much another line through the same frames might differ in slope, parts of 1: their scatter over their span.
+    /// The possible relative error of the slope: the spread of the frames divided by their time span.
     pub(crate) slope_error: f64,
 }
 
 impl Grid {
-    /// Fits it. The slope is the median of those of all pairs (Theil 1950, Sen 1968), which late stretches cannot turn until
-    /// they are a quarter of all; the grid lies at the first tenth of the earliest frames.
+    /// Fits the grid. The slope is the median over all pairs (Theil 1950, Sen 1968), which tolerates up to a quarter of
+    /// late stretches. The origin is the first decile of the earliest frames.
     pub(crate) fn fit(nominal: Nominal, earliest: &Earliest) -> Self {
         let kept = &earliest.kept;
         let mut slopes = Vec::with_capacity(kept.len() * kept.len() / 2);
@@ -37,17 +37,17 @@ impl Grid {
         let slope = quantile(&mut slopes, 0.5).filter(|&slope| slope > 0.0 && kept.len() >= STRETCHES_TO_FIT);
         let period_ns = slope.unwrap_or(nominal.ns as f64);
         let mut rest: Vec<f64> = kept.iter().map(|&(slot, at_ns)| at_ns as f64 - slot as f64 * period_ns).collect();
-        let origin_ns = quantile(&mut rest, LOW).unwrap_or(0.0);
-        let scatter = quantile(&mut rest, 1.0 - LOW).unwrap_or(0.0) - origin_ns;
+        let origin_ns = quantile(&mut rest, ORIGIN_QUANTILE).unwrap_or(0.0);
+        let scatter = quantile(&mut rest, 1.0 - ORIGIN_QUANTILE).unwrap_or(0.0) - origin_ns;
         let slots = kept.last().zip(kept.first()).map_or(0, |(last, first)| last.0 - first.0);
         let slope_error = scatter / (slots.max(1) as f64 * period_ns);
-        let wander_ns = (kept.len() >= STRETCHES_TO_TELL).then_some(scatter);
+        let wander_ns = (kept.len() >= STRETCHES_FOR_WANDER).then_some(scatter);
         Self { period_ns, origin_ns, wander_ns, slope_error }
     }
 
-    /// How far `at_ns` lies behind the slot `slot`, ns.
+    /// The lateness of a frame at `at_ns` relative to `slot`, ns.
     #[inline]
-    pub(crate) fn behind_ns(&self, slot: i64, at_ns: i64) -> i64 {
+    pub(crate) fn late_ns(&self, slot: i64, at_ns: i64) -> i64 {
         (at_ns as f64 - self.origin_ns - slot as f64 * self.period_ns).round() as i64
     }
 

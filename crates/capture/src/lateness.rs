@@ -1,43 +1,43 @@
-//! How late each frame is against its own slot.
+//! Computes the lateness of each frame relative to its slot.
 //!
-//! A frame's slot follows from its place in the stream, lost frames counted: the frame after a loss is not late for it. A
-//! talker that left slots out goes on later by whole periods, and stays there; a frame that was late is followed by others
-//! that catch up. What is to come therefore decides: the smallest lateness of the frames ahead, in whole periods, is what
-//! the talker left out. Two frames in a row must agree on it, so that one that overtook others does not decide.
+//! The slot follows from the frame's index in the stream, which counts lost frames, so the frame after a loss is not
+//! late. A talker that skips slots continues later by whole periods and stays there, whereas a late frame is followed
+//! by frames that catch up. The following frames therefore decide: their minimum lateness, in whole periods, is the
+//! number of skipped slots. Two consecutive frames must agree, so that one reordered frame has no effect.
 
 use std::collections::VecDeque;
 
 use crate::fit::Grid;
 
-/// Frames ahead that are looked at: half a second of class A.
+/// Number of following frames taken into account: half a second of class A.
 pub(crate) const AHEAD: usize = 4096;
 
-/// A frame whose lateness is known.
+/// A frame with its lateness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
     /// The frame's number in the file.
     pub(crate) frame: u64,
-    /// When it was seen, ns after the stream's first.
+    /// When it was captured, ns after the stream's first frame.
     pub(crate) at_ns: i64,
-    /// How late for its slot, ns; negative where it was before it.
+    /// Lateness relative to its slot, ns; negative if early.
     pub(crate) late_ns: i64,
 }
 
-/// Frames on their way to a decision.
+/// Frames whose lateness is not final.
 pub(crate) struct Lateness {
     grid: Grid,
     /// The slot of the first frame.
     first_slot: Option<i64>,
-    /// Their lateness as if no slot had been left out.
+    /// Their lateness, assuming no skipped slots.
     waiting: VecDeque<Late>,
-    /// Lateness of the frame before.
+    /// Lateness of the previous frame.
     last_ns: Option<i64>,
-    /// Count, and lateness of the later of two frames in a row, of those that are smaller than all behind them.
+    /// A monotonic queue: position and lateness (the larger of two consecutive frames) of frames below all later ones.
     smallest: VecDeque<(u64, i64)>,
     taken: u64,
     given: u64,
-    left_out: Option<i64>,
-    /// Slots that the talker left out.
+    skip_offset: Option<i64>,
+    /// Slots that the talker skipped.
     pub(crate) skipped: u64,
 }
 
@@ -51,16 +51,16 @@ impl Lateness {
             smallest: VecDeque::new(),
             taken: 0,
             given: 0,
-            left_out: None,
+            skip_offset: None,
             skipped: 0,
         }
     }
 
-    /// Takes in the frame at `place` of the stream; answers one that is decided upon.
+    /// Adds the frame at `index` of the stream; returns the oldest frame once its lateness is final.
     #[inline]
-    pub(crate) fn take_in(&mut self, frame: u64, at_ns: i64, place: u64) -> Option<Late> {
+    pub(crate) fn add(&mut self, frame: u64, at_ns: i64, index: u64) -> Option<Late> {
         let first_slot = *self.first_slot.get_or_insert_with(|| self.grid.nearest(at_ns));
-        let late_ns = self.grid.behind_ns(first_slot.wrapping_add(place.cast_signed()), at_ns);
+        let late_ns = self.grid.late_ns(first_slot.wrapping_add(index.cast_signed()), at_ns);
         let agreed_ns = late_ns.max(self.last_ns.replace(late_ns).unwrap_or(late_ns));
         while self.smallest.back().is_some_and(|&(_, smallest_ns)| smallest_ns >= agreed_ns) {
             self.smallest.pop_back();
@@ -68,21 +68,21 @@ impl Lateness {
         self.smallest.push_back((self.taken, agreed_ns));
         self.taken += 1;
         self.waiting.push_back(Late { frame, at_ns, late_ns });
-        if self.waiting.len() > AHEAD { self.decide() } else { None }
+        if self.waiting.len() > AHEAD { self.finalize() } else { None }
     }
 
-    /// Decides upon the next frame, with nothing more to come.
-    pub(crate) fn decide(&mut self) -> Option<Late> {
+    /// Finalizes the next frame, assuming that no more frames follow.
+    pub(crate) fn finalize(&mut self) -> Option<Late> {
         let late = self.waiting.pop_front()?;
         let &(_, smallest_ns) = self.smallest.front()?;
-        let left_out = (smallest_ns as f64 / self.grid.period_ns).round() as i64;
-        let before = self.left_out.replace(left_out).unwrap_or(left_out);
-        self.skipped = self.skipped.saturating_add(left_out.saturating_sub(before).max(0) as u64);
+        let skipped_slots = (smallest_ns as f64 / self.grid.period_ns).round() as i64;
+        let before = self.skip_offset.replace(skipped_slots).unwrap_or(skipped_slots);
+        self.skipped = self.skipped.saturating_add(skipped_slots.saturating_sub(before).max(0) as u64);
         self.given += 1;
         while self.smallest.front().is_some_and(|&(count, _)| count < self.given) {
             self.smallest.pop_front();
         }
-        let slots_ns = (left_out as f64 * self.grid.period_ns).round() as i64;
+        let slots_ns = (skipped_slots as f64 * self.grid.period_ns).round() as i64;
         Some(Late { late_ns: late.late_ns.saturating_sub(slots_ns), ..late })
     }
 }

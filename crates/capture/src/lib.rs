@@ -1,16 +1,17 @@
-//! Captures of the wire: pcap and pcapng in; the spacing, lateness and loss of a stream out. One buffer, two passes.
+//! Analyses packet captures (pcap and pcapng): spacing, lateness and loss of one stream. Uses one buffer and reads the
+//! file twice.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`reader`] | frames of a file, one by one; `window`, `pcap`, `pcapng` and `clock` beneath it |
-//! | [`filter`] | which frames are of which stream |
-//! | `streams`, `track` | the first pass: all streams, the period and phase of each |
-//! | `fit` | the grid that a stream kept, by the capture's clock |
-//! | `measure` | the second pass: `spacing`, `sequence`, `lateness` and `shaper` of one stream |
+//! | [`reader`] | reads a file frame by frame; based on `source`, `window`, `pcap`, `pcapng` and `clock` |
+//! | [`filter`] | selects frames and assigns them to streams |
+//! | `streams`, `track` | first pass: all streams with their period and phase |
+//! | `fit` | fits a grid of slots to the stream, on the capture's clock |
+//! | `measure` | second pass: `spacing`, `sequence`, `lateness` and `shaper` of one stream |
 //! | [`analyse`](mod@analyse) | both passes |
-//! | `caveats` | what the figures cannot tell |
+//! | `caveats` | limitations of the results |
 //! | [`to_record`](mod@to_record) | the run record |
-//! | [`mod@write`] | a capture of our own |
+//! | [`mod@write`] | writes captures |
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The second look through a file: everything about the stream that was picked.
+//! The second pass through a file: all figures of the selected stream.
 
 use frames::{Parsed, wire_bytes};
 use record::{CAPTURE, Capture, CapturedShaper, Maxima, NumberedBy, Series, SeriesKind, Spike, Worst};
@@ -7,29 +7,29 @@ use crate::{
     Packet,
     fit::Grid,
     lateness::{Late, Lateness},
-    sequence::{Number, Sequence, Taken},
+    sequence::{Arrival, Number, Sequence},
     shaper::Shaper,
     spacing::{Largest, Spacing},
     tally::Tally,
     track::Nominal,
 };
 
-/// What a stream is held against.
-pub(crate) struct Against {
+/// The reference with which a stream is compared.
+pub(crate) struct Reference {
     pub(crate) nominal: Nominal,
     pub(crate) grid: Grid,
     pub(crate) idle_slope_bps: u64,
     pub(crate) idle_slope_asked: bool,
     pub(crate) link_bps: u64,
-    /// How much faster the talker's clock runs than the capture's: the shaper keeps to the talker's.
+    /// The rate of the talker's clock relative to the capture's. The shaper runs on the talker's clock.
     pub(crate) clock_ratio: f64,
-    /// What the file says stamps are multiples of, ns.
+    /// The resolution of time stamps according to the file, ns.
     pub(crate) resolution_ns: u64,
 }
 
-/// A stream under way. Times are ns after its first frame.
+/// The state of measuring a stream. Times are ns after its first frame.
 pub(crate) struct Measure {
-    against: Against,
+    reference: Reference,
     tolerance_ns: i64,
     first_ns: Option<i64>,
     last_ns: i64,
@@ -41,11 +41,11 @@ pub(crate) struct Measure {
     sequence: Sequence,
     lateness: Lateness,
     shaper: Shaper,
-    late: Tallied,
+    late: LatenessTally,
 }
 
-/// Lateness that was decided upon.
-struct Tallied {
+/// The lateness of all frames whose slot is known.
+struct LatenessTally {
     all: Tally,
     largest: Largest,
     spikes: Worst,
@@ -57,11 +57,11 @@ struct Tallied {
 }
 
 impl Measure {
-    pub(crate) fn new(against: Against) -> Self {
-        let nominal_ns = against.nominal.ns;
+    pub(crate) fn new(reference: Reference) -> Self {
+        let nominal_ns = reference.nominal.ns;
         let tolerance_ns = (nominal_ns / 100).max(1000);
-        // Frames a little early by a shaper's own grid are what stamps cannot tell from those on time.
-        let slack_ns = tolerance_ns.max(against.resolution_ns);
+        // Frames that are early by less than the time stamp resolution count as on time for the shaper.
+        let slack_ns = tolerance_ns.max(reference.resolution_ns);
         Self {
             tolerance_ns: tolerance_ns as i64,
             first_ns: None,
@@ -72,30 +72,30 @@ impl Measure {
             window_violations: 0,
             spacing: Spacing::new(nominal_ns),
             sequence: Sequence::default(),
-            lateness: Lateness::new(against.grid),
-            shaper: Shaper::new(against.idle_slope_bps as f64 * against.clock_ratio, against.link_bps, slack_ns),
-            late: Tallied::new(),
-            against,
+            lateness: Lateness::new(reference.grid),
+            shaper: Shaper::new(reference.idle_slope_bps as f64 * reference.clock_ratio, reference.link_bps, slack_ns),
+            late: LatenessTally::new(),
+            reference,
         }
     }
 
-    /// Takes in a frame of the stream; one without a time stamp is left out.
+    /// Adds a frame of the stream. Frames without a time stamp are ignored.
     #[inline]
-    pub(crate) fn take_in(&mut self, packet: &Packet, parsed: &Parsed) {
+    pub(crate) fn add(&mut self, packet: &Packet, parsed: &Parsed) {
         let Some(stamp_ns) = packet.at_ns else { return };
         let at_ns = stamp_ns.saturating_sub(*self.first_ns.get_or_insert(stamp_ns));
         self.last_ns = at_ns;
         self.frames += 1;
-        let gap_ns = self.spacing.take_in(packet.number, at_ns).unwrap_or(0);
-        let slot = self.against.grid.nearest(at_ns);
+        let gap_ns = self.spacing.add(packet.number, at_ns).unwrap_or(0);
+        let slot = self.reference.grid.nearest(at_ns);
         self.window_violations += u64::from(self.last_slot.replace(slot) == Some(slot));
-        self.shaper.take_in(at_ns, wire_bytes(packet.length as usize) as u64);
-        let slots = (gap_ns as f64 / self.against.grid.period_ns).round() as i64;
+        self.shaper.add(at_ns, wire_bytes(packet.length as usize) as u64);
+        let slots = (gap_ns as f64 / self.reference.grid.period_ns).round() as i64;
         let number = self.number(parsed);
-        if let Taken::New(place) = self.sequence.take_in(number, slots)
-            && let Some(late) = self.lateness.take_in(packet.number, at_ns, place)
+        if let Arrival::New(index) = self.sequence.add(number, slots)
+            && let Some(late) = self.lateness.add(packet.number, at_ns, index)
         {
-            self.late.take_in(late, self.tolerance_ns, self.against.grid.period_ns);
+            self.late.add(late, self.tolerance_ns, self.reference.grid.period_ns);
         }
     }
 
@@ -116,22 +116,22 @@ impl Measure {
         }
     }
 
-    /// All figures, in a capture that knows its file and stream already, and the series of lateness.
+    /// The figures, added to a capture that already has those of file and stream, and the lateness series.
     pub(crate) fn finish(mut self, capture: Capture) -> (Capture, Series) {
-        while let Some(late) = self.lateness.decide() {
-            self.late.take_in(late, self.tolerance_ns, self.against.grid.period_ns);
+        while let Some(late) = self.lateness.finalize() {
+            self.late.add(late, self.tolerance_ns, self.reference.grid.period_ns);
         }
         self.sequence.flush();
-        let Self { against, spacing, sequence, lateness, shaper, late, .. } = self;
+        let Self { reference, spacing, sequence, lateness, shaper, late, .. } = self;
         let counted = spacing.all.total > 0;
-        let resolution_ns = against.resolution_ns.max(spacing.found_resolution_ns());
+        let resolution_ns = reference.resolution_ns.max(spacing.found_resolution_ns());
         let first_ns = self.first_ns.unwrap_or(0);
         let series = Series {
             phase: CAPTURE.into(),
             role: CAPTURE.into(),
             kind: SeriesKind::Capture,
-            period_ns: against.grid.period_ns.round().max(1.0) as u64,
-            first_deadline_ns: first_ns.saturating_add(against.grid.origin_ns.round() as i64),
+            period_ns: reference.grid.period_ns.round().max(1.0) as u64,
+            first_deadline_ns: first_ns.saturating_add(reference.grid.origin_ns.round() as i64),
             samples: late.all.total,
             missed: late.missed_slots.saturating_add(lateness.skipped),
             early: late.early,
@@ -172,9 +172,9 @@ impl Measure {
             longest_burst: spacing.longest_burst,
             window_violations: self.window_violations,
             shaper: Some(CapturedShaper {
-                idle_slope_bps: against.idle_slope_bps,
-                asked: against.idle_slope_asked,
-                link_bps: against.link_bps,
+                idle_slope_bps: reference.idle_slope_bps,
+                asked: reference.idle_slope_asked,
+                link_bps: reference.link_bps,
                 violations: shaper.violations,
                 lowest_bits: shaper.lowest,
             }),
@@ -184,12 +184,12 @@ impl Measure {
             ..capture
         };
         let raw = late.all.into_histogram();
-        // Each frame stands for its own slot alone: those in a burst behind a late one are counted themselves.
+        // No correction is needed: each frame counts for its own slot, including those in a burst after a late frame.
         (capture, Series { corrected: raw.clone(), raw, ..series })
     }
 }
 
-impl Tallied {
+impl LatenessTally {
     fn new() -> Self {
         Self {
             all: Tally::new(),
@@ -204,7 +204,7 @@ impl Tallied {
     }
 
     #[inline]
-    fn take_in(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
+    fn add(&mut self, Late { frame, at_ns, late_ns }: Late, tolerance_ns: i64, period_ns: f64) {
         let at = at_ns.max(0) as u64;
         self.all.record(late_ns);
         self.maxima.take_in(at, late_ns);
@@ -215,7 +215,7 @@ impl Tallied {
         if late_ns > tolerance_ns {
             self.late += 1;
             self.missed_slots += u64::from(late_ns as f64 >= period_ns);
-            self.largest.take_in(frame, at_ns, late_ns);
+            self.largest.add(frame, at_ns, late_ns);
             self.spikes.take_in(Spike { lateness_ns: late_ns, at_ns: at, ..Spike::default() });
         }
     }

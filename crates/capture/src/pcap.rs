@@ -1,4 +1,5 @@
-//! The classic form: a header of 24 bytes, and 16 in front of each frame. IETF draft-ietf-opsawg-pcap.
+//! The pcap format: a file header of 24 bytes and a record header of 16 bytes before each frame. IETF
+//! draft-ietf-opsawg-pcap.
 
 use std::io::Read;
 
@@ -8,15 +9,15 @@ use crate::{
     source::{ByteOrder, Interface, RECORD_MAX, Source, Span},
 };
 
-/// Length of the file's header, bytes.
+/// Length of the file header, bytes.
 pub(crate) const HEADER: usize = 24;
-/// Length of what stands in front of each frame, bytes.
+/// Length of the record header, bytes.
 const RECORD: usize = 16;
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 
-/// What the file's header says.
+/// The decoded file header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
     order: ByteOrder,
@@ -33,7 +34,7 @@ impl Header {
         let (magic, order) =
             [magics(little), magics(big)].into_iter().find(|(magic, _)| [MICROSECONDS, NANOSECONDS].contains(magic))?;
         let link = order.u32(bytes, 20);
-        // Bit 26 says that the upper four bits tell the check sequence's length, in units of two bytes.
+        // Bit 26: the upper four bits contain the FCS length in units of two bytes.
         let fcs_bytes = if link & 1 << 26 != 0 { (link >> 28) * 2 } else { 0 };
         Some(Self { order, nanoseconds: magic == NANOSECONDS, link_type: link & 0xffff, fcs_bytes })
     }
@@ -52,7 +53,7 @@ impl Header {
         let [seconds, fraction, kept, length] = [0, 4, 8, 12].map(|at| self.order.u32(head, at));
         let kept = kept as usize;
         if kept > RECORD_MAX {
-            return Err(source.damaged(format!("a frame claims {kept} bytes")));
+            return Err(source.damaged(format!("a frame length of {kept} bytes")));
         }
         if !source.has(RECORD + kept)? {
             return source.ended();

@@ -1,4 +1,4 @@
-//! The newer form: blocks, each with its length before and behind. IETF draft-ietf-opsawg-pcapng.
+//! The pcapng format: blocks with their length at both ends. IETF draft-ietf-opsawg-pcapng.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use crate::{
     source::{ByteOrder, Interface, RECORD_MAX, Source, Span},
 };
 
-/// What a section begins with; alike in both byte orders.
+/// The block type of a section header; the same in both byte orders.
 pub(crate) const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const INTERFACE_BLOCK: u32 = 1;
@@ -18,7 +18,7 @@ const STATISTICS_BLOCK: u32 = 5;
 const ENHANCED_PACKET_BLOCK: u32 = 6;
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// Type and length in front, length behind.
+/// Block type and length at the start, and length at the end, bytes.
 const FRAMING: usize = 12;
 
 const IF_NAME: u16 = 2;
@@ -28,13 +28,13 @@ const IF_TSOFFSET: u16 = 14;
 const ISB_IFDROP: u16 = 5;
 const ISB_OSDROP: u16 = 7;
 
-/// The section that is being read.
+/// The section being read.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     order: ByteOrder,
-    /// Its interfaces follow those of the sections before.
+    /// Index of its first interface; interfaces are numbered across sections.
     first_interface: usize,
-    /// Frames keep at most so many bytes, as its first interface says; 0 for all.
+    /// Snapshot length of its first interface, bytes; 0 if unlimited.
     snap: usize,
 }
 
@@ -52,14 +52,16 @@ impl Section {
             let head = source.window.bytes();
             let (kind, length) = (self.order.u32(head, 0), self.order.u32(head, 4) as usize);
             if !(FRAMING..=RECORD_MAX).contains(&length) || !length.is_multiple_of(4) {
-                return Err(source.damaged(format!("a block claims {length} bytes")));
+                return Err(source.damaged(format!("a block length of {length} bytes")));
             }
             if !source.has(length)? {
                 return source.ended();
             }
             let behind = self.order.u32(source.window.bytes(), length - 4) as usize;
             if behind != length {
-                return Err(source.damaged(format!("a block claims {length} bytes in front and {behind} behind")));
+                return Err(
+                    source.damaged(format!("block lengths of {length} bytes at the start and {behind} at the end"))
+                );
             }
             let found = match kind {
                 ENHANCED_PACKET_BLOCK => Some(self.enhanced(source, length)?),
@@ -82,7 +84,7 @@ impl Section {
         }
     }
 
-    /// A section begins: its byte order, and interfaces of its own.
+    /// Starts a section, which has its own byte order and interfaces.
     fn begin<R: Read>(&mut self, source: &mut Source<R>) -> Result<(), CaptureError> {
         let orders = [ByteOrder { big: false }, ByteOrder { big: true }];
         let head = source.window.bytes();
@@ -103,7 +105,7 @@ impl Section {
             match (code, value) {
                 (IF_NAME, name_bytes) => name = Some(String::from_utf8_lossy(name_bytes).into_owned()),
                 (IF_TSRESOL, [resolution, ..]) => tsresol = *resolution,
-                // A 4 of some tools means bytes, and not the bits of the document.
+                // Some tools write 4 for bytes, although the specification requires bits.
                 (IF_FCSLEN, [4 | 32, ..]) => fcs_bytes = 4,
                 (IF_TSOFFSET, seconds) if seconds.len() >= 8 => offset_s = self.order.u64(seconds, 0).cast_signed(),
                 _ => {}
@@ -116,7 +118,7 @@ impl Section {
         source.add(Interface { name, fcs_bytes, ..interface })
     }
 
-    /// What was dropped, of the interface's last statistics.
+    /// Stores the drop counts from the interface's latest statistics.
     fn statistics<R: Read>(&self, source: &mut Source<R>, length: usize) {
         let body = body(source, length);
         let index = self.first_interface + self.order.u32(body, 0) as usize;
@@ -144,9 +146,9 @@ impl Section {
 
     fn simple<R: Read>(&self, source: &Source<R>, length: usize) -> Result<Span, CaptureError> {
         let on_wire = self.order.u32(body(source, length), 0);
-        let room = (length - FRAMING).saturating_sub(4);
+        let space = (length - FRAMING).saturating_sub(4);
         let snapped = if self.snap == 0 { on_wire as usize } else { self.snap.min(on_wire as usize) };
-        self.span(source, length, 0, None, (4, snapped.min(room), on_wire))
+        self.span(source, length, 0, None, (4, snapped.min(space), on_wire))
     }
 
     #[inline]
@@ -159,18 +161,18 @@ impl Section {
         (at, kept, on_wire): (usize, usize, u32),
     ) -> Result<Span, CaptureError> {
         if at + kept > length - FRAMING {
-            return Err(source.damaged(format!("a frame claims {kept} bytes in a block of {length}")));
+            return Err(source.damaged(format!("a frame length of {kept} bytes in a block of {length}")));
         }
         let index = self.first_interface + id as usize;
         let Some(interface) = source.interfaces.get(index) else {
-            return Err(source.damaged(format!("a frame of interface {id}, which nothing was said of")));
+            return Err(source.damaged(format!("a frame of undefined interface {id}")));
         };
         let at_ns = ticks.and_then(|(high, low)| interface.clock.ns(u64::from(high) << 32 | u64::from(low)));
         let length = on_wire.saturating_sub(interface.fcs_bytes);
         Ok(Span { interface: index as u32, link_type: interface.link_type, at_ns, at: 8 + at, kept, length })
     }
 
-    /// Code and value of each option.
+    /// Iterates over code and value of the options.
     fn options<'a>(&self, mut from: &'a [u8]) -> impl Iterator<Item = (u16, &'a [u8])> {
         let order = self.order;
         std::iter::from_fn(move || {
@@ -182,7 +184,7 @@ impl Section {
     }
 }
 
-/// What a block of `length` bytes holds between its lengths.
+/// The content of a block of `length` bytes.
 #[inline]
 fn body<R: Read>(source: &Source<R>, length: usize) -> &[u8] {
     &source.window.bytes()[8..length - 4]

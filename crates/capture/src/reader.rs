@@ -1,4 +1,4 @@
-//! Reads a capture frame by frame, in bounded memory.
+//! Reads a capture frame by frame, with bounded memory.
 
 use std::io::Read;
 
@@ -10,17 +10,17 @@ use crate::{
 /// One frame of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its number, from 1 over the whole file, as Wireshark counts.
+    /// Its number in the file, from 1 as in Wireshark.
     pub number: u64,
-    /// The interface that it was seen on: an index into [`Reader::interfaces`].
+    /// The capture interface: an index into [`Reader::interfaces`].
     pub interface: u32,
-    /// What kind of link that is; 1 is Ethernet.
+    /// The link type of the interface; 1 is Ethernet.
     pub link_type: u32,
-    /// When it was seen, ns since 1970 on the capture's clock; `None` where that is not told.
+    /// The time stamp, ns since 1970 on the capture's clock; `None` if there is none.
     pub at_ns: Option<i64>,
-    /// Its bytes, as many as were kept.
+    /// The captured bytes, possibly truncated.
     pub data: &'a [u8],
-    /// How many it had on the wire, its check sequence left out where the file says that it was counted.
+    /// The length on the wire, without the FCS if the file declares its length.
     pub length: u32,
 }
 
@@ -37,10 +37,10 @@ enum Format {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read.
+    /// Reads the start of the file.
     ///
     /// # Errors
-    /// When it is no capture, or one of another link type than Ethernet.
+    /// If the file is not a capture, or its link type is not Ethernet.
     pub fn new(from: R) -> Result<Self, CaptureError> {
         let mut reader =
             Self { source: Source::new(from), format: Format::Pcapng(pcapng::Section::default()), frames: 0 };
@@ -79,9 +79,12 @@ impl<R: Read> Reader<R> {
     /// The next frame; `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read on, or contradicts itself.
+    /// If the file cannot be read or is inconsistent.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "the frame lies in the reader, which an Iterator cannot say")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the frame borrows from the reader, which Iterator cannot express"
+    )]
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         let span = match self.format {
             Format::Pcap(header) => header.next(&mut self.source)?,
@@ -99,7 +102,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(Packet { number: self.frames, interface, link_type, at_ns, data, length }))
     }
 
-    /// The interfaces that were named so far.
+    /// The interfaces defined so far.
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         &self.source.interfaces
@@ -114,19 +117,19 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Frames so far.
+    /// Frames read so far.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Where the last record begins that is not whole, bytes from the file's begin: the file was cut off there.
+    /// The offset of a truncated last record, bytes; `None` if the file is complete so far.
     #[must_use]
     pub fn cut_at(&self) -> Option<u64> {
         self.source.cut_at
     }
 
-    /// How far it has read, bytes.
+    /// The read position, bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.source.window.offset()

@@ -1,43 +1,43 @@
-//! Loss, duplicates and frames out of order, each counted for what it is.
+//! Counts lost, duplicated and reordered frames.
 
-/// How far behind the newest a frame may come and still be known as late or as seen before.
+/// Frames this far behind the newest one can still be classified as late or duplicated.
 const WINDOW: u64 = 64;
-/// A number of 8 bits this far ahead may as well be a frame from [`WINDOW`] behind.
+/// An 8-bit number at least this far ahead is instead interpreted as up to [`WINDOW`] behind.
 const BEHIND: u64 = 256 - WINDOW;
-/// Numbers of 8 bits begin here, so that there is room behind.
+/// The start value for 8-bit numbers, so that earlier ones do not underflow.
 const FIRST: u64 = 1 << 32;
 
-/// What a frame says about its place in the stream.
+/// The sequence number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Number {
-    /// Nothing.
+    /// The frame has no number.
     None,
     /// AVTP's number, modulo 256.
     Eight(u8),
-    /// That of our own talker, with its run.
+    /// The number of our own talker, with its run.
     Whole { run: u32, seq: u64 },
 }
 
-/// What a frame was.
+/// The classification of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// Seen for the first time; its place, counting lost ones.
+pub(crate) enum Arrival {
+    /// First arrival; its index in the stream, counting lost frames.
     New(u64),
-    /// Seen before, or so far behind that it cannot be told.
-    Again,
+    /// A duplicate, or too far behind to be classified.
+    Duplicate,
 }
 
-/// The numbers of a stream under way.
+/// The state of counting the numbers of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
     begun: bool,
     next: u64,
-    /// Bit n: the frame n + 1 before `next` was seen. Before the first all count as seen.
+    /// Bit n: frame `next - 1 - n` was seen. Frames before the first one count as seen.
     seen: u64,
     run: Option<u32>,
-    /// Added to a number, wrapping, for its place.
-    to_place: u64,
-    /// Frames missing in a row, as far as is certain.
+    /// Wrapping offset from a number to the frame's index.
+    to_index: u64,
+    /// Consecutive frames that are certainly missing.
     missing: u64,
     pub(crate) lost: u64,
     pub(crate) losses: u64,
@@ -49,38 +49,38 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Takes in a frame that came `slots` periods after the one before it.
+    /// Adds a frame that arrived `slots` periods after the previous one.
     #[inline]
-    pub(crate) fn take_in(&mut self, number: Number, slots: i64) -> Taken {
+    pub(crate) fn add(&mut self, number: Number, slots: i64) -> Arrival {
         let number = match number {
             Number::Eight(low) if self.begun => self.unwrap(low, slots),
             Number::Eight(low) => FIRST | u64::from(low),
-            Number::Whole { run, seq } => self.of_run(run, seq),
+            Number::Whole { run, seq } => self.in_run(run, seq),
             Number::None => self.next,
         };
         if !self.begun {
-            (self.begun, self.next, self.seen, self.to_place) = (true, number, u64::MAX, number.wrapping_neg());
+            (self.begun, self.next, self.seen, self.to_index) = (true, number, u64::MAX, number.wrapping_neg());
         }
         if number >= self.next {
             self.advance(number);
-            return Taken::New(number.wrapping_add(self.to_place));
+            return Arrival::New(number.wrapping_add(self.to_index));
         }
         let back = self.next - 1 - number;
         if back >= WINDOW {
             self.too_late += 1;
-            Taken::Again
+            Arrival::Duplicate
         } else if self.seen >> back & 1 == 1 {
             self.duplicates += 1;
-            Taken::Again
+            Arrival::Duplicate
         } else {
             self.seen |= 1 << back;
             self.reordered += 1;
-            Taken::New(number.wrapping_add(self.to_place))
+            Arrival::New(number.wrapping_add(self.to_index))
         }
     }
 
-    /// All of a number of which 8 bits are known: a little behind, or ahead, by 256 more where the time since the frame
-    /// before speaks for that.
+    /// Extends an 8-bit number. It is slightly behind or ahead of the expected one; after a long silence, multiples of
+    /// 256 are added if they fit the elapsed time.
     #[inline]
     fn unwrap(&self, low: u8, slots: i64) -> u64 {
         let ahead = u64::from(low.wrapping_sub(self.next as u8));
@@ -98,28 +98,28 @@ impl Sequence {
         if ahead >= BEHIND { self.next.saturating_sub(256 - ahead) } else { self.next.saturating_add(ahead) }
     }
 
-    /// A number of our own talker's. Another run begins anew, right behind the one before.
-    fn of_run(&mut self, run: u32, seq: u64) -> u64 {
+    /// The number of a frame of our own talker. A new run continues directly after the previous one.
+    fn in_run(&mut self, run: u32, seq: u64) -> u64 {
         if self.begun && self.run != Some(run) {
             self.flush();
-            let place = self.next.wrapping_add(self.to_place);
-            (self.next, self.seen, self.to_place) = (seq, u64::MAX, place.wrapping_sub(seq));
+            let index = self.next.wrapping_add(self.to_index);
+            (self.next, self.seen, self.to_index) = (seq, u64::MAX, index.wrapping_sub(seq));
             self.restarts += u64::from(self.run.is_some());
         }
         self.run = Some(run);
         seq
     }
 
-    /// `number` is the newest: those that can no longer come are decided upon.
+    /// Makes `number` the newest. Frames that leave the window are final.
     #[inline]
     fn advance(&mut self, number: u64) {
         let step = (number - self.next).saturating_add(1);
         if step == 1 {
-            self.decide(self.seen >> (WINDOW - 1) & 1 == 1);
+            self.finalize(self.seen >> (WINDOW - 1) & 1 == 1);
             self.seen = self.seen << 1 | 1;
         } else {
             for bit in (WINDOW - step.min(WINDOW)..WINDOW).rev() {
-                self.decide(self.seen >> bit & 1 == 1);
+                self.finalize(self.seen >> bit & 1 == 1);
             }
             self.missing = self.missing.saturating_add(step.saturating_sub(WINDOW));
             self.seen = if step >= WINDOW { 1 } else { self.seen << step | 1 };
@@ -127,9 +127,9 @@ impl Sequence {
         self.next = number.saturating_add(1);
     }
 
-    /// Whether the frame that leaves the window was seen.
+    /// Counts the frame that leaves the window as seen or missing.
     #[inline]
-    fn decide(&mut self, seen: bool) {
+    fn finalize(&mut self, seen: bool) {
         if !seen {
             self.missing = self.missing.saturating_add(1);
         } else if self.missing > 0 {
@@ -140,10 +140,10 @@ impl Sequence {
         }
     }
 
-    /// Nothing more comes: decides upon the rest.
+    /// Finalizes the remaining frames at the end of the stream.
     pub(crate) fn flush(&mut self) {
         for bit in (0..WINDOW).rev() {
-            self.decide(self.seen >> bit & 1 == 1);
+            self.finalize(self.seen >> bit & 1 == 1);
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The fate of each frame of a stream: lost, seen so many places later, seen twice.
+    /// The order of arrival, given for each frame: lost, delayed by so many positions, duplicated.
     fn arrivals(fates: &[(bool, usize, bool)]) -> Vec<u64> {
         let mut seen = Vec::new();
         for (n, &(lost, later, twice)) in fates.iter().enumerate() {
@@ -164,7 +164,7 @@ mod tests {
                 seen.push((2 * (n + later + 1) + 1, n as u64));
             }
         }
-        // Those that are held up come behind the frame that they are held up to.
+        // Delayed frames arrive after the frame at whose position they arrive.
         seen.sort_by_key(|(place, _)| *place);
         seen.into_iter().map(|(_, n)| n).collect()
     }
@@ -175,8 +175,8 @@ mod tests {
         prop::collection::vec(fate, 2..600)
     }
 
-    /// Lost, duplicates, reordered, of the frames from the first to arrive to the newest.
-    fn counted_by_hand(seen: &[u64]) -> (u64, u64, u64) {
+    /// Counts of lost, duplicated and reordered frames from the first arrival to the newest frame.
+    fn expected_counts(seen: &[u64]) -> (u64, u64, u64) {
         let (mut known, mut newest) = (std::collections::BTreeSet::new(), None);
         let (mut duplicates, mut reordered) = (0, 0);
         for &n in seen {
@@ -193,23 +193,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_frame_is_counted_for_what_it_was(fates in fates(), whole: bool) {
+        fn classifies_each_frame(fates in fates(), whole: bool) {
             let seen = arrivals(&fates);
             prop_assume!(!seen.is_empty());
             let mut sequence = Sequence::default();
             for &n in &seen {
                 let number = if whole { Number::Whole { run: 1, seq: n } } else { Number::Eight(n as u8) };
-                if let Taken::New(place) = sequence.take_in(number, 1) {
-                    prop_assert_eq!(place, n - seen[0]);
+                if let Arrival::New(index) = sequence.add(number, 1) {
+                    prop_assert_eq!(index, n - seen[0]);
                 }
             }
             sequence.flush();
-            prop_assert_eq!((sequence.lost, sequence.duplicates, sequence.reordered), counted_by_hand(&seen));
+            prop_assert_eq!((sequence.lost, sequence.duplicates, sequence.reordered), expected_counts(&seen));
             prop_assert_eq!((sequence.too_late, sequence.restarts), (0, 0));
         }
 
         #[test]
-        fn any_numbers_are_borne(numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300)) {
+        fn arbitrary_numbers_do_not_panic(numbers in prop::collection::vec((any::<u64>(), 0..3u8, any::<i64>()), 0..300)) {
             let mut sequence = Sequence::default();
             for (n, kind, slots) in numbers {
                 let number = match kind {
@@ -217,17 +217,17 @@ mod tests {
                     1 => Number::Whole { run: (n % 3) as u32, seq: n },
                     _ => Number::None,
                 };
-                sequence.take_in(number, slots);
+                sequence.add(number, slots);
             }
             sequence.flush();
         }
     }
 
     #[test]
-    fn a_new_run_goes_on_where_the_old_one_ended() {
+    fn a_new_run_continues_after_the_previous_one() {
         let mut sequence = Sequence::default();
-        let mut take = |run, seq| sequence.take_in(Number::Whole { run, seq }, 1);
-        assert_eq!([take(1, 500), take(1, 501), take(2, 0), take(2, 2)], [0, 1, 2, 4].map(Taken::New));
+        let mut take = |run, seq| sequence.add(Number::Whole { run, seq }, 1);
+        assert_eq!([take(1, 500), take(1, 501), take(2, 0), take(2, 2)], [0, 1, 2, 4].map(Arrival::New));
         sequence.flush();
         assert_eq!((sequence.restarts, sequence.lost, sequence.duplicates), (1, 1, 0));
     }

@@ -1,31 +1,31 @@
-//! The bytes of a capture file and what both formats read from them: byte order, interfaces and spans of frames.
+//! The bytes of a capture file and the elements common to both formats: byte order, interfaces and frames.
 
 use std::io::{self, Read};
 
 use crate::{CaptureError, clock::Clock, window::Window};
 
-/// No record may claim more bytes: captures have none, and hostile files get no memory.
+/// Maximum length of a record. Real captures have no longer ones; the limit bounds memory use for malicious files.
 pub(crate) const RECORD_MAX: usize = 16 << 20;
-/// No file may name more interfaces.
+/// Maximum number of interfaces in a file.
 const INTERFACES_MAX: usize = 1 << 16;
 
-/// An interface of a capture.
+/// A capture interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name, where the file tells it.
+    /// Its name, if the file has one.
     pub name: Option<String>,
-    /// Its link type; 1 is Ethernet.
+    /// The link type; 1 is Ethernet.
     pub link_type: u32,
-    /// What one tick of its time stamps is, ns, rounded up.
+    /// The time stamp resolution, rounded up, ns.
     pub resolution_ns: u64,
-    /// Frames that it or the system dropped, as the capture's last statistics say.
+    /// Frames dropped by the interface or the system, from the capture's last statistics.
     pub dropped: u64,
-    /// Bytes of the check sequence that frames carry at their end.
+    /// Length of the FCS at the end of captured frames, bytes.
     pub(crate) fcs_bytes: u32,
     pub(crate) clock: Clock,
 }
 
-/// Link type of Ethernet.
+/// The link type of Ethernet.
 pub(crate) const ETHERNET: u32 = 1;
 
 impl Interface {
@@ -34,7 +34,7 @@ impl Interface {
     }
 }
 
-/// A frame of the file, with its bytes as a span of the window.
+/// A frame of the file; its bytes are a span of the window.
 pub(crate) struct Span {
     pub(crate) interface: u32,
     pub(crate) link_type: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Span {
     pub(crate) length: u32,
 }
 
-/// A capture file that is being read, whatever its format.
+/// A capture file that is being read, independent of its format.
 pub(crate) struct Source<R> {
     pub(crate) window: Window<R>,
     pub(crate) interfaces: Vec<Interface>,
@@ -62,7 +62,7 @@ impl<R: Read> Source<R> {
         self.window.has(need).map_err(|reason: io::Error| CaptureError::Read { offset, reason })
     }
 
-    /// Nothing whole is left: the end, or what was cut off.
+    /// Called at the end of the data. Remaining bytes mean that the file is truncated.
     pub(crate) fn ended<T>(&mut self) -> Result<Option<T>, CaptureError> {
         if !self.window.bytes().is_empty() {
             self.cut_at = Some(self.window.offset());
@@ -83,28 +83,28 @@ impl<R: Read> Source<R> {
     }
 }
 
-/// Reads numbers in the byte order of a file.
+/// Decodes numbers in the byte order of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ByteOrder {
     pub(crate) big: bool,
 }
 
 impl ByteOrder {
-    /// The 16 bits at `at`; 0 where they are not there.
+    /// The 16-bit number at `at`; 0 past the end.
     #[inline]
     pub(crate) fn u16(self, from: &[u8], at: usize) -> u16 {
         let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// The 32 bits at `at`; 0 where they are not there.
+    /// The 32-bit number at `at`; 0 past the end.
     #[inline]
     pub(crate) fn u32(self, from: &[u8], at: usize) -> u32 {
         let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// The 64 bits at `at`; 0 where they are not there.
+    /// The 64-bit number at `at`; 0 past the end.
     pub(crate) fn u64(self, from: &[u8], at: usize) -> u64 {
         let bytes = from.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         if self.big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }

@@ -1,4 +1,4 @@
-//! The first look through a file: which streams there are, and the period and phase of each.
+//! The first pass through a file: finds all streams with their period and phase.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,16 +7,16 @@ use record::CapturedStream;
 
 use crate::{
     Packet,
-    filter::{Filter, Key, Seen},
+    filter::{Filter, FrameMatch, Key},
     track::Track,
 };
 
-/// Streams that are told apart; frames of more are counted together.
+/// Maximum number of tracked streams. Frames of further streams are only counted.
 pub const STREAMS_MAX: usize = 4096;
-/// EtherTypes of other frames that are told apart.
+/// Maximum number of EtherTypes counted separately among other frames.
 const OTHERS_MAX: usize = 32;
-/// So many are looked through; more are looked up.
-const FEW: usize = 8;
+/// Up to this many streams are searched linearly; more are looked up by hash.
+const LINEAR_SEARCH_MAX: usize = 8;
 
 /// All streams of a file.
 #[derive(Default)]
@@ -28,9 +28,9 @@ pub(crate) struct Streams {
     pub(crate) left_out: u64,
     others: BTreeMap<u16, u64>,
     others_left_out: u64,
-    /// Frames too short for a header.
+    /// Frames too short for an Ethernet header.
     short: u64,
-    /// Frames that are not of Ethernet.
+    /// Frames that are not Ethernet.
     pub(crate) foreign: u64,
 }
 
@@ -41,29 +41,29 @@ pub(crate) struct Stream {
     pub(crate) bytes: u64,
     pub(crate) first_ns: Option<i64>,
     pub(crate) last_ns: i64,
-    /// Priority code point of its first frame, where that was tagged.
+    /// Priority code point of its first frame, if tagged.
     pub(crate) pcp: Option<u8>,
     /// Length of its longest frame, bytes.
     pub(crate) longest: u32,
-    /// Frames that were not kept whole.
-    pub(crate) snapped: u64,
+    /// Truncated frames.
+    pub(crate) truncated: u64,
     /// Frames without a time stamp.
     pub(crate) without_stamp: u64,
     pub(crate) track: Track,
 }
 
 impl Streams {
-    /// Takes in a frame.
+    /// Adds a frame.
     #[inline]
-    pub(crate) fn take_in(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
-        match filter.look(packet) {
-            Seen::Of(key, parsed) => match self.find(key, &parsed, period_ns) {
-                Some(index) => self.all[index].take_in(packet),
+    pub(crate) fn add(&mut self, filter: &Filter, packet: &Packet, period_ns: Option<u64>) {
+        match filter.classify(packet) {
+            FrameMatch::Stream(key, parsed) => match self.find(key, &parsed, period_ns) {
+                Some(index) => self.all[index].add(packet),
                 None => self.left_out += 1,
             },
-            Seen::Other(ethertype) => self.other(ethertype),
-            Seen::Short => self.short += 1,
-            Seen::Foreign => self.foreign += 1,
+            FrameMatch::Other(ethertype) => self.other(ethertype),
+            FrameMatch::Short => self.short += 1,
+            FrameMatch::Foreign => self.foreign += 1,
         }
     }
 
@@ -72,7 +72,7 @@ impl Streams {
         if self.all.get(self.last).is_some_and(|stream| stream.key == key) {
             return Some(self.last);
         }
-        let known = if self.all.len() <= FEW {
+        let known = if self.all.len() <= LINEAR_SEARCH_MAX {
             self.all.iter().position(|stream| stream.key == key)
         } else {
             self.index.get(&key).copied()
@@ -96,26 +96,26 @@ impl Streams {
         }
     }
 
-    /// The stream with most frames; of two the first.
+    /// The index of the stream with the most frames; the first one if equal.
     pub(crate) fn busiest(&self) -> Option<usize> {
         (0..self.all.len()).max_by_key(|&index| (self.all[index].frames, std::cmp::Reverse(index)))
     }
 
-    /// What is there besides streams, in words: `120 frames of EtherType 0x0800`.
-    pub(crate) fn others_in_words(&self) -> String {
+    /// A text about the frames that belong to no stream, e.g. `120 of EtherType 0x0800`.
+    pub(crate) fn describe_others(&self) -> String {
         let mut all: Vec<_> = self.others.iter().collect();
         all.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
         let mut words: Vec<_> =
             all.iter().take(8).map(|(ethertype, count)| format!("{count} of EtherType {ethertype:#06x}")).collect();
         let more = all.iter().skip(8).fold(self.others_left_out, |sum, (_, count)| sum + **count);
         if more > 0 {
-            words.push(format!("{more} of others"));
+            words.push(format!("{more} of other EtherTypes"));
         }
         if self.short > 0 {
             words.push(format!("{} too short for a header", self.short));
         }
         if self.foreign > 0 {
-            words.push(format!("{} not of Ethernet", self.foreign));
+            words.push(format!("{} not Ethernet", self.foreign));
         }
         words.join(", ")
     }
@@ -132,28 +132,28 @@ impl Stream {
             last_ns: 0,
             pcp,
             longest: 0,
-            snapped: 0,
+            truncated: 0,
             without_stamp: 0,
             track: Track::new(period_ns, pcp),
         }
     }
 
     #[inline]
-    fn take_in(&mut self, packet: &Packet) {
+    fn add(&mut self, packet: &Packet) {
         self.frames += 1;
         self.bytes += u64::from(packet.length);
         self.longest = self.longest.max(packet.length);
-        self.snapped += u64::from(packet.data.len() < packet.length as usize);
+        self.truncated += u64::from(packet.data.len() < packet.length as usize);
         let Some(at_ns) = packet.at_ns else {
             self.without_stamp += 1;
             return;
         };
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         self.last_ns = at_ns;
-        self.track.take_in(at_ns.saturating_sub(first_ns));
+        self.track.add(at_ns.saturating_sub(first_ns));
     }
 
-    /// The stream as the record tells it.
+    /// The stream for the record.
     pub(crate) fn to_record(&self) -> CapturedStream {
         let duration_ns = self.first_ns.map_or(0, |first_ns| self.last_ns.saturating_sub(first_ns)).max(0) as u64;
         CapturedStream { pcp: self.pcp, frames: self.frames, bytes: self.bytes, duration_ns, ..self.key.to_record() }

@@ -1,14 +1,14 @@
-//! Counts by value while a file is read: one increment a value. The record's histogram is made of it at the end.
+//! Counts by value with one increment per value while a file is read. Converted to the record's histogram at the end.
 
 use record::{Histogram, layout};
 
-/// Values up to a minute have a place of their own.
+/// Values up to one minute have their own bucket.
 const BITS: u32 = 36;
 
-/// What a histogram will be.
+/// A histogram under construction.
 pub(crate) struct Tally {
     counts: Vec<u64>,
-    /// Negative values, and those beyond.
+    /// Negative values and values above the range.
     rest: Histogram,
     pub(crate) total: u64,
     pub(crate) min_ns: i64,
@@ -34,8 +34,8 @@ impl Tally {
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
         self.sum_ns += i128::from(ns);
-        let place = u64::try_from(ns).ok().and_then(|ns| self.counts.get_mut(layout::index_of(ns)));
-        match place {
+        let bucket = u64::try_from(ns).ok().and_then(|ns| self.counts.get_mut(layout::index_of(ns)));
+        match bucket {
             Some(count) => *count += 1,
             None => self.rest.record(ns),
         }
@@ -47,9 +47,9 @@ impl Tally {
 
     pub(crate) fn into_histogram(self) -> Histogram {
         let mut histogram = self.rest;
-        // Nothing is below the least and beyond the most.
-        let Ok(most) = u64::try_from(self.max_ns) else { return histogram };
-        let (first, last) = (layout::index_of(self.min_ns.max(0) as u64), layout::index_of(most));
+        // The buckets outside min and max are empty.
+        let Ok(max) = u64::try_from(self.max_ns) else { return histogram };
+        let (first, last) = (layout::index_of(self.min_ns.max(0) as u64), layout::index_of(max));
         let filled = self.counts.iter().enumerate().take(last + 1).skip(first).filter(|(_, count)| **count > 0);
         filled.for_each(|(index, count)| histogram.add(layout::highest_in(index) as i64, *count));
         histogram
@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_histogram(values in prop::collection::vec(prop_oneof![any::<i64>(), -5_000..2_000_000i64], 1..200)) {
+        fn equals_a_histogram_of_the_same_values(values in prop::collection::vec(prop_oneof![any::<i64>(), -5_000..2_000_000i64], 1..200)) {
             let (mut tally, mut plain) = (Tally::new(), Histogram::default());
             values.iter().for_each(|&ns| tally.record(ns));
             values.iter().for_each(|&ns| plain.record(ns));

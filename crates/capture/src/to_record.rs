@@ -1,10 +1,10 @@
-//! From an analysis to a run record.
+//! Converts an analysis to a run record.
 
 use record::{CAPTURE, Phase, Record, SCHEMA, Scenario, State, Tool, Validity};
 
 use crate::Analysis;
 
-/// The record of an analysis, made by `command`. When it began and was written are for the caller to say.
+/// The record of an analysis, made by `command`. The caller sets the times of start and writing.
 #[must_use]
 pub fn to_record(analysis: Analysis, command: Vec<String>) -> Record {
     let Analysis { capture, series, caveats } = analysis;

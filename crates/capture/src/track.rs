@@ -1,20 +1,20 @@
-//! Follows the phase of a stream and keeps its earliest frames, in bounded memory: what its grid is fitted to.
+//! Tracks the phase of a stream and keeps its earliest frames, to which the grid is fitted. Uses bounded memory.
 
 use frames::Class;
 use record::ToldBy;
 
-/// Frames that the median of intervals is taken from.
+/// Number of frames used for the median interval.
 const MEDIAN_OF: usize = 256;
-/// So many frames in a row off the phase, each a period behind the one before, are a new phase.
+/// After this many consecutive regular frames off the phase, the phase is reset.
 const OFF_PHASE: u32 = 64;
-/// The phase moves by this part of what a frame is off it.
+/// The fraction of a frame's phase error by which the phase follows it.
 const FOLLOW: f64 = 1.0 / 16.0;
-/// Slots after which what was seen tells the period better than what was said.
+/// After this many slots, the observed period replaces the nominal one.
 const SETTLED: i64 = 256;
-/// Stretches of a stream whose earliest frame is kept.
+/// Number of stretches of the stream whose earliest frames are kept.
 pub(crate) const STRETCHES: usize = 256;
 
-/// A stream under way. Times are ns after its first frame.
+/// The state of tracking a stream. Times are ns after its first frame.
 pub(crate) struct Track {
     asked_ns: Option<u64>,
     pcp: Option<u8>,
@@ -23,14 +23,14 @@ pub(crate) struct Track {
     phase: Option<Phase>,
 }
 
-/// The period that a stream is held against.
+/// The nominal period of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Nominal {
     pub(crate) ns: u64,
     pub(crate) told_by: ToldBy,
 }
 
-/// What was followed to the end.
+/// The result of tracking.
 pub(crate) struct Tracked {
     pub(crate) nominal: Nominal,
     pub(crate) earliest: Earliest,
@@ -42,9 +42,9 @@ impl Track {
     }
 
     #[inline]
-    pub(crate) fn take_in(&mut self, at_ns: i64) {
+    pub(crate) fn add(&mut self, at_ns: i64) {
         if let Some(phase) = &mut self.phase {
-            phase.take_in(at_ns);
+            phase.add(at_ns);
             return;
         }
         self.waiting.push(at_ns);
@@ -56,17 +56,17 @@ impl Track {
     fn begin(&mut self) {
         let Some(nominal) = self.nominal() else { return };
         let mut phase = Phase::new(nominal, self.waiting[0]);
-        self.waiting.drain(..).for_each(|at_ns| phase.take_in(at_ns));
+        self.waiting.drain(..).for_each(|at_ns| phase.add(at_ns));
         self.waiting = Vec::new();
         self.phase = Some(phase);
     }
 
-    /// Its period: as asked, as its class has it where the median is not far from that, or the median.
+    /// The nominal period: the given one, that of the class if the median is close to it, or the median.
     fn nominal(&self) -> Option<Nominal> {
         let mut intervals: Vec<i64> = self.waiting.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
         intervals.sort_unstable();
         let median = intervals.get(intervals.len() / 2).copied().filter(|&ns| ns > 0);
-        // Stamps in coarse steps are mostly alike: the mean tells more.
+        // If coarse time stamps make the median 0, the mean is a better estimate.
         let mean = || intervals.iter().fold(0, |sum: i64, &ns| sum.saturating_add(ns)) / intervals.len().max(1) as i64;
         let median = Some(median.unwrap_or_else(mean)).filter(|&ns| ns > 0).map(|ns| ns as u64);
         if let Some(ns) = self.asked_ns {
@@ -82,7 +82,7 @@ impl Track {
         Some(near.map_or(Nominal { ns: median, told_by: ToldBy::Median }, |(ns, told_by)| Nominal { ns, told_by }))
     }
 
-    /// What was followed; `None` where there was nothing to follow.
+    /// The result; `None` if there were too few frames.
     pub(crate) fn finish(mut self) -> Option<Tracked> {
         if self.phase.is_none() {
             self.begin();
@@ -91,7 +91,7 @@ impl Track {
     }
 }
 
-/// The phase of a stream: at `at` lies the slot `slot`.
+/// The phase of a stream: slot number `slot` is at time `at`.
 struct Phase {
     nominal: Nominal,
     period: f64,
@@ -112,8 +112,9 @@ impl Phase {
     }
 
     #[inline]
-    fn take_in(&mut self, at_ns: i64) {
-        // Behind a stall, and in the burst that follows it, phases are any: only frames a period behind the one before count.
+    fn add(&mut self, at_ns: i64) {
+        // The phase is unreliable after a stall and in the burst that follows, so only frames one period after the
+        // previous one count.
         let interval = at_ns.saturating_sub(std::mem::replace(&mut self.last_ns, at_ns)) as f64;
         if (interval - self.period).abs() >= self.period / 4.0 {
             return;
@@ -134,14 +135,14 @@ impl Phase {
         }
         self.slot += slots as i64;
         self.at = at_ns as f64 - off + off * FOLLOW;
-        self.earliest.take_in(self.slot, at_ns, self.period);
+        self.earliest.add(self.slot, at_ns, self.period);
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(64) {
             self.settle();
         }
     }
 
-    /// Takes the period from what was seen, so that a long silence does not end in the wrong slot.
+    /// Replaces the period by the observed one, so that slots remain correct after a long silence.
     fn settle(&mut self) {
         let period = (self.at - self.begin) / self.slot.max(1) as f64;
         let nominal = self.nominal.ns as f64;
@@ -151,9 +152,9 @@ impl Phase {
     }
 }
 
-/// The earliest frame, by its own slot, of each of many stretches.
+/// The earliest frame, relative to its own slot, in each stretch of the stream.
 pub(crate) struct Earliest {
-    /// Slots a stretch; doubled where there would be too many stretches.
+    /// Slots per stretch; doubled if there would be too many stretches.
     slots: i64,
     /// Slot and time, in order.
     pub(crate) kept: Vec<(i64, i64)>,
@@ -161,7 +162,7 @@ pub(crate) struct Earliest {
 
 impl Earliest {
     #[inline]
-    fn take_in(&mut self, slot: i64, at_ns: i64, period: f64) {
+    fn add(&mut self, slot: i64, at_ns: i64, period: f64) {
         let stretch = slot / self.slots;
         match self.kept.last_mut() {
             Some(last) if last.0 / self.slots == stretch => earlier(last, (slot, at_ns), period),
@@ -185,7 +186,7 @@ impl Earliest {
     }
 }
 
-/// Keeps the earlier of two frames, each against its own slot.
+/// Keeps the earlier of two frames, each relative to its own slot.
 fn earlier(kept: &mut (i64, i64), other: (i64, i64), period: f64) {
     let ahead = (other.1 - kept.1) as f64 - (other.0 - kept.0) as f64 * period;
     if ahead < 0.0 {

@@ -1,17 +1,17 @@
-//! A window that moves over a file: one buffer, used again and again, that records are looked at in.
+//! A sliding window over a file: one reused buffer in which records are decoded.
 
 use std::io::{self, Read};
 
-/// Large enough for few system calls, small enough for a CPU's second cache.
+/// Buffer size: large enough for few system calls, small enough for the L2 cache.
 const SIZE: usize = 256 << 10;
 
-/// A window over what `R` gives.
+/// A window over the data of `R`.
 pub(crate) struct Window<R> {
     from: R,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `start` lies in the file.
+    /// The file offset of `start`, bytes.
     offset: u64,
 }
 
@@ -20,7 +20,7 @@ impl<R: Read> Window<R> {
         Self { from, buffer: vec![0; SIZE], start: 0, end: 0, offset: 0 }
     }
 
-    /// Whether `need` bytes are in the window; reads on where they are not. They are only missing at the file's end.
+    /// True if `need` bytes are in the window, after reading more if necessary. False only at the end of the file.
     #[inline]
     pub(crate) fn has(&mut self, need: usize) -> io::Result<bool> {
         if self.end - self.start >= need { Ok(true) } else { self.read_on(need) }
@@ -32,7 +32,7 @@ impl<R: Read> Window<R> {
         self.end -= self.start;
         self.start = 0;
         while self.end < need {
-            // By what is there, not by what a file says.
+            // Grows with the data that arrives, not with the length that the file claims.
             if self.end == self.buffer.len() {
                 self.buffer.resize(need.min(2 * self.end), 0);
             }
@@ -46,13 +46,13 @@ impl<R: Read> Window<R> {
         Ok(true)
     }
 
-    /// What is in the window.
+    /// The bytes in the window.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Moves on by `length` bytes of those in the window; they can be seen until the next [`Self::has`], at the answer.
+    /// Advances by `length` bytes. The returned position is valid for [`Self::passed`] until the next [`Self::has`].
     #[inline]
     pub(crate) fn pass(&mut self, length: usize) -> usize {
         let at = self.start;
@@ -61,13 +61,13 @@ impl<R: Read> Window<R> {
         at
     }
 
-    /// What [`Self::pass`] went over: `length` bytes, `from` bytes behind its answer `at`.
+    /// The `length` bytes at a position that [`Self::pass`] returned.
     #[inline]
     pub(crate) fn passed(&self, at: usize, length: usize) -> &[u8] {
         &self.buffer[at..at + length]
     }
 
-    /// Where the window begins, bytes from the file's begin.
+    /// The file offset of the window, bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

@@ -1,4 +1,4 @@
-//! Writes a capture: pcapng of one section and one interface, with stamps in ns. IETF draft-ietf-opsawg-pcapng.
+//! Writes pcapng files with one section, one interface and time stamps in ns. IETF draft-ietf-opsawg-pcapng.
 
 use std::io::{self, Write};
 
@@ -18,10 +18,10 @@ const IF_TSRESOL: u16 = 9;
 const ISB_OSDROP: u16 = 7;
 const ISB_USRDELIV: u16 = 8;
 
-/// No text is longer, bytes: the length of an option has 16 bits.
-const TEXT_MOST: usize = 1024;
+/// Maximum length of a text option, bytes. The option length field has 16 bits.
+const TEXT_MAX: usize = 1024;
 
-/// Writes frames of one interface, in the order in which they are given.
+/// Writes frames of one interface in the order of the calls.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
@@ -31,22 +31,21 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file of frames of the Ethernet interface called `interface`; `description` says where it was looked at, in
-    /// words.
+    /// Starts a file for the Ethernet interface `interface`. `description` says at which point frames are captured.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system error.
     pub fn begin(to: W, interface: &str, description: &str) -> io::Result<Self> {
         let mut writer = Self { to, block: Vec::with_capacity(2048), frames: 0, last_ns: 0 };
         writer.start(SECTION_BLOCK);
         writer.u32(BYTE_ORDER);
-        // Version 1.0, and a length of the section that is not known.
+        // Version 1.0; the section length is unknown.
         [1_u16.to_le_bytes(), 0_u16.to_le_bytes()].iter().for_each(|half| writer.block.extend(half));
         writer.block.extend((-1_i64).to_le_bytes());
         writer.option(SHB_USERAPPL, concat!("punctual ", env!("CARGO_PKG_VERSION")).as_bytes());
         writer.end_of_options()?;
         writer.start(INTERFACE_BLOCK);
-        // Frames are not cut off.
+        // No snapshot length: frames are not truncated.
         [ETHERNET.to_le_bytes(), [0; 2], [0; 2], [0; 2]].iter().for_each(|half| writer.block.extend(half));
         writer.option(IF_NAME, interface.as_bytes());
         writer.option(IF_DESCRIPTION, description.as_bytes());
@@ -55,10 +54,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Writes a frame that was seen at `at_ns` since 1970: its bytes, of `length` on the wire.
+    /// Writes a frame with its time stamp in ns since 1970, its captured bytes and its length on the wire.
     ///
     /// # Errors
-    /// What the system said; the file may end within a frame then.
+    /// The system error. The file can then end inside a frame.
     pub fn frame(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
         self.start(PACKET_BLOCK);
         self.u32(INTERFACE);
@@ -70,16 +69,16 @@ impl<W: Write> Writer<W> {
         self.finish()
     }
 
-    /// Frames so far.
+    /// Frames written so far.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Ends the file; `dropped` frames that the system had are not in it.
+    /// Ends the file. `dropped` is the number of frames missing from it because the system dropped them.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system error.
     pub fn end(&mut self, dropped: u64) -> io::Result<()> {
         let (last_ns, frames) = (self.last_ns, self.frames);
         self.start(STATISTICS_BLOCK);
@@ -91,7 +90,7 @@ impl<W: Write> Writer<W> {
         self.to.flush()
     }
 
-    /// Begins a block; its length is not known yet.
+    /// Starts a block. Its length is filled in by `finish`.
     fn start(&mut self, kind: u32) {
         self.block.clear();
         self.u32(kind);
@@ -108,7 +107,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
-        let value = &value[..value.len().min(TEXT_MOST)];
+        let value = &value[..value.len().min(TEXT_MAX)];
         self.block.extend(code.to_le_bytes());
         self.block.extend((value.len() as u16).to_le_bytes());
         self.block.extend(value);
@@ -124,7 +123,7 @@ impl<W: Write> Writer<W> {
         self.finish()
     }
 
-    /// Writes the block, with its length in front and behind.
+    /// Writes the block with its length at both ends.
     fn finish(&mut self) -> io::Result<()> {
         self.pad();
         let length = (self.block.len() + size_of::<u32>()) as u32;

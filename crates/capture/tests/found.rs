@@ -1,12 +1,12 @@
-//! What was planted is found, exactly; on a clean capture nothing is.
+//! Simulated faults must be found exactly, and none in a fault-free capture.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod support;
 
 use capture::{Analysis, CaptureError, Filter, Options, analyse};
 use record::{Capture, NumberedBy, ToldBy};
-use support::{BIG, LITTLE, Order, Pcapng, Seen, Talker, pcap, scatter};
+use support::{BIG, ByteOrder, LITTLE, Pcapng, Seen, Talker, pcap, scatter};
 
 const OPTIONS: Options = Options {
     filter: Filter {
@@ -23,19 +23,19 @@ const OPTIONS: Options = Options {
     link_bps: 1_000_000_000,
 };
 
-fn asked(file: &[u8], options: &Options) -> Result<Analysis, CaptureError> {
+fn analysed(file: &[u8], options: &Options) -> Result<Analysis, CaptureError> {
     analyse(|| Ok(file), "test", options)
 }
 
 fn of(frames: &[Seen]) -> Analysis {
-    asked(&pcap(LITTLE, true, 1, frames), &OPTIONS).unwrap()
+    analysed(&pcap(LITTLE, true, 1, frames), &OPTIONS).unwrap()
 }
 
 fn kinds(analysis: &Analysis) -> Vec<&str> {
     analysis.caveats.iter().map(|caveat| caveat.kind.as_str()).collect()
 }
 
-/// Nothing is wrong with the stream.
+/// Asserts that the stream has no faults.
 #[track_caller]
 fn assert_clean(capture: &Capture) {
     let Capture { late, missed_slots, skipped_slots, lost, losses, duplicates, reordered, too_late, restarts, .. } =
@@ -48,7 +48,7 @@ fn assert_clean(capture: &Capture) {
 }
 
 #[test]
-fn on_a_clean_capture_nothing_is_found() {
+fn finds_nothing_in_a_clean_capture() {
     let found = of(&Talker::new(1).steady(10_000));
     let capture = &found.capture;
     assert_clean(capture);
@@ -65,13 +65,13 @@ fn on_a_clean_capture_nothing_is_found() {
 }
 
 #[test]
-fn late_frames_are_found_with_their_length_and_number() {
+fn finds_late_frames() {
     let mut talker = Talker::new(1);
     let mut frames = talker.steady(20_000);
     let base = |n: u64| n as i64 * 125_000;
     frames[4_000] = talker.seen(4_000, base(4_000) + 9_000);
     frames[7_000] = talker.seen(7_000, base(7_000) + 100_000);
-    // Held up for 6 slots, then all at once.
+    // Delayed by 6 slots, then sent in one burst.
     for n in 0..6 {
         frames[12_000 + n as usize] = talker.seen(12_000 + n, base(12_005) + 1_000 * n as i64 + 500);
     }
@@ -88,24 +88,24 @@ fn late_frames_are_found_with_their_length_and_number() {
     assert!((capture.max_gap_ns.unwrap() - 750_500).abs() <= 250);
     assert_eq!(capture.max_gap_ns, Some(capture.worst_gaps[0].ns));
     assert!((capture.max_deviation_ns as i64 - 625_500).abs() <= 250);
-    // The six, and the one behind 7000 that is 25 us after it.
+    // The burst of six, and the frame that follows the late frame 7000 by only 25 us.
     assert_eq!((capture.bursts, capture.longest_burst), (2, 6));
     assert!(capture.shaper.as_ref().unwrap().violations >= 6);
     assert_eq!(found.series.spikes_total, 8);
 }
 
 #[test]
-fn a_stream_that_stalls_all_the_time_still_has_its_grid() {
+fn fits_the_grid_of_a_stream_with_many_stalls() {
     let mut talker = Talker::new(1);
     let mut frames = talker.steady(20_000);
     let mut late = 0;
     for stall in (100..19_900).step_by(130) {
-        // Held up for 35 slots, let go 5 us apart until the schedule is caught up with.
+        // Delayed by 35 slots, then sent 5 us apart until the schedule is reached again.
         for n in 0..37 {
-            let (slot, free) =
+            let (slot, released) =
                 ((stall + n) as i64 * 125_000, (stall + 35) as i64 * 125_000 + 40_000 + n as i64 * 5_000);
-            if free > slot {
-                frames[stall + n] = talker.seen((stall + n) as u64, free);
+            if released > slot {
+                frames[stall + n] = talker.seen((stall + n) as u64, released);
                 late += 1;
             }
         }
@@ -118,7 +118,7 @@ fn a_stream_that_stalls_all_the_time_still_has_its_grid() {
 }
 
 #[test]
-fn another_clock_is_a_ratio_and_no_lateness() {
+fn clock_offset_is_a_ratio_and_not_lateness() {
     for ppm in [-180.0f64, -37.0, 3.5, 92.0] {
         let mut talker = Talker::new(1);
         let at = |n: u64| (n as f64 * 125_000.0 * (1.0 + ppm * 1e-6)).round() as i64 + scatter(n);
@@ -132,7 +132,7 @@ fn another_clock_is_a_ratio_and_no_lateness() {
 }
 
 #[test]
-fn losses_are_counted_and_make_nothing_late() {
+fn counts_losses_without_lateness() {
     for talker in [Talker::new, Talker::plain] {
         for lost in [1, 2, 63, 64, 65, 191, 192, 255, 256, 257, 300, 512, 1000] {
             let frames: Vec<_> = talker(1).steady(12_000);
@@ -148,15 +148,15 @@ fn losses_are_counted_and_make_nothing_late() {
 }
 
 #[test]
-fn duplicates_and_disorder_are_not_loss() {
+fn duplicates_and_reordering_are_not_losses() {
     for talker in [Talker::new, Talker::plain] {
         let mut frames = talker(1).steady(10_000);
         let again = Seen { at_ns: frames[100].at_ns + 2_000, ..frames[100].clone() };
         frames.insert(101, again);
-        // Frame 5000 comes three later, and 6000 with 6001 swapped.
-        let mut held = frames.remove(5_001);
-        held.at_ns = frames[5_003].at_ns + 700;
-        frames.insert(5_004, held);
+        // Frame 5000 arrives three positions later; frames 6000 and 6001 are swapped.
+        let mut delayed = frames.remove(5_001);
+        delayed.at_ns = frames[5_003].at_ns + 700;
+        frames.insert(5_004, delayed);
         let (a, b) = (frames[6_001].bytes.clone(), frames[6_002].bytes.clone());
         (frames[6_001].bytes, frames[6_002].bytes) = (b, a);
         let found = of(&frames);
@@ -164,13 +164,13 @@ fn duplicates_and_disorder_are_not_loss() {
         let counts = (capture.lost, capture.duplicates, capture.reordered, capture.too_late);
         assert_eq!(counts, (0, 1, 2, 0), "{:?}", capture.numbered_by);
         assert_eq!(capture.frames, 10_001);
-        // Late are the one that was held up and the one that was overtaken.
+        // The delayed frame and the overtaken one are late.
         assert_eq!((capture.late, found.series.samples), (2, 10_000));
     }
 }
 
 #[test]
-fn slots_that_the_talker_left_out_are_not_late_frames() {
+fn skipped_slots_are_not_late_frames() {
     let mut talker = Talker::new(1);
     let slot = |n: u64| n as i64 + i64::from(n >= 5_000) * 3 + i64::from(n >= 9_000);
     let frames: Vec<_> = (0..15_000).map(|n| talker.seen(n, slot(n) * 125_000 + scatter(n))).collect();
@@ -181,12 +181,12 @@ fn slots_that_the_talker_left_out_are_not_late_frames() {
 }
 
 #[test]
-fn coarse_stamps_are_seen_through() {
+fn detects_coarse_time_stamps() {
     let mut talker = Talker::new(1);
     let frames: Vec<_> = (0..10_000).map(|n| talker.seen(n, n as i64 * 125_003 + scatter(n))).collect();
-    let honest = asked(&pcap(LITTLE, false, 1, &frames), &OPTIONS).unwrap();
-    assert_eq!((honest.capture.resolution_ns, kinds(&honest)), (1_000, vec!["resolution"]));
-    assert_clean(&honest.capture);
+    let microseconds = analysed(&pcap(LITTLE, false, 1, &frames), &OPTIONS).unwrap();
+    assert_eq!((microseconds.capture.resolution_ns, kinds(&microseconds)), (1_000, vec!["resolution"]));
+    assert_clean(&microseconds.capture);
     let coarse: Vec<_> = frames.iter().map(|seen| Seen { at_ns: seen.at_ns / 1000 * 1000, ..seen.clone() }).collect();
     let found = of(&coarse);
     assert_eq!((found.capture.resolution_ns, kinds(&found)), (1_000, vec!["resolution"]));
@@ -200,14 +200,14 @@ fn coarse_stamps_are_seen_through() {
 }
 
 #[test]
-fn the_same_frames_in_every_form_give_the_same_figures() {
+fn all_formats_give_the_same_figures() {
     let frames = Talker::new(1).steady(3_000);
-    let told = of(&frames);
+    let expected = of(&frames);
     let same = |file: &[u8]| {
-        let found = asked(file, &OPTIONS).unwrap();
-        let forget = |capture: &Capture| Capture { format: String::new(), ..capture.clone() };
-        assert_eq!(forget(&found.capture), forget(&told.capture));
-        assert_eq!(found.series, told.series);
+        let found = analysed(file, &OPTIONS).unwrap();
+        let without_format = |capture: &Capture| Capture { format: String::new(), ..capture.clone() };
+        assert_eq!(without_format(&found.capture), without_format(&expected.capture));
+        assert_eq!(found.series, expected.series);
     };
     same(&pcap(BIG, true, 1, &frames));
     for order in [LITTLE, BIG] {
@@ -222,15 +222,15 @@ fn the_same_frames_in_every_form_give_the_same_figures() {
             if tsresol & 0x80 == 0 {
                 same(&file.bytes);
             } else {
-                // A tick of 2^-40 s does not hit each ns.
-                assert_clean(&asked(&file.bytes, &OPTIONS).unwrap().capture);
+                // A resolution of 2^-40 s cannot represent each ns.
+                assert_clean(&analysed(&file.bytes, &OPTIONS).unwrap().capture);
             }
         }
     }
 }
 
 #[test]
-fn sections_and_interfaces_keep_apart() {
+fn separates_sections_and_interfaces() {
     let (mut a, mut b) = (Talker::new(1), Talker::new(1));
     b.interface = 1;
     let (a, b) = (a.steady(3_000), b.steady(4_000));
@@ -244,47 +244,47 @@ fn sections_and_interfaces_keep_apart() {
     a[..1000].iter().for_each(|seen| {
         file.packet(seen);
     });
-    let found = asked(&file.bytes, &OPTIONS).unwrap();
-    let told: Vec<_> = found.capture.streams.iter().map(|stream| (stream.interface, stream.frames)).collect();
-    assert_eq!(told, [(1, 4_000), (0, 3_001), (2, 1_000)]);
+    let found = analysed(&file.bytes, &OPTIONS).unwrap();
+    let streams: Vec<_> = found.capture.streams.iter().map(|stream| (stream.interface, stream.frames)).collect();
+    assert_eq!(streams, [(1, 4_000), (0, 3_001), (2, 1_000)]);
     assert_eq!((found.capture.dropped, found.capture.resolution_ns, found.capture.frames), (17, 1_000, 4_000));
     assert_eq!(kinds(&found), ["lost", "resolution"]);
     let first = Options { filter: Filter { interface: Some(0), ..Filter::default() }, ..OPTIONS };
-    let found = asked(&file.bytes, &first).unwrap();
+    let found = analysed(&file.bytes, &first).unwrap();
     assert_eq!((found.capture.frames, found.capture.file_frames, kinds(&found)), (3_000, 8_001, vec!["stamps"]));
     assert_clean(&found.capture);
 }
 
 #[test]
-fn streams_among_others_are_told_apart_and_picked() {
+fn selects_streams_by_filter() {
     let (mut a, mut b) = (Talker::new(1), Talker::plain(2));
     let (few, many) = (a.steady(3_000), b.steady(5_000));
     let mut frames: Vec<_> = few.into_iter().chain(many).collect();
     frames.extend((0..500u64).map(|n| udp(n, 5_000 + (n % 2) as u16)));
     frames.sort_by_key(|seen| seen.at_ns);
-    let pick = |filter: Filter| {
-        asked(&pcap(LITTLE, true, 1, &frames), &Options { filter, ..OPTIONS }).map(|found| found.capture)
+    let select = |filter: Filter| {
+        analysed(&pcap(LITTLE, true, 1, &frames), &Options { filter, ..OPTIONS }).map(|found| found.capture)
     };
-    let busiest = pick(Filter::default()).unwrap();
+    let busiest = select(Filter::default()).unwrap();
     assert_clean(&busiest);
     assert_eq!((busiest.frames, busiest.streams.len(), busiest.numbered_by), (5_000, 2, NumberedBy::Avtp));
-    let asked = support::stream(1);
+    let wanted = support::stream(1);
     for filter in [
-        Filter { stream: Some(asked.stream_id), ..Filter::default() },
-        Filter { source: Some(asked.source), ..Filter::default() },
-        Filter { destination: Some(asked.destination), vlan: Some(2), ..Filter::default() },
-        Filter { ethertype: Some(0x22f0), source: Some(asked.source), ..Filter::default() },
+        Filter { stream: Some(wanted.stream_id), ..Filter::default() },
+        Filter { source: Some(wanted.source), ..Filter::default() },
+        Filter { destination: Some(wanted.destination), vlan: Some(2), ..Filter::default() },
+        Filter { ethertype: Some(0x22f0), source: Some(wanted.source), ..Filter::default() },
     ] {
-        let found = pick(filter).unwrap();
+        let found = select(filter).unwrap();
         assert_eq!(found.frames, 3_000);
         assert_clean(&found);
     }
-    let found = pick(Filter { udp: Some(5_001), ..Filter::default() }).unwrap();
+    let found = select(Filter { udp: Some(5_001), ..Filter::default() }).unwrap();
     assert_eq!((found.frames, found.numbered_by, found.period.told_by), (250, NumberedBy::Nothing, ToldBy::Median));
-    let error = pick(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
+    let error = select(Filter { vlan: Some(9), ..Filter::default() }).unwrap_err().to_string();
     assert_eq!(
         error,
-        "no stream found for AVTP (EtherType 0x22f0) on VLAN 9; there are 8000 of EtherType 0x22f0, 500 of EtherType 0x0800"
+        "no stream found for AVTP (EtherType 0x22f0) on VLAN 9; other frames: 8000 of EtherType 0x22f0, 500 of EtherType 0x0800"
     );
 }
 
@@ -299,7 +299,7 @@ fn udp(n: u64, port: u16) -> Seen {
 }
 
 #[test]
-fn more_streams_than_are_told_apart_are_counted_together() {
+fn counts_frames_beyond_the_tracked_streams() {
     let frames: Vec<_> = (0..5_000u16)
         .flat_map(|unique| {
             let mut talker = Talker::new(unique);
@@ -312,39 +312,39 @@ fn more_streams_than_are_told_apart_are_counted_together() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_counts_up_to_there() {
+fn uses_truncated_files_up_to_the_last_complete_frame() {
     let frames = Talker::new(1).steady(1_000);
     let file = pcap(LITTLE, true, 1, &frames);
     let record = (file.len() - 24) / 1_000;
-    let found = asked(&file[..file.len() - 1], &OPTIONS).unwrap();
+    let found = analysed(&file[..file.len() - 1], &OPTIONS).unwrap();
     assert_eq!((found.capture.frames, kinds(&found)), (999, vec!["cut"]));
     let at = format!("at byte {}", file.len() - record);
     assert!(found.caveats[0].text.contains(&at), "{:?}", found.caveats);
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_in_a_sentence() {
+fn rejects_unusable_files() {
     let frames = Talker::new(1).steady(20);
     let refused = |file: &[u8], expected: &str| {
-        let error = asked(file, &OPTIONS).unwrap_err().to_string();
+        let error = analysed(file, &OPTIONS).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    refused(b"", "holds no frame");
+    refused(b"", "no frames in the file");
     refused(b"GIF89a and so on, and on, and on", "neither pcap nor pcapng");
     refused(&[0x1f, 0x8b, 8, 0, 0], "gzip -dk");
-    refused(&pcap(LITTLE, true, 1, &[]), "holds no frame");
+    refused(&pcap(LITTLE, true, 1, &[]), "no frames in the file");
     refused(&pcap(LITTLE, true, 113, &frames), "link type 113 is not Ethernet");
     refused(&pcap(LITTLE, true, 1, &frames[..1]), "1 frames, too few");
     let mut long = pcap(LITTLE, true, 1, &frames);
     long[24 + 8..24 + 12].copy_from_slice(&LITTLE.u32(1 << 25));
-    refused(&long, "damaged at byte 24: a frame claims 33554432 bytes");
+    refused(&long, "damaged at byte 24: a frame length of 33554432 bytes");
     let mut file = Pcapng::new(LITTLE);
     file.interface(113, Some(9), 0).packet(&frames[0]);
     refused(&file.bytes, "link type 113");
     let mut file = Pcapng::new(LITTLE);
     let begins = file.bytes.len();
     file.block(6, &[0; 32]);
-    refused(&file.bytes, &format!("damaged at byte {begins}: a frame of interface 0, which nothing was said of"));
+    refused(&file.bytes, &format!("damaged at byte {begins}: a frame of undefined interface 0"));
     let mut file = Pcapng::new(LITTLE);
     file.interface(1, Some(9), 0);
     (0..20).for_each(|_| {
@@ -354,18 +354,18 @@ fn what_cannot_be_read_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn drops_bursts_and_idle_slope_are_held_against_the_shaper() {
+fn checks_the_credit_for_the_given_idle_slope() {
     let frames = Talker::new(1).steady(8_000);
     let narrow = Options { idle_slope_bps: Some(7_000_000), ..OPTIONS };
-    let found = asked(&pcap(LITTLE, true, 1, &frames), &narrow).unwrap();
+    let found = analysed(&pcap(LITTLE, true, 1, &frames), &narrow).unwrap();
     let shaper = found.capture.shaper.unwrap();
     assert!(shaper.asked && shaper.violations > 0 && shaper.lowest_bits < 0.0, "{shaper:?}");
     let wide = Options { idle_slope_bps: Some(8_000_000), ..OPTIONS };
-    assert_eq!(asked(&pcap(LITTLE, true, 1, &frames), &wide).unwrap().capture.shaper.unwrap().violations, 0);
+    assert_eq!(analysed(&pcap(LITTLE, true, 1, &frames), &wide).unwrap().capture.shaper.unwrap().violations, 0);
 }
 
-/// The two orders exist so that no test takes one for granted.
+/// Ensures that the tests use two different byte orders.
 #[test]
-fn orders_differ() {
-    assert_ne!(Order { big: true }.u32(1), Order { big: false }.u32(1));
+fn byte_orders_differ() {
+    assert_ne!(ByteOrder { big: true }.u32(1), ByteOrder { big: false }.u32(1));
 }

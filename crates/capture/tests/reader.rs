@@ -1,6 +1,6 @@
-//! The reader: what is written is read, and no bytes whatever bring it down.
+//! The reader returns what was written, and arbitrary input does not make it panic.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod support;
 
@@ -10,9 +10,9 @@ use capture::{CaptureError, Filter, Options, Reader, Writer, analyse};
 use proptest::prelude::*;
 use support::{BIG, LITTLE, Pcapng, Seen, pcap};
 
-type Told = Vec<(u32, Option<i64>, Vec<u8>)>;
+type Packets = Vec<(u32, Option<i64>, Vec<u8>)>;
 
-fn read(from: impl Read) -> Result<Told, CaptureError> {
+fn read(from: impl Read) -> Result<Packets, CaptureError> {
     let mut reader = Reader::new(from)?;
     let mut all = Vec::new();
     while let Some(packet) = reader.next()? {
@@ -22,10 +22,10 @@ fn read(from: impl Read) -> Result<Told, CaptureError> {
     Ok(all)
 }
 
-/// Gives a few bytes at a time.
-struct Drip<'a>(&'a [u8], usize);
+/// A source that returns few bytes per read.
+struct ShortReads<'a>(&'a [u8], usize);
 
-impl Read for Drip<'_> {
+impl Read for ShortReads<'_> {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
         let few = self.1.min(to.len()).min(self.0.len());
         to[..few].copy_from_slice(&self.0[..few]);
@@ -41,53 +41,53 @@ fn frames() -> impl Strategy<Value = Vec<Seen>> {
 
 proptest! {
     #[test]
-    fn pcap_comes_back(frames in frames(), big: bool, nanoseconds: bool, drip in 1..5000usize) {
+    fn pcap_round_trips(frames in frames(), big: bool, nanoseconds: bool, chunk in 1..5000usize) {
         let order = if big { BIG } else { LITTLE };
         let file = pcap(order, nanoseconds, 1, &frames);
         let scale = if nanoseconds { 1 } else { 1000 };
-        let told: Told =
+        let expected: Packets =
             frames.iter().map(|seen| (0, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())).collect();
-        prop_assert_eq!(read(Drip(&file, drip)).unwrap(), told);
+        prop_assert_eq!(read(ShortReads(&file, chunk)).unwrap(), expected);
     }
 
     #[test]
-    fn pcapng_comes_back(frames in frames(), big: bool, drip in 1..5000usize, offset_s in -1000..1000i64) {
+    fn pcapng_round_trips(frames in frames(), big: bool, chunk in 1..5000usize, offset_s in -1000..1000i64) {
         let mut file = Pcapng::new(if big { BIG } else { LITTLE });
         file.interface(1, Some(9), offset_s).interface(1, None, 0);
         let frames: Vec<_> = frames.into_iter().map(|seen| Seen { at_ns: seen.at_ns.max(1_000_000_000_000), ..seen }).collect();
         frames.iter().for_each(|seen| { file.packet(seen); });
-        let told: Told = frames
+        let expected: Packets = frames
             .iter()
             .map(|seen| {
                 let scale = if seen.interface == 0 { 1 } else { 1000 };
                 (seen.interface, Some((seen.at_ns / scale * scale) as i64), seen.bytes.clone())
             })
             .collect();
-        prop_assert_eq!(read(Drip(&file.bytes, drip)).unwrap(), told);
+        prop_assert_eq!(read(ShortReads(&file.bytes, chunk)).unwrap(), expected);
     }
 
     #[test]
-    fn what_we_write_comes_back(frames in frames(), dropped: u64, interface in ".{0,20}") {
+    fn written_files_round_trip(frames in frames(), dropped: u64, interface in ".{0,20}") {
         let mut file = Vec::new();
-        let mut writer = Writer::begin(&mut file, &interface, "where frames come in").unwrap();
+        let mut writer = Writer::begin(&mut file, &interface, "at the receiver").unwrap();
         for seen in &frames {
             writer.frame(seen.at_ns, &seen.bytes, seen.bytes.len() + 7).unwrap();
         }
         prop_assert_eq!(writer.frames(), frames.len() as u64);
         writer.end(dropped).unwrap();
-        let told: Told = frames.iter().map(|seen| (0, Some(seen.at_ns as i64), seen.bytes.clone())).collect();
-        prop_assert_eq!(read(file.as_slice()).unwrap(), told);
+        let expected: Packets = frames.iter().map(|seen| (0, Some(seen.at_ns as i64), seen.bytes.clone())).collect();
+        prop_assert_eq!(read(file.as_slice()).unwrap(), expected);
         let mut reader = Reader::new(file.as_slice()).unwrap();
         while let Some(packet) = reader.next().unwrap() {
             prop_assert_eq!(packet.length as usize, packet.data.len() + 7);
         }
-        let [of] = reader.interfaces() else { panic!("one interface") };
-        prop_assert_eq!((of.name.as_deref(), of.link_type), (Some(&*interface), 1));
-        prop_assert_eq!((of.resolution_ns, of.dropped, reader.cut_at()), (1, dropped, None));
+        let [found] = reader.interfaces() else { panic!("one interface") };
+        prop_assert_eq!((found.name.as_deref(), found.link_type), (Some(&*interface), 1));
+        prop_assert_eq!((found.resolution_ns, found.dropped, reader.cut_at()), (1, dropped, None));
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..6usize) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..6usize) {
         let mut with_interface = Pcapng::new(LITTLE);
         with_interface.interface(1, Some(9), 0);
         let heads: [&[u8]; 6] = [
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_with_wrong_bytes_in_it_is_analysed_or_refused(
+    fn corrupted_files_do_not_panic(
         wrong in prop::collection::vec((0..1_000_000usize, any::<u8>()), 1..12),
         which in 0..3usize,
     ) {

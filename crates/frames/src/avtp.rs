@@ -1,4 +1,4 @@
-//! The header of a stream's packets, IEEE Std 1722.
+//! The header of AVTP stream packets, IEEE Std 1722.
 //!
 //! | byte | field |
 //! |---|---|
@@ -8,38 +8,38 @@
 //! | 3 | timestamp uncertain (bit 0) |
 //! | 4-11 | stream id |
 //! | 12-15 | presentation time, ns mod 2^32 |
-//! | 16-19 | of the format |
-//! | 20-21 | length of what follows byte 23 |
-//! | 22-23 | of the format |
+//! | 16-19 | depends on the format |
+//! | 20-21 | length of the data after byte 23 |
+//! | 22-23 | depends on the format |
 
 use crate::{Mac, bytes};
 
-/// Length of the header, bytes.
+/// Length of the AVTP header, bytes.
 pub const HEADER: usize = 24;
-/// Length of the header that IEC 61883 puts in front of its samples, bytes.
+/// Length of the CIP header, which precedes the samples in IEC 61883, bytes.
 pub const CIP: usize = 8;
 
 /// Subtype of IEC 61883.
 pub const IEC_61883: u8 = 0x00;
 /// Subtype of AAF, the AVTP audio format.
 pub const AAF: u8 = 0x02;
-/// Subtype of the clock reference format, which has neither presentation time nor length in the usual place.
+/// Subtype of the clock reference format. It has no presentation time and no data length at the usual offsets.
 pub const CRF: u8 = 0x04;
-/// Subtype of vendors' own streams.
+/// Subtype of vendor-specific streams.
 const VENDOR: u8 = 0x6f;
 
-/// How samples are packed.
+/// An audio format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Format {
-    /// AAF, the AVTP audio format, in PCM: integers of 32 bits.
+    /// AAF, the AVTP audio format, with 32-bit integer PCM.
     #[default]
     Aaf,
-    /// IEC 61883-6, as FireWire had it.
+    /// IEC 61883-6, the format of FireWire.
     Iec61883,
 }
 
 impl Format {
-    /// Its subtype.
+    /// The AVTP subtype of the format.
     #[must_use]
     pub fn subtype(self) -> u8 {
         match self {
@@ -48,7 +48,7 @@ impl Format {
         }
     }
 
-    /// Where the samples begin after the header's first byte.
+    /// Offset of the samples from the start of the AVTP header.
     #[must_use]
     pub fn samples_at(self) -> usize {
         match self {
@@ -57,39 +57,38 @@ impl Format {
         }
     }
 
-    /// The format of this subtype, where it is one of ours.
+    /// The format with this subtype, if supported.
     #[must_use]
     pub fn of(subtype: u8) -> Option<Self> {
         [Self::Aaf, Self::Iec61883].into_iter().find(|format| format.subtype() == subtype)
     }
 }
 
-/// What the header of a stream's packet says.
+/// The decoded header of a stream packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Avtp {
-    /// What the packet carries: [`AAF`], [`IEC_61883`], ...
+    /// The subtype of the packet, e.g. [`AAF`] or [`IEC_61883`].
     pub subtype: u8,
-    /// Version, 0 to 7; 0 is the only one.
+    /// The version, 0 to 7. Only 0 is defined.
     pub version: u8,
-    /// Whether the stream id counts.
+    /// True if the stream id is valid.
     pub stream_valid: bool,
-    /// Which stream: the talker's address and a number of its own.
+    /// The stream id: the talker's address and a number that it assigned.
     pub stream_id: u64,
-    /// Counts packets, modulo 256.
+    /// The sequence number, modulo 256.
     pub sequence: u8,
-    /// When the samples are to be presented, ns modulo 2^32; `None` where the packet says nothing about it.
+    /// The presentation time of the samples, ns modulo 2^32; `None` if the packet has none.
     pub timestamp: Option<u32>,
-    /// The talker's media clock began anew: a change of this bit says it.
+    /// The media clock restart bit. It toggles each time the talker's media clock restarts.
     pub media_restart: bool,
-    /// The talker's clock was not in step with the others'.
+    /// True if the talker's clock was not synchronised.
     pub timestamp_uncertain: bool,
-    /// Length of what follows the header, bytes; 0 where this kind of packet has it elsewhere.
+    /// Length of the data after the header, bytes; 0 if this subtype has no such field.
     pub data_length: u16,
 }
 
 impl Avtp {
-    /// Reads the header of a stream's packet, which AVTP's EtherType comes before; `None` where it is none: too short, or
-    /// a packet of control.
+    /// Decodes the data after AVTP's EtherType. `None` if it is too short or a control packet.
     #[must_use]
     pub fn read(from: &[u8]) -> Option<Self> {
         let [subtype, flags, sequence, more]: [u8; 4] = bytes(from, 0)?;
@@ -114,7 +113,7 @@ impl Avtp {
     }
 }
 
-/// The id of a talker's stream.
+/// The stream id made of a talker's address and a number.
 #[must_use]
 pub fn stream_id(source: Mac, unique: u16) -> u64 {
     let [a, b, c, d, e, f] = source;
@@ -122,13 +121,13 @@ pub fn stream_id(source: Mac, unique: u16) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, high, low])
 }
 
-/// The presentation time of samples that are due at `due_ns`: its low 32 bits.
+/// The presentation time of samples due at `due_ns`: its low 32 bits.
 #[must_use]
 pub fn presentation(due_ns: i64) -> u32 {
     due_ns as u32
 }
 
-/// The time nearest to `near_ns` whose low 32 bits these are, ns: a presentation time up to 2.1 s ago or ahead.
+/// The time nearest to `near_ns` that has these low 32 bits, ns. Unique within 2.1 s before and after.
 #[must_use]
 pub fn nearest_ns(timestamp: u32, near_ns: i64) -> i64 {
     let ahead = timestamp.wrapping_sub(near_ns as u32).cast_signed();
@@ -141,12 +140,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ids_are_address_and_number() {
+    fn stream_id_combines_address_and_number() {
         assert_eq!(stream_id([0x30, 0x64, 0x3e, 0x54, 0xee, 0x01], 0x0203), 0x3064_3e54_ee01_0203);
     }
 
     #[test]
-    fn packets_of_control_are_no_stream() {
+    fn rejects_control_packets() {
         for subtype in [0x7f, 0x82, 0xfa, 0xfb, 0xfc, 0xfe] {
             let mut packet = [0; 64];
             packet[0] = subtype;
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_reference_has_no_presentation_time() {
+    fn clock_reference_has_no_presentation_time() {
         let mut packet = [0xff; 64];
         packet[0] = CRF;
         let read = Avtp::read(&packet).unwrap();
@@ -164,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn presentation_times_come_back_whole(near_ns in 0..i64::MAX / 2, ahead_ns in -2_147_483_648..2_147_483_648i64) {
+        fn presentation_times_round_trip(near_ns in 0..i64::MAX / 2, ahead_ns in -2_147_483_648..2_147_483_648i64) {
             prop_assert_eq!(nearest_ns(presentation(near_ns + ahead_ns), near_ns), near_ns + ahead_ns);
         }
     }

@@ -1,18 +1,18 @@
-//! Stream reservation classes.
+//! Stream reservation (SR) classes.
 
 use crate::{Format, Tci};
 
-/// A stream reservation class of IEEE Std 802.1Q, with its usual values.
+/// A stream reservation class of IEEE Std 802.1Q, with its default parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Class {
-    /// A frame every 125 us, at the listener within 2 ms.
+    /// One frame every 125 us; maximum transit time 2 ms.
     #[default]
     A,
-    /// A frame every 250 us, at the listener within 50 ms.
+    /// One frame every 250 us; maximum transit time 50 ms.
     B,
 }
 
-/// Samples a second of our streams.
+/// Sample rate of our streams, Hz.
 pub const SAMPLE_RATE: u64 = 48_000;
 
 impl Class {
@@ -25,7 +25,7 @@ impl Class {
         }
     }
 
-    /// The longest that a frame may take to its listener, ns; talkers add it to the presentation time.
+    /// The maximum transit time, ns. Talkers add it to the presentation time.
     #[must_use]
     pub fn max_transit_ns(self) -> u64 {
         match self {
@@ -34,7 +34,7 @@ impl Class {
         }
     }
 
-    /// Priority and VLAN of its frames.
+    /// The default priority and VLAN of its frames.
     #[must_use]
     pub fn tci(self) -> Tci {
         match self {
@@ -43,19 +43,19 @@ impl Class {
         }
     }
 
-    /// Samples of a channel that [`SAMPLE_RATE`] brings in one interval.
+    /// Samples per channel in one measurement interval at [`SAMPLE_RATE`].
     #[must_use]
     pub fn samples(self) -> u8 {
         (self.interval_ns() * SAMPLE_RATE / 1_000_000_000) as u8
     }
 
-    /// The class whose priority and VLAN these are.
+    /// The class with this priority and VLAN.
     #[must_use]
     pub fn of(tci: Tci) -> Option<Self> {
         [Self::A, Self::B].into_iter().find(|class| class.tci() == tci)
     }
 
-    /// Length of the frames of a stereo stream, without their check sequence, bytes.
+    /// Length of the frames of a stereo stream, without FCS, bytes.
     #[must_use]
     pub fn frame_bytes(self, format: Format) -> usize {
         crate::template::length(format, self.samples())
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_tells_its_class() {
+    fn finds_the_class_of_a_tag() {
         for class in [Class::A, Class::B] {
             assert_eq!(Class::of(class.tci()), Some(class));
         }

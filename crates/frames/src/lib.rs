@@ -1,16 +1,16 @@
-//! Frames of AVB streams, as bytes: Ethernet with its VLAN tag, AVTP (IEEE 1722) with AAF or IEC 61883-6 audio, and our
-//! probe's payload where the samples would be. No operating system.
+//! Encodes and decodes frames of AVB streams: Ethernet with a VLAN tag, AVTP (IEEE 1722) with AAF or IEC 61883-6 audio,
+//! and our probe's payload in place of the samples. This crate does no I/O.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`ethernet`] | addresses, the VLAN tag, what a frame takes on the wire |
-//! | [`avtp`] | the header of a stream's packets; presentation times |
-//! | [`payload`] | what our talker tells our listener in each frame |
+//! | [`ethernet`] | addresses, VLAN tag, length on the wire |
+//! | [`avtp`] | the AVTP stream header; presentation times |
+//! | [`payload`] | the probe data that our talker sends in each frame |
 //! | [`class`] | stream reservation classes A and B |
-//! | [`template`] | a frame laid out once, and patched in place |
-//! | [`mod@parse`] | a frame read |
+//! | [`template`] | a frame that is encoded once and then patched in place |
+//! | [`mod@parse`] | the decoder |
 //!
-//! Layouts follow IEEE Std 1722 as libavtp (Avnu) has it; all numbers are big endian.
+//! Layouts follow IEEE Std 1722 as implemented in libavtp (Avnu). All numbers are big-endian.
 
 pub mod avtp;
 pub mod class;
@@ -26,7 +26,7 @@ pub use parse::{Parsed, parse};
 pub use payload::Payload;
 pub use template::{Frame, Stream};
 
-/// The `N` bytes at `at`; `None` where they are not all there.
+/// The `N` bytes at offset `at`; `None` if they are not all present.
 fn bytes<const N: usize>(from: &[u8], at: usize) -> Option<[u8; N]> {
     from.get(at..)?.first_chunk().copied()
 }

@@ -1,29 +1,29 @@
-//! A frame read.
+//! Decodes frames.
 
 use crate::{
     Avtp, Format, Mac, Payload, Tci, bytes,
     ethernet::{AVTP, HEADER, TAG, VLAN},
 };
 
-/// What a frame is.
+/// The decoded frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parsed {
-    /// To whom.
+    /// The destination address.
     pub destination: Mac,
-    /// From whom.
+    /// The source address.
     pub source: Mac,
-    /// What its VLAN tag says; `None` where it has none, as one whose tag was taken off on the way.
+    /// The VLAN tag; `None` if there is none, e.g. because a switch removed it.
     pub vlan: Option<Tci>,
-    /// What it carries, behind the tag.
+    /// The EtherType after any VLAN tag.
     pub ethertype: u16,
-    /// The header of a stream's packet, where it carries one.
+    /// The AVTP header, if this is an AVTP stream packet.
     pub avtp: Option<Avtp>,
-    /// What our talker tells, where it is one of ours.
+    /// The probe's payload, if our talker sent the frame.
     pub probe: Option<Payload>,
 }
 
-/// Reads a frame, without preamble. It may be cut off: what is no longer there is `None`. `None` where not even the
-/// header is whole.
+/// Decodes a frame without preamble. A truncated frame has `None` for missing parts. Returns `None` if the Ethernet
+/// header is incomplete.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Option<Parsed> {
     let (destination, source): (Mac, Mac) = (bytes(frame, 0)?, bytes(frame, 6)?);
@@ -47,13 +47,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(frame in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(frame in prop::collection::vec(any::<u8>(), 0..200)) {
             let parsed = parse(&frame);
             prop_assert_eq!(parsed.is_none(), frame.len() < 14 || (frame[12..14] == [0x81, 0] && frame.len() < 18));
         }
 
         #[test]
-        fn any_packet_of_avtp_is_read_or_refused(packet in prop::collection::vec(any::<u8>(), 0..100), subtype in 0..8u8) {
+        fn arbitrary_avtp_packets_do_not_panic(packet in prop::collection::vec(any::<u8>(), 0..100), subtype in 0..8u8) {
             let mut frame = [[0; 12].as_slice(), &[0x22, 0xf0], &packet].concat();
             if let Some(first) = frame.get_mut(14) {
                 *first = subtype;

@@ -1,18 +1,18 @@
-//! What our talker tells in each frame, where the samples would be.
+//! The probe's payload, which replaces the samples in each frame of our talker.
 
 use crate::bytes;
 
-/// What the payload begins with.
+/// The magic number at the start of the payload.
 pub const MAGIC: [u8; 4] = *b"PNCT";
-/// Version of the layout.
+/// Version of the payload layout.
 pub const VERSION: u8 = 1;
-/// Length, bytes. Six stereo samples of 32 bits have room for it.
+/// Length of the payload, bytes. It fits into six stereo samples of 32 bits.
 pub const LENGTH: usize = 44;
 
-/// Where [`Payload::sent_ns`] stands.
+/// Offset of [`Payload::sent_ns`].
 pub(crate) const SENT: usize = 36;
 
-/// What our talker tells in each frame. Times lie on the talker's clock.
+/// The probe's payload. Times are on the talker's clock.
 ///
 /// | byte | field |
 /// |---|---|
@@ -26,20 +26,20 @@ pub(crate) const SENT: usize = 36;
 /// | 36-43 | sent, ns |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Payload {
-    /// Tells one run of a talker from another.
+    /// A number that identifies the talker's run.
     pub run: u32,
-    /// Frames sent before this one. AVTP's own number has 8 bits, and cannot tell the loss of 256 frames.
+    /// Frames sent before this one. AVTP's 8-bit sequence number cannot detect the loss of 256 frames.
     pub seq: u64,
-    /// When the frame was to be sent: its slot, ns.
+    /// The scheduled transmission time (the slot), ns.
     pub scheduled_ns: i64,
-    /// When the talker woke for it, ns.
+    /// The time when the talker woke up for the frame, ns.
     pub woke_ns: i64,
-    /// When the talker looked at its clock immediately before sending, ns.
+    /// The talker's clock immediately before sending, ns.
     pub sent_ns: i64,
 }
 
 impl Payload {
-    /// Its bytes.
+    /// Encodes the payload.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; LENGTH] {
         let mut all = [0; LENGTH];
@@ -53,7 +53,7 @@ impl Payload {
         all
     }
 
-    /// Reads it; `None` where something else stands.
+    /// Decodes a payload; `None` if the data is something else.
     #[must_use]
     pub fn read(from: &[u8]) -> Option<Self> {
         if bytes(from, 0)? != MAGIC || bytes(from, 4)? != [VERSION, 0, 0, 0] {

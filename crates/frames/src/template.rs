@@ -1,4 +1,4 @@
-//! A frame laid out once, and patched in place for each sending.
+//! A frame that is encoded once and patched in place for each transmission.
 
 use crate::{
     Format, Mac, Payload, Tci,
@@ -7,33 +7,33 @@ use crate::{
     payload::{LENGTH, SENT},
 };
 
-/// Bytes of a sample, 32 bits in both formats.
+/// Bytes per sample: 32 bits in both formats.
 const SAMPLE: usize = 4;
 /// Channels.
 const STEREO: usize = 2;
-/// Fewest samples of a channel that have room for our payload.
-pub const FEWEST_SAMPLES: u8 = LENGTH.div_ceil(SAMPLE * STEREO) as u8;
-/// Where AVTP's header begins.
+/// Minimum number of samples per channel that leaves enough space for the payload.
+pub const MIN_SAMPLES: u8 = LENGTH.div_ceil(SAMPLE * STEREO) as u8;
+/// Offset of the AVTP header.
 const PACKET: usize = HEADER + TAG;
 
-/// A stereo stream at 48 kHz, as its talker sends it.
+/// A stereo stream at 48 kHz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// From whom.
+    /// The source address.
     pub source: Mac,
-    /// To whom.
+    /// The destination address.
     pub destination: Mac,
     /// Priority and VLAN.
     pub tci: Tci,
-    /// Which stream.
+    /// The stream id.
     pub stream_id: u64,
-    /// How samples are packed.
+    /// The audio format.
     pub format: Format,
-    /// Samples of a channel in each frame, [`FEWEST_SAMPLES`] to 255; fewer are taken for that.
+    /// Samples per channel in each frame, [`MIN_SAMPLES`] to 255. Smaller values are raised to the minimum.
     pub samples: u8,
 }
 
-/// A frame of a stream.
+/// An encoded frame of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     bytes: Box<[u8]>,
@@ -41,17 +41,17 @@ pub struct Frame {
     samples: u8,
 }
 
-/// Length of a frame without its check sequence, bytes.
+/// Length of a frame without FCS, bytes.
 #[must_use]
 pub fn length(format: Format, samples: u8) -> usize {
-    PACKET + format.samples_at() + usize::from(samples.max(FEWEST_SAMPLES)) * SAMPLE * STEREO
+    PACKET + format.samples_at() + usize::from(samples.max(MIN_SAMPLES)) * SAMPLE * STEREO
 }
 
 impl Stream {
-    /// The stream's frame, before anything is patched. This allocates, patching does not.
+    /// Encodes the stream's frame. This allocates; patching does not.
     #[must_use]
     pub fn frame(&self) -> Frame {
-        let samples = self.samples.max(FEWEST_SAMPLES);
+        let samples = self.samples.max(MIN_SAMPLES);
         let mut bytes = vec![0; length(self.format, samples)];
         let (ethernet, packet) = bytes.split_at_mut(PACKET);
         ethernet[..6].copy_from_slice(&self.destination);
@@ -60,21 +60,21 @@ impl Stream {
         ethernet[14..16].copy_from_slice(&self.tci.to_bits().to_be_bytes());
         ethernet[16..].copy_from_slice(&AVTP.to_be_bytes());
         packet[0] = self.format.subtype();
-        // Stream id and timestamp are valid, version 0.
+        // The stream id and the timestamp are valid; version 0.
         packet[1] = 0x81;
         packet[4..12].copy_from_slice(&self.stream_id.to_be_bytes());
         let data_length = (packet.len() - AVTP_HEADER) as u16;
         packet[20..22].copy_from_slice(&data_length.to_be_bytes());
         match self.format {
-            Format::Aaf => lay_aaf(packet),
-            Format::Iec61883 => lay_iec_61883(packet),
+            Format::Aaf => encode_aaf(packet),
+            Format::Iec61883 => encode_iec_61883(packet),
         }
         Frame { bytes: bytes.into(), format: self.format, samples }
     }
 }
 
-/// AAF: integers of 32 bits, 48 kHz.
-fn lay_aaf(packet: &mut [u8]) {
+/// AAF header fields: 32-bit integers at 48 kHz.
+fn encode_aaf(packet: &mut [u8]) {
     const INT_32: u8 = 2;
     const RATE_48_KHZ: u8 = 5;
     packet[16] = INT_32;
@@ -83,32 +83,32 @@ fn lay_aaf(packet: &mut [u8]) {
     packet[19] = 8 * SAMPLE as u8;
 }
 
-/// IEC 61883-6: AM824 at 48 kHz, with the CIP header in front of the samples.
-fn lay_iec_61883(packet: &mut [u8]) {
-    // Tag 1: a CIP header follows. Channel 31, transaction code 0xA: as AVTP asks where there is no FireWire.
+/// IEC 61883-6 header fields: AM824 at 48 kHz, with a CIP header before the samples.
+fn encode_iec_61883(packet: &mut [u8]) {
+    // Tag 1: a CIP header follows. Channel 31 and transaction code 0xA are AVTP's values for streams without FireWire.
     packet[22] = 1 << 6 | 31;
     packet[23] = 0xa << 4;
-    let source_elsewhere = 0x3f;
+    let source_id_of_native_avtp = 0x3f;
     let second_quadlet_of_audio = 0x80 | 0x10;
     let am824_at_48_khz = 0x02;
     packet[AVTP_HEADER..AVTP_HEADER + CIP].copy_from_slice(&[
-        source_elsewhere,
+        source_id_of_native_avtp,
         STEREO as u8,
         0,
         0,
         second_quadlet_of_audio,
         am824_at_48_khz,
-        // No time here: the presentation time of AVTP stands in for it.
+        // SYT has no time, because AVTP has the presentation time.
         0xff,
         0xff,
     ]);
 }
 
 impl Frame {
-    /// Where the count of data blocks stands in a CIP header.
+    /// Offset of the data block counter in the CIP header.
     const DBC: usize = PACKET + AVTP_HEADER + 3;
 
-    /// Gives the frame its number, its presentation time (its slot and `transit_ns`) and our payload.
+    /// Sets the sequence number, the presentation time (the slot plus `transit_ns`) and the payload.
     #[inline]
     pub fn patch(&mut self, payload: &Payload, transit_ns: u64) {
         let due_ns = payload.scheduled_ns.wrapping_add(transit_ns as i64);
@@ -121,7 +121,7 @@ impl Frame {
         self.bytes[at..at + LENGTH].copy_from_slice(&payload.to_bytes());
     }
 
-    /// Says when it is sent: [`Payload::sent_ns`], apart from the rest so that it comes last.
+    /// Sets [`Payload::sent_ns`] separately, because it must be read as late as possible.
     #[inline]
     pub fn patch_sent(&mut self, sent_ns: i64) {
         let at = self.payload_at() + SENT;
@@ -132,7 +132,7 @@ impl Frame {
         PACKET + self.format.samples_at()
     }
 
-    /// The frame, without preamble and check sequence.
+    /// The frame without preamble and FCS.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

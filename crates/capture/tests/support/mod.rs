@@ -1,10 +1,10 @@
-//! Writes captures whose every late, lost and doubled frame is known.
+//! Writes captures in which every late, lost and duplicated frame is known.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use frames::{Class, Format, Payload, Stream};
 
-/// A frame of a file: when it was seen, ns since 1970, and its bytes.
+/// A captured frame: time stamp in ns since 1970, and bytes.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub at_ns: u64,
@@ -12,10 +12,10 @@ pub struct Seen {
     pub bytes: Vec<u8>,
 }
 
-/// When test captures begin: within the year 2026, at an odd nanosecond.
+/// The start of the test captures: in 2026, at an odd nanosecond.
 pub const BEGIN_NS: u64 = 1_790_000_000_000_000_007;
 
-/// A class A stream of the talker `unique`.
+/// A class A stream of the talker with number `unique`.
 pub fn stream(unique: u16) -> Stream {
     let source = [0x30, 0x64, 0x3e, 0x54, 0xee, unique as u8];
     Stream {
@@ -28,11 +28,11 @@ pub fn stream(unique: u16) -> Stream {
     }
 }
 
-/// A talker whose frames can be misplaced. Times are ns after [`BEGIN_NS`] on the talker's clock.
+/// A talker whose frames can be placed at any time. Times are ns after [`BEGIN_NS`] on the talker's clock.
 pub struct Talker {
     frame: frames::Frame,
     run: u32,
-    /// Whether our payload stands in the frames.
+    /// True if frames contain the probe's payload.
     pub probe: bool,
     pub interface: u32,
 }
@@ -42,12 +42,12 @@ impl Talker {
         Self { frame: stream(unique).frame(), run: 7, probe: true, interface: 0 }
     }
 
-    /// Without our payload: numbered by AVTP alone.
+    /// A talker without the payload, so that frames have only AVTP's sequence numbers.
     pub fn plain(unique: u16) -> Self {
         Self { probe: false, ..Self::new(unique) }
     }
 
-    /// The frame numbered `seq`, seen at `at_ns`.
+    /// Frame number `seq`, captured at `at_ns`.
     pub fn seen(&mut self, seq: u64, at_ns: i64) -> Seen {
         let payload = Payload { run: self.run, seq, scheduled_ns: seq as i64 * 125_000, ..Payload::default() };
         self.frame.patch(&payload, 2_000_000);
@@ -58,13 +58,13 @@ impl Talker {
         Seen { at_ns: BEGIN_NS.wrapping_add_signed(at_ns), interface: self.interface, bytes }
     }
 
-    /// `count` frames every 125 us, each with a little scatter of its own: 0 to 200 ns.
+    /// `count` frames every 125 us, each with a jitter of 0 to 200 ns.
     pub fn steady(&mut self, count: u64) -> Vec<Seen> {
         (0..count).map(|seq| self.seen(seq, seq as i64 * 125_000 + scatter(seq))).collect()
     }
 }
 
-/// 0 to 200 ns, without a pattern.
+/// A pseudo-random jitter of 0 to 200 ns.
 pub fn scatter(n: u64) -> i64 {
     let mut x = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,13 +72,13 @@ pub fn scatter(n: u64) -> i64 {
     ((x ^ x >> 31) % 201) as i64
 }
 
-/// How numbers are written.
+/// A byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct ByteOrder {
     pub big: bool,
 }
 
-impl Order {
+impl ByteOrder {
     pub fn u16(self, value: u16) -> [u8; 2] {
         if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
     }
@@ -92,11 +92,11 @@ impl Order {
     }
 }
 
-pub const LITTLE: Order = Order { big: false };
-pub const BIG: Order = Order { big: true };
+pub const LITTLE: ByteOrder = ByteOrder { big: false };
+pub const BIG: ByteOrder = ByteOrder { big: true };
 
-/// A pcap file of this link type; stamps in ns, or in us.
-pub fn pcap(order: Order, nanoseconds: bool, link_type: u32, frames: &[Seen]) -> Vec<u8> {
+/// A pcap file of this link type, with time stamps in ns or us.
+pub fn pcap(order: ByteOrder, nanoseconds: bool, link_type: u32, frames: &[Seen]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(order.u32(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }));
     file.extend(order.u16(2));
@@ -115,24 +115,24 @@ pub fn pcap(order: Order, nanoseconds: bool, link_type: u32, frames: &[Seen]) ->
     file
 }
 
-/// A pcapng file under way.
+/// A pcapng file under construction.
 pub struct Pcapng {
-    pub order: Order,
+    pub order: ByteOrder,
     pub bytes: Vec<u8>,
-    /// How the stamps of each interface of the section are written.
+    /// Resolution and offset of the time stamps of each interface in the section.
     interfaces: Vec<(u8, i64)>,
 }
 
 impl Pcapng {
-    /// A file that begins with a section.
-    pub fn new(order: Order) -> Self {
+    /// A file that starts with a section.
+    pub fn new(order: ByteOrder) -> Self {
         let mut file = Self { order, bytes: Vec::new(), interfaces: Vec::new() };
         file.section(order);
         file
     }
 
-    /// Another section.
-    pub fn section(&mut self, order: Order) -> &mut Self {
+    /// Starts another section.
+    pub fn section(&mut self, order: ByteOrder) -> &mut Self {
         self.order = order;
         self.interfaces.clear();
         let mut body = order.u32(0x1a2b_3c4d).to_vec();
@@ -160,7 +160,7 @@ impl Pcapng {
         option
     }
 
-    /// An interface whose stamps begin at `offset_s` and count in `tsresol`; `None` leaves it out, which means us.
+    /// Adds an interface with time stamp offset and resolution; `None` means the default of 1 us.
     pub fn interface(&mut self, link_type: u16, tsresol: Option<u8>, offset_s: i64) -> &mut Self {
         let mut body = [self.order.u16(link_type), [0; 2]].concat();
         body.extend([0; 4]);
@@ -174,7 +174,7 @@ impl Pcapng {
         self.block(1, &body)
     }
 
-    /// An enhanced packet block.
+    /// Adds an enhanced packet block.
     pub fn packet(&mut self, seen: &Seen) -> &mut Self {
         let (tsresol, offset_s) = self.interfaces[seen.interface as usize];
         let ns = i128::from(seen.at_ns) - i128::from(offset_s) * 1_000_000_000;
@@ -191,13 +191,13 @@ impl Pcapng {
         self.block(6, &body)
     }
 
-    /// A simple packet block: a frame without a stamp.
+    /// Adds a simple packet block, which has no time stamp.
     pub fn simple(&mut self, bytes: &[u8]) -> &mut Self {
         let body = [&self.order.u32(bytes.len() as u32), bytes].concat();
         self.block(3, &body)
     }
 
-    /// Statistics of an interface: frames that it dropped.
+    /// Adds interface statistics with a drop count.
     pub fn statistics(&mut self, interface: u32, dropped: u64) -> &mut Self {
         let mut body = self.order.u32(interface).to_vec();
         body.extend([0; 8]);

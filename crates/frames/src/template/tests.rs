@@ -1,4 +1,4 @@
-//! Layouts held to bytes written down from the tables, and frames read as they were laid.
+//! Compares encoded frames with expected bytes and with the decoder.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ const PAYLOAD: [u8; 48] = [
 ];
 
 #[test]
-fn an_aaf_frame_byte_by_byte() {
+fn encodes_aaf() {
     #[rustfmt::skip]
     let header = [
         0x81, 0x00, 0x60, 0x02, 0x22, 0xf0, // tag: priority 3, VLAN 2; AVTP
@@ -49,7 +49,7 @@ fn an_aaf_frame_byte_by_byte() {
 }
 
 #[test]
-fn an_iec_61883_frame_byte_by_byte() {
+fn encodes_iec_61883() {
     #[rustfmt::skip]
     let header = [
         0x81, 0x00, 0x60, 0x02, 0x22, 0xf0,
@@ -65,14 +65,14 @@ fn an_iec_61883_frame_byte_by_byte() {
 }
 
 #[test]
-fn class_b_has_its_own_tag_and_twice_the_samples() {
+fn class_b_has_another_tag_and_twice_the_samples() {
     let bytes = patched(stream(Class::B, Format::Aaf));
     assert_eq!((&bytes[12..18], &bytes[38..40]), (&[0x81, 0, 0x40, 2, 0x22, 0xf0][..], &[0, 96][..]));
     assert_eq!(bytes.len(), 138);
 }
 
 #[test]
-fn too_few_samples_still_have_room_for_the_payload() {
+fn too_few_samples_are_raised_to_the_minimum() {
     let few = Stream { samples: 1, ..stream(Class::A, Format::Aaf) };
     assert_eq!(few.frame().bytes().len(), 90);
 }
@@ -90,20 +90,20 @@ fn payloads() -> impl Strategy<Value = Payload> {
 
 proptest! {
     #[test]
-    fn a_frame_is_read_as_it_was_laid(
+    fn frames_round_trip(
         payload in payloads(), class_a in any::<bool>(), aaf in any::<bool>(), transit_ns in 0..100_000_000u64
     ) {
         let class = if class_a { Class::A } else { Class::B };
         let format = if aaf { Format::Aaf } else { Format::Iec61883 };
         let stream = stream(class, format);
         let mut frame = stream.frame();
-        // What was patched before leaves no trace.
+        // An earlier patch must not affect the result.
         frame.patch(&Payload { seq: u64::MAX, run: u32::MAX, ..Payload::default() }, 1);
         frame.patch(&payload, transit_ns);
         frame.patch_sent(payload.sent_ns);
         let Parsed { destination, source, vlan, ethertype, avtp, probe } = parse(frame.bytes()).expect("a frame");
         prop_assert_eq!((destination, source, vlan, ethertype), (DESTINATION, SOURCE, Some(class.tci()), AVTP));
-        let avtp = avtp.expect("a stream's packet");
+        let avtp = avtp.expect("an AVTP stream packet");
         prop_assert_eq!((avtp.subtype, avtp.version, avtp.stream_valid), (format.subtype(), 0, true));
         prop_assert_eq!((avtp.stream_id, avtp.sequence), (stream.stream_id, payload.seq as u8));
         let due_ns = payload.scheduled_ns + transit_ns as i64;
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_that_was_cut_off_is_read_as_far_as_it_goes(payload in payloads(), keep in 0..90usize) {
+    fn decodes_the_present_part_of_truncated_frames(payload in payloads(), keep in 0..90usize) {
         let mut frame = stream(Class::A, Format::Aaf).frame();
         frame.patch(&payload, 0);
         let read = parse(&frame.bytes()[..keep]);

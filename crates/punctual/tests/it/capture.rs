@@ -105,14 +105,14 @@ fn refuses_unreadable_files_and_unknown_streams() {
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "it must leave no file");
     };
     refused(b"MZ and more of it, far more", "", 1, "punctual: talk.pcap: not a capture");
-    refused(b"", "", 1, "holds no frame");
-    refused(&pcap(LITTLE, true, 1, &[]), "", 1, "holds no frame");
+    refused(b"", "", 1, "no frames in the file");
+    refused(&pcap(LITTLE, true, 1, &[]), "", 1, "no frames in the file");
     refused(&pcap(LITTLE, true, 101, frames), "", 1, "link type 101 is not Ethernet (1)");
     refused(
         &whole,
         "--vlan 7",
         1,
-        "no stream found for AVTP (EtherType 0x22f0) on VLAN 7; there are 100 of EtherType 0x22f0",
+        "no stream found for AVTP (EtherType 0x22f0) on VLAN 7; other frames: 100 of EtherType 0x22f0",
     );
     refused(&whole, "--udp 9", 1, "no stream found for UDP port 9");
     refused(&whole, "--record /nonexistent/folder/a", 1, "cannot write /nonexistent/folder/a.punctual.json");
