@@ -182,7 +182,7 @@ impl<'a> Run<'a> {
         let mut phase_run = PhaseRun::prepare(plan, phase, &context, timerlat)?;
         trace.begin(&phase_run.thread_ids());
         // The threads do not allocate from here on, so locking what is there locks all that they use.
-        let memory_locked = memory::lock_what_is_there().is_ok() && validity::memory_is_locked(self.root);
+        let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
         validity::judge_grants(record, &phase_run.members(), memory_locked);
         let phase_record =
             PhaseRecord::begin(record, plan, phase, began.elapsed(), memory_locked, how_awake.as_deref());

@@ -1,4 +1,4 @@
-//! Which program runs at the far end: the one that is installed there, where it is the same, or a copy.
+//! Selects the program for the far end: an identical installed one, or a copy of a local binary.
 
 use std::{
     fs,
@@ -9,44 +9,44 @@ use sys::elf::{EM_AARCH64, EM_X86_64, Elf};
 
 use crate::PairError;
 
-/// A version and a build of punctual.
+/// The version and build of a punctual binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The version.
     pub version: String,
-    /// CRC-32 of the program, 8 hexadecimal digits.
+    /// CRC-32 of the binary, 8 hexadecimal digits.
     pub build: String,
 }
 
-/// What the other machine is, and has.
+/// Facts about the far machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct There {
-    /// How it is called.
+pub struct FarMachine {
+    /// Its host name.
     pub host: String,
-    /// Its architecture, as `uname -m`.
+    /// Its architecture as printed by `uname -m`.
     pub arch: String,
-    /// The punctual that is installed there.
+    /// The installed punctual, if any.
     pub installed: Option<Identity>,
 }
 
-/// What is to run there.
+/// The program to run on the far machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// What is installed there.
+    /// The installed one.
     Installed,
-    /// A copy of this.
+    /// A copy of this binary.
     Copy(Vec<u8>),
 }
 
 impl Identity {
-    /// That of a program of this version.
+    /// The identity of a binary of this version.
     #[must_use]
     pub fn of(program: &[u8]) -> Self {
         let build = format!("{:08x}", crc32fast::hash(program));
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), build }
     }
 
-    /// As `punctual __far --identify` says it: `0.1.0 1a2b3c4d`.
+    /// Parses the output of `punctual __far --identify`, e.g. `0.1.0 1a2b3c4d`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (version, build) = text.trim().split_once(' ')?;
@@ -60,7 +60,7 @@ impl std::fmt::Display for Identity {
     }
 }
 
-impl There {
+impl FarMachine {
     fn machine(&self) -> Option<u16> {
         match self.arch.as_str() {
             "x86_64" => Some(EM_X86_64),
@@ -70,52 +70,52 @@ impl There {
     }
 }
 
-/// Chooses: the file that was `asked` for, else `executable`, which is this program, or its sibling for the other
-/// architecture, where they need no shared library. Nothing is copied that is installed there already.
+/// Selects the program. Candidates are the `given` file, or else this executable and its sibling for the other
+/// architecture if they are static. A binary that is already installed is not copied.
 ///
 /// # Errors
-/// When the file asked for does not fit, or there is none that does.
-pub fn choose(executable: &Path, asked: Option<&Path>, there: &There) -> Result<Choice, PairError> {
-    let program = match asked {
-        Some(path) => Some(named(path, there)?),
+/// If the given file is unsuitable, or there is no suitable program.
+pub fn choose(executable: &Path, given: Option<&Path>, far: &FarMachine) -> Result<Choice, PairError> {
+    let program = match given {
+        Some(path) => Some(given_binary(path, far)?),
         None => {
-            let sibling = executable.with_file_name(format!("punctual-{}", there.arch));
-            [executable.to_owned(), sibling].into_iter().find_map(|path| fitting(&path, there))
+            let sibling = executable.with_file_name(format!("punctual-{}", far.arch));
+            [executable.to_owned(), sibling].into_iter().find_map(|path| suitable_binary(&path, far))
         }
     };
-    let host = &there.host;
-    match (program, &there.installed) {
+    let host = &far.host;
+    match (program, &far.installed) {
         (Some(program), Some(installed)) if *installed == Identity::of(&program) => Ok(Choice::Installed),
         (Some(program), _) => Ok(Choice::Copy(program)),
         (None, Some(installed)) if installed.version == env!("CARGO_PKG_VERSION") => Ok(Choice::Installed),
-        (None, _) => Err(PairError::NoBinary { host: host.clone(), arch: there.arch.clone() }),
+        (None, _) => Err(PairError::NoBinary { host: host.clone(), arch: far.arch.clone() }),
     }
 }
 
-/// The file that the user named, static or not.
-fn named(path: &Path, there: &There) -> Result<Vec<u8>, PairError> {
+/// Reads the file that the user gave, static or not.
+fn given_binary(path: &Path, far: &FarMachine) -> Result<Vec<u8>, PairError> {
     let program = fs::read(path).map_err(|source| PairError::Read { path: path.to_owned(), source })?;
     let machine = Elf::new(&program).and_then(|elf| elf.machine());
-    if machine.is_none() || machine != there.machine() {
-        let (host, arch, path) = (there.host.clone(), there.arch.clone(), PathBuf::from(path));
+    if machine.is_none() || machine != far.machine() {
+        let (host, arch, path) = (far.host.clone(), far.arch.clone(), PathBuf::from(path));
         return Err(PairError::WrongBinary { host, arch, path });
     }
     Ok(program)
 }
 
-/// A file that runs there whatever is installed.
-fn fitting(path: &Path, there: &There) -> Option<Vec<u8>> {
+/// Reads a binary if it can run on the far machine without shared libraries.
+fn suitable_binary(path: &Path, far: &FarMachine) -> Option<Vec<u8>> {
     let program = fs::read(path).ok()?;
     let elf = Elf::new(&program)?;
-    let fits = elf.machine().is_some() && elf.machine() == there.machine() && !elf.needs_linker();
-    fits.then_some(program)
+    let is_suitable = elf.machine().is_some() && elf.machine() == far.machine() && !elf.needs_linker();
+    is_suitable.then_some(program)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The head of a static program.
+    /// The header of a static program.
     fn program(machine: u8) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -126,50 +126,50 @@ mod tests {
     const X86_64: u8 = 62;
     const AARCH64: u8 = 183;
 
-    fn there(arch: &str, installed: Option<Identity>) -> There {
-        There { host: "board-b".to_owned(), arch: arch.to_owned(), installed }
+    fn far(arch: &str, installed: Option<Identity>) -> FarMachine {
+        FarMachine { host: "board-b".to_owned(), arch: arch.to_owned(), installed }
     }
 
     #[test]
-    fn what_fits_is_copied_unless_it_is_there() {
+    fn copies_a_suitable_binary_unless_installed() {
         let folder = tempfile::tempdir().unwrap();
         let (executable, sibling) = (folder.path().join("punctual-x86_64"), folder.path().join("punctual-aarch64"));
         fs::write(&executable, program(X86_64)).unwrap();
-        let choose_for = |there: &There| choose(&executable, None, there);
-        assert_eq!(choose_for(&there("x86_64", None)).unwrap(), Choice::Copy(program(X86_64)));
+        let choose_for = |far: &FarMachine| choose(&executable, None, far);
+        assert_eq!(choose_for(&far("x86_64", None)).unwrap(), Choice::Copy(program(X86_64)));
         let same = Identity::of(&program(X86_64));
-        assert_eq!(choose_for(&there("x86_64", Some(same.clone()))).unwrap(), Choice::Installed);
+        assert_eq!(choose_for(&far("x86_64", Some(same.clone()))).unwrap(), Choice::Installed);
         let other = Identity { build: "00000000".to_owned(), ..same };
-        assert_eq!(choose_for(&there("x86_64", Some(other.clone()))).unwrap(), Choice::Copy(program(X86_64)));
-        // Another architecture has another build; its version decides.
-        assert_eq!(choose_for(&there("aarch64", Some(other.clone()))).unwrap(), Choice::Installed);
+        assert_eq!(choose_for(&far("x86_64", Some(other.clone()))).unwrap(), Choice::Copy(program(X86_64)));
+        // The build differs between architectures, so the version decides.
+        assert_eq!(choose_for(&far("aarch64", Some(other.clone()))).unwrap(), Choice::Installed);
         let old = Identity { version: "0.0.1".to_owned(), ..other };
-        let none = choose_for(&there("aarch64", Some(old))).unwrap_err().to_string();
+        let none = choose_for(&far("aarch64", Some(old))).unwrap_err().to_string();
         assert!(none.contains("dist/punctual-aarch64") && none.contains("board-b"), "{none}");
-        assert!(choose_for(&there("armv7l", None)).unwrap_err().to_string().contains("armv7l"));
+        assert!(choose_for(&far("armv7l", None)).unwrap_err().to_string().contains("armv7l"));
         fs::write(&sibling, program(AARCH64)).unwrap();
-        assert_eq!(choose_for(&there("aarch64", None)).unwrap(), Choice::Copy(program(AARCH64)));
+        assert_eq!(choose_for(&far("aarch64", None)).unwrap(), Choice::Copy(program(AARCH64)));
     }
 
     #[test]
-    fn a_file_that_was_named_is_taken_or_refused() {
+    fn accepts_or_rejects_a_given_file() {
         let folder = tempfile::tempdir().unwrap();
-        let named = folder.path().join("mine");
-        let choose = |arch: &str| choose(Path::new("/nowhere"), Some(&named), &there(arch, None));
+        let given = folder.path().join("mine");
+        let choose = |arch: &str| choose(Path::new("/nowhere"), Some(&given), &far(arch, None));
         assert!(matches!(choose("x86_64"), Err(PairError::Read { .. })));
-        fs::write(&named, program(AARCH64)).unwrap();
+        fs::write(&given, program(AARCH64)).unwrap();
         assert!(matches!(choose("aarch64"), Ok(Choice::Copy(_))));
         let wrong = choose("x86_64").unwrap_err().to_string();
         assert!(wrong.contains("mine does not run on board-b, which is x86_64"), "{wrong}");
-        fs::write(&named, "#!/bin/sh").unwrap();
+        fs::write(&given, "#!/bin/sh").unwrap();
         assert!(matches!(choose("x86_64"), Err(PairError::WrongBinary { .. })));
         assert!(matches!(choose("riscv64"), Err(PairError::WrongBinary { .. })));
     }
 
     #[test]
-    fn an_identity_is_read_back() {
+    fn identities_round_trip() {
         let identity = Identity::of(b"123456789");
-        assert_eq!(identity.build, "cbf43926", "the check value of CRC-32");
+        assert_eq!(identity.build, "cbf43926", "the standard check value of CRC-32");
         assert_eq!(Identity::parse(&format!("{identity}\n")), Some(identity));
         assert_eq!(Identity::parse(""), None);
     }

@@ -1,4 +1,4 @@
-//! One end of the connection: lines out, lines in, and whether the other end is still there.
+//! One end of the connection: sends and receives lines, and detects whether the other end is alive.
 
 use std::{
     io::{self, BufRead, Read, Write},
@@ -10,25 +10,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::protocol::{Says, line, parse};
+use crate::protocol::{Message, line, parse};
 
-/// How often each end says that it is there: seldom, since the connection may go over the network that is measured.
-const ALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Silence for so long is that of a machine, or a network, that is no more.
-const SILENCE: Duration = Duration::from_secs(30);
+/// Interval of keep-alive messages. It is long because the connection may share the measured network.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// After this time without a message, the other end is considered lost.
+const ALIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest line, bytes.
 const LINE_MAX: u64 = 256 << 20;
 
-/// One end of the connection, which hears `In`.
+/// One end of the connection. It receives messages of type `In`.
 #[derive(Debug)]
 pub struct Channel<In> {
-    heard: Receiver<In>,
+    received: Receiver<In>,
     shared: Arc<Shared>,
-    /// Dropped, it ends the thread that says that this end is there.
+    /// Dropping it ends the keep-alive thread.
     _pulse: Sender<()>,
 }
 
-/// What both threads and the user of a channel share.
+/// State shared by the channel's threads and its user.
 struct Shared {
     out: Mutex<Option<Box<dyn Write + Send>>>,
     last: Mutex<Instant>,
@@ -42,12 +42,12 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-impl<In: Says> Channel<In> {
-    /// Reads and writes from now on. `on_lost` is called once, when the other end is gone or cannot be understood.
+impl<In: Message> Channel<In> {
+    /// Starts the threads. `on_lost` is called once, when the other end is lost or sends invalid messages.
     ///
     /// # Errors
-    /// When no thread can be made.
-    pub fn open<Out: Says>(
+    /// If a thread cannot be created.
+    pub fn open<Out: Message>(
         input: impl BufRead + Send + 'static,
         output: impl Write + Send + 'static,
         on_lost: impl Fn() + Send + Sync + 'static,
@@ -58,30 +58,30 @@ impl<In: Says> Channel<In> {
             lost: Mutex::new(None),
             on_lost: Box::new(on_lost),
         });
-        let (tell, heard) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
         let (pulse, stop) = mpsc::channel();
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(run)
         };
-        let of_reader = Arc::clone(&shared);
-        spawn("hear", Box::new(move || of_reader.hear(input, &tell)))?;
-        let of_pulse = Arc::clone(&shared);
-        spawn("pulse", Box::new(move || of_pulse.pulse::<Out>(&stop)))?;
-        Ok(Self { heard, shared, _pulse: pulse })
+        let for_reader = Arc::clone(&shared);
+        spawn("receive", Box::new(move || for_reader.receive(input, &sender)))?;
+        let for_pulse = Arc::clone(&shared);
+        spawn("keep-alive", Box::new(move || for_pulse.send_alive::<Out>(&stop)))?;
+        Ok(Self { received, shared, _pulse: pulse })
     }
 
-    /// Says something. An end that is gone is told by [`hear`](Self::hear).
-    pub fn say<Out: Says>(&self, said: &Out) {
-        self.shared.write(&line(said));
+    /// Sends a message. If the other end is lost, [`receive`](Self::receive) reports it.
+    pub fn send<Out: Message>(&self, message: &Out) {
+        self.shared.write(&line(message));
     }
 
-    /// The next that the other end says; `None` where it said nothing for `patience`.
+    /// The next message; `None` if none arrives within `timeout`.
     ///
     /// # Errors
-    /// Why it will say nothing any more.
-    pub fn hear(&self, patience: Duration) -> Result<Option<In>, String> {
-        match self.heard.recv_timeout(patience) {
-            Ok(said) => Ok(Some(said)),
+    /// The reason why no more messages will arrive.
+    pub fn receive(&self, timeout: Duration) -> Result<Option<In>, String> {
+        match self.received.recv_timeout(timeout) {
+            Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => self.shared.why_lost().map_or(Ok(None), Err),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(self.shared.why_lost().unwrap_or_else(|| "the connection ended".to_owned()))
@@ -89,7 +89,7 @@ impl<In: Says> Channel<In> {
         }
     }
 
-    /// Closes what this end writes: the other end hears the end of it.
+    /// Closes the output, so that the other end sees the end of the connection.
     pub fn close(&self) {
         drop(lock(&self.shared.out).take());
     }
@@ -98,12 +98,12 @@ impl<In: Says> Channel<In> {
 impl Shared {
     fn write(&self, line: &[u8]) {
         if let Some(out) = lock(&self.out).as_mut() {
-            // A reader that is gone shows on the other way, too.
+            // Write errors are ignored, because the reading thread detects a lost connection.
             let _ = out.write_all(line).and_then(|()| out.flush());
         }
     }
 
-    fn hear<In: Says>(&self, mut input: impl BufRead, tell: &Sender<In>) {
+    fn receive<In: Message>(&self, mut input: impl BufRead, sender: &Sender<In>) {
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -114,24 +114,24 @@ impl Shared {
             }
             *lock(&self.last) = Instant::now();
             match parse::<In>(&line) {
-                Ok(Some(said)) if said.is_alive() => {}
-                Ok(Some(said)) => drop(tell.send(said)),
+                Ok(Some(message)) if message.is_alive() => {}
+                Ok(Some(message)) => drop(sender.send(message)),
                 Ok(None) => {}
-                Err(error) => return self.lose(&format!("it said what this version does not understand ({error})")),
+                Err(error) => return self.lose(&format!("it sent an invalid message ({error})")),
             }
         }
     }
 
-    fn pulse<Out: Says>(&self, stop: &Receiver<()>) {
-        while stop.recv_timeout(ALIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
+    fn send_alive<Out: Message>(&self, stop: &Receiver<()>) {
+        while stop.recv_timeout(ALIVE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             self.write(&line(&Out::alive()));
-            if lock(&self.last).elapsed() > SILENCE {
-                return self.lose(&format!("not a word for {} s", SILENCE.as_secs()));
+            if lock(&self.last).elapsed() > ALIVE_TIMEOUT {
+                return self.lose(&format!("no message for {} s", ALIVE_TIMEOUT.as_secs()));
             }
         }
     }
 
-    /// Says once that the other end is gone.
+    /// Records the reason and calls `on_lost`, once.
     fn lose(&self, why: &str) {
         let first = lock(&self.lost).replace(why.to_owned()).is_none();
         if first {
@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-/// What a thread that panicked left is whole: each is written at once.
+/// Ignores poisoning: each value is written in one step, so a panicked thread cannot leave it inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -159,10 +159,10 @@ mod tests {
     use super::*;
     use crate::protocol::{ToFar, ToNear};
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
-    fn what_one_says_the_other_hears_until_it_closes() {
+    fn delivers_messages_until_closed() {
         let (near_in, far_out) = io::pipe().unwrap();
         let (far_in, near_out) = io::pipe().unwrap();
         let lost = Arc::new(AtomicU32::new(0));
@@ -172,27 +172,27 @@ mod tests {
             count.fetch_add(1, SeqCst);
         };
         let far: Channel<ToFar> = Channel::open::<ToNear>(BufReader::new(far_in), far_out, on_lost).unwrap();
-        near.say(&ToFar::Clock);
-        near.say(&ToFar::Alive);
-        near.say(&ToFar::End { sent: None });
-        assert_eq!(far.hear(PATIENCE), Ok(Some(ToFar::Clock)));
-        assert_eq!(far.hear(PATIENCE), Ok(Some(ToFar::End { sent: None })));
-        far.say(&ToNear::Clock(7));
-        assert_eq!(near.hear(PATIENCE), Ok(Some(ToNear::Clock(7))));
-        assert_eq!(near.hear(Duration::from_millis(1)), Ok(None));
+        near.send(&ToFar::Clock);
+        near.send(&ToFar::Alive);
+        near.send(&ToFar::End { sent: None });
+        assert_eq!(far.receive(TIMEOUT), Ok(Some(ToFar::Clock)));
+        assert_eq!(far.receive(TIMEOUT), Ok(Some(ToFar::End { sent: None })));
+        far.send(&ToNear::Clock(7));
+        assert_eq!(near.receive(TIMEOUT), Ok(Some(ToNear::Clock(7))));
+        assert_eq!(near.receive(Duration::from_millis(1)), Ok(None));
         assert_eq!(lost.load(SeqCst), 0);
         near.close();
-        assert_eq!(far.hear(PATIENCE), Err("the connection ended".to_owned()));
+        assert_eq!(far.receive(TIMEOUT), Err("the connection ended".to_owned()));
         assert_eq!(lost.load(SeqCst), 1);
     }
 
     #[test]
-    fn noise_is_passed_over_and_another_version_is_not() {
+    fn ignores_shell_output_and_rejects_invalid_messages() {
         let open = |text: &'static str| -> Channel<ToNear> {
             Channel::open::<ToFar>(text.as_bytes(), io::sink(), || {}).unwrap()
         };
-        assert_eq!(open("Welcome!\n\n{\"clock\":3}\n").hear(PATIENCE), Ok(Some(ToNear::Clock(3))));
-        let error = open("{\"clock\":\"noon\"}\n").hear(PATIENCE).unwrap_err();
-        assert!(error.starts_with("it said what this version does not understand"), "{error}");
+        assert_eq!(open("Welcome!\n\n{\"clock\":3}\n").receive(TIMEOUT), Ok(Some(ToNear::Clock(3))));
+        let error = open("{\"clock\":\"noon\"}\n").receive(TIMEOUT).unwrap_err();
+        assert!(error.starts_with("it sent an invalid message"), "{error}");
     }
 }

@@ -1,57 +1,57 @@
-//! What can go wrong between two machines, each with its remedy.
+//! Errors of measurements between two machines.
 
 use std::{io, path::PathBuf};
 
-/// Why two machines cannot measure together.
+/// Why a measurement between two machines failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
-    /// The program that is to reach the other machine is not there.
-    #[error("`{ssh}` is not there: install it (`sudo apt-get install openssh-client`), or name another with --ssh")]
+    /// The ssh program is missing.
+    #[error("`{ssh}` is not installed: run `sudo apt-get install openssh-client`, or give another program with --ssh")]
     NoSsh {
-        /// What was to be started.
+        /// The command that was run.
         ssh: String,
     },
-    /// The other machine was not reached.
-    #[error("{host} was not reached (`{ssh}` ended with {status}): its own words stand above; try `{ssh} {host} true`")]
+    /// ssh did not reach the other machine.
+    #[error("cannot reach {host} (`{ssh}` ended with {status}): see its messages above and try `{ssh} {host} true`")]
     NotReached {
         /// The other machine.
         host: String,
-        /// What was to reach it.
+        /// The ssh command.
         ssh: String,
-        /// How that ended.
+        /// Its exit status.
         status: String,
     },
-    /// The other machine was reached, and the program does not run there.
+    /// The other machine was reached, but the program did not start.
     #[error(
-        "punctual did not start on {host} ({status}): a copy for its architecture runs with `--far-binary FILE`, an \
-         installed one with `--far-command punctual`; where /tmp is noexec, set TMPDIR there"
+        "punctual did not start on {host} ({status}): try a copy for its architecture with `--far-binary FILE`, or an installed \
+        one with `--far-command punctual`; if /tmp is mounted noexec, set TMPDIR there"
     )]
     NotStarted {
         /// The other machine.
         host: String,
-        /// How it ended instead.
+        /// The exit status instead.
         status: String,
     },
-    /// There is no program for the other machine.
+    /// FarMachine is no suitable program for the other machine.
     #[error(
-        "no static punctual for {arch}, which {host} is: name one with --far-binary dist/punctual-{arch} (`make dist` builds \
+        "no static punctual for {arch}, which {host} is: give one with --far-binary dist/punctual-{arch} (`make dist` builds \
          it), or install punctual {} on {host}",
         env!("CARGO_PKG_VERSION")
     )]
     NoBinary {
         /// The other machine.
         host: String,
-        /// Its architecture, as `uname -m`.
+        /// Its architecture as printed by `uname -m`.
         arch: String,
     },
-    /// The program named is for other machines.
-    #[error("{} does not run on {host}, which is {arch}: name dist/punctual-{arch} with --far-binary", path.display())]
+    /// The given program is for another architecture.
+    #[error("{} does not run on {host}, which is {arch}: give dist/punctual-{arch} with --far-binary", path.display())]
     WrongBinary {
         /// The other machine.
         host: String,
-        /// Its architecture, as `uname -m`.
+        /// Its architecture as printed by `uname -m`.
         arch: String,
-        /// The file named.
+        /// The given file.
         path: PathBuf,
     },
     /// The program cannot be read.
@@ -59,12 +59,12 @@ pub enum PairError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         source: io::Error,
     },
-    /// The other end is another version.
+    /// The other end has another version.
     #[error(
-        "punctual on {host} is {theirs}, and here it is {}: install the same on both, or leave out --far-command, so that \
+        "punctual on {host} has version {theirs}, and here it has {}: install the same version on both, or omit --far-command so that \
          this one is copied",
         env!("CARGO_PKG_VERSION")
     )]
@@ -74,23 +74,23 @@ pub enum PairError {
         /// Its version.
         theirs: String,
     },
-    /// The other end cannot do its part.
+    /// The other end cannot perform the measurement.
     #[error("{host}: {error}")]
     Far {
         /// The other machine.
         host: String,
-        /// What it said.
+        /// Its error message.
         error: String,
     },
-    /// The other end is gone.
-    #[error("{host} was lost ({why}): see `ssh {host} dmesg | tail`, and run again")]
+    /// The connection to the other end was lost.
+    #[error("{host} was lost ({why}): check `ssh {host} dmesg | tail` and run again")]
     Lost {
         /// The other machine.
         host: String,
-        /// How that showed.
+        /// The reason.
         why: String,
     },
-    /// The system has no room for a process or a thread.
+    /// A process or thread cannot be started.
     #[error("cannot start a process: {0}; close other programs")]
     Spawn(io::Error),
 }

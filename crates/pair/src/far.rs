@@ -1,4 +1,4 @@
-//! The far end: does what the near one asks, and ends with the connection, however that ends.
+//! The far end: performs the measurements that the near end requests, and exits when the connection ends.
 
 mod answer;
 mod cleanup_helper;
@@ -24,44 +24,46 @@ use common::TICK;
 use crate::{
     binary::Identity,
     channel::Channel,
-    protocol::{Ask, Hello, PROTOCOL, ToFar, ToNear},
+    protocol::{Hello, PROTOCOL, Task, ToFar, ToNear},
 };
 
-/// How long a run may take to end once the near end is gone, and to put back what it has set: a load may take 15 s.
+/// How long a run may take to stop and restore settings after the near end is lost. A load can take 15 s.
 const GRACE: Duration = Duration::from_secs(20);
-/// Without a near end, findings name the program as users do.
+/// The program name in findings and the file name of a copy.
 const NAME: &str = "punctual";
 
-/// What `punctual __far --identify` prints: `0.1.0 1a2b3c4d`.
+/// The output of `punctual __far --identify`, e.g. `0.1.0 1a2b3c4d`.
 ///
 /// # Errors
-/// When the program cannot be read.
+/// If the program cannot be read.
 pub fn identify() -> io::Result<String> {
     Ok(Identity::of(&fs::read("/proc/self/exe")?).to_string())
 }
 
-/// Serves the near end at the other end of standard input and output, until either ends. `folder` is where this program was
-/// copied to: it is removed at once, so that nothing is left whatever happens.
+/// Serves the near end on standard input and output until either side ends. `folder` contains the copy of this program.
+/// It is removed first, so that nothing remains even after a crash.
 pub fn serve(folder: Option<&Path>) -> io::Result<()> {
     if let Some(folder) = folder {
-        // What cannot be removed now, the shell that started us removes afterwards.
+        // If this fails, the shell that started this process removes the folder at the end.
         let _ = fs::remove_file(folder.join(NAME)).and_then(|()| fs::remove_dir(folder));
     }
     signal::count_termination()?;
     let restored = journal::restore(&Root::system()).iter().map(Restored::in_words).collect();
-    let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), io::stdout(), end_soon)?;
+    let channel = Channel::open::<ToNear>(BufReader::new(io::stdin()), io::stdout(), stop_soon)?;
     let (version, machine) = (env!("CARGO_PKG_VERSION").to_owned(), machine::facts(&Root::system()));
-    channel.say(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));
-    while let Ok(said) = channel.hear(TICK) {
-        match said {
-            Some(ToFar::Clock) => channel.say(&ToNear::Clock(Clock::Monotonic.now_ns())),
+    channel.send(&ToNear::Hello(Box::new(Hello { protocol: PROTOCOL, version, machine, restored })));
+    while let Ok(message) = channel.receive(TICK) {
+        match message {
+            Some(ToFar::Clock) => channel.send(&ToNear::Clock(Clock::Monotonic.now_ns())),
             Some(ToFar::Measure { what, asked }) => {
-                let saw = match (cleanup_helper(&asked), what) {
+                let results = match (cleanup_helper(&asked), what) {
                     (Err(error), _) => Err(error.into()),
-                    (Ok(_helper), Ask::Echo(ask)) => answer::answer(&channel, &ask, &asked),
-                    (Ok(_helper), Ask::Listen(ask)) => listen::listen(&channel, &ask, &asked),
+                    (Ok(_helper), Task::Echo(ask)) => answer::answer(&channel, &ask, &asked),
+                    (Ok(_helper), Task::Listen(ask)) => listen::listen(&channel, &ask, &asked),
                 };
-                channel.say(&saw.map_or_else(|why| ToNear::Failed(why.to_string()), |saw| ToNear::Saw(Box::new(saw))));
+                let message = results
+                    .map_or_else(|why| ToNear::Failed(why.to_string()), |results| ToNear::Results(Box::new(results)));
+                channel.send(&message);
             }
             Some(ToFar::End { .. } | ToFar::Alive) => {}
             None if signal::termination_requests() > 0 => break,
@@ -71,8 +73,8 @@ pub fn serve(folder: Option<&Path>) -> io::Result<()> {
     Ok(())
 }
 
-/// The near end is gone: what is measured ends in order, and this process in any case.
-fn end_soon() {
+/// Stops the measurement after the near end is lost, and exits after a grace period.
+fn stop_soon() {
     signal::request_termination();
     thread::spawn(|| {
         thread::sleep(GRACE);
@@ -80,9 +82,9 @@ fn end_soon() {
     });
 }
 
-/// Who puts back what is set, should this process be killed; `None` where nothing is to be set.
+/// Starts a process that restores settings if this one is killed; `None` if no settings will be changed.
 fn cleanup_helper(asked: &FarAsked) -> io::Result<Option<CleanupHelper>> {
     let FarAsked { shield, hold_cpu_awake, nic, irq_priority, .. } = asked;
-    let sets = shield.is_some() || *hold_cpu_awake || nic.is_some() || irq_priority.is_some();
-    sets.then(CleanupHelper::start).transpose()
+    let changes_settings = shield.is_some() || *hold_cpu_awake || nic.is_some() || irq_priority.is_some();
+    changes_settings.then(CleanupHelper::start).transpose()
 }

@@ -1,33 +1,34 @@
-//! Two machines: the far end is started over ssh and told what to do, and what both ends saw becomes one record.
+//! Measurements between two machines: starts the far end over ssh, controls it, and merges both results into one
+//! record.
 //!
-//! There is no control port that a stranger could connect to: both ends talk over the input and output of the one ssh
-//! connection, and the far end is gone when that is.
+//! Both ends communicate over standard input and output of one ssh connection, so there is no open control port. The
+//! far end exits when the connection ends.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`protocol`] | what the ends say to each other |
-//! | [`channel`] | lines out, lines in, and whether the other end is still there |
-//! | [`binary`] | which program runs at the far end |
-//! | [`reach`] | ssh, and the shell at its other end |
-//! | [`near`] | the end that the user sees |
-//! | [`far`] | the other one |
-//! | [`bring`] | what the far end saw, brought into the record |
-//! | [`words`] | what it says of itself, in words for those who read it here |
+//! | [`protocol`] | the messages |
+//! | [`channel`] | sending, receiving and keep-alive |
+//! | [`binary`] | selection of the far end's program |
+//! | [`reach`] | ssh and the bootstrap shell script |
+//! | [`near`] | the near end, which the user runs |
+//! | [`far`] | the far end |
+//! | [`merge`](mod@merge) | merges the far end's results into the record |
+//! | [`messages`] | adapts the far end's messages for users of the near end |
 
 pub mod binary;
-pub mod bring;
 pub mod channel;
 mod error;
 pub mod far;
+pub mod merge;
+pub mod messages;
 pub mod near;
 pub mod protocol;
 pub mod reach;
-pub mod words;
 
 pub use error::PairError;
 pub use near::Near;
-pub use protocol::{Ask, AskEcho, AskListen};
+pub use protocol::{EchoTask, ListenTask, Task};
 pub use reach::Reach;
 
-/// The hidden command that is the far end.
+/// The hidden command that runs the far end.
 pub const FAR_COMMAND: &str = "__far";

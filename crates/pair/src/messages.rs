@@ -1,12 +1,12 @@
-//! What the far end says of itself, in the words of those who read it at the near end.
+//! Adapts messages of the far end for users of the near end, where its options have other names.
 
 use record::Reason;
 
-/// What is said where it happens, and what to do about it from here: options of the far end have names of their own.
-const THERE: [(&str, &str); 9] = [
+/// Replacements: the text in messages of the far end, and the text for users of the near end.
+const REPLACEMENTS: [(&str, &str); 9] = [
     ("run as root", "log in there as root, or use --far-sudo"),
     ("start as root (sudo)", "log in there as root, or use --far-sudo"),
-    // With --load-cpus.
+    // Also matches --load-cpus.
     (" --load", " --far-load"),
     (" --shield", " --far-shield"),
     (" --hold-cpu-awake", " --far-hold-cpu-awake"),
@@ -16,23 +16,23 @@ const THERE: [(&str, &str); 9] = [
     (" --queue", " --far-queue"),
 ];
 
-/// Reasons that more rights on the far machine would remove.
-const OF_RIGHTS: [&str; 4] = ["policy.refused", "memory.not_locked", "cpu.not_pinned", "shield.incomplete"];
+/// Reasons that disappear with root privileges on the far machine.
+const NEEDS_ROOT: [&str; 4] = ["policy.refused", "memory.not_locked", "cpu.not_pinned", "shield.incomplete"];
 
-/// A sentence of the far end.
+/// Translates a message of the far end.
 #[must_use]
-pub fn there(text: &str) -> String {
-    THERE.iter().fold(text.to_owned(), |text, (here, there)| text.replace(here, there))
+pub fn translate(text: &str) -> String {
+    REPLACEMENTS.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// A reason of the machine called `host`.
+/// Translates a reason of the machine `host`.
 #[must_use]
 pub fn reason(host: &str, reason: Reason) -> Reason {
-    let remedy = match OF_RIGHTS.contains(&reason.id.as_str()) {
-        true => format!("start it there as root: punctual pair root@{host} ..., or with --far-sudo"),
-        false => there(&reason.remedy),
+    let remedy = match NEEDS_ROOT.contains(&reason.id.as_str()) {
+        true => format!("start it as root there: punctual pair root@{host} ..., or use --far-sudo"),
+        false => translate(&reason.remedy),
     };
-    Reason { text: format!("on {host}: {}", there(&reason.text)), remedy, ..reason }
+    Reason { text: format!("on {host}: {}", translate(&reason.text)), remedy, ..reason }
 }
 
 #[cfg(test)]
@@ -40,15 +40,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remedies_are_to_be_used_from_here() {
-        for (here, from_here) in [
+    fn translates_remedies() {
+        for (text, expected) in [
             ("run as root, or leave out --nic", "log in there as root, or use --far-sudo, or leave out --far-nic"),
             ("CPUs with --load-cpus LIST or --load cpu@1", "CPUs with --far-load-cpus LIST or --far-load cpu@1"),
             ("name another with --queue", "name another with --far-queue"),
             ("see there, or leave out --irq-priority", "see there, or leave out --far-irq-priority"),
             ("use a shorter period", "use a shorter period"),
         ] {
-            assert_eq!(there(here), from_here);
+            assert_eq!(translate(text), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The end that the user sees: reaches the other one, tells it what to do, and brings back what it saw.
+//! The near end: starts the far end, controls it and merges its results.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,23 +17,23 @@ use sys::{clock::Clock, signal};
 
 use crate::{
     PairError, Reach,
-    bring::bring,
     channel::Channel,
-    protocol::{Ask, Hello, PROTOCOL, Saw, ToFar, ToNear},
-    reach::in_words,
-    words,
+    merge::merge,
+    messages,
+    protocol::{Hello, PROTOCOL, Results, Task, ToFar, ToNear},
+    reach::describe_status,
 };
 
-/// How long the far end may take to start: its program may go over a slow line first.
-const START_PATIENCE: Duration = Duration::from_secs(300);
-/// How long it may take to be ready, and to tell what it saw.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long ssh may take to end once nothing is to be said any more.
-const END_PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is looked whether the user gives up.
+/// Timeout for the start of the far end. Copying the program over a slow link can take minutes.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
+/// Timeout until the far end is ready, and until it has sent its results.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout for ssh to exit after the connection was closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Interval at which user interrupts are checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The near end, with the far one at its command. Dropped, the far end is gone.
+/// The near end, connected to a far end. Dropping it ends the far end.
 #[derive(Debug)]
 pub struct Near {
     name: String,
@@ -48,15 +48,15 @@ pub struct Near {
 }
 
 impl Near {
-    /// Starts the far end, and finds out how its clock stands to ours. `tell` is told how much is copied, bytes.
+    /// Starts the far end and compares the clocks. `on_copy` is called with the size of the copied program, bytes.
     ///
     /// # Errors
     /// [`PairError`].
-    pub fn reach(reach: &Reach, tell: impl FnOnce(usize)) -> Result<Self, PairError> {
-        let reached = reach.start(tell)?;
+    pub fn reach(reach: &Reach, on_copy: impl FnOnce(usize)) -> Result<Self, PairError> {
+        let reached = reach.start(on_copy)?;
         let measuring = Arc::new(AtomicBool::new(false));
         let is_measuring = Arc::clone(&measuring);
-        // A run without its other end has nothing to go on for.
+        // A run cannot continue without its other end.
         let on_lost = move || {
             if is_measuring.load(SeqCst) && signal::termination_requests() == 0 {
                 signal::request_termination();
@@ -82,31 +82,31 @@ impl Near {
         Ok(near)
     }
 
-    /// The name of the far machine, without a user.
+    /// The name of the far machine, without the user name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The address that ssh reached, as the far machine sees it; where it is known.
+    /// The far machine's address of the ssh connection, if known.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// What was put back there first, that a killed run had left changed: a sentence each.
+    /// Messages about settings that an earlier killed run had left there and that were restored at the start.
     #[must_use]
     pub fn restored(&self) -> &[String] {
         &self.restored
     }
 
-    /// How the clocks of both machines stand to each other.
+    /// The relation between the clocks of both machines.
     #[must_use]
     pub fn clock(&self) -> &ClockRelation {
         &self.clock
     }
 
-    /// What ties times of this clock at both ends to each other: PTP ties the system clocks alone.
+    /// The relation between both machines' instances of `clock`. PTP synchronises only the system clocks.
     #[must_use]
     pub fn tie(&self, clock: Clock) -> ClockTie {
         match self.clock.tie {
@@ -115,61 +115,63 @@ impl Near {
         }
     }
 
-    /// Has the far end measure. It does when this returns: says where it answers datagrams, where it does, and what it was
-    /// refused. From now on a run on this machine ends early when the far end is lost.
+    /// Starts a measurement on the far end. Returns once it is running, with its address if it answers datagrams and
+    /// with what was refused. From now on, losing the far end stops the run on this machine.
     ///
     /// # Errors
-    /// What keeps it from that.
-    pub fn ask(&mut self, what: Ask, asked: FarAsked) -> Result<(Option<SocketAddr>, Vec<Reason>), PairError> {
+    /// The error of the far end.
+    pub fn start(&mut self, what: Task, asked: FarAsked) -> Result<(Option<SocketAddr>, Vec<Reason>), PairError> {
         self.asked.clone_from(&asked);
-        self.channel.say(&ToFar::Measure { what, asked: Box::new(asked) });
-        match self.hear(PATIENCE)? {
+        self.channel.send(&ToFar::Measure { what, asked: Box::new(asked) });
+        match self.receive(TIMEOUT)? {
             ToNear::Ready { address, refused } => {
                 self.measuring.store(true, SeqCst);
-                let refused = refused.into_iter().map(|reason| words::reason(&self.name, reason)).collect();
+                let refused = refused.into_iter().map(|reason| messages::reason(&self.name, reason)).collect();
                 Ok((address, refused))
             }
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// Ends the far end, and brings what it saw into the record of the run on this machine. Answers why that is missing,
-    /// where it is.
-    pub fn bring(mut self, record: &mut Record) -> Option<String> {
+    /// Stops the far end and merges its results into the record of this machine's run. Returns the reason if they are
+    /// missing.
+    pub fn finish(mut self, record: &mut Record) -> Option<String> {
         self.measuring.store(false, SeqCst);
         let talkers = record.series.iter().filter_map(|series| series.kind.talker());
         let sent = talkers.map(|talker| talker.frames).reduce(|sum, frames| sum + frames);
-        self.channel.say(&ToFar::End { sent });
-        let saw = self.saw();
+        self.channel.send(&ToFar::End { sent });
+        let results = self.results();
         if let Some(before) = record.machine.clocks.as_mut().filter(|_| self.clock.tie == ClockTie::Ptp) {
             before.take_in(&machine::clocks::look(&Root::system()).unwrap_or_default());
         }
-        let lost = saw.as_ref().err().cloned();
+        let lost = results.as_ref().err().cloned();
         let (host, machine, clock) = (self.name.clone(), self.machine.clone(), self.clock.clone());
         let asked = std::mem::take(&mut self.asked);
-        bring(record, Far { host, machine, clock, asked, ..Far::default() }, saw);
+        merge(record, Far { host, machine, clock, asked, ..Far::default() }, results);
         lost
     }
 
-    /// What the far end saw, or why that is missing.
-    fn saw(&mut self) -> Result<Saw, String> {
+    /// Waits for the results of the far end; the error is the reason why they are missing.
+    fn results(&mut self) -> Result<Results, String> {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            match self.channel.hear(TICK) {
-                Ok(Some(ToNear::Saw(saw))) => return Ok(*saw),
-                Ok(Some(ToNear::Failed(error))) => return Err(words::there(&error)),
-                Ok(_) if signal::termination_requests() > 1 => return Err("it was not waited for".to_owned()),
+        while began.elapsed() < TIMEOUT {
+            match self.channel.receive(TICK) {
+                Ok(Some(ToNear::Results(results))) => return Ok(*results),
+                Ok(Some(ToNear::Failed(error))) => return Err(messages::translate(&error)),
+                Ok(_) if signal::termination_requests() > 1 => {
+                    return Err("the user interrupted the wait for its results".to_owned());
+                }
                 Ok(_) => {}
-                Err(why) => return Err(self.how_lost(why)),
+                Err(why) => return Err(self.with_ssh_status(why)),
             }
         }
-        Err(format!("it did not tell what it saw within {} s", PATIENCE.as_secs()))
+        Err(format!("it sent no results within {} s", TIMEOUT.as_secs()))
     }
 
-    /// The first that the far end says.
+    /// Waits for the greeting of the far end.
     fn greet(&mut self) -> Result<Hello, PairError> {
         let host = self.name.clone();
-        match self.channel.hear(START_PATIENCE) {
+        match self.channel.receive(START_TIMEOUT) {
             Ok(Some(ToNear::Hello(hello))) => {
                 if (hello.protocol, hello.version.as_str()) == (PROTOCOL, env!("CARGO_PKG_VERSION")) {
                     return Ok(*hello);
@@ -177,66 +179,67 @@ impl Near {
                 Err(PairError::Version { host, theirs: hello.version })
             }
             Ok(Some(other)) => Err(self.unexpected(&other)),
-            Ok(None) => Err(PairError::NotStarted { host, status: "not a word from it".to_owned() }),
-            Err(why) => Err(PairError::NotStarted { host, status: self.how_lost(why) }),
+            Ok(None) => Err(PairError::NotStarted { host, status: "no message".to_owned() }),
+            Err(why) => Err(PairError::NotStarted { host, status: self.with_ssh_status(why) }),
         }
     }
 
-    /// How the clocks of both machines stand to each other. Machines with one boot identity may still be two, copied from one
-    /// snapshot: then their clocks differ.
+    /// The relation between the clocks of both machines. Two machines can have the same boot id if they were copied
+    /// from one snapshot, but then their clocks differ.
     fn compare_clocks(&mut self) -> Result<ClockRelation, PairError> {
         let relation = ClockRelation::between(&machine::facts(&Root::system()), &self.machine);
         let before_ns = Clock::Monotonic.now_ns();
-        self.channel.say(&ToFar::Clock);
-        let there_ns = match self.hear(PATIENCE)? {
+        self.channel.send(&ToFar::Clock);
+        let far_ns = match self.receive(TIMEOUT)? {
             ToNear::Clock(ns) => ns,
             other => return Err(self.unexpected(&other)),
         };
-        let between = (before_ns..=Clock::Monotonic.now_ns()).contains(&there_ns);
-        if relation.tie == ClockTie::SameHost && !between {
-            let words = "both machines have one boot identity, but two clocks: copies of one snapshot".to_owned();
+        let is_same_clock = (before_ns..=Clock::Monotonic.now_ns()).contains(&far_ns);
+        if relation.tie == ClockTie::SameHost && !is_same_clock {
+            let words =
+                "both machines have the same boot id but different clocks: they are copies of one snapshot".to_owned();
             return Ok(ClockRelation { words, ..ClockRelation::default() });
         }
         Ok(relation)
     }
 
-    fn hear(&mut self, patience: Duration) -> Result<ToNear, PairError> {
+    fn receive(&mut self, timeout: Duration) -> Result<ToNear, PairError> {
         let host = self.name.clone();
-        match self.channel.hear(patience) {
-            Ok(Some(ToNear::Failed(error))) => Err(PairError::Far { host, error: words::there(&error) }),
-            Ok(Some(said)) => Ok(said),
-            Ok(None) => Err(PairError::Lost { host, why: format!("no answer within {} s", patience.as_secs()) }),
-            Err(why) => Err(PairError::Lost { host, why: self.how_lost(why) }),
+        match self.channel.receive(timeout) {
+            Ok(Some(ToNear::Failed(error))) => Err(PairError::Far { host, error: messages::translate(&error) }),
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(PairError::Lost { host, why: format!("no answer within {} s", timeout.as_secs()) }),
+            Err(why) => Err(PairError::Lost { host, why: self.with_ssh_status(why) }),
         }
     }
 
-    fn unexpected(&self, said: &ToNear) -> PairError {
-        let kind = match said {
+    fn unexpected(&self, message: &ToNear) -> PairError {
+        let kind = match message {
             ToNear::Hello(_) => "a greeting",
-            ToNear::Clock(_) => "a time",
-            ToNear::Ready { .. } => "that it is ready",
+            ToNear::Clock(_) => "a clock reading",
+            ToNear::Ready { .. } => "readiness",
             ToNear::Failed(_) => "an error",
-            ToNear::Saw(_) => "what it saw",
-            ToNear::Alive => "that it is there",
+            ToNear::Results(_) => "results",
+            ToNear::Alive => "a keep-alive",
         };
-        PairError::Lost { host: self.name.clone(), why: format!("it told {kind} at the wrong moment") }
+        PairError::Lost { host: self.name.clone(), why: format!("it sent {kind} unexpectedly") }
     }
 
-    /// Why it is lost, with how ssh ended.
-    fn how_lost(&mut self, why: String) -> String {
-        match self.wait(END_PATIENCE) {
+    /// Adds the exit status of ssh to the reason.
+    fn with_ssh_status(&mut self, why: String) -> String {
+        match self.wait(EXIT_TIMEOUT) {
             Some(status) => format!("{why}, with {status}"),
             None => why,
         }
     }
 
-    /// How ssh has ended, if it does in time.
-    fn wait(&mut self, patience: Duration) -> Option<String> {
+    /// The exit status of ssh, if it exits within `timeout`.
+    fn wait(&mut self, timeout: Duration) -> Option<String> {
         let began = Instant::now();
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(in_words(status)),
-                Ok(None) if began.elapsed() < patience => thread::sleep(Duration::from_millis(10)),
+                Ok(Some(status)) => return Some(describe_status(status)),
+                Ok(None) if began.elapsed() < timeout => thread::sleep(Duration::from_millis(10)),
                 _ => return None,
             }
         }
@@ -246,10 +249,10 @@ impl Near {
 impl Drop for Near {
     fn drop(&mut self) {
         self.measuring.store(false, SeqCst);
-        // The far end hears that nothing comes any more, and ends.
+        // The far end sees the end of its input and exits.
         self.channel.close();
-        if self.wait(END_PATIENCE).is_none() {
-            // It hangs, and the far end ends by itself.
+        if self.wait(EXIT_TIMEOUT).is_none() {
+            // ssh hangs; the far end exits on its own once it detects the lost connection.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

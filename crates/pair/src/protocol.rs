@@ -1,8 +1,7 @@
-//! What the ends say to each other: one JSON document a line, over the input and output of the ssh connection.
+//! The messages between both ends: one JSON document per line, over the ssh connection.
 //!
-//! The far end greets. The near end asks for its clock, and then for what is to be measured; the far end says when it is
-//! ready. At the end the near end says so, and the far end tells what it saw. In between each says now and then that it is
-//! still there.
+//! The far end sends a greeting. The near end requests its clock and then a measurement; the far end reports when it is
+//! ready. At the end the near end sends `End`, and the far end sends its results. Both ends send keep-alive messages.
 
 use std::{
     io,
@@ -12,143 +11,144 @@ use std::{
 use record::{Answered, ClockTie, Clocks, FarAsked, Machine, Reason, Record};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// Version of what is said here. Both ends must have the same.
+/// Version of the protocol. Both ends must use the same one.
 pub const PROTOCOL: u32 = 2;
 
-/// What the near end says.
+/// Messages to the far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToFar {
-    /// What does your clock say?
+    /// Requests the far end's clock.
     Clock,
-    /// Measure.
+    /// Requests a measurement.
     Measure {
-        /// What.
-        what: Ask,
-        /// What to be, and to do beside it.
+        /// The measurement.
+        what: Task,
+        /// The settings and loads of the far machine.
         asked: Box<FarAsked>,
     },
-    /// The near end has ended.
+    /// The run of the near end is over.
     End {
-        /// Frames that its talker has sent.
+        /// Frames sent by its talker.
         sent: Option<u64>,
     },
-    /// It is still there.
+    /// Keep-alive.
     Alive,
 }
 
-/// What the far end says.
+/// Messages to the near end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToNear {
-    /// The first that it says.
+    /// The greeting, the first message.
     Hello(Box<Hello>),
-    /// What its clock says: CLOCK_MONOTONIC, ns.
+    /// CLOCK_MONOTONIC of the far machine, ns.
     Clock(i64),
-    /// It measures.
+    /// The measurement is running.
     Ready {
-        /// Where it answers.
+        /// The address at which it answers datagrams.
         address: Option<SocketAddr>,
-        /// What it was refused.
+        /// The settings that were refused.
         refused: Vec<Reason>,
     },
-    /// It cannot do what was asked, because of this.
+    /// The request failed for this reason.
     Failed(String),
-    /// What it saw.
-    Saw(Box<Saw>),
-    /// It is still there.
+    /// The results.
+    #[serde(rename = "saw")]
+    Results(Box<Results>),
+    /// Keep-alive.
     Alive,
 }
 
-/// What a far end is.
+/// The greeting of the far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`PROTOCOL`].
     pub protocol: u32,
     /// Its version of punctual.
     pub version: String,
-    /// Its machine, whose boot and clocks tell how the two stand to each other.
+    /// Facts about its machine. Boot id and clocks determine the relation between both machines' clocks.
     #[serde(default)]
     pub machine: Machine,
-    /// What it has put back that a killed run had left changed there, a sentence each.
+    /// Messages about settings that an earlier killed run had left there and that were restored.
     #[serde(default)]
     pub restored: Vec<String>,
 }
 
-/// What is to be measured.
+/// A measurement on the far end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum Task {
     /// Answer datagrams.
-    Echo(AskEcho),
+    Echo(EchoTask),
     /// Listen to a stream.
-    Listen(AskListen),
+    Listen(ListenTask),
 }
 
-/// Answer datagrams.
+/// Parameters for answering datagrams.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskEcho {
-    /// Where; another port where this one is taken.
+pub struct EchoTask {
+    /// The address to bind; if the port is in use, another port.
     pub bind: SocketAddr,
-    /// Who asks: the interface that leads there is the one to be set.
+    /// The near end's address. The interface on the route to it is the one to configure.
     pub asking: IpAddr,
 }
 
-impl AskEcho {
-    /// To answer there what comes from this machine.
+impl EchoTask {
+    /// Answers at `bind` for datagrams from this machine.
     ///
     /// # Errors
-    /// When no way leads there.
+    /// If there is no route to the address.
     pub fn at(bind: SocketAddr) -> io::Result<Self> {
         let any = if bind.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
-        // Nothing is sent: the kernel looks for a way.
+        // Connecting sends nothing; it makes the kernel select the route and the source address.
         let socket = UdpSocket::bind((any, 0))?;
         socket.connect(bind)?;
         Ok(Self { bind, asking: socket.local_addr()?.ip() })
     }
 }
 
-/// Listen to a stream until its talker has ended.
+/// Parameters for listening to a stream until its talker ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskListen {
-    /// The interface that it comes in on.
+pub struct ListenTask {
+    /// The receiving interface.
     pub interface: String,
-    /// Which one.
+    /// The stream id.
     pub stream_id: u64,
-    /// Time between two frames, ns.
+    /// Interval between frames, ns.
     pub period_ns: u64,
-    /// Priority and VLAN of its class.
+    /// True for class B, which determines priority and VLAN.
     pub class_b: bool,
-    /// Whether it asks for frames again and again instead of sleeping.
+    /// True to poll for frames continuously instead of sleeping.
     pub spin: bool,
-    /// For how long the kernel asks the driver before it sleeps, ns.
+    /// Busy polling time of the kernel before sleeping, ns.
     pub busy_poll_ns: Option<u64>,
     /// The clock to read, as on the command line.
     pub clock: String,
-    /// What ties it to the talker's.
+    /// The relation of that clock to the talker's.
     pub tie: ClockTie,
 }
 
-/// What the far end saw.
+/// The results of the far end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Saw {
-    /// Machine, findings, series, what was refused: a record of its own.
+pub struct Results {
+    /// Machine, findings, series and refusals, as a record.
     pub record: Record,
-    /// What it answered.
+    /// Counters of the answering end.
     pub answered: Option<Answered>,
-    /// What its clocks follow, when all is over.
+    /// The clock synchronisation state after the run.
     pub clocks: Option<Clocks>,
 }
 
-/// A document that says that the other end is still there, and nothing else.
-pub trait Says: Serialize + DeserializeOwned + Send + 'static {
-    /// That document.
+/// A message type with a keep-alive message.
+pub trait Message: Serialize + DeserializeOwned + Send + 'static {
+    /// The keep-alive message.
     fn alive() -> Self;
-    /// Whether it is that.
+    /// True if this is the keep-alive message.
     fn is_alive(&self) -> bool;
 }
 
-impl Says for ToFar {
+impl Message for ToFar {
     fn alive() -> Self {
         Self::Alive
     }
@@ -158,7 +158,7 @@ impl Says for ToFar {
     }
 }
 
-impl Says for ToNear {
+impl Message for ToNear {
     fn alive() -> Self {
         Self::Alive
     }
@@ -168,17 +168,17 @@ impl Says for ToNear {
     }
 }
 
-/// The line that says it.
-pub(crate) fn line<T: Serialize>(said: &T) -> Vec<u8> {
-    let mut line = serde_json::to_vec(said).expect("what is said has no map with keys that are not strings");
+/// Encodes a message as a line.
+pub(crate) fn line<T: Serialize>(message: &T) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("messages have no maps with non-string keys");
     line.push(b'\n');
     line
 }
 
-/// What a line says; `None` for noise of a shell, which is no JSON.
+/// Decodes a line; `None` for shell output that is not JSON.
 ///
 /// # Errors
-/// What is wrong with it, for a line that only an end of another version writes.
+/// A description of the mistake in a JSON line, which comes from an end of another version.
 pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<Option<T>, String> {
     if !matches!(line.first(), Some(b'{' | b'"')) {
         return Ok(None);
@@ -191,29 +191,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_asking_end_knows_how_it_is_seen() {
-        let ask = AskEcho::at(([127, 0, 0, 1], 7125).into()).unwrap();
-        assert_eq!(ask.asking, IpAddr::from(Ipv4Addr::LOCALHOST));
+    fn determines_the_own_address() {
+        let task = EchoTask::at(([127, 0, 0, 1], 7125).into()).unwrap();
+        assert_eq!(task.asking, IpAddr::from(Ipv4Addr::LOCALHOST));
     }
 
     #[test]
-    fn what_is_said_is_heard_and_noise_is_not() {
-        let what = Ask::Echo(AskEcho { bind: ([192, 0, 2, 1], 7125).into(), asking: [192, 0, 2, 2].into() });
+    fn messages_round_trip_and_shell_output_is_ignored() {
+        let what = Task::Echo(EchoTask { bind: ([192, 0, 2, 1], 7125).into(), asking: [192, 0, 2, 2].into() });
         let asked = FarAsked { loads: vec!["cpu".into()], nic: Some("eee=off".into()), ..FarAsked::default() };
         let measure = ToFar::Measure { what, asked: Box::new(asked) };
-        for said in [ToFar::Clock, measure, ToFar::End { sent: Some(7) }, ToFar::Alive] {
-            let line = line(&said);
+        for message in [ToFar::Clock, measure, ToFar::End { sent: Some(7) }, ToFar::Alive] {
+            let line = line(&message);
             assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
-            assert_eq!(parse(&line), Ok(Some(said)));
+            assert_eq!(parse(&line), Ok(Some(message)));
         }
         assert_eq!(String::from_utf8_lossy(&line(&ToFar::Clock)), "\"clock\"\n");
-        let saw = ToNear::Saw(Box::default());
-        assert_eq!(parse(&line(&saw)), Ok(Some(saw)));
-        for noise in ["", "\n", "Welcome to board-b!\n", "[1] 4711\n"] {
-            assert_eq!(parse::<ToNear>(noise.as_bytes()), Ok(None));
+        let results = ToNear::Results(Box::default());
+        assert_eq!(parse(&line(&results)), Ok(Some(results)));
+        for output in ["", "\n", "Welcome to board-b!\n", "[1] 4711\n"] {
+            assert_eq!(parse::<ToNear>(output.as_bytes()), Ok(None));
         }
-        for strange in ["{\"jump\":1}\n", "\"jump\"\n", "{"] {
-            assert!(parse::<ToNear>(strange.as_bytes()).is_err(), "{strange}");
+        for invalid in ["{\"jump\":1}\n", "\"jump\"\n", "{"] {
+            assert!(parse::<ToNear>(invalid.as_bytes()).is_err(), "{invalid}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! ssh, and the shell at its other end: which machine it is, a copy of the program there, and its start.
+//! Starts the far end over ssh: a shell script on the far machine identifies it, receives a copy of the program and
+//! runs it.
 //!
-//! All of it is one connection, so that a password is asked for once. The shell says what the machine is, and is told what
-//! to do: to take in a program and run it, or to run a command. What it took in is gone at the end, whatever the end is; the
-//! program itself removes it first thing.
+//! Everything uses one connection, so a password is requested only once. The script reports the machine's facts and
+//! then reads a command: receive and run a program, or run a command line. The script removes the copy at exit in any
+//! case; the program also removes it as its first action.
 
 use std::{
     io::{BufRead, BufReader, IsTerminal, Read, Write},
@@ -14,48 +15,48 @@ use sys::child::ignore_interrupts;
 
 use crate::{
     FAR_COMMAND, PairError,
-    binary::{Choice, Identity, There, choose},
+    binary::{Choice, FarMachine, Identity, choose},
 };
 
-/// How the other machine is reached, and what runs there.
+/// How to reach the far machine and what to run there.
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// `HOST` or `USER@HOST`.
     pub host: String,
-    /// The command that reaches it, as a shell reads it.
+    /// The ssh command line, parsed by a shell.
     pub ssh: String,
-    /// The program to copy, where the user named one.
+    /// The binary to copy, if given.
     pub far_binary: Option<PathBuf>,
-    /// What to run instead of a copy.
+    /// The command to run instead of a copy, if given.
     pub far_command: Option<String>,
-    /// Whether it is started with sudo.
+    /// True to start it with sudo.
     pub sudo: bool,
-    /// This program.
+    /// The path of this program.
     pub executable: PathBuf,
 }
 
-/// The other machine with our program started on it.
+/// A connection to the far machine, with the program started there.
 #[derive(Debug)]
 pub struct Reached {
-    /// ssh.
+    /// The ssh process.
     pub child: Child,
-    /// What the program hears.
+    /// The far program's standard input.
     pub input: ChildStdin,
-    /// What it says.
+    /// The far program's standard output.
     pub output: BufReader<ChildStdout>,
-    /// The address that ssh reached, as that machine sees it.
+    /// The far machine's address of the ssh connection.
     pub address: Option<String>,
 }
 
-/// What the shell's line begins with; before it, people's profiles may say what they like.
+/// Prefix of the script's report. Shell profiles may print other lines before it.
 const MARK: &str = "punctual-pair ";
-/// How much of that is listened to, bytes.
-const NOISE_MAX: u64 = 64 << 10;
-/// For a program of one's own that does what ssh does, nothing is known of its options.
+/// Maximum output before the report, bytes.
+const PREAMBLE_MAX: u64 = 64 << 10;
+/// ssh-specific options are added only if the command's name is this one.
 const SSH: &str = "ssh";
 
-/// What the far shell does. One line without single quotes, backslashes and exclamation marks, so that every login shell hands
-/// it on as it is.
+/// The script on the far machine. It is one line without single quotes, backslashes and exclamation marks, so that
+/// every login shell passes it on unchanged.
 fn bootstrap() -> String {
     format!(
         "exec sh -c 'set -- $SSH_CONNECTION; \
@@ -71,17 +72,17 @@ fn bootstrap() -> String {
 }
 
 impl Reach {
-    /// The name of the machine, without a user.
+    /// The name of the machine, without the user name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.host.rsplit_once('@').map_or(&self.host, |(_, host)| host)
     }
 
-    /// Starts the program there; `tell` is told what is copied, bytes.
+    /// Starts the program on the far machine. `on_copy` is called with the size of a copied binary, bytes.
     ///
     /// # Errors
-    /// [`PairError`]; what ssh has to say stands on standard error already.
-    pub fn start(&self, tell: impl FnOnce(usize)) -> Result<Reached, PairError> {
+    /// [`PairError`]. The messages of ssh itself are already on standard error.
+    pub fn start(&self, on_copy: impl FnOnce(usize)) -> Result<Reached, PairError> {
         let mut child = ignore_interrupts(&mut self.command())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -91,27 +92,27 @@ impl Reach {
             return Err(self.not_reached(&mut child));
         };
         let mut output = BufReader::new(output);
-        let Some((there, address)) = self.greeting(&mut output) else { return Err(self.not_reached(&mut child)) };
+        let Some((far, address)) = self.read_report(&mut output) else { return Err(self.not_reached(&mut child)) };
         let sudo = if self.sudo { "sudo -n" } else { "" };
         let choice = match &self.far_command {
             Some(_) => Choice::Installed,
-            None => choose(&self.executable, self.far_binary.as_deref(), &there)?,
+            None => choose(&self.executable, self.far_binary.as_deref(), &far)?,
         };
-        // A shell that is gone shows when the program says nothing.
+        // Write errors are ignored: a lost shell is detected when the program sends no greeting.
         let _ = match choice {
             Choice::Installed => {
                 let command = self.far_command.as_deref().unwrap_or("punctual");
                 writeln!(input, "run {sudo} {command} {FAR_COMMAND}")
             }
             Choice::Copy(program) => {
-                tell(program.len());
+                on_copy(program.len());
                 writeln!(input, "copy {} {sudo}", program.len()).and_then(|()| input.write_all(&program))
             }
         };
         Ok(Reached { child, input, output, address })
     }
 
-    /// The program that is to reach it, through a shell, which splits its options as the user expects.
+    /// The ssh command, run by a shell so that its options are split as the user expects.
     fn command(&self) -> Command {
         let words = self.ssh.trim();
         let mut command = Command::new("sh");
@@ -119,7 +120,7 @@ impl Reach {
         let program = words.split_whitespace().next().unwrap_or_default();
         if program.rsplit('/').next() == Some(SSH) {
             command.arg("-T");
-            // Nobody is there to be asked.
+            // Without a terminal, ssh cannot ask for a password.
             if !std::io::stdin().is_terminal() {
                 command.args(["-o", "BatchMode=yes"]);
             }
@@ -128,9 +129,9 @@ impl Reach {
         command
     }
 
-    /// What the shell there says, behind the noise of people's profiles.
-    fn greeting(&self, output: &mut BufReader<ChildStdout>) -> Option<(There, Option<String>)> {
-        let mut output = output.take(NOISE_MAX);
+    /// Reads the script's report, after any output of shell profiles.
+    fn read_report(&self, output: &mut BufReader<ChildStdout>) -> Option<(FarMachine, Option<String>)> {
+        let mut output = output.take(PREAMBLE_MAX);
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -138,34 +139,34 @@ impl Reach {
                 return None;
             }
             let text = String::from_utf8_lossy(&line);
-            if let Some(told) = text.trim_end().strip_prefix(MARK) {
-                return Some(self.parse(told));
+            if let Some(report) = text.trim_end().strip_prefix(MARK) {
+                return Some(self.parse(report));
             }
         }
     }
 
-    fn parse(&self, told: &str) -> (There, Option<String>) {
-        let mut words = told.splitn(3, ' ');
+    fn parse(&self, report: &str) -> (FarMachine, Option<String>) {
+        let mut words = report.splitn(3, ' ');
         let mut next = || words.next().unwrap_or_default();
         let (arch, address, installed) = (next().to_owned(), next().to_owned(), Identity::parse(next()));
-        let there = There { host: self.name().to_owned(), arch, installed };
-        (there, Some(address).filter(|address| !address.is_empty() && address != "-"))
+        let far = FarMachine { host: self.name().to_owned(), arch, installed };
+        (far, Some(address).filter(|address| !address.is_empty() && address != "-"))
     }
 
     fn not_reached(&self, child: &mut Child) -> PairError {
         let (host, ssh) = (self.host.clone(), self.ssh.clone());
         match child.wait() {
-            // How a shell says that there is no such program.
+            // Exit status 127 of a shell means that the command was not found.
             Ok(status) if status.code() == Some(127) => PairError::NoSsh { ssh },
-            Ok(status) => PairError::NotReached { host, ssh, status: in_words(status) },
+            Ok(status) => PairError::NotReached { host, ssh, status: describe_status(status) },
             Err(error) => PairError::NotReached { host, ssh, status: error.to_string() },
         }
     }
 }
 
-/// `exit status 255`, `signal 9`.
+/// The status as text, e.g. `exit status 255` or `signal 9`.
 #[must_use]
-pub fn in_words(status: ExitStatus) -> String {
+pub fn describe_status(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The words that the program is started with, as a shell makes them of its own.
+    /// The words into which a shell splits the command line.
     fn words(ssh: &str) -> Vec<String> {
         let program = r#"printf '%s\n' "#.to_owned() + ssh;
         let output = Command::new("sh").args(["-c", &program]).output().unwrap();
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_login_shell_can_hand_it_on() {
+    fn script_has_no_characters_that_login_shells_change() {
         let bootstrap = bootstrap();
         let quoted = bootstrap.strip_prefix("exec sh -c '").and_then(|text| text.strip_suffix('\'')).unwrap();
         assert!(!quoted.contains(['\'', '\\', '!', '\n']), "{quoted}");
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_split_as_a_shell_does() {
+    fn splits_options_like_a_shell() {
         assert_eq!(words("ssh -i 'my key' -p 2222"), ["ssh", "-i", "my key", "-p", "2222"]);
         let arguments = |ssh: &str| -> Vec<String> {
             reach(ssh).command().get_args().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -217,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_tells_machine_address_and_what_is_installed() {
-        let parse = |told: &str| reach("ssh").parse(told);
-        let (there, address) = parse("aarch64 192.0.2.7 0.1.0 1a2b3c4d");
-        assert_eq!((there.host.as_str(), there.arch.as_str()), ("board-b", "aarch64"));
-        assert_eq!(there.installed.unwrap().build, "1a2b3c4d");
+    fn parses_the_report() {
+        let parse = |report: &str| reach("ssh").parse(report);
+        let (far, address) = parse("aarch64 192.0.2.7 0.1.0 1a2b3c4d");
+        assert_eq!((far.host.as_str(), far.arch.as_str()), ("board-b", "aarch64"));
+        assert_eq!(far.installed.unwrap().build, "1a2b3c4d");
         assert_eq!(address.as_deref(), Some("192.0.2.7"));
-        let (there, address) = parse("x86_64 - ");
-        assert_eq!((there.installed, address), (None, None));
+        let (far, address) = parse("x86_64 - ");
+        assert_eq!((far.installed, address), (None, None));
         assert_eq!(parse("").1, None);
     }
 }

@@ -1,4 +1,4 @@
-//! The answering end of round trips.
+//! Answers datagrams for round trip measurements.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
@@ -11,32 +11,32 @@ use sys::{signal, udp::DatagramSocket};
 use super::common::{self, Failure, TICK};
 use crate::{
     channel::Channel,
-    protocol::{AskEcho, Saw, ToFar, ToNear},
+    protocol::{EchoTask, Results, ToFar, ToNear},
 };
 
-/// Answers datagrams until the near end has ended.
-pub fn answer(channel: &Channel<ToFar>, ask: &AskEcho, asked: &FarAsked) -> Result<Saw, Failure> {
+/// Answers datagrams until the near end ends the measurement.
+pub fn answer(channel: &Channel<ToFar>, ask: &EchoTask, asked: &FarAsked) -> Result<Results, Failure> {
     let plan = plan(ask, asked)?;
     let answering = Answering::start(bind(ask.bind)?, &plan, &Root::system())?;
     let refused = answering.record().validity.reasons.clone();
-    channel.say(&ToNear::Ready { address: Some(answering.address()), refused });
+    channel.send(&ToNear::Ready { address: Some(answering.address()), refused });
     loop {
-        match channel.hear(TICK)? {
+        match channel.receive(TICK)? {
             Some(ToFar::End { .. }) => break,
-            _ if signal::termination_requests() > 0 => return Err("it was ended by a signal".into()),
+            _ if signal::termination_requests() > 0 => return Err("a signal ended it".into()),
             _ => {}
         }
     }
     let (record, answered) = answering.finish();
-    Ok(Saw { record, answered: Some(answered), clocks: None })
+    Ok(Results { record, answered: Some(answered), clocks: None })
 }
 
-fn plan(ask: &AskEcho, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
+fn plan(ask: &EchoTask, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
     let shield: Option<CpuList> = asked.shield.as_deref().map(str::parse).transpose()?;
     // One that wanders would wander about the shield.
     let quiet = || shield.as_ref().and_then(|shield| best_cpu(shield, shield));
     Ok(AnswerPlan {
-        settings: EchoSettings { cpu: asked.cpu.or_else(quiet), policy: asked.policy.parse()? },
+        settings: EchoSettings { cpu: asked.cpu.or_else(shielded_cpu), policy: asked.policy.parse()? },
         loads: asked.loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?,
         load_cpus: asked.load_cpus.as_deref().map(str::parse).transpose()?,
         hold_cpu_awake: asked.hold_cpu_awake,
@@ -47,11 +47,11 @@ fn plan(ask: &AskEcho, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
     })
 }
 
-/// The port asked for, or another where it is taken.
-fn bind(asked: SocketAddr) -> Result<DatagramSocket, String> {
-    let bound = DatagramSocket::bind(asked).or_else(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => DatagramSocket::bind(SocketAddr::new(asked.ip(), 0)),
+/// Binds the requested port, or another one if it is in use.
+fn bind(address: SocketAddr) -> Result<DatagramSocket, String> {
+    let bound = DatagramSocket::bind(address).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => DatagramSocket::bind(SocketAddr::new(address.ip(), 0)),
         _ => Err(error),
     });
-    bound.map_err(|error| format!("cannot answer on {asked} ({error}): name an address of this machine with --to"))
+    bound.map_err(|error| format!("cannot answer on {address} ({error}): give an address of this machine with --to"))
 }

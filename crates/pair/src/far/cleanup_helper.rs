@@ -1,4 +1,5 @@
-//! Puts back what a far end that was killed had set: a copy of this program is gone with it, so nobody else there would.
+//! Restores the settings of a killed far end. Without this process nothing would, because the copied program no longer
+//! exists there.
 
 use std::{
     io::{self, Read},
@@ -14,42 +15,42 @@ use machine::{Root, journal};
 
 use crate::FAR_COMMAND;
 
-/// How long the parent of a process that was killed may take to notice.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait until the killed process has disappeared.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A process that waits for the end of this one, however that comes, and then restores from its journal: nothing, where this
-/// one has put everything back itself.
+/// A process that waits until this one has ended for any reason, and then restores settings from the journal. The
+/// journal is empty if this process restored everything itself.
 #[derive(Debug)]
 pub struct CleanupHelper {
-    /// The kernel closes it with this process.
-    _life: Option<ChildStdin>,
+    /// The kernel closes this pipe when the process ends.
+    _pipe: Option<ChildStdin>,
 }
 
 impl CleanupHelper {
-    /// Starts it.
+    /// Starts the process.
     ///
     /// # Errors
-    /// When no process can be made.
+    /// If the process cannot be started.
     pub fn start() -> io::Result<Self> {
         let mut child = Command::new(SELF_EXE)
             .args([FAR_COMMAND, "--mend", &process::id().to_string()])
             .stdin(Stdio::piped())
-            // ssh waits for whoever could still say something.
+            // With inherited output, ssh would wait for this process.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What ends a group ends those alone that set something.
+            // A separate process group, so that a signal to the far end's group does not reach it.
             .process_group(0)
             .spawn()?;
-        Ok(Self { _life: child.stdin.take() })
+        Ok(Self { _pipe: child.stdin.take() })
     }
 }
 
-/// The life of that process: `far_end` is the number of the other.
+/// Runs in the helper process. `far_end` is the process id of the far end.
 pub fn run(far_end: u32) {
-    // An end of it and an error are the same news.
+    // The read ends when the pipe is closed; errors have the same meaning.
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let began = Instant::now();
-    while Path::new(&format!("/proc/{far_end}")).exists() && began.elapsed() < PATIENCE {
+    while Path::new(&format!("/proc/{far_end}")).exists() && began.elapsed() < EXIT_TIMEOUT {
         thread::sleep(Duration::from_millis(10));
     }
     let _ = journal::restore(&Root::system());

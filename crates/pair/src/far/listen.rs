@@ -1,4 +1,4 @@
-//! The listening end of a stream.
+//! Listens to a stream at the far end.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,29 +14,29 @@ use record::{FarAsked, Record};
 use super::common::{self, Failure, TICK};
 use crate::{
     channel::Channel,
-    protocol::{AskListen, Saw, ToFar, ToNear},
+    protocol::{ListenTask, Results, ToFar, ToNear},
 };
 
 /// Listens to a stream until its talker has ended.
-pub fn listen(channel: &Channel<ToFar>, ask: &AskListen, asked: &FarAsked) -> Result<Saw, Failure> {
+pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> Result<Results, Failure> {
     let root = Root::system();
     let talker = Elsewhere::new(ask.tie);
     let plan = plan(ask, asked, &root, talker.clone())?;
     let mut ready = false;
     let watch = &mut |record: &Record, _: &campaign::Progress| {
         if !ready {
-            channel.say(&ToNear::Ready { address: None, refused: record.validity.reasons.clone() });
+            channel.send(&ToNear::Ready { address: None, refused: record.validity.reasons.clone() });
             ready = true;
         }
-        if let Ok(Some(ToFar::End { sent })) = channel.hear(Duration::ZERO) {
+        if let Ok(Some(ToFar::End { sent })) = channel.receive(Duration::ZERO) {
             talker.end(sent);
         }
     };
     let record = campaign::run(&plan, &root, watch)?;
-    Ok(Saw { record, answered: None, clocks: Some(machine::clocks::look(&root).unwrap_or_default()) })
+    Ok(Results { record, answered: None, clocks: Some(machine::clocks::look(&root).unwrap_or_default()) })
 }
 
-fn plan(ask: &AskListen, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Result<Plan, Failure> {
+fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Result<Plan, Failure> {
     let list = |text: &Option<String>| text.as_deref().map(str::parse::<CpuList>).transpose();
     let shield = list(&asked.shield)?;
     let own = asked.cpu.map(|cpu| CpuList::from_iter([cpu]));

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use ::pair::{Ask, AskEcho, AskListen, Near, Reach};
+use ::pair::{EchoTask, ListenTask, Near, Reach, Task};
 use anyhow::{Context, bail};
 use campaign::{
     Plan, Probe,
@@ -56,7 +56,7 @@ fn ask(options: &Pair, what: &PairUdp) -> anyhow::Result<u8> {
         (None, None) => named(near.name())?,
     };
     let no_way = || format!("no way leads to {bind}: name another network with --to");
-    let what = Ask::Echo(AskEcho::at(bind).with_context(no_way)?);
+    let what = Task::Echo(EchoTask::at(bind).with_context(no_way)?);
     let address = have(&mut near, what, options.there.asked(ECHO_POLICY), talk)?;
     ready.probe.peer = Some(address.unwrap_or(bind).into());
     measure(&ready.plan()?, near, talk, |record| ready.deliver(record))
@@ -83,7 +83,7 @@ fn talk(options: &Pair, what: &PairStream) -> anyhow::Result<u8> {
         say!("note: PTP ties the system clocks of both machines: --clock realtime tells times from one to the other");
     }
     let far_interface = what.far_interface.as_ref().unwrap_or(&what.interface);
-    let ask = Ask::Listen(AskListen {
+    let ask = Task::Listen(ListenTask {
         interface: far_interface.clone(),
         stream_id,
         period_ns: ready.plan.phases.first().map(|phase| phase.period_ns).unwrap_or_default(),
@@ -117,8 +117,8 @@ fn check(options: &Pair, what: &PairStream) -> Result<(), Usage> {
 }
 
 /// Has the far end do its part, and says at once what it was refused.
-fn have(near: &mut Near, what: Ask, asked: FarAsked, talk: Talk) -> anyhow::Result<Option<SocketAddr>> {
-    let (address, refused) = near.ask(what, asked)?;
+fn have(near: &mut Near, what: Task, asked: FarAsked, talk: Talk) -> anyhow::Result<Option<SocketAddr>> {
+    let (address, refused) = near.start(what, asked)?;
     for Reason { text, remedy, .. } in refused.iter().filter(|_| !talk.quiet) {
         say!("INVALID {text}\n        {remedy}");
     }
@@ -156,7 +156,7 @@ fn measure(
     deliver: impl FnOnce(Record) -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
     let mut record = output::measure(plan, talk)?;
-    let lost = near.bring(&mut record);
+    let lost = near.finish(&mut record);
     if let Some(why) = &lost {
         say!("punctual: the far end was lost: {why}");
     }

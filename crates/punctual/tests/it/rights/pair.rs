@@ -129,7 +129,7 @@ fn a_listener_without_frames_makes_the_run_invalid() {
     let far = machine_at(&others.far, "");
     let (run, record) = stream(&ends, &far, 4, "--duration 500ms");
     assert_eq!(record.validity.reasons[0].id, "stream.silent");
-    assert!(run.stdout().contains("frames came to board-b: its interface is on another cable"), "{}", run.stdout());
+    assert!(run.stdout().contains("frames arrived at board-b: its interface is on another cable"), "{}", run.stdout());
 }
 
 #[test]
