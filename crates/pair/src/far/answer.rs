@@ -33,8 +33,8 @@ pub fn answer(channel: &Channel<ToFar>, ask: &EchoTask, asked: &FarAsked) -> Res
 
 fn plan(ask: &EchoTask, asked: &FarAsked) -> Result<AnswerPlan, Failure> {
     let shield: Option<CpuList> = asked.shield.as_deref().map(str::parse).transpose()?;
-    // One that wanders would wander about the shield.
-    let quiet = || shield.as_ref().and_then(|shield| best_cpu(shield, shield));
+    // With a shield, the answering thread needs a fixed CPU inside it.
+    let shielded_cpu = || shield.as_ref().and_then(|shield| best_cpu(shield, shield));
     Ok(AnswerPlan {
         settings: EchoSettings { cpu: asked.cpu.or_else(shielded_cpu), policy: asked.policy.parse()? },
         loads: asked.loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?,

@@ -154,8 +154,8 @@ fn other_frames_still_reach_their_sockets() {
             assert_eq!(&buffer[..came.length], stream.bytes(), "with its VLAN tag, {hook:?}");
             assert_eq!((came.tci, came.stamp_ns), (None, None));
         }
-        assert_eq!(ours.receive(&mut buffer, Poll::Look).unwrap(), None, "{hook:?}");
-        assert_eq!(streams.receive(&mut buffer, Poll::Look).unwrap(), None, "the frame went to AF_XDP only, {hook:?}");
+        assert_eq!(ours.receive(&mut buffer, Poll::Spin).unwrap(), None, "{hook:?}");
+        assert_eq!(streams.receive(&mut buffer, Poll::Spin).unwrap(), None, "the frame went to AF_XDP only, {hook:?}");
         drop(ours);
         raw_sender(&ends).send(stream.bytes()).unwrap();
         next(|| streams.receive(&mut buffer, Poll::Sleep).unwrap());
@@ -179,7 +179,7 @@ fn frames_dropped_by_a_full_ring_are_counted_exactly() {
     let mut buffer = [0; 128];
     let mut received = 0;
     wait_until("all dropped frames are counted", || drops.dropped().unwrap() == 500);
-    while ours.receive(&mut buffer, Poll::Look).unwrap().is_some() {
+    while ours.receive(&mut buffer, Poll::Spin).unwrap().is_some() {
         let seq = frames::parse(&buffer[..90]).and_then(|parsed| parsed.probe).map(|probe| probe.seq);
         assert_eq!(seq, Some(received), "the first frames, in order");
         received += 1;
