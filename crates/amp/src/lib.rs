@@ -39,7 +39,6 @@ pub mod cabinet;
 pub mod chain;
 pub mod choice;
 mod decibels;
-mod delay_line;
 pub mod file;
 mod memory;
 pub mod model;

@@ -1,34 +1,37 @@
-//! The memory of a network: every signal and every delay line lie in one slice, allotted when it is made.
+//! The memory of a network: all its signals and delay lines are in one slice, which is allocated when the network is made.
 
-use crate::{
-    delay_line::DelayLine,
-    simd::{Aligned, MAX_LANES, Rows},
+mod aligned;
+mod delay_line;
+mod rows;
+
+pub use self::{
+    aligned::{Aligned, CACHE_LINE},
+    delay_line::{DelayLine, Mirror},
+    rows::Rows,
 };
 
-/// Most frames that are computed at a time.
+/// Maximum number of frames computed at a time.
 pub const BLOCK: usize = 64;
 
-const _: () = assert!(BLOCK.is_multiple_of(MAX_LANES), "vectors fill a block");
-
-/// Signals allotted so far.
+/// Hands out places in a slice that is allocated afterwards.
 #[derive(Debug, Default)]
 pub struct Layout {
     len: usize,
 }
 
 impl Layout {
-    /// A signal of which only the current frames are needed.
+    /// A signal without history: only the current block is kept.
     pub fn rows(&mut self, count: usize) -> Rows {
         self.take(count, BLOCK)
     }
 
-    /// A signal of which the last `history` frames are needed, too.
+    /// A signal whose last `history` frames are kept as well.
     pub fn delay_line(&mut self, count: usize, history: usize) -> DelayLine {
         let (size, stride) = DelayLine::size_and_stride(history);
         DelayLine::new(self.take(count, stride), size)
     }
 
-    /// Memory for all of it, silent.
+    /// Allocates memory for all signals; it contains zeros.
     pub fn memory(&self) -> Aligned {
         Aligned::new(self.len, std::iter::empty())
     }
@@ -40,12 +43,12 @@ impl Layout {
     }
 }
 
-/// Rows that are free to be used until whoever comes next.
+/// Rows for intermediate results, which every layer overwrites.
 #[derive(Debug, Clone, Copy)]
 pub struct Scratch(pub Rows);
 
 impl Scratch {
-    /// The next rows.
+    /// Takes the next `count` rows.
     pub fn take(&mut self, count: usize) -> Rows {
         let taken = self.0.part(0, count);
         self.0 = self.0.part(count, self.0.count - count);

@@ -7,7 +7,6 @@
 #![allow(clippy::needless_range_loop, reason = "loops of known length over several arrays, which become registers")]
 
 mod activation;
-mod aligned;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +20,7 @@ mod fourier;
 mod functions;
 mod matrix;
 mod matrix_vector;
+mod mirror;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -30,16 +30,17 @@ mod stack;
 mod strip;
 mod wide;
 
+use crate::memory::BLOCK;
+
 pub use activation::Activation;
-pub use aligned::{Aligned, CACHE_LINE};
 pub use conv_stack::ConvStack;
 pub use convolution::Convolution;
 pub use denormals::flush_denormals;
-pub use elements::{Combine, Mirror, combine, mirror, silence};
+pub use elements::{Combine, combine, silence};
 pub use fir::{STEP, SUMS, fir};
 pub use fourier::{BINS, Fourier, ROW, Spectrum};
 pub use functions::Identity;
-pub use matrix::{Matrix, Rows, Sum, multiply};
+pub use matrix::{Matrix, Sum, multiply};
 pub use matrix_vector::{ColumnMajor, dot, padded};
 pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;
@@ -47,6 +48,8 @@ pub use stack::{LayerWeights, Signals, Stack};
 
 /// The lanes of the longest vector, a multiple of those of every other.
 pub const MAX_LANES: usize = 16;
+
+const _: () = assert!(BLOCK.is_multiple_of(MAX_LANES), "vectors fill a block");
 
 /// An instruction set that this processor has. A value of one is the proof of it.
 pub trait Simd: Copy {

@@ -1,7 +1,10 @@
 //! Convolutions: taps of a delay line, weighted and summed.
 
 use super::weights::ConvWeights;
-use crate::simd::{Matrix, Pass, Rows, Sum, multiply};
+use crate::{
+    memory::Rows,
+    simd::{Matrix, Pass, Sum, multiply},
+};
 
 /// A causal convolution.
 #[derive(Debug)]

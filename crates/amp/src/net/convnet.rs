@@ -5,13 +5,12 @@ use super::{
     weights::{ConvShape, WeightReader},
 };
 use crate::{
-    delay_line::DelayLine,
     file::{
         LoadError,
         nam::{self, MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, size},
     },
-    memory::{BLOCK, Layout},
-    simd::{Activation, Aligned, ConvStack, InstructionSet, Pass, Rows},
+    memory::{Aligned, BLOCK, DelayLine, Layout, Rows},
+    simd::{Activation, ConvStack, InstructionSet, Pass},
 };
 
 /// Taps of each convolution.

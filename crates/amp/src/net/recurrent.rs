@@ -7,8 +7,8 @@ use self::layer::Layer;
 pub use self::plan::{DenseWeights, KerasConvWeights, PiecewiseLinear, Plan, RecurrentWeights};
 use super::Net;
 use crate::{
-    memory::BLOCK,
-    simd::{Aligned, Frames, InstructionSet, Op, Simd, padded},
+    memory::{Aligned, BLOCK},
+    simd::{Frames, InstructionSet, Op, Simd, padded},
 };
 
 /// Frames in which a knob gets from one end to the other.

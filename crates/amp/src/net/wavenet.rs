@@ -11,12 +11,9 @@ use super::{
     weights::{ConvShape, ConvWeights, WeightReader},
 };
 use crate::{
-    delay_line::DelayLine,
     file::LoadError,
-    memory::{BLOCK, Layout, Scratch},
-    simd::{
-        Activation, Aligned, ConvStack, Convolution, Identity, InstructionSet, Op, Pass, Rows, Signals, Simd, silence,
-    },
+    memory::{Aligned, BLOCK, DelayLine, Layout, Rows, Scratch},
+    simd::{Activation, ConvStack, Convolution, Identity, InstructionSet, Op, Pass, Signals, Simd, silence},
 };
 
 /// A WaveNet, ready to play.

@@ -1,10 +1,11 @@
 //! Activation functions by their names, applied to signals.
 
 use super::{
-    Op, Pass, Rows, Simd,
+    Op, Pass, Simd,
     elements::each,
     functions::{Elementwise, LeakyRelu, TANH_SCALE, clamp, fast_tanh, sigmoid, tanh, tanh_ratio},
 };
+use crate::memory::Rows;
 
 /// An activation function.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,10 +2,10 @@
 //! they are, and the common activations while the sums are in registers.
 
 use super::{
-    Activation, Convolution, Op, Pass, Rows, Simd,
+    Activation, Convolution, Op, Pass, Simd,
     functions::{Elementwise, LeakyRelu, TANH_SCALE, scaled_tanh},
 };
-use crate::delay_line::DelayLine;
+use crate::memory::{DelayLine, Rows};
 
 /// Convolutions one after the other, each with an activation behind it.
 #[derive(Debug, Default)]

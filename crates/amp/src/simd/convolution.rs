@@ -1,13 +1,13 @@
 //! A convolution whose sums stay in registers: little is done before the first of them.
 
 use super::{
-    Rows, Simd,
+    Simd,
     functions::Elementwise,
     matrix::strip_of,
     strip::{TILE, add_row, biases},
     wide::Wide,
 };
-use crate::{delay_line::DelayLine, memory::BLOCK};
+use crate::memory::{BLOCK, DelayLine, Rows};
 
 /// Taps of a delay line, weighted and summed.
 #[derive(Debug)]

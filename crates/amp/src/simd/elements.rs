@@ -1,13 +1,14 @@
 //! What is made of values that stand at the same place of several signals.
 
-use super::{InstructionSet, Op, Pass, Rows, Simd};
+use super::{Op, Pass, Simd};
+use crate::memory::Rows;
 
 /// Each value of `$out` becomes `$made`, of the values of the sources named. No closure: one that the compiler does not
 /// put in place would be built for the oldest processor.
 macro_rules! each {
     ($simd:ident, $memory:expr, $row:pat, [$($x:ident in $source:expr),+] => $out:expr, $frames:expr, $made:expr) => {{
         let (memory, out, frames) = (&mut *$memory, $out, $frames.next_multiple_of(S::LANES));
-        let fit = |rows: &$crate::simd::Rows| rows.count >= out.count && rows.fit(frames, memory.len());
+        let fit = |rows: &$crate::memory::Rows| rows.count >= out.count && rows.fit(frames, memory.len());
         assert!($(fit(&$source) &&)+ fit(&out), "rows outside a model's memory");
         let memory = memory.as_mut_ptr();
         for row in 0..out.count {
@@ -34,54 +35,6 @@ pub(super) use each;
 #[inline(always)]
 pub fn silence<S: Simd>(simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
     each!(simd, memory, _, [_x in rows] => rows, frames, simd.splat(0.0));
-}
-
-/// Copies what is to stand elsewhere once more.
-///
-/// # Panics
-/// When rows do not lie within `memory`.
-pub fn mirror(instructions: InstructionSet, memory: &mut [f32], mirror: Mirror) {
-    if mirror.frames > 0 {
-        instructions.run(Copying { mirror, memory });
-    }
-}
-
-/// Frames of rows that stand elsewhere once more.
-#[derive(Debug, Clone, Copy)]
-pub struct Mirror {
-    /// Where they are.
-    pub from: Rows,
-    /// Where they stand once more.
-    pub to: Rows,
-    /// How many, 0 for none. More up to a whole vector are copied, too.
-    pub frames: usize,
-}
-
-impl Mirror {
-    /// Copies them.
-    ///
-    /// # Panics
-    /// When rows do not lie within `memory`.
-    #[inline(always)]
-    pub fn copy<S: Simd>(self, simd: S, memory: &mut [f32]) {
-        if self.frames > 0 {
-            each!(simd, memory, _, [x in self.from] => self.to, self.frames, x);
-        }
-    }
-}
-
-struct Copying<'a> {
-    mirror: Mirror,
-    memory: &'a mut [f32],
-}
-
-impl Op for Copying<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        self.mirror.copy(simd, self.memory);
-    }
 }
 
 /// What becomes of values that stand at the same place of several signals.

@@ -1,40 +1,7 @@
 //! The one computation that all networks share: rows of a signal, weighted and summed.
 
 use super::{Op, Pass, Simd};
-
-/// Rows of a signal within a model's memory: one a channel, its frames side by side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
-    /// Where the first frame of the first row is.
-    pub at: usize,
-    /// From the first frame of one row to that of the next.
-    pub stride: usize,
-    /// Number of rows.
-    pub count: usize,
-}
-
-impl Rows {
-    /// Where row `index` begins.
-    #[must_use]
-    #[inline(always)]
-    pub fn start(&self, index: usize) -> usize {
-        self.at + self.stride * index
-    }
-
-    /// `count` of the rows, from row `first` on.
-    #[must_use]
-    #[inline(always)]
-    pub fn part(&self, first: usize, count: usize) -> Self {
-        Self { at: self.start(first), count, ..*self }
-    }
-
-    /// Whether `frames` of every row lie within `len` values.
-    #[inline(always)]
-    pub(super) fn fit(&self, frames: usize, len: usize) -> bool {
-        let last = self.start(self.count.saturating_sub(1));
-        self.count == 0 || last.saturating_add(frames) <= len
-    }
-}
+use crate::memory::Rows;
 
 /// Weights and biases, laid out as they are read: strips of four rows, then what is left as two and one.
 #[derive(Debug, Clone, PartialEq)]

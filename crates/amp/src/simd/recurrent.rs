@@ -6,7 +6,8 @@ mod cell;
 use std::slice;
 
 pub use self::cell::{Cell, Gru, Lstm};
-use super::{Aligned, InstructionSet, Simd, dot, padded};
+use super::{InstructionSet, Simd, dot, padded};
+use crate::memory::Aligned;
 
 /// Weights of units with four sums each, which see their inputs and the hidden state of all of them. For some units side by
 /// side: biases of their sums, then for each column their weights.

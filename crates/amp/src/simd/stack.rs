@@ -4,11 +4,11 @@ mod tile;
 
 use self::tile::{GatedTanh, Job, LayerActivation, MAX_CHANNELS, Run};
 use super::{
-    Activation, InstructionSet, Rows, Simd,
+    Activation, InstructionSet, Simd,
     functions::{LeakyRelu, SIGMOID_SCALE, ScaledTanh, TANH_SCALE},
     strip::TILE,
 };
-use crate::{delay_line::DelayLine, memory::BLOCK};
+use crate::memory::{BLOCK, DelayLine, Rows};
 
 /// Layers one after the other, of as many channels each: a convolution of as many channels as it has inputs, what one signal
 /// adds to it, the activation of both, which is summed up, and a pointwise convolution of that, which is added to the input for

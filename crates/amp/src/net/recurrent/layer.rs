@@ -2,11 +2,8 @@
 
 use super::plan::{self, DenseWeights, PiecewiseLinear, Plan};
 use crate::{
-    memory::BLOCK,
-    simd::{
-        Activation, Aligned, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Rows, Simd, dot,
-        padded,
-    },
+    memory::{Aligned, BLOCK, Rows},
+    simd::{Activation, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Simd, dot, padded},
 };
 
 /// One layer; its output is the next one's input.

@@ -2,13 +2,12 @@
 
 use super::plan::{self, Gate, Shapes};
 use crate::{
-    delay_line::DelayLine,
-    memory::{Layout, Scratch},
+    memory::{DelayLine, Layout, Rows, Scratch},
     net::{
         conv::Conv,
         weights::{ConvShape, WeightReader},
     },
-    simd::{Activation, Combine, Pass, Rows, Signals, combine, multiply},
+    simd::{Activation, Combine, Pass, Signals, combine, multiply},
 };
 
 /// A layer with whatever a file may ask for, ready to play.

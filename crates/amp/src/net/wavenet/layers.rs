@@ -5,9 +5,9 @@ use super::{
     plan::{self, Gate, Shapes},
 };
 use crate::{
-    memory::{Layout, Scratch},
+    memory::{Layout, Rows, Scratch},
     net::weights::{ConvShape, WeightReader},
-    simd::{InstructionSet, LayerWeights, Pass, Rows, Signals, Simd, Stack},
+    simd::{InstructionSet, LayerWeights, Pass, Signals, Simd, Stack},
 };
 
 /// Layers one after the other, ready to play.

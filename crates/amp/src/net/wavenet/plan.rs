@@ -8,11 +8,11 @@ pub use self::{
     shapes::Shapes,
 };
 use crate::{
-    delay_line::DelayLine,
     file::{
         LoadError,
         nam::{self, MAX_CHANNELS, MAX_LAYERS, MAX_TAPS, size},
     },
+    memory::DelayLine,
     net::weights::ConvShape,
     simd::Activation,
 };

@@ -3,11 +3,14 @@
 use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 
 use super::{Layer, Signals};
-use crate::simd::{
-    Op, Rows, Simd,
-    functions::{Elementwise, LeakyRelu, ScaledTanh, scaled_sigmoid, scaled_tanh},
-    strip::{TILE, add_row, biases},
-    wide::Wide,
+use crate::{
+    memory::Rows,
+    simd::{
+        Op, Simd,
+        functions::{Elementwise, LeakyRelu, ScaledTanh, scaled_sigmoid, scaled_tanh},
+        strip::{TILE, add_row, biases},
+        wide::Wide,
+    },
 };
 
 /// Most channels of a layer.

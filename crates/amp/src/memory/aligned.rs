@@ -1,11 +1,11 @@
-//! Values that begin where a line of the cache does: a vector that lies across two lines takes twice as long to load.
+//! Values aligned to cache lines: loading a vector that crosses two lines takes twice as long.
 
 use std::ops::{Deref, DerefMut};
 
-/// Values in a line of the cache, which has 64 bytes.
+/// Number of values in a cache line of 64 bytes.
 pub const CACHE_LINE: usize = 64 / size_of::<f32>();
 
-/// Values that begin where a line of the cache does.
+/// Values that begin at the start of a cache line.
 #[derive(Debug)]
 pub struct Aligned {
     values: Vec<f32>,
@@ -14,11 +14,11 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// So many values, the first of which are `given`; the rest is 0.
+    /// `len` values: first those of `given`, then zeros.
     #[must_use]
     pub fn new(len: usize, given: impl IntoIterator<Item = f32>) -> Self {
         let values = vec![0.0; len + CACHE_LINE];
-        // Where it cannot be told, nothing is lost but time.
+        // `align_offset` may fail. Then the values are not aligned, which only costs time.
         let start = values.as_ptr().align_offset(CACHE_LINE * size_of::<f32>()).min(CACHE_LINE);
         let mut aligned = Self { values, start, len };
         aligned.iter_mut().zip(given).for_each(|(value, given)| *value = given);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_begin_where_a_line_does_too() {
+    fn clones_are_aligned_too() {
         let all: Vec<Aligned> = (1..20).map(|len| Aligned::new(len, [1.0, 2.0])).collect();
         for aligned in all.iter().chain(&all.clone()) {
             assert!(aligned.as_ptr().addr().is_multiple_of(64));
