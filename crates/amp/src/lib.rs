@@ -6,7 +6,6 @@
 //! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
 //! | [`choice`] | a model as it was chosen of a file |
 //! | [`cabinet`] | impulse responses and their convolution |
-//! | [`player`] | what an audio thread plays, a chain or another |
 //! | [`preset`] | models, cabinets and settings in one file |
 //! | [`resample`] | from one sample rate to another |
 //! | [`rig`] | what a preset names, read and checked |
@@ -43,7 +42,6 @@ pub mod file;
 mod memory;
 pub mod model;
 mod net;
-pub mod player;
 pub mod preset;
 pub mod resample;
 pub mod rig;
@@ -56,7 +54,6 @@ pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
 pub use file::{LoadError, ModelFile};
 pub use model::Model;
-pub use player::Player;
 pub use preset::Preset;
 pub use rig::Rig;
 pub use simd::InstructionSet;

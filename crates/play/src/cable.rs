@@ -4,7 +4,7 @@
 //! resembles it most is the delay, even under much noise, and whatever the level. Each round has another one, so that what
 //! comes back of the round before is not taken for its own.
 
-use amp::Player;
+use probes::audio::Player;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Bits of the shift register; the sequence has 2^BITS - 1 samples.

@@ -6,8 +6,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use amp::Player;
-use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
+use probes::{audio::Player, guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
 use sys::{jack::JackError, pcm::StreamConfig, sched::Policy};
 use thiserror::Error;
 

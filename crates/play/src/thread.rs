@@ -2,8 +2,8 @@
 
 use std::{io, sync::mpsc, thread::sleep, time::Duration};
 
-use amp::Player;
 use probes::{
+    audio::Player,
     guard::{Advice, Guard, Heartbeat, REST_NS},
     setup::{floor_ns, set_up},
     timer::Grant,

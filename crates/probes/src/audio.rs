@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`card`] | when a card runs dry: what an xrun is |
 //! | [`signal`] | the guitar |
+//! | [`Player`] | the signal processing that the thread runs |
 //! | `play` | what the thread does at each wake-up |
 //! | `pace` | the deadlines that a sound card sets |
 //! | `paced` | what the thread does where one wakes it |
@@ -18,13 +19,13 @@ pub mod card;
 mod pace;
 mod paced;
 mod play;
+mod player;
 mod reader;
 mod shared;
 pub mod signal;
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use amp::Player;
 use record::{Caveat, Reason, Series, SoundCard, Spike};
 use sys::{clock::Clock, pcm::Duplex};
 
@@ -36,6 +37,7 @@ use card::Card;
 use pace::Pace;
 use paced::{OnCard, Paced, State};
 use play::Play;
+pub use player::Player;
 use reader::Reader;
 use shared::Shared;
 

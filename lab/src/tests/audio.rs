@@ -2,10 +2,9 @@
 
 use std::{hint::black_box, time::Duration};
 
-use amp::Player;
 use anyhow::{Context, Result, ensure};
 use probes::{
-    audio::{Audio, AudioSettings, Names},
+    audio::{Audio, AudioSettings, Names, Player},
     companion::Companion,
     guard::Heartbeat,
     timer::{Core, Settings, Timer},

@@ -7,10 +7,10 @@ mod source;
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
-use amp::{Chain, Controls, Parts, Player, Preset, Rig, Settings};
+use amp::{Chain, Controls, Parts, Preset, Rig, Settings};
 use machine::Root;
 use probes::{
-    audio::{Audio, AudioSettings, Names},
+    audio::{Audio, AudioSettings, Names, Player},
     companion::Companion,
     timer::{Fraction, Grid},
 };

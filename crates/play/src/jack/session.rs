@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use amp::Player;
-use probes::{setup::floor_ns, timer::Grant};
+use probes::{audio::Player, setup::floor_ns, timer::Grant};
 use sys::{
     clock::Clock,
     jack::{Client, JackError},

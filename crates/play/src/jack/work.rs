@@ -9,8 +9,7 @@ use std::{
     },
 };
 
-use amp::Player;
-use probes::{setup, timer::Grant};
+use probes::{audio::Player, setup, timer::Grant};
 use sys::{
     alloc_guard::without_allocation,
     clock::Clock,

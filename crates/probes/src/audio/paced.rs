@@ -5,13 +5,13 @@
 
 use std::io;
 
-use amp::Player;
 use sys::{
     clock::Clock,
     pcm::{Duplex, WaitResult},
 };
 
 use super::{
+    Player,
     pace::Pace,
     shared::{Period, Writer},
 };

@@ -1,8 +1,7 @@
 //! What the audio thread does when it wakes: play every period that was captured.
 
-use amp::Player;
-
 use super::{
+    Player,
     card::Card,
     shared::{Period, Writer},
 };

@@ -1,9 +1,9 @@
 //! What all commands share that play on a sound card: finding it, setting it, starting the audio thread.
 
-use amp::Player;
 use anyhow::Context;
 use machine::{Root, sound};
 use play::{Device, End, Engine, Jack, Settings, device::Paced, jack::Peer};
+use probes::audio::Player;
 use sys::{memory, pcm::StreamConfig};
 
 use crate::{cli::Sound, exit::Usage};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use amp::{Controls, chain::Meters};
 use anyhow::Context;
 use machine::{Root, sound::find};
-use play::{Engine, Load, port::Port};
+use play::{ChainPlayer, Engine, Load, port::Port};
 use report::live::{Playing, PlayingView};
 
 use self::bank::PresetBank;
@@ -32,7 +32,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
     let (chain, controls) = bank.chain(rate_hz)?;
-    let engine = sound::start(ready, Box::new(chain))?;
+    let engine = sound::start(ready, Box::new(ChainPlayer(chain)))?;
     let mut session = Session {
         controls,
         engine,

@@ -7,7 +7,7 @@ use std::{sync::Arc, thread, time::Duration};
 
 use amp::{Chain, Parts};
 use anyhow::Context;
-use play::page::Page;
+use play::{ChainPlayer, page::Page};
 
 use self::{
     controller::{PageController, Start},
@@ -29,7 +29,7 @@ pub fn run(options: &AmpServe) -> anyhow::Result<u8> {
     let rate_hz = ready.rate_hz();
     let (start, parts) = first(&library, asked, rate_hz)?;
     let (chain, controls) = Chain::new(rate_hz, &start.preset.settings, parts);
-    let engine = sound::start(ready, Box::new(chain))?;
+    let engine = sound::start(ready, Box::new(ChainPlayer(chain)))?;
     let controller = Arc::new(PageController::new(library, start, (controls, engine)));
     page.serve(controller.clone()).context("cannot start the threads of the page; close other programs")?;
     output::stdout(|out| writeln!(out, "{url}"))?;

@@ -287,7 +287,7 @@ mod tests {
 
     use amp::Chain;
     use clap::Parser;
-    use play::page::Desk;
+    use play::{ChainPlayer, page::Desk};
 
     use super::*;
     use crate::{
@@ -305,7 +305,7 @@ mod tests {
         let preset = Preset::default();
         let rig = library.rig(&preset, &[]).unwrap();
         let (chain, controls) = Chain::new(48_000, &preset.settings, rig::parts(&rig, 48_000).unwrap());
-        let engine = Engine::prepare(device, Box::new(chain), &settings).unwrap();
+        let engine = Engine::prepare(device, Box::new(ChainPlayer(chain)), &settings).unwrap();
         PageController::new(library, Start { preset, name: None, rig }, (controls, engine))
     }
 
