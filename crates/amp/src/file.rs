@@ -1,18 +1,17 @@
 //! Files of every kind: told apart by what is in them, checked whole before anything is made of them.
 
-mod error;
 mod guitarml;
 mod keras;
 mod metadata;
-pub(crate) mod nam;
+mod nam;
 mod network;
 mod number;
 
 use serde::{Deserialize, de::IgnoredAny};
 
 use self::network::Network;
-pub use self::{error::LoadError, metadata::About};
-use crate::{model::Model, simd::InstructionSet};
+pub use self::metadata::About;
+use crate::{error::LoadError, model::Model, simd::InstructionSet};
 
 /// Deeper than any model's file nests.
 const MAX_DEPTH: usize = 40;

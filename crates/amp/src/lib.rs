@@ -38,6 +38,7 @@ pub mod cabinet;
 pub mod chain;
 pub mod choice;
 mod decibels;
+mod error;
 pub mod file;
 mod memory;
 pub mod model;
@@ -52,7 +53,8 @@ pub mod wav;
 
 pub use cabinet::{Cabinet, Ir};
 pub use chain::{Amplifier, Chain, Controls, Meters, Parameter, Parts, Settings};
-pub use file::{LoadError, ModelFile};
+pub use error::LoadError;
+pub use file::ModelFile;
 pub use model::Model;
 pub use preset::Preset;
 pub use rig::Rig;

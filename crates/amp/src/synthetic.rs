@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::file::{LoadError, ModelFile};
+use crate::{error::LoadError, file::ModelFile};
 
 /// Those that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

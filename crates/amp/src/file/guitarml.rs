@@ -4,12 +4,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    About, Format, LoadError, ModelFile, finite,
+    About, Format, ModelFile, finite,
     nam::{MAX_CHANNELS, size},
     network::{Network, RecurrentConfig},
     number::{Whole, number},
 };
-use crate::net::recurrent::{DenseWeights, Plan, RecurrentWeights};
+use crate::{
+    error::LoadError,
+    net::recurrent::{DenseWeights, Plan, RecurrentWeights},
+};
 
 /// The sample rate of all its models, Hz; no file tells it.
 const SAMPLE_RATE: f64 = 44_100.0;
@@ -72,8 +75,8 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     if data.num_layers.0 != 1 || data.output_size.0 != 1 {
         return Err(LoadError::InconsistentShapes("more than one layer or output".to_owned()));
     }
-    let inputs = size("input_size", data.input_size.0, MAX_INPUTS)?;
-    let units = size("hidden_size", data.hidden_size.0, MAX_CHANNELS)?;
+    let inputs = size("input_size", data.input_size, MAX_INPUTS)?;
+    let units = size("hidden_size", data.hidden_size, MAX_CHANNELS)?;
     let State { of_input, of_units, input_bias, unit_bias, head, head_bias } = state;
     let is = |rows: &[Vec<f32>], count: usize, columns: usize| {
         rows.len() == count && rows.iter().all(|row| row.len() == columns)

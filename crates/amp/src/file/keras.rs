@@ -4,12 +4,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
-    About, Format, LoadError, ModelFile, finite,
-    nam::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, size},
+    About, Format, ModelFile, finite,
+    nam::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, length, size},
     network::{MAX_VALUES, Network, RecurrentConfig},
     number::{Whole, number},
 };
 use crate::{
+    error::LoadError,
     memory::BLOCK,
     net::recurrent::{DenseWeights, KerasConvWeights, PiecewiseLinear, Plan, RecurrentWeights},
     simd::Activation,
@@ -82,18 +83,18 @@ type Rows = Vec<Vec<f32>>;
 
 pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let file: File<'_> = serde_json::from_str(text)?;
-    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(1), MAX_INPUTS)?;
-    size("the number of layers", file.layers.len() as i64, MAX_LAYERS)?;
+    let inputs = size("in_shape", last(&file.in_shape).unwrap_or(Whole(1)), MAX_INPUTS)?;
+    length("the number of layers", &file.layers, MAX_LAYERS)?;
     let mut layers = Vec::new();
     // Values beyond the weights that are in the file.
     let (mut channels, mut values) = (inputs, 0_usize);
     for (before, written) in file.layers.iter().enumerate() {
-        let units = size("shape", last(&written.shape).unwrap_or_default(), MAX_CHANNELS)?;
+        let units = size("shape", last(&written.shape).unwrap_or(Whole(0)), MAX_CHANNELS)?;
         let known = layers.len();
         Layer { number: before + 1, written, inputs: channels, units }.build(&mut layers)?;
         let beyond = |plan: &Plan| match plan {
             Plan::Activation(_) | Plan::PiecewiseLinear(_) => units * BLOCK,
-            Plan::Conv(conv) if written.groups() != 1 => conv.dense.weights.len().saturating_add(plan.history()),
+            Plan::Conv(conv) if written.groups().0 != 1 => conv.dense.weights.len().saturating_add(plan.history()),
             plan => plan.history(),
         };
         values = layers[known..].iter().map(beyond).fold(values, usize::saturating_add);
@@ -137,8 +138,8 @@ fn rate(field: Option<&RawValue>) -> Option<f64> {
 }
 
 /// Of a shape, what counts: the values of a frame.
-fn last(shape: &[Option<Whole>]) -> Option<i64> {
-    shape.last().copied().flatten().map(|Whole(values)| values)
+fn last(shape: &[Option<Whole>]) -> Option<Whole> {
+    shape.last().copied().flatten()
 }
 
 /// dB as a factor, 0 dB where none are told.
@@ -151,8 +152,8 @@ fn factor(db: Option<f64>) -> Result<f32, LoadError> {
 }
 
 impl Written<'_> {
-    fn groups(&self) -> i64 {
-        self.groups.map_or(1, |Whole(groups)| groups)
+    fn groups(&self) -> Whole {
+        self.groups.unwrap_or(Whole(1))
     }
 }
 
@@ -266,8 +267,8 @@ impl<'a> Layer<'a> {
         let &Self { written, inputs, units, .. } = self;
         let last = |given: &Option<OneOrMore>, name: &str, most: usize| match given {
             None => Ok(1),
-            Some(OneOrMore::One(Whole(value))) => size(name, *value, most),
-            Some(OneOrMore::More(values)) => size(name, values.last().map_or(0, |last| last.0), most),
+            Some(OneOrMore::One(value)) => size(name, *value, most),
+            Some(OneOrMore::More(values)) => size(name, values.last().copied().unwrap_or(Whole(0)), most),
         };
         let taps = last(&written.kernel_size, "kernel_size", MAX_TAPS)?;
         let dilation = last(&written.dilation, "dilation", MAX_DILATION)?;

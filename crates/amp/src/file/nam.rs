@@ -1,94 +1,101 @@
-//! Neural Amp Modeler's files (`.nam`), as its core of 2026 reads them: versions 0.5.0 to 0.7.
+//! Files of Neural Amp Modeler (`.nam`), as its core of 2026 reads them: versions 0.5.0 to 0.7.
 
 mod activation;
 mod film;
 mod plain;
+mod plan;
 mod wavenet;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub use self::{
-    activation::ActivationConfig,
-    film::Film,
     plain::{ConvNet, Linear, Lstm},
-    wavenet::{LayerArray, OneOrEach, PostHead, Slimmable, WaveNet},
+    wavenet::WaveNet,
 };
-use super::LoadError;
-pub use super::number::Whole;
+use super::number::Whole;
+use crate::error::LoadError;
 
-/// Most channels of a signal.
+/// Maximum number of channels of a signal.
 pub const MAX_CHANNELS: usize = 1024;
-/// Most taps of a convolution.
+/// Maximum number of taps of a convolution.
 pub const MAX_TAPS: usize = 1 << 17;
-/// Most layers in a row.
+/// Maximum number of consecutive layers.
 pub const MAX_LAYERS: usize = 1024;
-/// Longest distance between two taps, frames.
+/// Maximum distance between two taps, frames.
 pub const MAX_DILATION: usize = 1 << 20;
-/// The sample rate of files that tell none, Hz: those of versions 0.5.0 and 0.5.1.
+/// Sample rate of files without one (versions 0.5.0 and 0.5.1), Hz.
 pub const SAMPLE_RATE: f64 = 48_000.0;
 
-/// A file, or one within a file.
+/// A file, or a file nested in another one.
 #[derive(Debug, Deserialize)]
 pub struct File<'a> {
-    /// Of the format.
+    /// Format version.
     pub version: String,
     /// Kind of network.
     pub architecture: String,
-    /// Its description, which depends on the kind.
+    /// Description of the network; its type depends on the architecture.
     #[serde(borrow)]
     pub config: &'a RawValue,
-    /// All weights in a row.
+    /// All weights of the network, in the order of its layers.
     pub weights: Vec<f32>,
-    /// Of the signals that it was trained with, Hz, where it is known.
+    /// Sample rate of the training signals, Hz, if known.
     #[serde(default, deserialize_with = "known_rate")]
     pub sample_rate: Option<f64>,
-    /// Who made it of what.
+    /// Free-form description of the model and its author.
     #[serde(borrow, default)]
     pub metadata: Option<&'a RawValue>,
 }
 
-/// Networks of several sizes, of which one is played.
+/// A network in several sizes, one of which is played.
 #[derive(Debug, Deserialize)]
 pub struct Container<'a> {
-    /// The smallest first.
+    /// The networks, the smallest first.
     #[serde(borrow)]
     pub submodels: Vec<Submodel<'a>>,
 }
 
-/// One of several sizes.
+/// One size of a [`Container`].
 #[derive(Debug, Deserialize)]
 pub struct Submodel<'a> {
-    /// Sizes below this are this one.
+    /// Upper limit of the requested sizes that select this network, exclusive.
     pub max_value: f64,
-    /// The network: a file within the file.
+    /// The network: a nested file.
     #[serde(borrow)]
     pub model: &'a RawValue,
 }
 
-/// A sample rate, Hz: one that is not above 0, as Neural Amp Modeler's core writes where it knows none, is none.
+/// A sample rate, Hz. Neural Amp Modeler's core writes -1 for an unknown rate, so values up to 0 mean none.
 fn known_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     Ok(Option::<f64>::deserialize(from)?.filter(|&rate| rate > 0.0))
 }
 
-/// What most numbers are that a file leaves out.
+/// Default of most numbers.
 fn one() -> Whole {
     Whole(1)
 }
 
-/// A number of something: at least 1, at most `most`.
+/// Checks that a size is 1 to `most`.
 ///
 /// # Errors
 /// [`LoadError::BadDimension`], [`LoadError::TooLarge`].
-pub fn size(name: &str, value: i64, most: usize) -> Result<usize, LoadError> {
-    match usize::try_from(value) {
-        Ok(value) if value > most => Err(LoadError::TooLarge(format!("{name} is {value}"))),
+pub fn size(name: &str, value: Whole, most: usize) -> Result<usize, LoadError> {
+    match usize::try_from(value.0) {
+        Ok(value) if value > most => Err(LoadError::TooLarge(format!("{name} is {value}, the maximum is {most}"))),
         Ok(value) if value > 0 => Ok(value),
-        _ => Err(LoadError::BadDimension { name: name.to_owned(), value }),
+        _ => Err(LoadError::BadDimension { name: name.to_owned(), value: value.0 }),
     }
 }
 
-/// Whether a version can be read, and whether it is newer than those known: `None` where it cannot.
+/// Checks that a list has 1 to `most` elements; returns their number.
+///
+/// # Errors
+/// [`LoadError::BadDimension`], [`LoadError::TooLarge`].
+pub fn length<T>(name: &str, list: &[T], most: usize) -> Result<usize, LoadError> {
+    size(name, Whole(i64::try_from(list.len()).unwrap_or(i64::MAX)), most)
+}
+
+/// True if the version is newer than the known ones; `None` if it is not supported.
 pub fn is_newer(version: &str) -> Option<bool> {
     let numbers: Vec<u32> = version.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
     match numbers[..] {

@@ -2,14 +2,17 @@
 
 use serde_json::value::RawValue;
 
-use super::{LoadError, Options, finite, nam};
-use crate::net::{
-    Net,
-    convnet::{self, ConvNet},
-    linear::{self, Linear},
-    recurrent::{self, DenseWeights, Recurrent, RecurrentWeights},
-    wavenet::{Plan, WaveNet},
-    weights::WeightReader,
+use super::{Options, finite, nam};
+use crate::{
+    error::LoadError,
+    net::{
+        Net,
+        convnet::{self, ConvNet},
+        linear::{self, Linear},
+        recurrent::{self, DenseWeights, Recurrent, RecurrentWeights},
+        wavenet::{WaveNet, plan::Plan},
+        weights::WeightReader,
+    },
 };
 
 /// Values that signals and delay lines may take, where there are few weights.
@@ -34,7 +37,7 @@ pub enum Network {
     /// A row of convolutions.
     ConvNet(convnet::Plan, Vec<f32>),
     /// A response.
-    Linear(nam::Linear, Vec<f32>),
+    Linear(linear::Plan, Vec<f32>),
     /// Layers that are computed frame by frame.
     Recurrent(RecurrentConfig),
     /// Several sizes, each up to a value.
@@ -70,15 +73,15 @@ impl Network {
         Ok(match file.architecture.as_str() {
             "WaveNet" => Self::wavenet(file, warnings)?,
             "ConvNet" => {
-                let plan = convnet::Plan::new(&serde_json::from_str(file.config.get())?)?;
+                let plan = serde_json::from_str::<nam::ConvNet>(file.config.get())?.plan()?;
                 WeightReader::new(&file.weights, plan.weights())?;
                 check_values(plan.values(), &file.weights)?;
                 Self::ConvNet(plan, file.weights.clone())
             }
             "Linear" => {
-                let config: nam::Linear = serde_json::from_str(file.config.get())?;
-                WeightReader::new(&file.weights, linear::taps(&config)? as u64 + u64::from(config.bias))?;
-                Self::Linear(config, file.weights.clone())
+                let plan = serde_json::from_str::<nam::Linear>(file.config.get())?.plan()?;
+                WeightReader::new(&file.weights, plan.weights())?;
+                Self::Linear(plan, file.weights.clone())
             }
             "LSTM" => Self::Recurrent(lstm(&serde_json::from_str(file.config.get())?, &file.weights)?),
             "SlimmableContainer" => Self::sizes(&serde_json::from_str(file.config.get())?, warnings)?,
@@ -90,10 +93,10 @@ impl Network {
         let config: nam::WaveNet<'_> = serde_json::from_str(file.config.get())?;
         let condition = config.condition_dsp.filter(|raw| raw.get() != "null");
         let condition = condition.map(|raw| Self::within(raw, warnings)).transpose()?;
-        let plan = Plan::new(&config, condition.as_ref().map(Self::outputs))?;
+        let plan = config.plan(condition.as_ref().map(Self::outputs))?;
         WeightReader::new(&file.weights, plan.weights())?;
         check_values(plan.values(), &file.weights)?;
-        if plan.arrays.iter().any(|array| array.films.layer1x1_post.active) {
+        if plan.arrays.iter().any(|array| array.films.layer1x1_post.is_some()) {
             let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \
                         trainer reads it otherwise";
             warnings.push(text.to_owned());
@@ -153,7 +156,7 @@ impl Network {
                 Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, instructions)?)
             }
             Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, instructions)?),
-            Self::Linear(config, weights) => Box::new(Linear::new(config, weights, instructions)?),
+            Self::Linear(plan, weights) => Box::new(Linear::new(plan, weights, instructions)?),
             Self::Recurrent(config) => {
                 let prewarm_frames = config.prewarm_frames.unwrap_or((PREWARM_S * sample_rate) as usize);
                 Box::new(Recurrent::new(&config.layers, config.knobs, prewarm_frames, instructions))
@@ -183,9 +186,9 @@ fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadErro
     if config.input_size.0 != 1 {
         return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });
     }
-    let units = nam::size("hidden_size", config.hidden_size.0, nam::MAX_CHANNELS)?;
-    let count = nam::size("num_layers", config.num_layers.0, nam::MAX_LAYERS)?;
-    let outputs = nam::size("out_channels", config.out_channels.0, nam::MAX_CHANNELS)?;
+    let units = nam::size("hidden_size", config.hidden_size, nam::MAX_CHANNELS)?;
+    let count = nam::size("num_layers", config.num_layers, nam::MAX_LAYERS)?;
+    let outputs = nam::size("out_channels", config.out_channels, nam::MAX_CHANNELS)?;
     let of_layer = |inputs: usize| 4 * units * (inputs + units + 1) + 2 * units;
     let needed = of_layer(1) + (count - 1) * of_layer(units) + outputs * (units + 1);
     let mut weights = WeightReader::new(weights, needed as u64)?;

@@ -5,10 +5,7 @@ use super::{
     weights::{ConvShape, WeightReader},
 };
 use crate::{
-    file::{
-        LoadError,
-        nam::{self, MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, size},
-    },
+    error::LoadError,
     memory::{Aligned, BLOCK, DelayLine, Layout, Rows},
     simd::{Activation, ConvStack, InstructionSet, Pass},
 };
@@ -27,36 +24,26 @@ pub struct ConvNet {
     work: u64,
 }
 
-/// What a file says of a row of convolutions, checked.
+/// The plan of the network.
 #[derive(Debug)]
 pub struct Plan {
-    channels: usize,
-    /// Signals that come out.
+    pub channels: usize,
+    /// Number of output signals.
     pub outputs: usize,
-    groups: usize,
-    dilations: Vec<usize>,
-    is_normalised: bool,
-    activation: Activation,
+    pub groups: usize,
+    /// Distance between the taps, for each convolution.
+    pub dilations: Vec<usize>,
+    pub is_normalised: bool,
+    pub activation: Activation,
 }
 
 impl Plan {
-    /// Checks what a file says.
+    /// Checks that the channels can be divided into the groups.
     ///
     /// # Errors
-    /// When sizes do not fit together.
-    pub fn new(config: &nam::ConvNet) -> Result<Self, LoadError> {
-        size("the number of dilations", config.dilations.len() as i64, MAX_LAYERS)?;
-        let dilations = config.dilations.iter().map(|dilation| size("a dilation", dilation.0, MAX_DILATION));
-        let plan = Self {
-            channels: size("channels", config.channels.0, MAX_CHANNELS)?,
-            outputs: size("out_channels", config.out_channels.0, MAX_CHANNELS)?,
-            groups: size("groups", config.groups.0, MAX_CHANNELS)?,
-            dilations: dilations.collect::<Result<_, _>>()?,
-            is_normalised: config.batchnorm,
-            activation: config.activation.build()?,
-        };
-        plan.shapes().try_for_each(|shape| shape.check("a convolution"))?;
-        Ok(plan)
+    /// [`LoadError::InconsistentShapes`].
+    pub fn check(&self) -> Result<(), LoadError> {
+        self.shapes().try_for_each(|shape| shape.check("a convolution"))
     }
 
     fn shapes(&self) -> impl Iterator<Item = ConvShape> {

@@ -2,7 +2,7 @@
 
 use super::Net;
 use crate::{
-    file::{LoadError, nam},
+    error::LoadError,
     memory::BLOCK,
     net::weights::WeightReader,
     simd::{InstructionSet, STEP, SUMS, fir},
@@ -22,27 +22,34 @@ pub struct Linear {
     taps: usize,
 }
 
-/// Number of taps.
-///
-/// # Errors
-/// When no response has as many.
-pub fn taps(config: &nam::Linear) -> Result<usize, LoadError> {
-    nam::size("receptive_field", config.receptive_field.0, nam::MAX_TAPS)
+/// The plan of the network.
+#[derive(Debug)]
+pub struct Plan {
+    pub taps: usize,
+    /// True if a constant is added.
+    pub bias: bool,
+}
+
+impl Plan {
+    /// Number of weights in the file.
+    pub fn weights(&self) -> u64 {
+        self.taps as u64 + u64::from(self.bias)
+    }
 }
 
 impl Linear {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
-    /// When the weights are not those that the description asks for.
-    pub fn new(config: &nam::Linear, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
-        let taps = taps(config)?;
-        let mut taken = WeightReader::new(weights, taps as u64 + u64::from(config.bias))?;
-        let (response, bias) = (taken.take(taps), taken.take(1));
-        let mut weights = vec![0.0; taps.next_multiple_of(SUMS) - taps];
-        weights.extend(response.iter().rev());
-        let (at, bias) = (weights.len() - 1, bias.first().copied().unwrap_or_default());
-        Ok(Self { instructions, bias, window: vec![0.0; 2 * weights.len() + BLOCK], response: weights, at, taps })
+    /// If the number of weights does not match the plan.
+    pub fn new(plan: &Plan, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
+        let taps = plan.taps;
+        let mut reader = WeightReader::new(weights, plan.weights())?;
+        let (impulse_response, bias) = (reader.take(taps), reader.take(1));
+        let mut response = vec![0.0; taps.next_multiple_of(SUMS) - taps];
+        response.extend(impulse_response.iter().rev());
+        let (at, bias) = (response.len() - 1, bias.first().copied().unwrap_or_default());
+        Ok(Self { instructions, bias, window: vec![0.0; 2 * response.len() + BLOCK], response, at, taps })
     }
 }
 

@@ -2,16 +2,15 @@
 
 mod general;
 mod layers;
-mod plan;
+pub mod plan;
 
-use self::layers::Layers;
-pub use self::plan::Plan;
+use self::{layers::Layers, plan::Plan};
 use super::{
     Net,
     weights::{ConvShape, ConvWeights, WeightReader},
 };
 use crate::{
-    file::LoadError,
+    error::LoadError,
     memory::{Aligned, BLOCK, DelayLine, Layout, Rows, Scratch},
     simd::{Activation, ConvStack, Convolution, Identity, InstructionSet, Op, Pass, Signals, Simd, silence},
 };

@@ -1,6 +1,6 @@
 //! Weights as files have them: read in their order, each block with its shape.
 
-use crate::file::LoadError;
+use crate::error::LoadError;
 
 /// The weights of a file, taken one after the other.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{file::LoadError, simd::Activation};
+use crate::{error::LoadError, simd::Activation};
 
 /// An activation function by its name, or with its numbers.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,37 +1,33 @@
-//! Modulation of a signal by the condition (feature-wise linear modulation).
+//! Modulation of a signal by the condition (feature-wise linear modulation, FiLM).
 
 use serde::{Deserialize, Deserializer};
 
 use super::Whole;
+use crate::net::wavenet::plan;
 
-/// Modulation by the condition.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Film {
-    /// Whether it is there.
-    pub active: bool,
-    /// Whether it adds something, too.
-    pub shift: bool,
-    /// Its groups.
-    pub groups: i64,
-}
+/// A modulation, if there is one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Film(pub Option<plan::Film>);
 
 impl<'de> Deserialize<'de> for Film {
-    /// `false` for none, or an object whose parts may be missing.
+    /// `false` for none, `true`, or an object with optional fields.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Written {
-            None(bool),
+            Switch(bool),
             Parts { active: Option<bool>, shift: Option<bool>, groups: Option<Whole> },
         }
-        Ok(match Option::<Written>::deserialize(from)? {
-            None | Some(Written::None(false)) => Self::default(),
-            Some(Written::None(true)) => Self { active: true, shift: true, groups: 1 },
-            Some(Written::Parts { active, shift, groups }) => Self {
-                active: active.unwrap_or(true),
+        let film = match Option::<Written>::deserialize(from)? {
+            None | Some(Written::Switch(false)) => None,
+            Some(Written::Switch(true)) => Some(plan::Film { shift: true, groups: 1 }),
+            Some(Written::Parts { active: Some(false), .. }) => None,
+            Some(Written::Parts { shift, groups, .. }) => Some(plan::Film {
                 shift: shift.unwrap_or(true),
-                groups: groups.map_or(1, |groups| groups.0),
-            },
-        })
+                // The check of the shapes rejects 0 groups.
+                groups: groups.map_or(1, |groups| usize::try_from(groups.0).unwrap_or_default()),
+            }),
+        };
+        Ok(Self(film))
     }
 }

@@ -1,47 +1,76 @@
-//! Networks that a few numbers describe.
+//! Networks that are described by a few numbers.
 
 use serde::Deserialize;
 
-use super::{ActivationConfig, Whole, one};
+use super::{MAX_CHANNELS, MAX_DILATION, MAX_LAYERS, MAX_TAPS, Whole, activation::ActivationConfig, length, one, size};
+use crate::{
+    error::LoadError,
+    net::{convnet, linear},
+};
 
-/// A response.
+/// A linear filter: an impulse response.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Linear {
-    /// Taps.
+    /// Number of taps.
     pub receptive_field: Whole,
-    /// Whether a constant is added.
+    /// True if a constant is added.
     pub bias: bool,
 }
 
 /// Recurrent layers.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Lstm {
-    /// Layers.
+    /// Number of layers.
     pub num_layers: Whole,
-    /// Signals in.
+    /// Number of input signals.
     pub input_size: Whole,
-    /// Units of each layer.
+    /// Units per layer.
     pub hidden_size: Whole,
-    /// Signals out.
+    /// Number of output signals.
     #[serde(default = "one")]
     pub out_channels: Whole,
 }
 
-/// Convolutions of two taps.
+/// Consecutive convolutions of two taps.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ConvNet {
-    /// Channels of each.
+    /// Channels of each convolution.
     pub channels: Whole,
-    /// Distance of the taps of each.
+    /// Distance between the taps, for each convolution.
     pub dilations: Vec<Whole>,
-    /// Whether values are normalised after each.
+    /// True if a batch normalisation follows each convolution.
     pub batchnorm: bool,
-    /// After each.
+    /// Activation function after each convolution.
     pub activation: ActivationConfig,
-    /// Parts that know nothing of each other.
+    /// Groups of each convolution.
     #[serde(default = "one")]
     pub groups: Whole,
-    /// Signals out.
+    /// Number of output signals.
     #[serde(default = "one")]
     pub out_channels: Whole,
+}
+
+impl Linear {
+    /// The checked plan of the network.
+    pub fn plan(&self) -> Result<linear::Plan, LoadError> {
+        Ok(linear::Plan { taps: size("receptive_field", self.receptive_field, MAX_TAPS)?, bias: self.bias })
+    }
+}
+
+impl ConvNet {
+    /// The checked plan of the network.
+    pub fn plan(&self) -> Result<convnet::Plan, LoadError> {
+        length("the number of dilations", &self.dilations, MAX_LAYERS)?;
+        let dilations = self.dilations.iter().map(|&dilation| size("a dilation", dilation, MAX_DILATION));
+        let plan = convnet::Plan {
+            channels: size("channels", self.channels, MAX_CHANNELS)?,
+            outputs: size("out_channels", self.out_channels, MAX_CHANNELS)?,
+            groups: size("groups", self.groups, MAX_CHANNELS)?,
+            dilations: dilations.collect::<Result<_, _>>()?,
+            is_normalised: self.batchnorm,
+            activation: self.activation.build()?,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
 }

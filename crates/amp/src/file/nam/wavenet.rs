@@ -1,23 +1,23 @@
-//! What a WaveNet is made of.
+//! The description of a WaveNet in a file.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ActivationConfig, Film, Whole, one};
+use super::{Whole, activation::ActivationConfig, film::Film, one};
 
-/// Arrays of dilated convolutions.
+/// Consecutive arrays of dilated convolutions.
 #[derive(Debug, Deserialize)]
 pub struct WaveNet<'a> {
-    /// One after the other.
+    /// The arrays of layers.
     #[serde(borrow)]
     pub layers: Vec<LayerArray<'a>>,
-    /// After all of them.
+    /// Convolutions after all arrays.
     #[serde(default)]
     pub head: Option<PostHead>,
-    /// Signals in.
+    /// Number of input signals.
     #[serde(default = "one")]
     pub in_channels: Whole,
-    /// A network that makes the condition of what is played.
+    /// A network that computes the condition from the input: a nested file.
     #[serde(borrow, default)]
     pub condition_dsp: Option<&'a RawValue>,
 }
@@ -25,84 +25,84 @@ pub struct WaveNet<'a> {
 /// Convolutions after all arrays.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PostHead {
-    /// Channels between them.
+    /// Channels between the convolutions.
     pub channels: Whole,
-    /// Signals out.
+    /// Number of output signals.
     pub out_channels: Whole,
-    /// Taps of each.
+    /// Number of taps, for each convolution.
     pub kernel_sizes: Vec<Whole>,
-    /// Before each.
+    /// Activation function before each convolution.
     pub activation: ActivationConfig,
 }
 
-/// One array of layers.
+/// An array of layers.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LayerArray<'a> {
-    /// Signals in.
+    /// Number of input signals.
     pub input_size: Whole,
-    /// Signals of the condition.
+    /// Number of condition signals.
     pub condition_size: Whole,
-    /// Channels from layer to layer.
+    /// Channels between layers.
     pub channels: Whole,
-    /// Channels within a layer, where they differ.
+    /// Channels inside a layer, if different from `channels`.
     pub bottleneck: Option<Whole>,
-    /// Taps of all layers,
+    /// Number of taps of all layers. A file has this or `kernel_sizes`.
     pub kernel_size: Option<Whole>,
-    /// or of each.
+    /// Number of taps, for each layer.
     pub kernel_sizes: Option<Vec<Whole>>,
-    /// Distance of the taps of each layer.
+    /// Distance between the taps, for each layer.
     pub dilations: Vec<Whole>,
-    /// Of all layers, or of each.
+    /// Activation function of all layers, or of each.
     pub activation: OneOrEach<ActivationConfig>,
-    /// Whether half of the channels weighs the other half.
+    /// True if half of the channels gates the other half; in older files, instead of `gating_mode`.
     #[serde(default)]
     pub gated: bool,
-    /// How half of the channels weighs the other half, in all layers or in each.
+    /// How half of the channels gates the other half, in all layers or in each.
     pub gating_mode: Option<OneOrEach<String>>,
-    /// Of the half that weighs, in all layers or in each: anything where there is no such half.
+    /// Activation function of the gates, of all layers or of each; any value in layers without gates.
     #[serde(borrow, default)]
     pub secondary_activation: Option<&'a RawValue>,
     /// Groups of the convolutions.
     #[serde(default = "one")]
     pub groups_input: Whole,
-    /// Groups of what the condition adds.
+    /// Groups of the convolution of the condition.
     #[serde(default = "one")]
     pub groups_input_mixin: Whole,
-    /// From the activation to the next layer.
+    /// 1x1 convolution from the activation to the next layer.
     pub layer1x1: Option<Layer1x1Config>,
-    /// From the activation to the sum of all layers.
+    /// 1x1 convolution from the activation to the sum of all layers.
     pub head1x1: Option<Head1x1Config>,
-    /// The sum of all layers, made signals: since 0.6.
+    /// Convolution from the sum of all layers to the outputs; since version 0.6.
     pub head: Option<Head>,
-    /// The same before.
+    /// Number of outputs, before version 0.6.
     pub head_size: Option<Whole>,
-    /// The same before.
+    /// True if each output has a bias, before version 0.6.
     pub head_bias: Option<bool>,
-    /// [`Slimmable`]; what is no object says nothing.
+    /// A [`Slimmable`]; any value that is not an object is ignored.
     #[serde(borrow, default)]
     pub slimmable: Option<&'a RawValue>,
-    /// Modulated by the condition: the input of the convolution,
+    /// Modulates the input of the convolution.
     #[serde(default)]
     pub conv_pre_film: Film,
-    /// its output,
+    /// Modulates the output of the convolution.
     #[serde(default)]
     pub conv_post_film: Film,
-    /// the condition before it is added,
+    /// Modulates the condition before its convolution.
     #[serde(default)]
     pub input_mixin_pre_film: Film,
-    /// what it adds,
+    /// Modulates the condition after its convolution.
     #[serde(default)]
     pub input_mixin_post_film: Film,
-    /// the sum of both,
+    /// Modulates the sum of both convolutions.
     #[serde(default)]
     pub activation_pre_film: Film,
-    /// its activation,
+    /// Modulates the output of the activation.
     #[serde(default)]
     pub activation_post_film: Film,
-    /// what goes to the next layer,
+    /// Modulates the output of `layer1x1`.
     #[serde(default)]
     pub layer1x1_post_film: Film,
-    /// and what goes to the sum of all layers.
+    /// Modulates the output of `head1x1`.
     #[serde(default)]
     pub head1x1_post_film: Film,
 }
@@ -111,60 +111,60 @@ pub struct LayerArray<'a> {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrEach<T> {
-    /// One for each.
+    /// One value for each layer.
     Each(Vec<T>),
-    /// The same for all.
+    /// The same value for all layers.
     One(T),
 }
 
-/// The convolution of one tap to the next layer.
+/// The 1x1 convolution to the next layer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Layer1x1Config {
-    /// Whether it is there.
+    /// True if there is one.
     pub active: bool,
-    /// Its groups.
+    /// Groups.
     pub groups: Whole,
 }
 
-/// The convolution of one tap to the sum of all layers.
+/// The 1x1 convolution to the sum of all layers.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Head1x1Config {
-    /// Whether it is there.
+    /// True if there is one.
     pub active: bool,
-    /// Channels out.
+    /// Number of output channels.
     pub out_channels: Whole,
-    /// Its groups.
+    /// Groups.
     pub groups: Whole,
 }
 
-/// How the sum of all layers becomes signals.
+/// The convolution from the sum of all layers to the outputs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Head {
-    /// How many.
+    /// Number of outputs.
     pub out_channels: Whole,
-    /// Taps.
+    /// Number of taps.
     pub kernel_size: Whole,
-    /// Whether each has a bias.
+    /// True if each output has a bias.
     pub bias: bool,
-    /// Distance of the taps.
+    /// Distance between the taps.
     #[serde(default = "one")]
     pub head_dilation: Whole,
 }
 
-/// Sizes that an array can be cut down to.
+/// Sizes that an array can be reduced to.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Slimmable {
-    /// How.
+    /// Method of the reduction.
     #[serde(default)]
     pub method: String,
-    /// To what.
+    /// Arguments of the method.
     #[serde(default)]
     pub kwargs: Option<Allowed>,
 }
 
-/// Sizes that an array can be cut down to.
+/// Arguments of the method `slice_channels_uniform`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Allowed {
-    /// Channels, the fewest first.
+    /// Allowed numbers of channels, in ascending order.
     pub allowed_channels: Option<Vec<Whole>>,
 }

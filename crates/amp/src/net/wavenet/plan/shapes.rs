@@ -1,15 +1,9 @@
-//! All convolutions of one layer, as their weights follow each other in a file.
+//! The convolutions of one layer, in the order of their weights in a file.
 
-use super::{
-    array::{Array, Gate, Layer},
-    unfit,
-};
-use crate::{
-    file::{LoadError, nam},
-    net::weights::ConvShape,
-};
+use super::array::{Array, Film, Gate, Layer};
+use crate::{error::LoadError, net::weights::ConvShape};
 
-/// All convolutions of one layer.
+/// The shapes of all convolutions of one layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Shapes {
     pub conv: ConvShape,
@@ -27,8 +21,8 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Rows of scratch that a layer may take, at most: whatever comes out of its convolutions, what the condition becomes
-    /// before it is added, and what is kept for blending.
+    /// Upper bound of the scratch rows of a layer: the outputs of all convolutions, the modulated condition, and the
+    /// input of a blended activation.
     pub fn scratch(&self) -> usize {
         let outputs: usize = self.all().into_iter().flatten().map(|shape| shape.outputs).sum();
         outputs + self.mixin.inputs + self.conv.outputs + self.conv.inputs
@@ -39,7 +33,7 @@ impl Shapes {
         self.all().into_iter().flatten().map(|shape| shape.weights()).fold(0, u64::saturating_add)
     }
 
-    /// Whether there is nothing but one convolution, what the condition adds, and a way to the next layer.
+    /// True if the layer has only a convolution, a convolution of the condition, and a 1x1 convolution, all in one group.
     pub fn is_plain(&self) -> bool {
         let others = self.all().into_iter().skip(3).flatten().next();
         let in_one = |shape: &ConvShape| shape.groups == 1;
@@ -65,14 +59,14 @@ impl Shapes {
 }
 
 impl Array {
-    /// All convolutions of one layer in the order of their weights, each with its name.
+    /// The shapes of the convolutions of a layer.
     pub fn shapes(&self, layer: &Layer, condition: usize) -> Shapes {
         let twice = if layer.gate == Gate::None { 1 } else { 2 };
         let z = twice * self.bottleneck;
-        let film = |film: nam::Film, channels: usize| {
-            let outputs = channels * if film.shift { 2 } else { 1 };
-            let groups = usize::try_from(film.groups).unwrap_or_default();
-            film.active.then_some(ConvShape { groups, ..ConvShape::pointwise(condition, outputs, true) })
+        let film = |film: Option<Film>, channels: usize| {
+            let Film { shift, groups } = film?;
+            let outputs = channels * if shift { 2 } else { 1 };
+            Some(ConvShape { groups, ..ConvShape::pointwise(condition, outputs, true) })
         };
         let films = self.films;
         Shapes {
@@ -99,14 +93,16 @@ impl Array {
         }
     }
 
+    /// Checks that the sizes of the array match.
+    ///
     /// # Errors
     /// [`LoadError::InconsistentShapes`].
     pub fn check(&self, condition: usize) -> Result<(), LoadError> {
-        if self.films.layer1x1_post.active && self.layer1x1.is_none() {
-            return Err(unfit("layer1x1_post_film and a layer1x1 that is not there"));
+        if self.films.layer1x1_post.is_some() && self.layer1x1.is_none() {
+            return Err(LoadError::inconsistent("layer1x1_post_film is present without layer1x1"));
         }
         if self.layer1x1.is_none() && self.bottleneck != self.channels {
-            return Err(unfit("bottleneck and channels without a layer1x1"));
+            return Err(LoadError::inconsistent("bottleneck and channels differ without layer1x1"));
         }
         for layer in &self.layers {
             self.shapes(layer, condition).all().into_iter().flatten().try_for_each(|shape| shape.check("a layer"))?;
@@ -114,7 +110,7 @@ impl Array {
         Ok(())
     }
 
-    /// Whether it has less than `whole`, which it was cut from, of a convolution in groups.
+    /// True if a convolution in groups is smaller than in `whole`, the array before the reduction.
     pub fn cuts_groups(&self, whole: &Self, condition: usize) -> bool {
         self.layers.iter().any(|layer| {
             let (cut, whole) = (self.shapes(layer, condition).all(), whole.shapes(layer, condition).all());
