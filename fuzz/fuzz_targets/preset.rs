@@ -9,5 +9,5 @@ fuzz_target!(|text: &str| {
     for &parameter in Parameter::ALL {
         assert!(parameter.check(preset.settings.get(parameter)).is_ok());
     }
-    assert_eq!(Preset::parse(&preset.written()), Ok(preset));
+    assert_eq!(Preset::parse(&preset.to_toml()), Ok(preset));
 });

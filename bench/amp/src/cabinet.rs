@@ -49,7 +49,7 @@ fn at_99(times: &Times) -> Times {
 }
 
 fn ours(response: &[f32], frames: usize, level: InstructionSet) -> Result<Engine<'static>> {
-    let mut cabinet = Cabinet::with_level(&Ir::new(48_000, vec![response.to_vec()])?, level);
+    let mut cabinet = Cabinet::with_instructions(&Ir::new(48_000, vec![response.to_vec()])?, level);
     let (input, mut left, mut right) = (noise(frames), vec![0.0; frames], vec![0.0; frames]);
     Ok(Box::new(move || {
         cabinet.process(&input, &mut left, &mut right);

@@ -1,12 +1,12 @@
-//! A loudspeaker's cabinet: a signal convolved with an impulse response, without delay and with even work.
+//! A loudspeaker cabinet: a signal is convolved with an impulse response, without delay and with evenly spread work.
 //!
-//! Time is cut into periods of 256 samples. The first 512 samples of the response are summed as convolution is
-//! defined. The rest lies in partitions of one period each, whose spectra are multiplied with those of earlier periods (a uniformly
-//! partitioned convolution): what a period brings is not due until the period after next, so that a whole period is there to
-//! compute it in. That is cut into 16 tasks, one after every 16 samples: the transform of what came, the products, and
-//! the transform back. Whatever the size of a callback, it does its share and no more.
+//! Time is divided into periods of 256 samples. The first 512 samples of the response are convolved directly. The rest is
+//! divided into partitions of one period each, whose spectra are multiplied with those of earlier periods (uniformly
+//! partitioned convolution). The contribution of a period is due two periods later, so a whole period is left to compute
+//! it. This work is divided into 16 tasks, one after every 16 samples: the transform of the input, the products, and the
+//! inverse transform. A callback of any size therefore does only its share.
 //!
-//! Tasks hang on the samples that came, never on calls: so the bits do not depend on how a signal is cut into calls.
+//! Tasks depend on the number of samples, never on calls, so the output bits do not depend on how a signal is divided.
 
 mod ir;
 
@@ -14,61 +14,61 @@ pub use ir::{Ir, IrError};
 
 use crate::simd::{BINS, Fourier, InstructionSet, ROW, STEP, SUMS, Spectrum, fir, flush_denormals, sum_of_products};
 
-/// Samples of a partition of the response, and of a period of time.
+/// Number of samples of a partition of the response, and of a period.
 const PARTITION: usize = BINS;
-/// Samples of the response that are summed directly.
+/// Number of samples of the response that are convolved directly.
 const HEAD: usize = 2 * PARTITION;
-/// Samples from one task to the next.
+/// Number of samples between two tasks.
 const QUANTUM: usize = 16;
-/// The task that transforms back; the first one transforms what came.
+/// The task of the inverse transform; task 0 transforms the input.
 const LAST_TASK: usize = PARTITION / QUANTUM - 1;
-/// Values of one row of a spectrum.
+/// Number of values in a row of a spectrum.
 const WIDTH: usize = 2 * ROW;
 
 /// A cabinet, ready to play.
 #[derive(Debug)]
 pub struct Cabinet {
-    level: InstructionSet,
+    instructions: InstructionSet,
     fourier: Box<Fourier>,
-    /// The last [`HEAD`] samples before this period, this period's, and room for what vectors read beyond.
+    /// The last [`HEAD`] samples before this period, those of this period, and space that vectors read beyond.
     window: Vec<f32>,
-    /// Samples of this period that came.
+    /// Number of samples of this period so far.
     at: usize,
-    /// Partitions of the response behind the head.
+    /// Number of partitions of the response after the head.
     partitions: usize,
-    /// Spectra of the last periods, as many as there are partitions: first all their rows 0. A ring, the youngest first.
+    /// Spectra of the last periods, one per partition: first row 0 of all of them, then row 1. A ring, the newest first.
     past: Vec<f32>,
     youngest: usize,
-    sides: Vec<Side>,
+    sides: Vec<Channel>,
 }
 
-/// What each output has of its own.
+/// The state of one output channel.
 #[derive(Debug)]
-struct Side {
-    /// The head, the last sample first.
+struct Channel {
+    /// The first samples of the response, in reverse order.
     head: Vec<f32>,
-    /// Spectra of the partitions, as [`Cabinet::past`] lies.
+    /// Spectra of the partitions, in the layout of [`Cabinet::past`].
     spectra: Vec<f32>,
     sums: Spectrum,
-    /// What the partitions make of earlier periods, for this one.
+    /// Contribution of the partitions to this period.
     tail: [f32; PARTITION],
 }
 
 impl Cabinet {
-    /// A cabinet that plays at the response's sample rate.
+    /// A cabinet for the sample rate of the response.
     #[must_use]
     pub fn new(ir: &Ir) -> Self {
-        Self::with_level(ir, InstructionSet::best())
+        Self::with_instructions(ir, InstructionSet::best())
     }
 
-    /// The same with given instructions.
+    /// A cabinet that uses the given instruction set.
     #[must_use]
-    pub fn with_level(ir: &Ir, level: InstructionSet) -> Self {
-        let fourier = Fourier::new(level);
+    pub fn with_instructions(ir: &Ir, instructions: InstructionSet) -> Self {
+        let fourier = Fourier::new(instructions);
         let partitions = ir.frames().saturating_sub(HEAD).div_ceil(PARTITION);
-        let sides = ir.channels().iter().map(|response| Side::new(response, partitions, &fourier)).collect();
+        let sides = ir.channels().iter().map(|response| Channel::new(response, partitions, &fourier)).collect();
         Self {
-            level,
+            instructions,
             fourier,
             window: vec![0.0; HEAD + PARTITION + STEP],
             at: 0,
@@ -79,25 +79,25 @@ impl Cabinet {
         }
     }
 
-    /// Samples after which nothing of an input is heard any more.
+    /// Number of samples after which an input no longer affects the output.
     #[must_use]
     pub fn frames(&self) -> usize {
         HEAD + self.partitions * PARTITION
     }
 
-    /// Whether it has two outputs that differ.
+    /// True if the two outputs differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
         self.sides.len() > 1
     }
 
-    /// Plays `input`; a mono cabinet fills both sides with the same. Denormal numbers count as zero, so that silence costs what
-    /// sound does.
+    /// Plays `input`. A mono cabinet fills both sides with the same samples. Denormal numbers count as zero, so that silence
+    /// takes no longer than sound.
     ///
     /// # Panics
-    /// When the three are of different lengths.
+    /// If the slices have different lengths.
     pub fn process(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-        assert!(input.len() == left.len() && input.len() == right.len(), "a cabinet makes as many samples as it gets");
+        assert!(input.len() == left.len() && input.len() == right.len(), "input and outputs have different lengths");
         let _flushed = flush_denormals();
         let mut done = 0;
         while done < input.len() {
@@ -115,10 +115,10 @@ impl Cabinet {
         let (begin, end) = (self.at, self.at + input.len());
         self.window[HEAD + begin..HEAD + end].copy_from_slice(input);
         for (side, output) in self.sides.iter_mut().zip(outputs) {
-            let mut made = [0.0; PARTITION];
-            let made = &mut made[..input.len().next_multiple_of(STEP)];
-            fir(self.level, &self.window[HEAD + begin + 1 - side.head.len()..], &side.head, made);
-            for ((output, head), tail) in output.iter_mut().zip(made).zip(&side.tail[begin..]) {
+            let mut direct_sums = [0.0; PARTITION];
+            let direct_sums = &mut direct_sums[..input.len().next_multiple_of(STEP)];
+            fir(self.instructions, &self.window[HEAD + begin + 1 - side.head.len()..], &side.head, direct_sums);
+            for ((output, head), tail) in output.iter_mut().zip(direct_sums).zip(&side.tail[begin..]) {
                 *output = *head + tail;
             }
         }
@@ -132,10 +132,10 @@ impl Cabinet {
         }
     }
 
-    /// What is to be done when so many quanta of the period, and one, are over.
+    /// Runs the task that is due when `quantum + 1` quanta of the period are complete.
     fn task(&mut self, quantum: usize) {
-        let Self { level, fourier, window, partitions, past, youngest, sides, .. } = self;
-        let (level, partitions) = (*level, *partitions);
+        let Self { instructions, fourier, window, partitions, past, youngest, sides, .. } = self;
+        let (instructions, partitions) = (*instructions, *partitions);
         if partitions == 0 {
             return;
         }
@@ -156,9 +156,9 @@ impl Cabinet {
                 for row in row_after(quantum - 1)..row_after(quantum) {
                     let row_of = row * partitions * WIDTH..(row + 1) * partitions * WIDTH;
                     let (before, after) = past[row_of.clone()].split_at(*youngest * WIDTH);
-                    for Side { spectra, sums, .. } in sides.iter_mut() {
+                    for Channel { spectra, sums, .. } in sides.iter_mut() {
                         let (young, old) = spectra[row_of.clone()].split_at(after.len());
-                        let (re, im) = sum_of_products(level, [(after, young), (before, old)]);
+                        let (re, im) = sum_of_products(instructions, [(after, young), (before, old)]);
                         sums.re[row * ROW..][..ROW].copy_from_slice(&re);
                         sums.im[row * ROW..][..ROW].copy_from_slice(&im);
                     }
@@ -167,7 +167,7 @@ impl Cabinet {
         }
     }
 
-    /// Forgets what was played.
+    /// Clears the state.
     pub fn reset(&mut self) {
         self.window.fill(0.0);
         self.past.fill(0.0);
@@ -179,7 +179,7 @@ impl Cabinet {
     }
 }
 
-impl Side {
+impl Channel {
     fn new(response: &[f32], partitions: usize, fourier: &Fourier) -> Self {
         let (direct, rest) = response.split_at(response.len().min(HEAD));
         let mut head = vec![0.0; direct.len().next_multiple_of(SUMS) - direct.len()];
@@ -187,7 +187,7 @@ impl Side {
         let mut spectra = vec![0.0; partitions * 2 * BINS];
         for (partition, response) in rest.chunks(PARTITION).enumerate() {
             let (mut samples, mut spectrum) = ([0.0; 2 * PARTITION], Spectrum::ZERO);
-            // What transforming there and back makes larger is taken off here.
+            // Compensates for the gain of the transform and its inverse.
             samples.iter_mut().zip(response).for_each(|(sample, x)| *sample = x / PARTITION as f32);
             fourier.forward(&samples, &mut spectrum);
             store_spectrum(&spectrum, &mut spectra, partition, partitions);
@@ -196,7 +196,7 @@ impl Side {
     }
 }
 
-/// Puts the rows of a spectrum where those of one of `partitions` stand.
+/// Stores the rows of a spectrum as those of partition `partition`.
 fn store_spectrum(spectrum: &Spectrum, spectra: &mut [f32], partition: usize, partitions: usize) {
     for row in 0..ROW {
         let (re, im) = spectra[(row * partitions + partition) * WIDTH..][..WIDTH].split_at_mut(ROW);
@@ -218,7 +218,7 @@ mod tests {
         (0..len).map(|_| next()).collect()
     }
 
-    /// Noise that decays, as a response does.
+    /// Decaying noise.
     fn response(seed: u32, len: usize) -> Vec<f32> {
         let decay = |n: usize| (-6.0 * n as f32 / len as f32).exp() * 0.3;
         noise(seed, len).into_iter().enumerate().map(|(n, x)| x * decay(n)).collect()
@@ -242,18 +242,18 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_convolution_whatever_the_length() {
+    fn output_is_the_convolution_for_every_response_length() {
         let input = noise(1, 5000);
         for len in [1, 2, 3, 100, 511, 512, 513, 700, 768, 769, 2048, 4999] {
             let channels = vec![response(2, len), response(3, len)];
             let ir = Ir::new(48_000, channels.clone()).unwrap();
-            for level in InstructionSet::all() {
-                let played = play(&mut Cabinet::with_level(&ir, level), &input, &[64]);
+            for instructions in InstructionSet::all() {
+                let played = play(&mut Cabinet::with_instructions(&ir, instructions), &input, &[64]);
                 for (played, response) in played.iter().zip(&channels) {
                     let errors =
                         direct(&input, response).into_iter().zip(played).map(|(a, &b)| (a - f64::from(b)).abs());
                     let worst = errors.fold(0.0, f64::max);
-                    assert!(worst < 3e-6, "{len} samples with {}: {worst:e}", level.name());
+                    assert!(worst < 3e-6, "{len} samples with {}: {worst:e}", instructions.name());
                 }
             }
         }

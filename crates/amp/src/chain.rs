@@ -1,11 +1,12 @@
-//! The whole way from a guitar to a loudspeaker, as one audio thread plays it and another controls it.
+//! The signal chain from the guitar to the loudspeaker: one audio thread plays it, another thread controls it.
 //!
-//! In order: the input is looked at (level, tuner, key of the gate) and amplified; one model, two in series, or two side
-//! by side; the gate; tone; cabinet; offsets taken away; output gain; limiter. All between the models and the limiter
-//! is linear, so the gain that brings a model to its level stands behind the model itself.
+//! The stages in order: measuring the input (level, tuner, key signal of the gate) and input gain; one model, or two in series
+//! or in parallel; gate; tone; cabinet; removal of offsets; output gain; limiter. Everything between the models and the
+//! limiter is linear, so the gain that normalises a model's level can be applied directly after the model.
 //!
-//! What is switched off goes on computing: what a block costs does not change, and what is switched on again has heard
-//! all. With parameters at rest the output does not depend on how the signal is cut into calls, to the bit.
+//! Stages that are switched off continue to compute: the time per block stays the same, and a stage that is switched on again
+//! has processed the whole signal. While no parameter changes, the output bits do not depend on how the signal is divided into
+//! calls.
 
 mod amplifier;
 mod controls;
@@ -32,38 +33,38 @@ pub use self::{
     settings::{OutputLevel, Settings},
 };
 use self::{
-    amplifier::{Place, delay_of, gains_db},
-    controls::{AudioEnds, Command, Retired},
+    amplifier::{SeriesPosition, delay_of, gains_db},
+    controls::{AudioQueues, Command, Retired},
     crossfade::Crossfade,
     dc::DcBlock,
     delay::Delay,
     gains::Gains,
     gate::Gate,
     limiter::Limiter,
-    meters::Metering,
+    meters::MeterWriter,
     stages::BLOCK,
     tone::Tone,
 };
 pub(crate) use self::{exchange::Change, parameter::nearest};
 use crate::{cabinet::Cabinet, simd::flush_denormals};
 
-/// What a chain plays, at its rate.
+/// The models and the cabinet of a chain, for its sample rate.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// One model, or two.
+    /// The first and the second model.
     pub models: [Option<Amplifier>; 2],
     /// The cabinet.
     pub cabinet: Option<Cabinet>,
 }
 
-/// The chain: the audio thread's side.
+/// The signal chain; it belongs to the audio thread.
 #[derive(Debug)]
 pub struct Chain {
     settings: Settings,
-    ends: AudioEnds,
-    metering: Metering,
+    queues: AudioQueues,
+    metering: MeterWriter,
     models: [Crossfade<Amplifier>; 2],
-    /// The input beside the models, as late as they are.
+    /// The dry input with the delay of the models, for switching them off.
     bypass: Delay,
     cabinet: Crossfade<Cabinet>,
     gate: Gate,
@@ -73,7 +74,7 @@ pub struct Chain {
     gains: Gains,
 }
 
-/// One goes to the audio thread, the other stays elsewhere.
+/// The chain is sent to the audio thread, the controls to any thread.
 const _: () = {
     const fn may_go_to_another_thread<T: Send>() {}
     may_go_to_another_thread::<Chain>();
@@ -81,18 +82,18 @@ const _: () = {
 };
 
 impl Chain {
-    /// A chain that plays at this rate, and its controls. Its models begin as after long silence; where offsets are taken away, so does
-    /// all behind them, which would else begin with the step from nothing to the models' offset. This plays half a second and as
-    /// long as the cabinet.
+    /// A chain for a sample rate, and its controls. The models start in the state after long silence. If offsets are removed, so
+    /// do all stages after the models, which would otherwise start with a step to the models' offset. This processes half a
+    /// second plus the length of the cabinet.
     #[must_use]
     pub fn new(rate_hz: u32, settings: &Settings, parts: Parts) -> (Self, Controls) {
         let rate = rate_hz as f32;
         let (metering, reading) = meters::meters(rate);
         let delays = parts.models.each_ref().map(|model| model.as_ref().map_or(0, Amplifier::delay));
-        let (controls, ends) = Controls::new(rate_hz, settings.clone(), delays, reading);
+        let (controls, queues) = Controls::new(rate_hz, settings.clone(), delays, reading);
         let mut chain = Self {
             settings: settings.clone(),
-            ends,
+            queues,
             metering,
             models: parts.models.map(|model| Crossfade::new(model.map(Box::new), rate)),
             bypass: Delay::new(rate),
@@ -110,8 +111,7 @@ impl Chain {
         (chain, controls)
     }
 
-    /// Samples by which the output is late: 0 unless a model is resampled. Tells what plays in the end, when something
-    /// is being exchanged.
+    /// Delay of the output, samples: 0 unless a model is resampled. During an exchange, the delay after it.
     #[must_use]
     pub fn delay(&self) -> usize {
         delay_of(self.delays(), &self.settings)
@@ -121,12 +121,12 @@ impl Chain {
         self.models.each_ref().map(|model| model.latest().map_or(0, Amplifier::delay))
     }
 
-    /// Plays `input`. Neither allocates, locks nor calls the system, whatever was told it meanwhile.
+    /// Plays `input`. Never allocates, locks or makes a system call, whatever the controls do meanwhile.
     ///
     /// # Panics
-    /// When the three are of different lengths.
+    /// If the slices have different lengths.
     pub fn process(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
-        assert!(input.len() == left.len() && input.len() == right.len(), "a chain makes as many samples as it gets");
+        assert!(input.len() == left.len() && input.len() == right.len(), "input and outputs have different lengths");
         let _flushed = flush_denormals();
         self.take_changes();
         for (at, input) in input.chunks(BLOCK).enumerate() {
@@ -135,7 +135,7 @@ impl Chain {
         }
         let muted = self.models.each_mut().map(|model| model.each().any(|model| model.is_muted()));
         let gate_is_open = self.gate.is_open() || !self.settings.is_on(Parameter::GateOn);
-        // Taken in any case: switched on again, it must not tell of before.
+        // Read in any case, so that a limiter that is switched on again does not report an old value.
         let least = self.limiter.take_least();
         let limiter_gain = if self.settings.is_on(Parameter::LimiterOn) { least } else { 1.0 };
         self.metering.publish(gate_is_open, limiter_gain, muted);
@@ -143,23 +143,23 @@ impl Chain {
 
     fn take_changes(&mut self) {
         let mut any = false;
-        while let Ok(command) = self.ends.changes.pop() {
+        while let Ok(command) = self.queues.changes.pop() {
             any = true;
             let unplayed = match command {
                 Command::Set(parameter, value) => {
-                    // The other side has checked it.
+                    // The controls have checked the value.
                     let _ = self.settings.set(parameter, value);
                     None
                 }
-                Command::Amplifier(place, mut model) => {
+                Command::Amplifier(slot, mut model) => {
                     if let Some(model) = &mut model {
-                        model.set_gains(gains_db(model.levels(), &self.settings, self.standing(place)), true);
+                        model.set_gains(gains_db(model.levels(), &self.settings, self.series_position(slot)), true);
                     }
-                    self.models[place].offer(model).map(Retired::Amplifier)
+                    self.models[slot].offer(model).map(Retired::Amplifier)
                 }
                 Command::Cabinet(cabinet) => self.cabinet.offer(cabinet).map(Retired::Cabinet),
             };
-            self.ends.give_back(unplayed);
+            self.queues.give_back(unplayed);
         }
         if any {
             self.apply_settings(false);
@@ -170,12 +170,12 @@ impl Chain {
         [Parameter::Bass, Parameter::Middle, Parameter::Treble].map(|band| settings.get(band))
     }
 
-    /// Brings all to what is set: at once, or smoothly.
+    /// Applies the settings, immediately or with ramps.
     fn apply_settings(&mut self, at_once: bool) {
         let second = match (self.settings.is_parallel(), self.models.each_ref().map(|model| model.latest().is_some())) {
             (true, [true, true]) => self.settings.get(Parameter::Mix),
             (true, [true, false]) => 0.0,
-            // What is not there lets all through, and behind one another the second place is the end.
+            // An empty slot passes the signal through, and in series the second slot has the output.
             _ => 1.0,
         };
         let settings = &self.settings;
@@ -186,26 +186,29 @@ impl Chain {
         self.align_latency(at_once);
     }
 
-    /// Side by side, the model that is sooner waits for the other; the input beside them always does.
+    /// In parallel, delays the model with the shorter delay; always delays the dry input.
     fn align_latency(&mut self, at_once: bool) {
         self.bypass.set(self.delay(), at_once);
         let late = if self.settings.is_parallel() { self.delay() } else { 0 };
         self.models.iter_mut().flat_map(Crossfade::each).for_each(|model| model.align_latency(late, at_once));
     }
 
-    /// How the model at a place stands to the other.
-    fn standing(&self, place: usize) -> Place {
+    /// The position of a model in the signal path.
+    fn series_position(&self, slot: usize) -> SeriesPosition {
         let series = !self.settings.is_parallel();
-        let levels = |place: usize| self.models[place].latest().map(Amplifier::levels);
-        Place { behind: levels(0).filter(|_| place == 1 && series), feeds: place == 0 && series && levels(1).is_some() }
+        let levels = |slot: usize| self.models[slot].latest().map(Amplifier::levels);
+        SeriesPosition {
+            preceded_by: levels(0).filter(|_| slot == 1 && series),
+            feeds_next: slot == 0 && series && levels(1).is_some(),
+        }
     }
 
-    /// Brings the models to their levels.
+    /// Applies the level gains of the models.
     fn set_model_gains(&mut self, at_once: bool) {
-        for place in 0..2 {
-            let standing = self.standing(place);
-            for model in self.models[place].each() {
-                model.set_gains(gains_db(model.levels(), &self.settings, standing), at_once);
+        for slot in 0..2 {
+            let position = self.series_position(slot);
+            for model in self.models[slot].each() {
+                model.set_gains(gains_db(model.levels(), &self.settings, position), at_once);
             }
         }
     }

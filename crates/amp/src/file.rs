@@ -1,4 +1,4 @@
-//! Files of every kind: told apart by what is in them, checked whole before anything is made of them.
+//! Model files of all formats. The content decides the format; the whole file is checked before a network is built.
 
 mod guitarml;
 mod keras;
@@ -9,51 +9,51 @@ mod number;
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use self::network::Network;
 pub use self::metadata::About;
+use self::network::Network;
 use crate::{error::LoadError, model::Model, simd::InstructionSet};
 
-/// Deeper than any model's file nests.
+/// Maximum nesting depth of the JSON, deeper than that of any known model.
 const MAX_DEPTH: usize = 40;
-/// What some editors put before UTF-8.
+/// Some editors write this before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Kinds of files.
+/// File formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Neural Amp Modeler.
     Nam,
     /// GuitarML: NeuralPi, Proteus.
     GuitarMl,
-    /// AIDA-X, as RTNeural reads them.
+    /// AIDA-X, in the format of RTNeural.
     Keras,
 }
 
-/// A model's file, checked.
+/// A checked model file.
 #[derive(Debug)]
 pub struct ModelFile {
-    /// Kind of file.
+    /// File format.
     pub format: Format,
-    /// Kind of network, in the file's own words.
+    /// Kind of network, as named in the file.
     pub architecture: String,
-    /// Sample rate of the signals that it was trained with, Hz.
+    /// Sample rate of the training signals, Hz.
     pub sample_rate: f64,
-    /// Whether the file tells it; else it is what the format's files are made for.
-    pub tells_sample_rate: bool,
-    /// What it tells of itself.
+    /// True if the file contains the sample rate; otherwise it is the default of the format.
+    pub has_sample_rate: bool,
+    /// Description of the model.
     pub about: About,
-    /// What is not as it could be.
+    /// Problems that do not prevent playing.
     pub warnings: Vec<String>,
     network: Network,
-    /// Of input and output, factors.
+    /// Gains of input and output, factors.
     gains: (f32, f32),
     skip: bool,
 }
 
-/// How a model is to be made.
+/// Options for building a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
+    /// Size for files that contain several: 0 for the smallest to 1 for the whole network.
     pub slim: f64,
     /// Instructions to use.
     pub instructions: InstructionSet,
@@ -66,16 +66,16 @@ impl Default for Options {
 }
 
 impl ModelFile {
-    /// Reads a file of any kind.
+    /// Reads a file of any format.
     ///
     /// # Errors
-    /// [`LoadError`]. Until the file has been found whole, no more is allotted than a few times its size.
+    /// [`LoadError`]. Until the file has been checked, at most a few times its size is allocated.
     pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         if bytes.is_empty() {
             return Err(LoadError::Empty);
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| LoadError::NotJson("it is not text".to_owned()))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| LoadError::NotJson("not UTF-8 text".to_owned()))?;
         if depth(bytes) > MAX_DEPTH {
             return Err(LoadError::TooDeep);
         }
@@ -85,7 +85,7 @@ impl ModelFile {
             Keys { layers: Some(_), in_shape: Some(_), .. } => keras::read(text),
             Keys { model_data: Some(_), state_dict: Some(_), .. } => guitarml::read(text),
             Keys { architecture: Some(_), .. } | Keys { version: Some(_), .. } => Self::nam(text),
-            // Of what is cut short, the most likely kind says what is missing.
+            // An incomplete file is read as its most likely format, whose error names the missing key.
             Keys { model_data: Some(_), .. } | Keys { state_dict: Some(_), .. } => guitarml::read(text),
             Keys { layers: Some(_), .. } => keras::read(text),
             _ => Err(LoadError::UnknownFormat),
@@ -104,7 +104,7 @@ impl ModelFile {
             format: Format::Nam,
             architecture: file.architecture,
             sample_rate: file.sample_rate.unwrap_or(nam::SAMPLE_RATE),
-            tells_sample_rate: file.sample_rate.is_some(),
+            has_sample_rate: file.sample_rate.is_some(),
             about: About::read(file.metadata, &mut warnings),
             warnings,
             network,
@@ -113,10 +113,10 @@ impl ModelFile {
         })
     }
 
-    /// Makes the model, prewarmed as after long silence.
+    /// Builds the model and prewarms it with silence.
     ///
     /// # Errors
-    /// [`LoadError`], where a size that was asked for does not fit together.
+    /// [`LoadError`] if the requested size is not possible.
     pub fn model(&self, options: Options) -> Result<Model, LoadError> {
         let net = self.network.net(options, self.sample_rate)?;
         let mut model = Model::new(net, self.gains, self.skip);
@@ -124,14 +124,14 @@ impl ModelFile {
         Ok(model)
     }
 
-    /// Whether it holds several sizes.
+    /// True if the file contains several sizes.
     #[must_use]
     pub fn is_slimmable(&self) -> bool {
         self.network.is_slimmable()
     }
 }
 
-/// What tells the kinds of files apart.
+/// Keys that distinguish the formats.
 #[derive(Deserialize)]
 struct Keys {
     architecture: Option<IgnoredAny>,
@@ -142,7 +142,7 @@ struct Keys {
     in_shape: Option<IgnoredAny>,
 }
 
-/// How deep brackets stand within brackets, those in strings left out.
+/// Maximum nesting depth of brackets, ignoring strings.
 fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
@@ -162,7 +162,7 @@ fn depth(bytes: &[u8]) -> usize {
 }
 
 /// # Errors
-/// [`LoadError::WeightNotFinite`], counted from 1.
+/// [`LoadError::WeightNotFinite`], with the number of the weight, from 1.
 fn finite(weights: &[f32]) -> Result<(), LoadError> {
     match weights.iter().position(|weight| !weight.is_finite()) {
         Some(index) => Err(LoadError::WeightNotFinite(index + 1)),

@@ -1,42 +1,42 @@
-//! Neural models of guitar amplifiers, played in real time. No operating system; [`Model::process`] neither allocates, locks
-//! nor calls the system.
+//! Neural models of guitar amplifiers, played in real time. Independent of the operating system: [`Model::process`] does
+//! not allocate, lock or make system calls.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`chain`] | the whole way from guitar to loudspeaker, and its controls |
-//! | [`choice`] | a model as it was chosen of a file |
+//! | [`chain`] | the signal chain from the guitar to the loudspeaker, and its controls |
+//! | [`configure`] | building a model in a requested size and with its knobs turned |
 //! | [`cabinet`] | impulse responses and their convolution |
 //! | [`preset`] | models, cabinets and settings in one file |
-//! | [`resample`] | from one sample rate to another |
-//! | [`rig`] | what a preset names, read and checked |
-//! | [`tuner`] | which note is played |
-//! | [`wav`] | WAV files as bytes |
-//! | [`mod@file`] | files of every kind, checked, and what they tell of themselves |
-//! | [`model`] | a model ready to play |
-//! | `net` | the networks, one kind a file |
-//! | `memory` | signals of a network, all in one slice |
-//! | `delay_line` | those of them whose last frames are kept |
-//! | `simd` | vectors of every processor, and the loops over them; all `unsafe` is there |
-//! | [`synthetic`] | models of the usual shapes that need no file |
+//! | [`resample`] | sample rate conversion |
+//! | [`rig`] | the files that a preset names, read and checked |
+//! | [`tuner`] | finding the note that is played |
+//! | [`wav`] | reading WAV files |
+//! | [`mod@file`] | reading and checking model files |
+//! | [`model`] | a model that is ready to play |
+//! | `net` | the networks, one module per kind |
+//! | `memory` | signals of a network and their history, all in one slice |
+//! | `simd` | vectors for every processor and the loops that use them; contains all `unsafe` |
+//! | [`synthetic`] | built-in models with common shapes |
 //!
-//! One block on its way: [`Chain::process`] cuts a call into blocks of 64 frames, which go through the stages (`chain::stages`). There
-//! an [`Amplifier`] brings the signal to its model's level and rate and hands it to [`Model::process`]; that scales it and calls
-//! its network (`net::Net::block`), which enters vectors of the processor's kind once (`simd`) and plays all layers with them.
+//! The path of a block: [`Chain::process`] divides a call into blocks of 64 frames, which pass through the stages
+//! (`chain::stages`). There an [`Amplifier`] converts the signal to the level and sample rate of its model and calls
+//! [`Model::process`]. This scales the signal and calls the network (`net::Net::block`), which enters vector code once
+//! (`simd`) and computes all layers there.
 //!
-//! | word | meaning |
+//! | term | meaning |
 //! |---|---|
 //! | frame | one sample of each channel |
-//! | block | at most 64 frames, what a network computes at a time |
-//! | tile | 16 frames, what goes through a layer at a time: the lanes of the longest vector |
+//! | block | at most 64 frames, which a network computes at a time |
+//! | tile | 16 frames, which pass through a layer at a time: one vector of the longest kind |
 //! | strip | rows of a matrix whose sums stay in registers together |
-//! | rows | channels in memory, each a stride behind the one before |
-//! | delay line | rows with their last frames, in a ring |
-//! | stack | layers of one kind, one behind the other, played as one |
-//! | prewarm | to bring a model into the state that long silence leaves it in |
+//! | rows | the channels of a signal in memory, at a constant distance |
+//! | delay line | rows with their history, in a ring |
+//! | stack | consecutive layers of one kind, computed together |
+//! | prewarm | to bring a model into the state after long silence |
 
 pub mod cabinet;
 pub mod chain;
-pub mod choice;
+pub mod configure;
 mod decibels;
 mod error;
 pub mod file;

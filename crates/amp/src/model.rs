@@ -1,4 +1,4 @@
-//! A model, ready to play.
+//! A model that is ready to play.
 
 use crate::{
     memory::BLOCK,
@@ -6,14 +6,14 @@ use crate::{
     simd::{InstructionSet, flush_denormals},
 };
 
-/// A model of an amplifier: one signal in, one out, without delay.
+/// A model of an amplifier: one input, one output, no delay.
 pub struct Model {
     net: Box<dyn Net>,
     input_gain: f32,
     output_gain: f32,
-    /// Whether the input is added to what the network makes of it.
+    /// True if the input is added to the output of the network.
     skip: bool,
-    /// Whether it made something that is no finite number.
+    /// True after an output was NaN or infinite.
     is_muted: bool,
     input: [f32; BLOCK],
     output: Vec<f32>,
@@ -31,14 +31,14 @@ impl Model {
         Self { net, input_gain, output_gain, skip, is_muted: false, input: [0.0; BLOCK], output }
     }
 
-    /// Plays `input` into `output`, at the sample rate that the file tells. What comes out does not depend on how a
-    /// signal is cut into calls, to the bit. A model that makes something that is no finite number is muted from there on,
-    /// see [`Model::is_muted`]. Denormal numbers count as zero, so that silence costs what sound does.
+    /// Plays `input` into `output`, at the sample rate of the model file. The output bits do not depend on how a signal is
+    /// divided into calls. If an output is NaN or infinite, the model is muted until the next reset, see
+    /// [`Model::is_muted`]. Denormal numbers count as zero, so that silence takes no longer than sound.
     ///
     /// # Panics
-    /// When the two are of different lengths.
+    /// If the slices have different lengths.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
-        assert!(input.len() == output.len(), "a model makes as many samples as it gets");
+        assert!(input.len() == output.len(), "input and output have different lengths");
         let _flushed = flush_denormals();
         for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
             if self.is_muted {
@@ -50,10 +50,10 @@ impl Model {
                 *scaled = sample * self.input_gain;
             }
             self.net.block(scaled, &mut self.output);
-            for ((output, made), sample) in output.iter_mut().zip(&self.output).zip(scaled) {
-                *output = (made + if self.skip { *sample } else { 0.0 }) * self.output_gain;
+            for ((output, value), sample) in output.iter_mut().zip(&self.output).zip(scaled) {
+                *output = (value + if self.skip { *sample } else { 0.0 }) * self.output_gain;
             }
-            // Without a way out in between, so that it is done in vectors.
+            // A fold without an early exit is vectorised.
             if !output.iter().fold(true, |all, sample| all & sample.is_finite()) {
                 self.is_muted = true;
                 output.fill(0.0);
@@ -61,7 +61,7 @@ impl Model {
         }
     }
 
-    /// Forgets what was played: with `prewarm` as after long silence, else as the network was made. Takes as long as
+    /// Resets the state: with `prewarm` to that after long silence, otherwise to the initial state. Takes as long as
     /// playing [`Model::prewarm_frames`] frames.
     pub fn reset(&mut self, prewarm: bool) {
         let _flushed = flush_denormals();
@@ -76,37 +76,37 @@ impl Model {
         }
     }
 
-    /// Whether the model made something that is no finite number since the last [`Model::reset`].
+    /// True if an output was NaN or infinite since the last [`Model::reset`].
     #[must_use]
     pub fn is_muted(&self) -> bool {
         self.is_muted
     }
 
-    /// Frames of silence that prewarm the model: after them it has settled.
+    /// Number of frames of silence that prewarm the model.
     #[must_use]
     pub fn prewarm_frames(&self) -> usize {
         self.net.prewarm_frames()
     }
 
-    /// Number of knobs that the model was trained with.
+    /// Number of knobs of the model.
     #[must_use]
     pub fn knobs(&self) -> usize {
         self.net.knobs()
     }
 
-    /// Turns a knob, counted from 0, to a value of 0 to 1; it gets there within 1024 frames, or at once by
-    /// [`Model::reset`]. A knob that the model has not is not turned.
+    /// Turns a knob, counted from 0, to a value of 0 to 1. The value is reached within 1024 frames, or at the next
+    /// [`Model::reset`]. Ignored if the model has no such knob.
     pub fn turn(&mut self, knob: usize, value: f32) {
         self.net.turn(knob, value.clamp(0.0, 1.0));
     }
 
-    /// Multiplications and additions a frame.
+    /// Number of multiply-adds per frame.
     #[must_use]
     pub fn work(&self) -> u64 {
         self.net.work()
     }
 
-    /// The instructions that it is played with: those asked for, or the next less wide where they take less time.
+    /// The instruction set that plays the model: the requested one, or the next narrower one if that is faster.
     #[must_use]
     pub fn instructions(&self) -> InstructionSet {
         self.net.instructions()

@@ -1,4 +1,4 @@
-//! Networks of every kind, one a file.
+//! Networks, one module per kind.
 
 pub mod conv;
 pub mod convnet;
@@ -9,19 +9,19 @@ pub mod weights;
 
 use crate::simd::InstructionSet;
 
-/// A network with one signal in: what a model computes, without its gains and parameters.
+/// A network with one input signal: the part of a model that computes, without its gains.
 pub trait Net: Send {
-    /// Number of signals that come out.
+    /// Number of output signals.
     fn outputs(&self) -> usize;
 
-    /// Frames of silence after which nothing changes any more, as its kind defines it.
+    /// Number of frames of silence after which the state no longer changes, as defined for this kind of network.
     fn prewarm_frames(&self) -> usize;
 
-    /// Computes one block: `input` holds at most [`BLOCK`](crate::memory::BLOCK) frames, of which signal `i` is written to
+    /// Computes one block of at most [`BLOCK`](crate::memory::BLOCK) frames. Output signal `i` is written to
     /// `output[i * BLOCK..]`.
     fn block(&mut self, input: &[f32], output: &mut [f32]);
 
-    /// Back to the state that it was made in.
+    /// Restores the initial state.
     fn reset(&mut self);
 
     /// Number of knobs.
@@ -29,13 +29,13 @@ pub trait Net: Send {
         0
     }
 
-    /// Turns a knob, counted from 0, to a value of 0 to 1, where it gets within some milliseconds; at once before the
-    /// network is reset. A knob that it has not is not turned.
+    /// Turns a knob, counted from 0, to a value of 0 to 1. The value is reached within 1024 frames, or at the next reset.
+    /// Ignored if the network has no such knob.
     fn turn(&mut self, _knob: usize, _value: f32) {}
 
-    /// Multiplications and additions a frame.
+    /// Number of multiply-adds per frame.
     fn work(&self) -> u64;
 
-    /// The instructions that it is played with.
+    /// The instruction set that computes the network.
     fn instructions(&self) -> InstructionSet;
 }

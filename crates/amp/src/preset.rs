@@ -25,45 +25,45 @@ use toml::de::DeTable;
 use self::reader::Reader;
 use crate::chain::{Parameter, ParameterError, Settings};
 
-/// What a preset's file says, read and checked; the files that it names are not.
+/// The content of a preset file. The files that it names have not been read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Preset {
-    /// At most two models, the first one first.
+    /// At most two models, in order.
     pub models: Vec<ModelPart>,
-    /// At most two impulse responses, mixed.
+    /// At most two impulse responses, which are mixed.
     pub irs: Vec<IrPart>,
-    /// Every parameter.
+    /// The value of every parameter.
     pub settings: Settings,
-    /// Controllers of MIDI, 0 to 127, and what each turns from end to end.
+    /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
     pub midi: BTreeMap<u8, Parameter>,
 }
 
 /// A model of a preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPart {
-    /// Its file, from the preset's folder.
+    /// File name, relative to the preset's folder.
     pub file: String,
-    /// Of files that hold several sizes, 0 for the smallest to 1 for the whole.
+    /// Size for files that contain several: 0 for the smallest to 1 for the whole network.
     pub slim: f64,
-    /// What its knobs are turned to, the first one first, each 0 to 1; those behind them stay at 0.
+    /// Positions of the first knobs, each 0 to 1; the others remain at 0.
     pub knobs: Vec<f32>,
 }
 
 /// An impulse response of a preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IrPart {
-    /// Its file, from the preset's folder.
+    /// File name, relative to the preset's folder.
     pub file: String,
     /// Gain, -60 to 40 dB.
     pub gain_db: f32,
-    /// Whether it is brought to the level at which white noise keeps its own.
+    /// True to scale the response so that white noise keeps its level.
     pub normalised: bool,
-    /// Whether the silence before it is cut off.
+    /// True to cut off the silence before the response.
     pub without_delay: bool,
 }
 
 impl ModelPart {
-    /// The whole model of a file, with no knob turned.
+    /// The whole model of a file, with all knobs at 0.
     #[must_use]
     pub fn new(file: String) -> Self {
         Self { file, slim: 1.0, knobs: Vec::new() }
@@ -71,61 +71,61 @@ impl ModelPart {
 }
 
 impl IrPart {
-    /// The response of a file as it is: at 0 dB, with the silence before it.
+    /// The unchanged response of a file, at 0 dB.
     #[must_use]
     pub fn new(file: String) -> Self {
         Self { file, gain_db: 0.0, normalised: false, without_delay: false }
     }
 }
 
-/// What is wrong with a preset.
+/// Why a preset is invalid.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PresetError {
-    /// It is no TOML.
+    /// The file is not valid TOML.
     #[error("line {line}: {text}")]
     Toml {
         /// Line, from 1.
         line: usize,
-        /// What the parser says, in one line.
+        /// Message of the parser, in one line.
         text: String,
     },
-    /// A word that means nothing here.
-    #[error("line {line}: {what} has no {name:?}: did you mean {nearest:?}?")]
+    /// An unknown word.
+    #[error("line {line}: unknown {name:?} in {what}; did you mean {nearest:?}?")]
     Unknown {
         /// Line, from 1.
         line: usize,
-        /// Where the word stands, as `a preset` or `[gate]`.
+        /// The place of the word, such as `a preset` or `[gate]`.
         what: String,
-        /// The word as it was written.
+        /// The word as written.
         name: String,
-        /// The word most like it that may stand there.
+        /// The most similar known word.
         nearest: String,
     },
-    /// A value that a parameter cannot have.
+    /// A parameter does not allow the value.
     #[error("line {line}: {error}")]
     Parameter {
         /// Line, from 1.
         line: usize,
-        /// The parameter, the value, and the values that it can have.
+        /// The parameter, the value and the allowed values.
         error: ParameterError,
     },
-    /// A value that something else cannot have.
+    /// A key that is not a parameter does not allow the value.
     #[error("line {line}: {name} must be {allowed}")]
     Value {
         /// Line, from 1.
         line: usize,
-        /// The key or section that has the value.
+        /// The key or section.
         name: &'static str,
-        /// The values that it can have, in words.
+        /// The allowed values.
         allowed: &'static str,
     },
 }
 
 impl Preset {
-    /// Reads a preset. Paths are as they stand in it.
+    /// Parses a preset. File names are kept as written.
     ///
     /// # Errors
-    /// [`PresetError`]: the first mistake, with its line.
+    /// [`PresetError`], for the first error in the text.
     pub fn parse(text: &str) -> Result<Self, PresetError> {
         let reader = Reader::new(text);
         let table = DeTable::parse(text).map_err(|error| PresetError::Toml {
@@ -135,8 +135,10 @@ impl Preset {
         let mut preset = Self::default();
         for (key, value) in table.get_ref() {
             match key.get_ref().as_ref() {
-                "model" => preset.models = reader.list("model", "one or two of [[model]]", value, Reader::model)?,
-                "ir" => preset.irs = reader.list("ir", "one or two of [[ir]]", value, Reader::ir)?,
+                "model" => {
+                    preset.models = reader.list("model", "one or two [[model]] sections", value, Reader::model)?
+                }
+                "ir" => preset.irs = reader.list("ir", "one or two [[ir]] sections", value, Reader::ir)?,
                 "midi" => preset.midi = reader.midi(value)?,
                 section => reader.section(section, key.span().start, value, &mut preset.settings)?,
             }
@@ -144,9 +146,9 @@ impl Preset {
         Ok(preset)
     }
 
-    /// As a file: what differs from the defaults.
+    /// Formats the preset as a file: the values that differ from the defaults.
     #[must_use]
-    pub fn written(&self) -> String {
+    pub fn to_toml(&self) -> String {
         let mut text = String::new();
         for ModelPart { file, slim, knobs } in &self.models {
             let _ = writeln!(text, "[[model]]\nfile = {}\nslim = {slim:?}\nknobs = {knobs:?}\n", quoted(file));
@@ -163,7 +165,7 @@ impl Preset {
                 let _ = writeln!(text, "[{section}]");
                 open = section;
             }
-            let _ = writeln!(text, "{key} = {}", parameter.written(value));
+            let _ = writeln!(text, "{key} = {}", parameter.to_toml(value));
         }
         if !self.midi.is_empty() {
             let _ = writeln!(text, "[midi]");
@@ -175,7 +177,7 @@ impl Preset {
     }
 }
 
-/// A string of TOML.
+/// A string in TOML syntax.
 fn quoted(text: &str) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -193,7 +195,7 @@ mod tests {
     use crate::chain::ValueKind;
 
     #[test]
-    fn a_preset_is_read() {
+    fn parses_a_preset() {
         let text = "[[model]]\nfile = 'a.nam'\nknobs = [0.5, 1]\n[[model]]\nfile = 'b.nam'\nslim = 0.25\n\
                     [[ir]]\nfile = 'c.wav'\ngain_db = -3\nnormalised = true\n\
                     [amp]\nrouting = 'parallel'\n[gate]\non = true\nthreshold_db = -50.5\n";
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_read_in_every_form_that_toml_has() {
+    fn parses_whole_numbers_in_every_toml_notation() {
         for (written, value) in
             [("0x10", 16.0), ("0o17", 15.0), ("0b1_0001", 17.0), ("1_8", 18.0), ("0xA", 10.0), ("-3", -3.0)]
         {
@@ -216,45 +218,54 @@ mod tests {
             let read = [preset.irs[0].gain_db, preset.settings.get(Parameter::InputGain)];
             assert_eq!(read, [value; 2], "{written}");
         }
-        for (text, told) in [
-            ("[tone]\nbass_db = 0x10", "line 2: tone.bass_db is 16, and must be -15 to 15 dB"),
+        for (text, expected) in [
+            ("[tone]\nbass_db = 0x10", "line 2: tone.bass_db must be -15 to 15 dB (got 16)"),
             ("[[model]]\nfile = 'a'\nslim = 0x10", "line 3: slim must be 0 to 1"),
-            ("[tone]\nbass_db = 0xffffffffffffffffffffffffffffffffffff", "line 2: tone.bass_db is "),
+            (
+                "[tone]\nbass_db = 0xffffffffffffffffffffffffffffffffffff",
+                "line 2: tone.bass_db must be -15 to 15 dB (got ",
+            ),
         ] {
             let error = Preset::parse(text).expect_err(text).to_string();
-            assert!(error.starts_with(told), "{text}: {error}");
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 
     #[test]
-    fn each_mistake_has_its_line_and_its_remedy() {
+    fn errors_have_a_line_and_a_remedy() {
         let cases = [
-            ("[gate]\n\nthreshhold_db = -50", r#"line 3: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),
-            ("[gates]\non = true", r#"line 1: a preset has no "gates": did you mean "gate"?"#),
-            ("volume = 3", r#"line 1: a preset has no "volume": did you mean "#),
-            ("[tone]\nbass_db = 40", "line 2: tone.bass_db is 40, and must be -15 to 15 dB"),
-            ("[tone]\nbass_db = nan", "line 2: tone.bass_db is NaN, and must be -15 to 15 dB"),
-            ("[tone]\nbass_db = '4'", "line 2: tone.bass_db is 4, and must be"),
-            ("[tone]\non = 3", "line 2: tone.on is 3, and must be on or off"),
-            ("[amp]\nrouting = 'both'", r#"line 2: amp.routing is both, and must be "series" or "parallel""#),
-            ("[[model]]\nslim = 0.5", "file must be the name of a model's file"),
-            ("[[model]]\nfile = 3", "line 2: file must be the name of a file, in quotes"),
+            (
+                "[gate]\n\nthreshhold_db = -50",
+                r#"line 3: unknown "threshhold_db" in [gate]; did you mean "threshold_db"?"#,
+            ),
+            ("[gates]\non = true", r#"line 1: unknown "gates" in a preset; did you mean "gate"?"#),
+            ("volume = 3", r#"line 1: unknown "volume" in a preset; did you mean "#),
+            ("[tone]\nbass_db = 40", "line 2: tone.bass_db must be -15 to 15 dB (got 40)"),
+            ("[tone]\nbass_db = nan", "line 2: tone.bass_db must be -15 to 15 dB (got NaN)"),
+            ("[tone]\nbass_db = '4'", "line 2: tone.bass_db must be -15 to 15 dB (got 4)"),
+            ("[tone]\non = 3", "line 2: tone.on must be on or off (got 3)"),
+            ("[amp]\nrouting = 'both'", r#"line 2: amp.routing must be "series" or "parallel" (got both)"#),
+            ("[[model]]\nslim = 0.5", "file must be the name of a model file"),
+            ("[[model]]\nfile = 3", "line 2: file must be a file name in quotes"),
             ("[[model]]\nfile = 'a'\nslim = 3", "line 3: slim must be 0 to 1"),
-            ("[[ir]]\nfile = 'a'\ngain = 3", r#"line 3: [[ir]] has no "gain": did you mean "gain_db"?"#),
-            ("[model]\nfile = 'a'", "model must be one or two of [[model]]"),
+            ("[[ir]]\nfile = 'a'\ngain = 3", r#"line 3: unknown "gain" in [[ir]]; did you mean "gain_db"?"#),
+            ("[model]\nfile = 'a'", "model must be one or two [[model]] sections"),
             ("[gate\n", "line 1: "),
-            ("[midi]\n128 = 'output.gain_db'", "line 2: [midi] must be a section of controllers, 0 to 127"),
+            ("[midi]\n128 = 'output.gain_db'", "line 2: [midi] must be controllers 0 to 127"),
             (
                 "[midi]\n7 = 'output.gain_db'\n07 = 'tone.bass_db'",
-                "line 2: [midi] must be one parameter for each controller",
+                "line 2: [midi] must be one parameter per controller",
             ),
-            ("[[ir]]\nfile = 'a'\n[[ir]]\nfile = 'b'\n[[ir]]\nfile = 'c'", "line 5: ir must be one or two of [[ir]]"),
+            (
+                "[[ir]]\nfile = 'a'\n[[ir]]\nfile = 'b'\n[[ir]]\nfile = 'c'",
+                "line 5: ir must be one or two [[ir]] sections",
+            ),
             ("[midi]\n7 = 3", "line 2: [midi] must be"),
-            ("[midi]\n7 = 'output.gain'", r#"line 2: there is no "output.gain": did you mean "output.gain_db"?"#),
+            ("[midi]\n7 = 'output.gain'", r#"line 2: unknown parameter "output.gain"; did you mean "output.gain_db"?"#),
         ];
-        for (text, told) in cases {
+        for (text, expected) in cases {
             let error = Preset::parse(text).expect_err(text).to_string();
-            assert!(error.contains(told) && !error.contains('\n'), "{text}: {error}");
+            assert!(error.contains(expected) && !error.contains('\n'), "{text}: {error}");
         }
     }
 
@@ -275,20 +286,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn presets_round_trip(
             settings in any_settings(), file in "\\PC{1,20}", slim in 0.0..=1.0, knobs in prop::collection::vec(0.0_f32..=1.0, 0..4),
             gain_db in -60.0_f32..=40.0, normalised: bool,
             controllers in prop::collection::btree_map(0_u8..128, 0..Parameter::ALL.len(), 0..5),
         ) {
-            let midi = controllers.into_iter().map(|(controller, place)| (controller, Parameter::ALL[place])).collect();
+            let midi = controllers.into_iter().map(|(controller, index)| (controller, Parameter::ALL[index])).collect();
             let models = vec![ModelPart { file: file.clone(), slim, knobs }; 2];
             let irs = vec![IrPart { file, gain_db, normalised, without_delay: !normalised }];
             let preset = Preset { models, irs, settings, midi };
-            prop_assert_eq!(Preset::parse(&preset.written()), Ok(preset));
+            prop_assert_eq!(Preset::parse(&preset.to_toml()), Ok(preset));
         }
 
         #[test]
-        fn no_text_is_too_bad(text in "(\\[\\[?(model|ir|gate|tone|x)\\]?\\]|file|slim|on|bass_db|knobs|=|'a'|[0-9.-]|\\[|\\]|\n| |\\PC){0,40}") {
+        fn no_text_panics(text in "(\\[\\[?(model|ir|gate|tone|x)\\]?\\]|file|slim|on|bass_db|knobs|=|'a'|[0-9.-]|\\[|\\]|\n| |\\PC){0,40}") {
             if let Err(error) = Preset::parse(&text) {
                 prop_assert!(!error.to_string().contains('\n'));
             }

@@ -1,8 +1,8 @@
-//! From one sample rate to another: windowed sinc, with exact phases.
+//! Sample rate conversion: windowed sinc with exact phases.
 //!
-//! The rates' ratio is brought to smallest terms, `up / down`, and every output has one of `up` phases, whose
-//! weights lie in a table. The window is Kaiser's; its width and form follow J. F. Kaiser's formulas (Oppenheim and Schafer,
-//! Discrete-Time Signal Processing, 7.6). Every phase's weights add up to 1, so that nothing comes out of steady input but itself.
+//! The ratio of the rates is reduced to `up / down`. Every output sample has one of `up` phases, whose weights are in a table.
+//! The window is Kaiser's; its width and shape follow J. F. Kaiser's formulas (Oppenheim and Schafer, Discrete-Time Signal
+//! Processing, 7.6). The weights of every phase add up to 1, so that a constant input gives the same constant output.
 
 mod insert;
 mod response;
@@ -15,46 +15,45 @@ use thiserror::Error;
 pub use insert::ResampledInsert;
 pub use response::response;
 
-/// Most weights of a table: 64 MiB.
+/// Maximum number of weights in a table: 64 MiB.
 const MAX_WEIGHTS: usize = 1 << 24;
 
-/// Two rates that cannot be brought together: one is 0, they are more than 64 times apart, or have too little in common.
+/// Unsupported ratio of sample rates: one is 0, they differ by a factor of more than 64, or the table would be too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{from_hz} Hz cannot be resampled to {to_hz} Hz: choose usual rates, as 44100, 48000 or 96000 Hz")]
+#[error("cannot resample {from_hz} Hz to {to_hz} Hz; use common rates such as 44100, 48000 or 96000 Hz")]
 pub struct RateError {
-    /// Sample rate of what there is, Hz.
+    /// Sample rate of the input, Hz.
     pub from_hz: u32,
-    /// Sample rate that it is to have, Hz.
+    /// Sample rate of the output, Hz.
     pub to_hz: u32,
 }
 
-/// How well it is done.
+/// Quality of a conversion.
 #[derive(Debug, Clone, Copy)]
 struct Quality {
-    /// Samples of the lower rate on each side.
+    /// Length of the kernel on each side, samples of the lower rate.
     half: f64,
-    /// What is left of what must not pass, dB below.
+    /// Attenuation of the stop band, dB.
     attenuation_db: f64,
-    /// Middle of the slope, of half the lower rate.
+    /// Middle of the transition band, relative to half the lower rate.
     middle: f64,
 }
 
 impl Quality {
-    /// For files: nothing below -120 dB is left of what is above half the lower rate, and up to 0.92 of it nothing is lost
-    /// (20.2 kHz of 22.05).
+    /// For files: -120 dB above half the lower rate; the passband reaches 0.92 of it (20.2 kHz of 22.05).
     const OFFLINE: Self = Self { half: 96.0, attenuation_db: 120.0, middle: 0.96 };
-    /// For playing: less delay. Up to 0.89 of half the lower rate nothing is lost; what is above 1.11 of it is left below -80 dB.
-    const PLAYING: Self = Self { half: 24.0, attenuation_db: 80.0, middle: 1.0 };
+    /// For real time, with less delay: the passband reaches 0.89 of half the lower rate, -80 dB above 1.11 of it.
+    const REAL_TIME: Self = Self { half: 24.0, attenuation_db: 80.0, middle: 1.0 };
 }
 
-/// Weights for every phase.
+/// The weights of every phase.
 #[derive(Debug)]
 struct PolyphaseFilter {
     up: usize,
     down: usize,
-    /// Input samples before and behind the output's place; one before it is at it, or next before.
+    /// Number of input samples before and after the output position; the last one before it may be at the position itself.
     half: usize,
-    /// `2 * half` a phase.
+    /// `2 * half` weights per phase.
     weights: Vec<f32>,
 }
 
@@ -90,7 +89,7 @@ impl PolyphaseFilter {
         Ok(Self { up, down, half, weights })
     }
 
-    /// The output at `phase` behind the middle of `samples`, which are `2 * half`.
+    /// The output at `phase` after the middle of `samples`, whose number is `2 * half`.
     fn output(&self, phase: usize, samples: &[f32]) -> f32 {
         let weights = &self.weights[phase * 2 * self.half..][..2 * self.half];
         let mut sums = [0.0; 8];
@@ -106,10 +105,10 @@ impl PolyphaseFilter {
     }
 }
 
-/// `samples` at another rate. The first sample stays at its place; as many come out as fit into the same time, rounded up.
+/// Converts `samples` to another rate. The first sample keeps its position. The output has the same duration, rounded up.
 ///
 /// # Errors
-/// [`RateError`], where the rates have too little in common, or are more than 64 times apart.
+/// [`RateError`] if the ratio of the rates is not supported.
 pub fn resample(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, RateError> {
     if from_hz == to_hz && from_hz > 0 {
         return Ok(samples.to_vec());
@@ -119,12 +118,13 @@ pub fn resample(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, R
     padded[filter.half - 1..][..samples.len()].copy_from_slice(samples);
     let frames = (samples.len() * filter.up).div_ceil(filter.down);
     let at = |n: usize| {
-        let place = n * filter.down;
-        filter.output(place % filter.up, &padded[place / filter.up..][..2 * filter.half])
+        let position = n * filter.down;
+        filter.output(position % filter.up, &padded[position / filter.up..][..2 * filter.half])
     };
     Ok((0..frames).map(at).collect())
 }
 
+/// The greatest common divisor, at least 1.
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a.max(1) } else { greatest_common_divisor(b, a % b) }
 }
@@ -153,44 +153,44 @@ mod tests {
         (0..frames).map(|n| (turn * n as f64).sin() as f32).collect()
     }
 
-    /// Without what the ends of the signal make.
+    /// The largest error, not counting the ends of the signal.
     fn worst(samples: &[f32], expected: impl Fn(usize) -> f32) -> f32 {
         let inner = 400..samples.len() - 400;
         inner.map(|n| (samples[n] - expected(n)).abs()).fold(0.0, f32::max)
     }
 
     #[test]
-    fn what_both_rates_have_stays_itself() {
+    fn frequencies_of_both_rates_are_preserved() {
         for (from, to) in [(44_100, 48_000), (48_000, 44_100), (48_000, 96_000), (96_000, 44_100), (48_000, 44_099)] {
             let highest = 0.9 * f64::from(from.min(to)) / 2.0;
             for hz in [0.01 * highest, 0.3 * highest, highest] {
-                let made = resample(&sine(hz, from, 9000), from, to).unwrap();
-                let expected = sine(hz, to, made.len());
-                let error = worst(&made, |n| expected[n]);
+                let output = resample(&sine(hz, from, 9000), from, to).unwrap();
+                let expected = sine(hz, to, output.len());
+                let error = worst(&output, |n| expected[n]);
                 assert!(error < 5e-6, "{from} to {to} at {hz:.0} Hz: {error:e}");
             }
         }
     }
 
     #[test]
-    fn what_the_lower_rate_has_not_is_gone() {
+    fn frequencies_above_the_lower_rate_are_removed() {
         for hz in [24_100.0, 30_000.0, 47_000.0] {
-            let made = resample(&sine(hz, 96_000, 20_000), 96_000, 48_000).unwrap();
-            let left = worst(&made, |_| 0.0);
+            let output = resample(&sine(hz, 96_000, 20_000), 96_000, 48_000).unwrap();
+            let left = worst(&output, |_| 0.0);
             assert!(left < 1.5e-6, "{hz} Hz: {left:e}");
         }
     }
 
     #[test]
-    fn steady_input_is_steady_output_of_the_same_duration() {
-        let made = resample(&[1.0; 4410], 44_100, 48_000).unwrap();
-        assert_eq!(made.len(), 4800);
-        assert!(worst(&made, |_| 1.0) < 1e-6);
+    fn constant_input_gives_constant_output_of_the_same_duration() {
+        let output = resample(&[1.0; 4410], 44_100, 48_000).unwrap();
+        assert_eq!(output.len(), 4800);
+        assert!(worst(&output, |_| 1.0) < 1e-6);
         assert_eq!(resample(&[1.0, 2.0], 48_000, 48_000).unwrap(), [1.0, 2.0]);
     }
 
     #[test]
-    fn rates_with_nothing_in_common_are_refused() {
+    fn rejects_unsupported_ratios() {
         for (from, to) in [(0, 48_000), (48_000, 0), (48_000, u32::MAX), (1_000_003, 999_983)] {
             assert_eq!(resample(&[0.0], from, to), Err(RateError { from_hz: from, to_hz: to }));
         }

@@ -1,6 +1,6 @@
-//! All that is played, from the files that a preset names, or that were chosen: models, responses, settings.
+//! A rig: the models, impulse responses and settings that a preset or the command line names, read from their files.
 //!
-//! Files are read by who asks for them, so that nothing here calls the system.
+//! The caller reads the files, so that nothing here makes a system call.
 
 mod diff;
 mod loaded;
@@ -25,86 +25,88 @@ use crate::{
     resample::RateError,
 };
 
-/// Models and responses, read and checked, and how they are played.
+/// Models and impulse responses, read and checked, and the settings that play them.
 #[derive(Debug)]
 pub struct Rig {
     models: Vec<LoadedFile<ModelFile, ModelPart>>,
     irs: Vec<LoadedFile<Ir, IrPart>>,
     /// The value of every parameter.
     pub settings: Settings,
-    /// Controllers of MIDI, 0 to 127, and the parameter that each turns from end to end.
+    /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
     pub midi: BTreeMap<u8, Parameter>,
 }
 
-/// What tells whether a file has changed: when it was written, and how many bytes it has.
+/// Modification time and size of a file, which reveal whether it has changed.
 pub type Version = (SystemTime, u64);
 
-/// What is to be played, with the files as paths.
+/// The files and settings of a rig.
 #[derive(Debug, Default)]
-pub struct Chosen {
-    /// At most two models, the first one first.
+pub struct RigSpec {
+    /// At most two models, in order.
     pub models: Vec<(PathBuf, ModelPart)>,
-    /// Impulse responses, summed to one cabinet.
+    /// Impulse responses, which are summed to one cabinet.
     pub irs: Vec<(PathBuf, IrPart)>,
     /// The value of every parameter.
     pub settings: Settings,
-    /// Controllers of MIDI, 0 to 127, and the parameter that each turns from end to end.
+    /// MIDI controllers, 0 to 127, each with the parameter that it controls over its range.
     pub midi: BTreeMap<u8, Parameter>,
 }
 
 /// A file that cannot be played.
 #[derive(Debug, Error)]
 pub enum RigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file that was to be read.
+        /// The file.
         path: PathBuf,
-        /// The error of reading it; of a preset that is no UTF-8, too.
+        /// The error of reading it; also for a preset that is not UTF-8.
         error: io::Error,
     },
-    /// It was read, and cannot be played.
+    /// The file was read, but cannot be played.
     #[error("{}: {problem}", path.display())]
     Unplayable {
-        /// The file that was read.
+        /// The file.
         path: PathBuf,
         /// Why it cannot be played.
         problem: FileProblem,
     },
 }
 
-/// What is wrong with a file.
+/// Why a file cannot be played.
 #[derive(Debug, Error)]
 pub enum FileProblem {
-    /// It is no preset.
+    /// The preset is invalid.
     #[error(transparent)]
     Preset(#[from] PresetError),
-    /// It is no model.
+    /// The model file is invalid.
     #[error(transparent)]
     Model(#[from] LoadError),
     /// The model cannot be played in a chain.
     #[error(transparent)]
     Amplifier(#[from] AmplifierError),
-    /// It is no response.
+    /// The impulse response is invalid.
     #[error(transparent)]
     Ir(#[from] IrError),
-    /// Its rate cannot be changed to the one that is played.
+    /// The sample rate of the response cannot be converted to that of the chain.
     #[error(transparent)]
     Rate(#[from] RateError),
 }
 
 impl RigError {
-    /// Whether the file is right, and what was chosen of it is not.
+    /// True if the file is good and the requested size or knobs are not.
     #[must_use]
-    pub fn is_choice(&self) -> bool {
+    pub fn is_invalid_option(&self) -> bool {
         match self {
-            Self::Unplayable { problem: FileProblem::Amplifier(AmplifierError::Model(error)), .. } => error.is_choice(),
+            Self::Unplayable { problem: FileProblem::Amplifier(AmplifierError::Model(error)), .. } => {
+                error.is_invalid_option()
+            }
             _ => false,
         }
     }
 }
 
-/// What is wrong with the file at a path.
+/// Adds the path to the problem of a file.
 fn wrong<E: Into<FileProblem>>(path: &Path) -> impl FnOnce(E) -> RigError {
     let path = path.to_owned();
     move |problem| RigError::Unplayable { path, problem: problem.into() }
@@ -115,23 +117,23 @@ fn bytes(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec
 }
 
 impl Preset {
-    /// The preset in a file.
+    /// Reads a preset from a file.
     ///
     /// # Errors
-    /// [`RigError`], with the first mistake and its line.
+    /// [`RigError`], for the first error in the file.
     pub fn read(path: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
         let text = String::from_utf8(bytes(path, read)?)
             .map_err(|error| RigError::Read { path: path.to_owned(), error: io::Error::other(error) })?;
         Self::parse(&text).map_err(wrong(path))
     }
 
-    /// What it plays; its paths start at this folder.
+    /// The files and settings of the preset; file names are relative to `folder`.
     #[must_use]
-    pub fn chosen(self, folder: &Path) -> Chosen {
+    pub fn into_spec(self, folder: &Path) -> RigSpec {
         let Self { models, irs, settings, midi } = self;
         let models = models.into_iter().map(|part| (folder.join(&part.file), part)).collect();
         let irs = irs.into_iter().map(|part| (folder.join(&part.file), part)).collect();
-        Chosen { models, irs, settings, midi }
+        RigSpec { models, irs, settings, midi }
     }
 }
 
@@ -139,18 +141,18 @@ impl Rig {
     /// Reads and checks all files.
     ///
     /// # Errors
-    /// [`RigError`]: the first file that cannot be played.
-    pub fn load(chosen: Chosen, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
-        Self::load_beside(chosen, &[], read, |_| None)
+    /// [`RigError`], for the first file that cannot be played.
+    pub fn load(spec: RigSpec, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Self, RigError> {
+        Self::load_sharing(spec, &[], read, |_| None)
     }
 
-    /// The same where others have been loaded: what they have read is not read again, unless its version is another, or
-    /// unknown.
+    /// [`Rig::load`] that shares files with other rigs: a file that one of them has read is only read again if its version has
+    /// changed or is unknown.
     ///
     /// # Errors
-    /// [`RigError`]: the first file that cannot be played.
-    pub fn load_beside(
-        chosen: Chosen,
+    /// [`RigError`], for the first file that cannot be played.
+    pub fn load_sharing(
+        spec: RigSpec,
         others: &[&Self],
         read: impl Fn(&Path) -> io::Result<Vec<u8>>,
         version: impl Fn(&Path) -> Option<Version>,
@@ -169,7 +171,7 @@ impl Rig {
                 Ir::from_wav(&bytes(path, &read)?).map_err(wrong(path))
             })
         };
-        let Chosen { models, irs, settings, midi } = chosen;
+        let RigSpec { models, irs, settings, midi } = spec;
         Ok(Self {
             models: models.into_iter().map(model).collect::<Result<_, RigError>>()?,
             irs: irs.into_iter().map(ir).collect::<Result<_, RigError>>()?,
@@ -178,7 +180,7 @@ impl Rig {
         })
     }
 
-    /// What files tell that their authors should know, in words: of those that were read for this one.
+    /// Warnings about the files that this rig has read itself.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let of_file = |loaded: &LoadedFile<ModelFile, ModelPart>| {
             let path = loaded.path.display().to_string();
@@ -187,7 +189,7 @@ impl Rig {
         self.models.iter().filter(|loaded| loaded.is_new).flat_map(of_file)
     }
 
-    /// The sample rate that the first model was made for, Hz: at which all is best.
+    /// Sample rate of the first model, Hz, at which it needs no resampling.
     #[must_use]
     pub fn rate_hz(&self) -> Option<u32> {
         Some(self.models.first()?.file.sample_rate)
@@ -195,43 +197,45 @@ impl Rig {
             .map(|rate| rate as u32)
     }
 
-    /// The model at a place, and its file's name.
+    /// The model of a slot, and its file name.
     #[must_use]
-    pub fn model(&self, place: usize) -> Option<(&Path, &ModelFile)> {
-        self.models.get(place).map(|loaded| (loaded.path.as_path(), &*loaded.file))
+    pub fn model(&self, slot: usize) -> Option<(&Path, &ModelFile)> {
+        self.models.get(slot).map(|loaded| (loaded.path.as_path(), &*loaded.file))
     }
 
-    /// The files that were read.
+    /// The files of the rig.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let models = self.models.iter().map(|loaded| loaded.path.as_path());
         models.chain(self.irs.iter().map(|loaded| loaded.path.as_path()))
     }
 
-    /// Whether left and right can differ: one of the responses has two channels.
+    /// True if a response has two channels, so that left and right may differ.
     #[must_use]
     pub fn is_stereo(&self) -> bool {
         self.irs.iter().any(|loaded| loaded.file.channels().len() > 1)
     }
 
-    /// All of it, for a chain of this rate, Hz: models settled, responses resampled; and in words what is not played as it
-    /// was made.
+    /// The models and the cabinet for a chain of this sample rate, Hz, and notes on parts that were resampled.
     ///
     /// # Errors
-    /// [`RigError::Unplayable`], with the first file that cannot be played at this rate, or not as it was chosen.
+    /// [`RigError::Unplayable`], for the first file that cannot be played at this rate or as requested.
     pub fn parts(&self, rate_hz: u32) -> Result<(Parts, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let models = [self.amplifier(0, rate_hz, &mut notes)?, self.amplifier(1, rate_hz, &mut notes)?];
         Ok((Parts { models, cabinet: self.cabinet(rate_hz)? }, notes))
     }
 
-    /// The model at a place, settled.
-    fn amplifier(&self, place: usize, rate_hz: u32, notes: &mut Vec<String>) -> Result<Option<Amplifier>, RigError> {
-        let Some(LoadedFile { path, file, part, .. }) = self.models.get(place) else { return Ok(None) };
+    /// The model of a slot, prewarmed.
+    fn amplifier(&self, slot: usize, rate_hz: u32, notes: &mut Vec<String>) -> Result<Option<Amplifier>, RigError> {
+        let Some(LoadedFile { path, file, part, .. }) = self.models.get(slot) else { return Ok(None) };
         let options = Options { slim: part.slim, ..Options::default() };
         let amplifier = Amplifier::new(file, options, &part.knobs, rate_hz).map_err(wrong(path))?;
         if amplifier.delay() > 0 {
             let (own, late) = (file.sample_rate, amplifier.delay());
-            notes.push(format!("{} is made for {own} Hz: resampled, {late} samples late", path.display()));
+            notes.push(format!(
+                "{} was trained at {own} Hz: resampled, which adds a delay of {late} samples",
+                path.display()
+            ));
         }
         Ok(Some(amplifier))
     }
@@ -264,7 +268,7 @@ fn ready(ir: &Ir, part: &IrPart, rate_hz: u32) -> Result<Ir, RateError> {
 mod tests {
     use super::*;
 
-    /// A folder of one file.
+    /// A folder with a single file.
     fn only(name: &'static str, content: &'static [u8]) -> impl Fn(&Path) -> io::Result<Vec<u8>> {
         move |path| match path == Path::new(name) {
             true => Ok(content.to_vec()),
@@ -273,17 +277,17 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_names_its_file() {
-        let told = |read: &dyn Fn(&Path) -> io::Result<Vec<u8>>| {
+    fn errors_name_the_file() {
+        let load = |read: &dyn Fn(&Path) -> io::Result<Vec<u8>>| {
             let preset = Preset::read(Path::new("tones/lead.toml"), read)?;
-            Rig::load(preset.chosen(Path::new("tones")), read).map(drop)
+            Rig::load(preset.into_spec(Path::new("tones")), read).map(drop)
         };
-        let error = |name, content| told(&only(name, content)).unwrap_err().to_string();
+        let error = |name, content| load(&only(name, content)).unwrap_err().to_string();
         assert_eq!(error("x", b""), "cannot read tones/lead.toml: entity not found");
         let misspelt = error("tones/lead.toml", b"[gate]\nthreshhold_db = 3");
-        assert!(misspelt.starts_with("tones/lead.toml: line 2: [gate] has no"), "{misspelt}");
+        assert!(misspelt.starts_with("tones/lead.toml: line 2: unknown \"threshhold_db\" in [gate]"), "{misspelt}");
         let missing = error("tones/lead.toml", b"[[model]]\nfile = 'deluxe.nam'");
         assert_eq!(missing, "cannot read tones/deluxe.nam: entity not found");
-        assert!(told(&only("tones/lead.toml", b"[gate]\non = true")).is_ok(), "settings alone are a preset");
+        assert!(load(&only("tones/lead.toml", b"[gate]\non = true")).is_ok(), "a preset can have settings only");
     }
 }

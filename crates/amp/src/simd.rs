@@ -1,10 +1,11 @@
-//! Vectors of `f32`, one instruction set a file, chosen when a model is made. All `unsafe` of this crate is here.
+//! Vectors of `f32`, with one module per instruction set, which is chosen when a model is built. All `unsafe` of this
+//! crate is here.
 //!
-//! Work that is to run on vectors is an [`Op`]. [`InstructionSet::run`] calls its [`Op::run`] inside a function that the compiler
-//! builds for the instruction set, so everything below it must be `#[inline(always)]`: what is not would be built for the
-//! oldest processor. `make bench-amp` notices that.
-#![allow(unsafe_code, reason = "vector instructions; each block with its reason")]
-#![allow(clippy::needless_range_loop, reason = "loops of known length over several arrays, which become registers")]
+//! Vector code implements [`Op`]. [`InstructionSet::run`] calls its [`Op::run`] inside a function that the compiler builds
+//! for the instruction set. Everything that it calls must be `#[inline(always)]`: other functions would be built for the
+//! oldest supported processor. `make bench-amp` detects that.
+#![allow(unsafe_code, reason = "vector instructions; each block has a SAFETY comment")]
+#![allow(clippy::needless_range_loop, reason = "loops of constant length over several arrays, which become registers")]
 
 mod activation;
 #[cfg(target_arch = "x86_64")]
@@ -46,44 +47,44 @@ pub use recurrent::{Cell, Frames, GateWeights, Gru, Head, Lstm};
 pub use spectra::sum_of_products;
 pub use stack::{LayerWeights, Signals, Stack};
 
-/// The lanes of the longest vector, a multiple of those of every other.
+/// Number of lanes of the longest vector, a multiple of those of all others.
 pub const MAX_LANES: usize = 16;
 
 const _: () = assert!(BLOCK.is_multiple_of(MAX_LANES), "vectors fill a block");
 
-/// An instruction set that this processor has. A value of one is the proof of it.
+/// An instruction set of this processor. A value proves that the processor has it.
 pub trait Simd: Copy {
     /// A vector.
     type V: Copy;
     /// Number of `f32` in a vector.
     const LANES: usize;
-    /// Number of vectors of frames that four rows are summed in side by side, so that one sum need not wait for another:
-    /// as many as there are registers for.
-    const ABREAST: usize;
-    /// Whether recurrent layers of the usual sizes are built for their sizes: portable code is longer than what that saves.
+    /// Number of vectors of frames for which four rows are summed at once, so that the sums do not wait for each other. Limited
+    /// by the number of registers.
+    const CONCURRENT_VECTORS: usize;
+    /// True if recurrent layers of common sizes have code of their own.
     const HAS_RECURRENT_SIZES: bool = true;
-    /// Whether gated activations are made while the sums of both halves are in registers: there must be enough of those.
+    /// True if gated activations are computed while both sums are in registers, which takes many registers.
     const FUSES_GATES: bool = false;
 
-    /// Does the work in a function of its own, built for these instructions.
+    /// Runs `op` in a function of its own, built for this instruction set.
     fn enter<O: Op>(self, op: O) -> O::Output;
 
     /// `x` in each lane.
     fn splat(self, x: f32) -> Self::V;
 
-    /// The first [`Simd::LANES`] values.
+    /// Loads [`Simd::LANES`] values.
     ///
     /// # Safety
-    /// There are as many values at `from`.
+    /// `from` points to [`Simd::LANES`] values.
     unsafe fn load(self, from: *const f32) -> Self::V;
 
-    /// Writes all lanes.
+    /// Stores all lanes.
     ///
     /// # Safety
-    /// There is room for [`Simd::LANES`] values at `to`.
+    /// `to` points to space for [`Simd::LANES`] values.
     unsafe fn store(self, to: *mut f32, x: Self::V);
 
-    /// `a * b + c`, rounded once where the processor can.
+    /// `a * b + c`, rounded once if the processor can.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `a + b`.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
@@ -93,30 +94,30 @@ pub trait Simd: Copy {
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a / b`.
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The smaller; `b` where `a` is no number. Where `b` is none, it depends on the processor which of the two it is.
+    /// The smaller value; `b` if `a` is NaN. If `b` is NaN, the result depends on the processor.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The larger; where one is no number, as [`Simd::min`].
+    /// The larger value; NaN is handled as in [`Simd::min`].
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
 
-    /// `x`, made and used where it stands: the compiler moves none of these past another, so that work stays in the
-    /// order that it is written in. Where it was never measured what that brings, it does nothing.
+    /// Returns `x`. The compiler does not reorder other barriers across it, so that the computation keeps the order of the
+    /// source. Does nothing on instruction sets for which no benefit was measured.
     #[inline(always)]
     fn barrier(self, x: Self::V) -> Self::V {
         x
     }
 
-    /// The value without its sign.
+    /// The absolute value.
     #[inline(always)]
     fn abs(self, x: Self::V) -> Self::V {
         self.max(x, self.sub(self.splat(0.0), x))
     }
 
-    /// The sum of all lanes: of halves, so that one need not wait for all others.
+    /// The sum of all lanes, computed by halves, so that the additions do not wait for each other.
     #[inline(always)]
     fn reduce_sum(self, x: Self::V) -> f32 {
         const { assert!(MAX_LANES.is_multiple_of(Self::LANES)) };
         let mut lanes = [0.0; MAX_LANES];
-        // SAFETY: no vector is longer.
+        // SAFETY: no vector has more than MAX_LANES lanes.
         unsafe { self.store(lanes.as_mut_ptr(), x) };
         for half in [8, 4, 2, 1] {
             if half < Self::LANES {
@@ -129,27 +130,27 @@ pub trait Simd: Copy {
     }
 }
 
-/// How a block is computed.
+/// The computation of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
-    /// With which instructions.
+    /// Instruction set.
     pub instructions: InstructionSet,
-    /// How many frames.
+    /// Number of frames.
     pub frames: usize,
 }
 
-/// Work to be done with vectors.
+/// Vector code.
 pub trait Op {
-    /// What comes of it.
+    /// Result.
     type Output;
-    /// Does it. Must be `#[inline(always)]`, like all that it calls.
+    /// Runs the code. Must be `#[inline(always)]`, and so must everything that it calls.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// The instruction sets that this crate is built for.
+/// The instruction sets that this crate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionSet {
-    /// What every processor has.
+    /// Only instructions that every processor of this architecture has.
     Portable(portable::Portable),
     /// AVX2 with FMA.
     #[cfg(target_arch = "x86_64")]
@@ -163,7 +164,7 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// All that this processor has, the best first.
+    /// All instruction sets of this processor, the best first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut sets = Vec::new();
@@ -178,14 +179,14 @@ impl InstructionSet {
         sets
     }
 
-    /// The best that this processor has.
+    /// The best instruction set of this processor.
     #[must_use]
     pub fn best() -> Self {
         Self::all()[0]
     }
 
-    /// The same, or shorter vectors where a single one would hold so many values, two that need not wait for each other taking
-    /// less time, and where fewer of their lanes would be empty.
+    /// This instruction set, or one with shorter vectors if `values` fit into one vector (two short vectors do not wait for
+    /// each other) or if shorter vectors leave fewer lanes unused.
     #[must_use]
     pub(crate) fn for_values(self, values: usize) -> Self {
         let shorter = match self {
@@ -197,7 +198,7 @@ impl InstructionSet {
         if values <= self.lanes() || empty(shorter) < empty(self) { shorter } else { self }
     }
 
-    /// What it is called.
+    /// Name of the instruction set.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -225,7 +226,7 @@ impl InstructionSet {
         }
     }
 
-    /// Does the work with these instructions.
+    /// Runs `op` with this instruction set.
     #[inline]
     pub(crate) fn run<O: Op>(self, op: O) -> O::Output {
         match self {
@@ -244,7 +245,7 @@ impl InstructionSet {
 mod tests {
     use super::*;
 
-    /// Every operation on the same values: what each makes of all of them.
+    /// Applies every operation to the same values.
     struct Every([f32; MAX_LANES]);
 
     impl Op for Every {
@@ -254,7 +255,7 @@ mod tests {
         fn run<S: Simd>(self, simd: S) -> Self::Output {
             let mut all = [[0.0; MAX_LANES]; 11];
             for at in (0..MAX_LANES).step_by(S::LANES) {
-                // SAFETY: as many values are left, a multiple of the lanes of any vector.
+                // SAFETY: at least S::LANES values are left, since MAX_LANES is a multiple of them.
                 let x = unsafe { simd.load(self.0[at..].as_ptr()) };
                 let [two, three, nan] = [2.0, 3.0, f32::NAN].map(|value| simd.splat(value));
                 let results = [
@@ -270,9 +271,9 @@ mod tests {
                     simd.abs(x),
                     simd.splat(simd.reduce_sum(x)),
                 ];
-                for (made, result) in all.iter_mut().zip(results) {
-                    // SAFETY: there is room for all lanes.
-                    unsafe { simd.store(made[at..].as_mut_ptr(), result) };
+                for (out, result) in all.iter_mut().zip(results) {
+                    // SAFETY: there is space for all lanes.
+                    unsafe { simd.store(out[at..].as_mut_ptr(), result) };
                 }
             }
             all
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_shorter_where_a_single_one_would_do_or_lanes_be_empty() {
+    fn shorter_vectors_are_chosen_for_few_values_or_unused_lanes() {
         for instructions in InstructionSet::all() {
             for values in [16, 20, 40] {
                 assert_eq!(
@@ -304,9 +305,9 @@ mod tests {
                 let (min, max, sum) = (x.min(2.0), x.max(3.0), vector.iter().sum());
                 [x * 2.0 + 3.0, x + 2.0, x - 3.0, x * x, 2.0 / x, min, max, x, x, x.abs(), sum]
             };
-            let made = instructions.run(Every(values));
+            let out = instructions.run(Every(values));
             for i in 0..MAX_LANES {
-                assert_eq!(made.map(|operation| operation[i]), expected(i), "{}, value {i}", instructions.name());
+                assert_eq!(out.map(|operation| operation[i]), expected(i), "{}, value {i}", instructions.name());
             }
         }
     }

@@ -1,13 +1,13 @@
-//! Models of the usual shapes with weights at random: they cost what a model of that shape costs, and need no file.
+//! Built-in models with common shapes and random weights: they cost as much as real models and need no file.
 
 use std::fmt::Write;
 
 use crate::{error::LoadError, file::ModelFile};
 
-/// Those that there are.
+/// The built-in models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntheticModel {
-    /// WaveNet with 16 and 8 channels, NAM's "standard".
+    /// WaveNet with 16 and 8 channels, the "standard" model of NAM.
     Standard,
     /// WaveNet with 8 and 4 channels.
     Feather,
@@ -18,27 +18,27 @@ pub enum SyntheticModel {
 }
 
 impl SyntheticModel {
-    /// All of them, each with its name.
+    /// All built-in models with their names.
     pub const ALL: [(&str, Self); 4] =
         [("standard", Self::Standard), ("feather", Self::Feather), ("nano", Self::Nano), ("lstm", Self::Lstm)];
 
-    /// The one of that name.
+    /// The model with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, model)| model)
     }
 
-    /// Its name.
+    /// Name of the model.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, model)| *model == self).map_or("", |(name, _)| name)
     }
 
-    /// The model at a sample rate, Hz, the same at each call: read from a file's text as any other, so that it
-    /// becomes the same network.
+    /// The model at a sample rate, Hz; the same at each call. It is read from JSON text like any other file, so that it
+    /// becomes the same kind of network.
     ///
     /// # Errors
-    /// [`LoadError`], where the sample rate is no number above 0.
+    /// [`LoadError`] if the sample rate is not 1000 to 1000000 Hz.
     pub fn file(self, sample_rate: f64) -> Result<ModelFile, LoadError> {
         let (architecture, config, weights) = match self {
             Self::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]),
@@ -54,14 +54,14 @@ impl SyntheticModel {
     }
 }
 
-/// Distances of the taps, frames: those of the standard shape.
+/// Distances between the taps, frames, in the standard model.
 const DOUBLING: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// Those of the second array of the smaller ones.
+/// Distances between the taps, frames, in the second array of the smaller models.
 const LITE: [usize; 13] = [128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// Taps of each convolution.
 const TAPS: usize = 3;
 
-/// Two arrays of layers: architecture, description, number of weights.
+/// Two arrays of layers: architecture, description and number of weights.
 fn wave_net(channels: [usize; 2], dilations: [&[usize]; 2]) -> (&'static str, String, usize) {
     let [first, second] = channels;
     let array = |inputs: usize, channels: usize, outputs: usize, dilations: &[usize], bias: bool| {
@@ -74,7 +74,7 @@ fn wave_net(channels: [usize; 2], dilations: [&[usize]; 2]) -> (&'static str, St
         array(1, first, second, dilations[0], false),
         array(first, second, 1, dilations[1], true)
     );
-    // Of a layer: the convolution, what the condition adds, and the way to the next, with their biases.
+    // The convolution, the convolution of the condition, and the 1x1 convolution, with their biases.
     let layer = |channels: usize| channels * (channels * TAPS + 1) + channels + channels * (channels + 1);
     let arrays = first + dilations[0].len() * layer(first) + first * second;
     let arrays = arrays + first * second + dilations[1].len() * layer(second) + second + 1;
@@ -83,11 +83,11 @@ fn wave_net(channels: [usize; 2], dilations: [&[usize]; 2]) -> (&'static str, St
 
 fn lstm(units: usize) -> (&'static str, String, usize) {
     let config = format!(r#"{{"num_layers":1,"input_size":1,"hidden_size":{units}}}"#);
-    // Gates with their biases, the first state, the way out.
+    // Gates and their biases, the initial state, the output.
     ("LSTM", config, 4 * units * (1 + units + 1) + 2 * units + units + 1)
 }
 
-/// So many weights of -0.3 to 0.3, with commas between them.
+/// `weights` random numbers of -0.3 to 0.3, separated by commas.
 fn random(weights: usize) -> String {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let mut text = String::new();
@@ -110,7 +110,7 @@ mod tests {
     use crate::file::Options;
 
     #[test]
-    fn each_has_the_weights_of_its_kind() {
+    fn models_have_as_many_weights_as_files_of_their_shape() {
         // Counted in files of these shapes.
         let counts = SyntheticModel::ALL.map(|(_, model)| match model {
             SyntheticModel::Standard => wave_net([16, 8], [&DOUBLING, &DOUBLING]).2,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sounds_and_is_the_same_again() {
+    fn models_produce_sound_and_are_reproducible() {
         let input: Vec<f32> = (0..4800).map(|n| (n as f32 * 0.05).sin() * 0.3).collect();
         for (name, model) in SyntheticModel::ALL {
             let play = || {

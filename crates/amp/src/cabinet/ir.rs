@@ -1,4 +1,4 @@
-//! Impulse responses, from what was recorded to what is played.
+//! Impulse responses: from a file to the response that is played.
 
 use thiserror::Error;
 
@@ -7,12 +7,12 @@ use crate::{
     wav::{self, WavError},
 };
 
-/// Longest response, samples: 10 s at 192 kHz.
+/// Maximum length of a response, samples: 10 s at 192 kHz.
 const MAX_FRAMES: usize = 1_920_000;
-/// What may be cut off an end: so little that no sample of the output could change by more, relative to the response's
-/// largest sample (-110 dB).
+/// Maximum sum of the samples that are cut off the end, relative to the largest sample (-110 dB). No output sample changes by
+/// more.
 const NEGLIGIBLE: f64 = 3.16e-6;
-/// Silence before a response: samples below this, relative to its largest one (-60 dB).
+/// Samples below this level count as silence before a response, relative to its largest sample (-60 dB).
 const SILENCE: f32 = 1e-3;
 
 /// An impulse response of one or two channels.
@@ -22,34 +22,36 @@ pub struct Ir {
     channels: Vec<Vec<f32>>,
 }
 
-/// Why something is no impulse response that can be played.
+/// Why an impulse response cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IrError {
     /// The file cannot be read.
     #[error(transparent)]
     Wav(#[from] WavError),
-    /// It has other than one or two channels: how many.
-    #[error("a cabinet has one or two channels, and this one {0}: take two of them, as sox in.wav out.wav remix 1 2")]
+    /// The number of channels, which is not 1 or 2.
+    #[error("a cabinet must have 1 or 2 channels (got {0}); select two, e.g. sox in.wav out.wav remix 1 2")]
     Channels(usize),
-    /// No samples, or nothing but zeros.
-    #[error("the impulse response is silent: export it again")]
+    /// There are no samples other than 0.
+    #[error("the impulse response is silent; export it again")]
     Silent,
-    /// Longer than 1920000 samples: how many.
-    #[error("the impulse response has {0} samples, and 1920000 can be played: cut it, as sox in.wav out.wav trim 0 2")]
+    /// The number of samples, which exceeds 1920000.
+    #[error(
+        "the impulse response must have at most 1920000 samples (got {0}); shorten it, e.g. sox in.wav out.wav trim 0 2"
+    )]
     TooLong(usize),
-    /// It cannot be had at the rate that is played.
+    /// The response cannot be converted to the sample rate that is played.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// Two that are to be mixed are of different sample rates, Hz.
-    #[error("impulse responses of {0} Hz and {1} Hz cannot be mixed: resample one first")]
+    /// The sample rates, Hz, of two responses that cannot be mixed.
+    #[error("cannot mix impulse responses of {0} Hz and {1} Hz; resample one of them first")]
     Rates(u32, u32),
 }
 
 impl Ir {
-    /// A response of one or two channels, of one length (what is missing is zeros).
+    /// A response of one or two channels. Shorter channels are padded with zeros.
     ///
     /// # Errors
-    /// [`IrError`], where nothing can be played.
+    /// [`IrError`] if it cannot be played.
     pub fn new(rate_hz: u32, mut channels: Vec<Vec<f32>>) -> Result<Self, IrError> {
         if !(1..=2).contains(&channels.len()) {
             return Err(IrError::Channels(channels.len()));
@@ -68,68 +70,68 @@ impl Ir {
         Ok(Self { rate_hz, channels })
     }
 
-    /// A WAV file's.
+    /// Reads a response from a WAV file.
     ///
     /// # Errors
-    /// [`IrError`]: no WAV file that can be read, or no response that [`Ir::new`] takes.
+    /// [`IrError`] if the file cannot be read or the response cannot be played.
     pub fn from_wav(bytes: &[u8]) -> Result<Self, IrError> {
         let wav = wav::read(bytes)?;
         Self::new(wav.rate_hz, wav.channels)
     }
 
-    /// Samples a second.
+    /// Sample rate, Hz.
     #[must_use]
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
-    /// Its length, samples.
+    /// Length, samples.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.channels[0].len()
     }
 
-    /// Its samples, a list a channel.
+    /// The samples of each channel.
     #[must_use]
     pub fn channels(&self) -> &[Vec<f32>] {
         &self.channels
     }
 
-    /// The largest sample, without its sign.
+    /// The largest absolute sample.
     #[must_use]
     pub fn peak(&self) -> f32 {
         self.channels.iter().flatten().fold(0.0, |most, sample| most.max(sample.abs()))
     }
 
-    /// What white noise gains in the louder channel, a factor: the root of the sum of squares.
+    /// The gain of white noise in the louder channel, a factor: the root of the sum of squares.
     #[must_use]
     pub fn gain(&self) -> f32 {
         let energy = |channel: &Vec<f32>| channel.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         self.channels.iter().map(energy).fold(0.0, f64::max).sqrt() as f32
     }
 
-    /// At another sample rate, with the same response to every frequency that both have. It begins where it began, so that no
-    /// delay is added: what a steep beginning would ring before it, the first samples make up for.
+    /// The response at another sample rate, with the same gain at every frequency that both rates have. It begins at the same
+    /// sample, so that no delay is added; the first samples compensate for the ringing before a steep start.
     ///
     /// # Errors
-    /// [`RateError`], where the rates cannot be brought together.
+    /// [`RateError`] if the ratio of the rates is not supported.
     pub fn resampled(&self, rate_hz: u32) -> Result<Self, RateError> {
         if rate_hz == self.rate_hz {
             return Ok(self.clone());
         }
-        // A sample stands for the time until the next one: more of them must each weigh less.
+        // A sample represents the time until the next one, so at a higher rate each sample has less weight.
         let weight = self.rate_hz as f32 / rate_hz as f32;
         let mut channels = Vec::new();
         for channel in &self.channels {
-            let mut made = resample::response(channel, self.rate_hz, rate_hz)?;
-            made.iter_mut().for_each(|sample| *sample *= weight);
-            channels.push(made);
+            let mut output = resample::response(channel, self.rate_hz, rate_hz)?;
+            output.iter_mut().for_each(|sample| *sample *= weight);
+            channels.push(output);
         }
         Ok(Self { rate_hz, channels })
     }
 
-    /// Without what its end adds below hearing: all that is cut together changes no sample of what is played by more than
-    /// -110 dB of the response's largest sample, for input up to full scale.
+    /// The response without the inaudible part of its end: for input up to full scale, no output sample changes by more than
+    /// -110 dB of the response's largest sample.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
         let most = f64::from(self.peak()) * NEGLIGIBLE;
@@ -146,7 +148,7 @@ impl Ir {
         self
     }
 
-    /// Without the silence before it (below -60 dB of its largest sample): the delay that microphones and converters left.
+    /// The response without the silence before it (below -60 dB of its largest sample), which microphones and converters add.
     #[must_use]
     pub fn without_delay(mut self) -> Self {
         let least = self.peak() * SILENCE;
@@ -157,24 +159,24 @@ impl Ir {
         self
     }
 
-    /// As loud for white noise as what is played through it.
+    /// The response scaled so that white noise keeps its level.
     #[must_use]
     pub fn normalised(self) -> Self {
         let factor = 1.0 / self.gain();
         self.scaled(factor)
     }
 
-    /// Each sample times `factor`.
+    /// The response with each sample multiplied by `factor`.
     #[must_use]
     pub fn scaled(mut self, factor: f32) -> Self {
         self.channels.iter_mut().flatten().for_each(|sample| *sample *= factor);
         self
     }
 
-    /// Both at once, summed; stereo where one of them is.
+    /// The sum of both responses; stereo if one of them is.
     ///
     /// # Errors
-    /// [`IrError::Rates`], where they are of different rates.
+    /// [`IrError::Rates`] if the sample rates differ.
     pub fn mixed(self, other: &Self) -> Result<Self, IrError> {
         if self.rate_hz != other.rate_hz {
             return Err(IrError::Rates(self.rate_hz, other.rate_hz));
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_cut_and_nothing_between() {
+    fn only_the_ends_are_trimmed() {
         let ir = mono(&[0.0, 0.0005, 1.0, 0.0, 0.01, 1e-6, 1e-6]);
         assert_eq!(ir.clone().trimmed().channels[0], [0.0, 0.0005, 1.0, 0.0, 0.01]);
         assert_eq!(ir.without_delay().channels[0], [1.0, 0.0, 0.01, 1e-6, 1e-6]);
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_is_as_wide_and_long_as_the_larger() {
+    fn a_mix_is_as_wide_and_long_as_the_larger_response() {
         let stereo = Ir::new(48_000, vec![vec![1.0], vec![2.0]]).unwrap();
         let mixed = mono(&[0.5, 0.25]).scaled(2.0).mixed(&stereo).unwrap();
         assert_eq!(mixed.channels, [[2.0, 0.5], [3.0, 0.5]]);
@@ -217,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn normalised_it_keeps_the_level_of_noise() {
+    fn normalising_keeps_the_level_of_noise() {
         assert!((mono(&[3.0, 4.0]).normalised().channels[0][1] - 0.8).abs() < 1e-6);
     }
 
     #[test]
-    fn at_another_rate_every_frequency_gets_what_it_got() {
+    fn resampling_keeps_the_gain_at_every_frequency() {
         let samples: Vec<f32> =
             (0..400).map(|n| n as f32 - 150.0).map(|t| (-t * t / 500.0).exp() * (t * 0.4).cos()).collect();
         let ir = mono(&samples);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_told() {
+    fn rejects_responses_that_cannot_be_played() {
         assert_eq!(Ir::new(48_000, vec![vec![1.0]; 3]), Err(IrError::Channels(3)));
         assert_eq!(Ir::new(48_000, vec![vec![]]), Err(IrError::Silent));
         assert_eq!(Ir::new(48_000, vec![vec![f32::NAN]]), Err(IrError::Wav(WavError::NotFinite(0))));

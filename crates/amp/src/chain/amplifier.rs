@@ -1,4 +1,4 @@
-//! A model as the chain plays it: at the chain's rate, with levels brought to one another.
+//! A model in a chain: at the chain's sample rate, with matched levels.
 
 use thiserror::Error;
 
@@ -10,39 +10,39 @@ use super::{
 };
 use crate::{
     Model, ModelFile,
-    choice::{self, ChoiceError},
+    configure::{self, ConfigureError},
     decibels::db_to_gain,
     file::Options,
     resample::{RateError, ResampledInsert},
     simd::flush_denormals,
 };
 
-/// What models are brought to by their loudness, dB of full scale (RMS, on the trainer's own signal): what Neural Amp
-/// Modeler's plug-in takes, too.
+/// Target loudness of models, dB of full scale (RMS, for the trainer's test signal); the same as in Neural Amp Modeler's
+/// plug-in.
 pub const LOUDNESS_DB: f32 = -18.0;
 
-/// Levels that a model's file tells.
+/// Levels in a model's file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Levels {
-    /// Loudness of its output on the trainer's own signal, dB of full scale (RMS).
+    /// Loudness of the output for the trainer's test signal, dB of full scale (RMS).
     pub loudness_db: Option<f32>,
-    /// Level of a sine that reaches full scale at its input, dBu.
+    /// Level of a sine that reaches full scale at the input, dBu.
     pub input_dbu: Option<f32>,
-    /// Level of a sine that reaches full scale at its output, dBu.
+    /// Level of a sine that reaches full scale at the output, dBu.
     pub output_dbu: Option<f32>,
 }
 
 /// Why a model cannot be played in a chain.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum AmplifierError {
-    /// The model itself cannot, or not as it was chosen.
+    /// The model cannot be built as requested.
     #[error(transparent)]
-    Model(#[from] ChoiceError),
-    /// Its rate and the chain's cannot be brought together.
+    Model(#[from] ConfigureError),
+    /// The model's sample rate cannot be converted to that of the chain.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// Its rate is no whole number.
-    #[error("the model's sample rate is {0} Hz, and only whole numbers can be resampled: train it at 48000 Hz")]
+    /// The model's sample rate is not a whole number, so it cannot be converted.
+    #[error("cannot resample the model: its sample rate of {0} Hz is not a whole number; train it at 48000 Hz")]
     OddRate(String),
 }
 
@@ -50,9 +50,9 @@ pub enum AmplifierError {
 #[derive(Debug)]
 pub struct Amplifier {
     model: Model,
-    /// Where its rate is another than the chain's.
+    /// Converts the sample rate, if that of the model differs.
     insert: Option<ResampledInsert>,
-    /// Where it waits for another to keep step.
+    /// Delays the output to match the other model.
     alignment: Delay,
     levels: Levels,
     input_gain: Smooth,
@@ -60,13 +60,13 @@ pub struct Amplifier {
 }
 
 impl Amplifier {
-    /// The model of a file, settled and with its knobs turned, for a chain of this rate. Where the model was made for another, it
-    /// is resampled there and back, which delays it: see [`Amplifier::delay`].
+    /// The model of a file, prewarmed and with its knobs turned, for a chain of this sample rate. A model with another rate is
+    /// resampled, which adds a delay: see [`Amplifier::delay`].
     ///
     /// # Errors
-    /// [`AmplifierError`]: the model cannot be had as it was chosen, or its rate cannot be brought to the chain's.
+    /// [`AmplifierError`] if the model cannot be built as requested, or its rate cannot be converted.
     pub fn new(file: &ModelFile, options: Options, knobs: &[f32], rate_hz: u32) -> Result<Self, AmplifierError> {
-        let mut model = choice::model(file, options, knobs)?;
+        let mut model = configure::model(file, options, knobs)?;
         let own = file.sample_rate;
         let mut insert = match own == f64::from(rate_hz) {
             true => None,
@@ -90,30 +90,30 @@ impl Amplifier {
         Ok(Self { model, insert, alignment, levels, input_gain: gain(), output_gain: gain() })
     }
 
-    /// Samples by which it is late by itself: 0 at its own rate.
+    /// Delay of the resampling, samples: 0 at the model's own rate.
     #[must_use]
     pub fn delay(&self) -> usize {
         self.insert.as_ref().map_or(0, ResampledInsert::delay)
     }
 
-    /// Makes it as late as that in all, or as late as it is: at once, or smoothly.
+    /// Delays the output so that the total delay is `late`, immediately or with a fade; a longer delay is left as it is.
     pub(super) fn align_latency(&mut self, late: usize, at_once: bool) {
         self.alignment.set(late.saturating_sub(self.delay()), at_once);
     }
 
-    /// What its file tells of levels.
+    /// Levels in the model's file.
     #[must_use]
     pub fn levels(&self) -> Levels {
         self.levels
     }
 
-    /// Whether the model made what is no number.
+    /// True if an output of the model was NaN or infinite.
     #[must_use]
     pub fn is_muted(&self) -> bool {
         self.model.is_muted()
     }
 
-    /// At most [`ResampledInsert::MAX_FRAMES`] samples.
+    /// Processes at most [`ResampledInsert::MAX_FRAMES`] samples.
     pub(super) fn process(&mut self, input: &[f32], output: &mut [f32]) {
         let mut scaled = [0.0; ResampledInsert::MAX_FRAMES];
         let scaled = &mut scaled[..input.len()];
@@ -127,7 +127,7 @@ impl Amplifier {
         self.output_gain.apply([output]);
     }
 
-    /// Sets its gains by what is known of levels; at once, or smoothly.
+    /// Sets the gains before and after the model, dB, immediately or with ramps.
     pub(super) fn set_gains(&mut self, (before, after): (f32, f32), at_once: bool) {
         for (gain, db) in [(&mut self.input_gain, before), (&mut self.output_gain, after)] {
             match at_once {
@@ -138,7 +138,7 @@ impl Amplifier {
     }
 }
 
-/// Samples by which both models together are late, who are late by so much each.
+/// Total delay of both models, samples.
 pub(super) fn delay_of([first, second]: [usize; 2], settings: &Settings) -> usize {
     match settings.is_parallel() {
         true => first.max(second),
@@ -146,26 +146,26 @@ pub(super) fn delay_of([first, second]: [usize; 2], settings: &Settings) -> usiz
     }
 }
 
-/// Where a model stands.
+/// The position of a model in the signal path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    /// Levels of the model whose output it gets.
-    pub behind: Option<Levels>,
-    /// Whether another one gets its output.
-    pub feeds: bool,
+pub(super) struct SeriesPosition {
+    /// Levels of the model that supplies the input, if any.
+    pub preceded_by: Option<Levels>,
+    /// True if the output is the input of another model.
+    pub feeds_next: bool,
 }
 
-/// Gains before and behind a model, dB. Calibrated input: what is Z dBu at full scale becomes what is X dBu at full scale by a gain of
-/// Z - X; the same at the output.
-pub(super) fn gains_db(levels: Levels, settings: &Settings, place: Place) -> (f32, f32) {
-    let from = match place.behind {
+/// Gains before and after a model, dB. For a calibrated input, a gain of Z - X converts a full scale of Z dBu to one of X dBu;
+/// likewise at the output.
+pub(super) fn gains_db(levels: Levels, settings: &Settings, position: SeriesPosition) -> (f32, f32) {
+    let from = match position.preceded_by {
         None => Some(settings.get(Parameter::InputFullScale)),
         Some(other) => other.output_dbu,
     };
     let calibrated = from.zip(levels.input_dbu).filter(|_| settings.is_on(Parameter::InputCalibrated));
     let before = calibrated.map_or(0.0, |(from, own)| from - own);
     let after = match settings.output_level() {
-        _ if place.feeds => None,
+        _ if position.feeds_next => None,
         OutputLevel::Raw => None,
         OutputLevel::Loudness => levels.loudness_db.map(|loudness| LOUDNESS_DB - loudness),
         OutputLevel::Calibrated => levels.output_dbu.map(|own| own - settings.get(Parameter::OutputFullScale)),
@@ -178,18 +178,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_become_gains() {
+    fn gains_follow_from_the_levels() {
         let levels = Levels { loudness_db: Some(-25.0), input_dbu: Some(18.0), output_dbu: Some(15.0) };
         let mut settings = Settings::default();
-        let alone = Place { behind: None, feeds: false };
+        let alone = SeriesPosition { preceded_by: None, feeds_next: false };
         assert_eq!(gains_db(levels, &settings, alone), (0.0, 7.0));
         settings.set(Parameter::InputCalibrated, 1.0).unwrap();
         settings.set(Parameter::OutputLevel, 2.0).unwrap();
         assert_eq!(gains_db(levels, &settings, alone), (-6.0, 3.0));
         assert_eq!(gains_db(Levels::default(), &settings, alone), (0.0, 0.0));
-        let pedal = Place { behind: None, feeds: true };
+        let pedal = SeriesPosition { preceded_by: None, feeds_next: true };
         assert_eq!(gains_db(levels, &settings, pedal), (-6.0, 0.0));
-        let behind = Place { behind: Some(levels), feeds: false };
-        assert_eq!(gains_db(levels, &settings, behind), (-3.0, 3.0));
+        let second = SeriesPosition { preceded_by: Some(levels), feeds_next: false };
+        assert_eq!(gains_db(levels, &settings, second), (-3.0, 3.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The other thread's side of a chain: turns knobs, brings models and cabinets, takes away what has retired, reads meters.
+//! The control side of a chain: sets parameters, replaces models and cabinets, frees the old ones, reads meters.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use thiserror::Error;
@@ -7,7 +7,7 @@ use super::{
     amplifier::{Amplifier, delay_of},
     crossfade::Part,
     exchange::{Change, Exchange},
-    meters::{Meters, Reading},
+    meters::{MeterReader, Meters},
     parameter::{Parameter, ParameterError},
     settings::Settings,
 };
@@ -16,14 +16,14 @@ use crate::{
     tuner::{Pitch, Tuner},
 };
 
-/// Changes that may wait for the audio thread.
+/// Maximum number of changes in the queue to the audio thread.
 const CHANGES: usize = 256;
-/// Parts that may be on their way at a time: each comes back once, so the way back is never full.
+/// Maximum number of models and cabinets on the way; each comes back once, so the return queue is never full.
 const PARTS: usize = 16;
-/// Seconds of input that may wait for the tuner.
+/// Seconds of input in the queue to the tuner.
 const TAP_S: f32 = 0.25;
 
-/// What the audio thread is told.
+/// A change for the audio thread.
 #[derive(Debug)]
 pub(super) enum Command {
     Set(Parameter, f32),
@@ -31,24 +31,24 @@ pub(super) enum Command {
     Cabinet(Part<Cabinet>),
 }
 
-/// What it gives back, to be freed.
+/// A model or cabinet that the audio thread returns to be freed.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held to be freed elsewhere")]
+#[expect(dead_code, reason = "kept only to be freed outside the audio thread")]
 pub(super) enum Retired {
     Amplifier(Part<Amplifier>),
     Cabinet(Part<Cabinet>),
 }
 
-/// The audio thread's ends.
+/// The audio thread's ends of the queues.
 #[derive(Debug)]
-pub(super) struct AudioEnds {
+pub(super) struct AudioQueues {
     pub changes: Consumer<Command>,
     retired: Producer<Retired>,
     pub tap: Producer<f32>,
 }
 
-impl AudioEnds {
-    /// There is always room: the other side counts what is on its way.
+impl AudioQueues {
+    /// Returns a model or cabinet. The queue has space, because the controls limit the number of parts on the way.
     pub fn give_back(&mut self, retired: Option<Retired>) {
         if let Some(retired) = retired {
             let _ = self.retired.push(retired);
@@ -56,68 +56,73 @@ impl AudioEnds {
     }
 }
 
-/// Why something could not be told to the audio thread.
+/// Why a change could not be sent to the audio thread.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ControlError {
-    /// A parameter cannot have this value.
+    /// The parameter does not allow the value.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// It has not taken the last ones yet.
-    #[error("the audio thread has not taken the last changes yet: is it running?")]
+    /// The queue is full.
+    #[error("the audio thread has not applied the last changes yet; check that it is running")]
     Busy,
 }
 
-/// The other thread's side of a [`Chain`](super::Chain).
+/// The control side of a [`Chain`](super::Chain).
 #[derive(Debug)]
 pub struct Controls {
     changes: Producer<Command>,
     retired: Consumer<Retired>,
     tap: Consumer<f32>,
-    meters: Reading,
+    meters: MeterReader,
     settings: Settings,
     rate_hz: u32,
-    /// Samples by which the models are late that play in the end.
+    /// Delays of the models after all exchanges, samples.
     delays: [usize; 2],
     in_flight: usize,
     tuner: Tuner,
 }
 
 impl Controls {
-    pub(super) fn new(rate_hz: u32, settings: Settings, delays: [usize; 2], meters: Reading) -> (Self, AudioEnds) {
-        let (changes, changes_end) = RingBuffer::new(CHANGES);
-        let (retired_end, retired) = RingBuffer::new(PARTS);
-        let (tap_end, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
+    pub(super) fn new(
+        rate_hz: u32,
+        settings: Settings,
+        delays: [usize; 2],
+        meters: MeterReader,
+    ) -> (Self, AudioQueues) {
+        let (changes, changes_consumer) = RingBuffer::new(CHANGES);
+        let (retired_producer, retired) = RingBuffer::new(PARTS);
+        let (tap_producer, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
         let tuner = Tuner::new(rate_hz);
         let controls = Self { changes, retired, tap, meters, settings, rate_hz, delays, in_flight: 0, tuner };
-        (controls, AudioEnds { changes: changes_end, retired: retired_end, tap: tap_end })
+        (controls, AudioQueues { changes: changes_consumer, retired: retired_producer, tap: tap_producer })
     }
 
-    /// The chain's rate, Hz: what is brought to it must be made for it.
+    /// Sample rate of the chain, Hz. New models and cabinets must be made for it.
     #[must_use]
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
-    /// Samples by which the chain's output is late, with all that it has been told: 0 unless a model is resampled.
+    /// Delay of the chain's output after all changes, samples: 0 unless a model is resampled.
     #[must_use]
     pub fn delay(&self) -> usize {
         delay_of(self.delays, &self.settings)
     }
 
-    /// Sets a parameter; it gets there within 20 ms.
+    /// Sets a parameter; the chain reaches the value within 20 ms.
     ///
     /// # Errors
-    /// [`ControlError`]; nothing has changed then.
+    /// [`ControlError`]; then nothing has changed.
     pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ControlError> {
         let value = parameter.check(value)?;
         self.changes.push(Command::Set(parameter, value)).map_err(|_| ControlError::Busy)?;
         Ok(self.settings.set(parameter, value)?)
     }
 
-    /// Exchanges parts, and with `settings` sets every parameter that differs: all of it, or nothing.
+    /// Replaces models and cabinet and, if `settings` is given, sets every parameter that differs: all of it or nothing.
     ///
     /// # Errors
-    /// [`ControlError::Busy`], where there is no room for all of it: nothing has changed then, and the parts are dropped.
+    /// [`ControlError::Busy`] if the queue has too little space. Then nothing has changed, and the new parts are dropped.
     pub fn exchange(&mut self, exchange: Exchange, settings: Option<&Settings>) -> Result<(), ControlError> {
         let differing: Vec<(Parameter, f32)> =
             settings.map(|settings| settings.differing(&self.settings).collect()).unwrap_or_default();
@@ -126,9 +131,9 @@ impl Controls {
             return Err(ControlError::Busy);
         }
         let Exchange { models, cabinet } = exchange;
-        for (place, model) in models.into_iter().enumerate() {
+        for (slot, model) in models.into_iter().enumerate() {
             if let Change::Replace(model) = model {
-                self.swap_model(place, model)?;
+                self.swap_model(slot, model)?;
             }
         }
         if let Change::Replace(cabinet) = cabinet {
@@ -137,31 +142,31 @@ impl Controls {
         differing.into_iter().try_for_each(|(parameter, value)| self.set(parameter, value))
     }
 
-    /// All parameters as they were last set.
+    /// The values of all parameters as last set.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Exchanges the first model (0) or the second (1), or takes it out. The newest wins.
+    /// Replaces or removes the first model (0) or the second (1). The newest of several exchanges wins.
     ///
     /// # Errors
-    /// [`ControlError::Busy`], and the model is dropped.
+    /// [`ControlError::Busy`]; then the model is dropped.
     ///
     /// # Panics
-    /// When there is no such place.
-    pub fn swap_model(&mut self, place: usize, model: Option<Amplifier>) -> Result<(), ControlError> {
-        assert!(place < 2, "a chain has two models");
+    /// If there is no such slot.
+    pub fn swap_model(&mut self, slot: usize, model: Option<Amplifier>) -> Result<(), ControlError> {
+        assert!(slot < 2, "a chain has two models");
         let delay = model.as_ref().map_or(0, Amplifier::delay);
-        self.send(Command::Amplifier(place, model.map(Box::new)))?;
-        self.delays[place] = delay;
+        self.send(Command::Amplifier(slot, model.map(Box::new)))?;
+        self.delays[slot] = delay;
         Ok(())
     }
 
-    /// Exchanges the cabinet, or takes it out. The newest wins.
+    /// Replaces or removes the cabinet. The newest of several exchanges wins.
     ///
     /// # Errors
-    /// [`ControlError::Busy`], and the cabinet is dropped.
+    /// [`ControlError::Busy`]; then the cabinet is dropped.
     pub fn swap_cabinet(&mut self, cabinet: Option<Cabinet>) -> Result<(), ControlError> {
         self.send(Command::Cabinet(cabinet.map(Box::new)))
     }
@@ -176,8 +181,8 @@ impl Controls {
         Ok(())
     }
 
-    /// Frees what the audio thread has given back, and tells how many exchanges are still under way. To be called now
-    /// and then.
+    /// Frees the parts that the audio thread has returned, and returns the number of exchanges that are not complete. Call it
+    /// regularly.
     pub fn collect(&mut self) -> usize {
         while self.retired.pop().is_ok() {
             self.in_flight -= 1;
@@ -185,13 +190,13 @@ impl Controls {
         self.in_flight
     }
 
-    /// How the chain does; peaks begin anew.
+    /// Reads the meters and restarts their peaks.
     #[must_use]
     pub fn meters(&self) -> Meters {
         self.meters.read()
     }
 
-    /// The note that is played, if it is one. To be called ten times a second or so; takes a millisecond or two.
+    /// The note that is played, if any. Call it about ten times a second; takes 1 to 2 ms.
     pub fn tune(&mut self) -> Option<Pitch> {
         if let Ok(waiting) = self.tap.read_chunk(self.tap.slots()) {
             let (first, second) = waiting.as_slices();

@@ -1,34 +1,34 @@
-//! One thing that is played given way to another, without a click: both play for a while, with equal power.
+//! Replacing a part without a click: both parts play for a while, with constant total power.
 
 use std::{f32::consts::FRAC_PI_2, mem};
 
 use super::exchange::Change;
 
-/// How long both play, s.
+/// Duration of the crossfade, s.
 const FADE_S: f32 = 0.03;
 
-/// How much sooner than it is heard in full, what comes hears all of its input.
+/// The input of the new part fades in faster than its output, by this factor.
 const INPUT_FADE_SPEED: usize = 3;
 
-/// What is exchanged: something, or nothing.
+/// A part, or none.
 pub type Part<T> = Option<Box<T>>;
 
-/// Something that can be exchanged while it plays.
+/// A part that can be replaced while it plays.
 #[derive(Debug)]
 pub struct Crossfade<T> {
     current: Part<T>,
     fade: Option<Fade<T>>,
-    /// What takes the place of what is coming: the last that was offered meanwhile.
+    /// The replacement of the incoming part: the last one that was offered during the fade.
     next: Change<Box<T>>,
-    /// Weights of what comes; those of what goes are the same backwards.
+    /// Weights of the incoming part; those of the outgoing part are the same in reverse.
     weights: Vec<f32>,
 }
 
-/// A fade under way.
+/// A crossfade in progress.
 #[derive(Debug)]
 struct Fade<T> {
-    coming: Part<T>,
-    /// Samples since it began.
+    incoming: Part<T>,
+    /// Number of samples since its start.
     at: usize,
 }
 
@@ -39,11 +39,11 @@ impl<T> Crossfade<T> {
         Self { current, fade: None, next: Change::Keep, weights }
     }
 
-    /// Begins to exchange, or does so as soon as the exchange under way is over. What was offered before and has not begun
-    /// is given back.
+    /// Starts replacing the part, or does so when the crossfade in progress ends. Returns a part that was offered before and has
+    /// not started.
     pub fn offer(&mut self, new: Part<T>) -> Option<Part<T>> {
         if self.fade.is_none() {
-            self.fade = Some(Fade { coming: new, at: 0 });
+            self.fade = Some(Fade { incoming: new, at: 0 });
             return None;
         }
         match mem::replace(&mut self.next, Change::Replace(new)) {
@@ -52,41 +52,41 @@ impl<T> Crossfade<T> {
         }
     }
 
-    /// What is to play in the end.
+    /// The part that plays after all crossfades.
     pub fn latest(&self) -> Option<&T> {
         match (&self.next, &self.fade) {
             (Change::Replace(next), _) => next.as_deref(),
-            (Change::Keep, Some(fade)) => fade.coming.as_deref(),
+            (Change::Keep, Some(fade)) => fade.incoming.as_deref(),
             (Change::Keep, None) => self.current.as_deref(),
         }
     }
 
-    /// All that there is.
+    /// All parts.
     pub fn each(&mut self) -> impl Iterator<Item = &mut T> {
-        let coming = self.fade.as_mut().and_then(|fade| fade.coming.as_deref_mut());
+        let incoming = self.fade.as_mut().and_then(|fade| fade.incoming.as_deref_mut());
         let next = match &mut self.next {
             Change::Keep => None,
             Change::Replace(next) => next.as_deref_mut(),
         };
-        self.current.as_deref_mut().into_iter().chain(coming).chain(next)
+        self.current.as_deref_mut().into_iter().chain(incoming).chain(next)
     }
 
-    /// What plays, or goes.
+    /// The current or outgoing part.
     pub fn current(&mut self) -> Option<&mut T> {
         self.current.as_deref_mut()
     }
 
-    /// What comes.
-    pub fn coming(&mut self) -> Option<&mut T> {
-        self.fade.as_mut().and_then(|fade| fade.coming.as_deref_mut())
+    /// The incoming part.
+    pub fn incoming(&mut self) -> Option<&mut T> {
+        self.fade.as_mut().and_then(|fade| fade.incoming.as_deref_mut())
     }
 
-    /// Whether something is being exchanged.
+    /// True during a crossfade.
     pub fn is_fading(&self) -> bool {
         self.fade.is_some()
     }
 
-    /// The input of what comes: it begins softly, because what comes remembers silence, and would play a jump.
+    /// Fades in the input of the incoming part: its state is that after silence, so a full input would cause a step.
     pub fn fade_in_input(&self, input: &mut [f32]) {
         let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
@@ -95,30 +95,30 @@ impl<T> Crossfade<T> {
         }
     }
 
-    /// Adds what comes to what goes, in `going`.
-    pub fn mix<const N: usize>(&self, going: [&mut [f32]; N], coming: [&mut [f32]; N]) {
+    /// Mixes `incoming` into `outgoing`.
+    pub fn mix<const N: usize>(&self, outgoing: [&mut [f32]; N], incoming: [&mut [f32]; N]) {
         let Some(Fade { at, .. }) = self.fade else { return };
         let last = self.weights.len() - 1;
-        for (going, coming) in going.into_iter().zip(coming) {
-            for (n, (going, coming)) in going.iter_mut().zip(coming).enumerate() {
-                let place = (at + n + 1).min(last);
-                *going = *going * self.weights[last - place] + *coming * self.weights[place];
+        for (outgoing, incoming) in outgoing.into_iter().zip(incoming) {
+            for (n, (outgoing, incoming)) in outgoing.iter_mut().zip(incoming).enumerate() {
+                let index = (at + n + 1).min(last);
+                *outgoing = *outgoing * self.weights[last - index] + *incoming * self.weights[index];
             }
         }
     }
 
-    /// So many samples later; gives back what has gone.
+    /// Moves on by `frames` samples; returns the outgoing part at the end of the crossfade.
     pub fn advance(&mut self, frames: usize) -> Option<Part<T>> {
         let fade = self.fade.as_mut()?;
         fade.at += frames;
         if fade.at + 1 < self.weights.len() {
             return None;
         }
-        let Fade { coming, .. } = self.fade.take()?;
-        if let Change::Replace(coming) = mem::take(&mut self.next) {
-            self.fade = Some(Fade { coming, at: 0 });
+        let Fade { incoming, .. } = self.fade.take()?;
+        if let Change::Replace(incoming) = mem::take(&mut self.next) {
+            self.fade = Some(Fade { incoming, at: 0 });
         }
-        Some(mem::replace(&mut self.current, coming))
+        Some(mem::replace(&mut self.current, incoming))
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_wins_and_nothing_is_lost() {
+    fn the_newest_part_wins_and_all_parts_are_returned() {
         let mut crossfade = Crossfade::new(Some(Box::new(1)), 1000.0);
         assert_eq!(crossfade.offer(Some(Box::new(2))), None);
         assert_eq!(crossfade.offer(Some(Box::new(3))), None);
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn power_stays_the_same() {
+    fn total_power_is_constant() {
         let mut crossfade = Crossfade::new(Some(Box::new(1)), 1000.0);
         crossfade.offer(None);
         for _ in 0..30 {
-            let (mut going, mut coming) = ([1.0], [0.0]);
-            crossfade.mix([&mut going], [&mut [0.0]]);
-            crossfade.mix([&mut coming], [&mut [1.0]]);
-            assert!((going[0].powi(2) + coming[0].powi(2) - 1.0).abs() < 1e-5);
+            let (mut outgoing, mut incoming) = ([1.0], [0.0]);
+            crossfade.mix([&mut outgoing], [&mut [0.0]]);
+            crossfade.mix([&mut incoming], [&mut [1.0]]);
+            assert!((outgoing[0].powi(2) + incoming[0].powi(2) - 1.0).abs() < 1e-5);
             crossfade.advance(1);
         }
     }

@@ -1,28 +1,28 @@
-//! Steady offsets, taken away: y = x - x' + r y', with r = exp(-2 pi 8 Hz / rate).
+//! Removal of constant offsets: y = x - x' + r y', with r = exp(-2 pi 8 Hz / rate).
 
-/// Below this, Hz, the signal is taken away.
+/// Cutoff frequency, Hz.
 const CUTOFF_HZ: f64 = 8.0;
 
-/// One side's filter. In `f64`: so close to 1, `f32` would leave an offset of rounding.
+/// The filter of one side. It computes in `f64`: because r is close to 1, rounding in `f32` would leave an offset.
 #[derive(Debug)]
 pub struct DcBlock {
     keep: f64,
-    before: f64,
-    made: f64,
+    previous: f64,
+    output: f64,
 }
 
 impl DcBlock {
     pub fn new(rate_hz: f32) -> Self {
         let keep = (-std::f64::consts::TAU * CUTOFF_HZ / f64::from(rate_hz)).exp();
-        Self { keep, before: 0.0, made: 0.0 }
+        Self { keep, previous: 0.0, output: 0.0 }
     }
 
     pub fn process(&mut self, samples: &mut [f32]) {
         for sample in samples {
             let x = f64::from(*sample);
-            self.made = x - self.before + self.keep * self.made;
-            self.before = x;
-            *sample = self.made as f32;
+            self.output = x - self.previous + self.keep * self.output;
+            self.previous = x;
+            *sample = self.output as f32;
         }
     }
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_goes_and_a_low_string_stays() {
+    fn removes_an_offset_and_keeps_a_low_note() {
         let mut samples: Vec<f32> =
             (0..96_000).map(|n| 0.5 + (n as f32 * 82.0 * 6.283_185_5 / 48_000.0).sin()).collect();
         DcBlock::new(48_000.0).process(&mut samples);

@@ -1,19 +1,19 @@
-//! A signal kept back, so that it keeps step with a model of another rate: that of the other model beside it, or of the input where
-//! models are switched off.
+//! A delay that aligns a signal with a resampled model: the other model in parallel, or the dry input while the models are
+//! switched off.
 
 use super::smooth::Smooth;
 
-/// Longest delay, frames: more than two models take, one behind the other, that are resampled between rates of 64 to 1, the most
-/// that there is.
+/// Maximum delay, frames: more than that of two models in series that are resampled at a ratio of 64 to 1, the largest
+/// supported one.
 const MAX_FRAMES: usize = 8192;
 
-/// A signal on its way, and how late it is to come out.
+/// A delayed signal whose delay can change without a step.
 #[derive(Debug)]
 pub struct Delay {
     ring: Vec<f32>,
     position: usize,
     frames: usize,
-    /// How late it was before, and how far that has given way.
+    /// Delay before the last change, and the progress of the fade from it.
     previous: usize,
     fade: Smooth,
     target: usize,
@@ -31,7 +31,7 @@ impl Delay {
         }
     }
 
-    /// How late it is to be, at once, or smoothly.
+    /// Sets the delay, immediately or with a fade.
     pub fn set(&mut self, frames: usize, at_once: bool) {
         self.target = frames.min(MAX_FRAMES - 1);
         if at_once {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_so_much_later() {
+    fn output_is_delayed_by_the_set_number_of_frames() {
         let input: Vec<f32> = (1..10_000).map(|n| n as f32).collect();
         for frames in [0, 1, 54, MAX_FRAMES - 1] {
             let mut delay = Delay::new(48_000.0);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn another_delay_comes_without_a_step_also_while_one_is_coming() {
+    fn the_delay_changes_without_a_step_even_during_a_change() {
         let sine: Vec<f32> = (0..20_000).map(|n| (n as f32 * 0.03).sin()).collect();
         let mut delay = Delay::new(48_000.0);
         let mut output = play(&mut delay, &sine[..5000]);
@@ -94,7 +94,7 @@ mod tests {
             output.extend(play(&mut delay, &sine[output.len()..until]));
         }
         let most = output.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
-        assert!(most < 0.035, "{most}: a sine of that pitch has steps of 0.03, a fade adds 2 in 960");
+        assert!(most < 0.035, "{most}: the sine has steps of 0.03, a fade adds 2 in 960");
         assert_eq!(output[19_000..], sine[19_000..]);
         assert_eq!(output[7500..7900], sine[6600..7000]);
     }

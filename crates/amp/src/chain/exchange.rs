@@ -1,26 +1,26 @@
-//! What is to play instead of what plays.
+//! Replacements of models and cabinet.
 
 use super::amplifier::Amplifier;
 use crate::cabinet::Cabinet;
 
-/// What becomes of a part that plays.
+/// A change of a part.
 #[derive(Debug, Default)]
 pub enum Change<T> {
-    /// It plays on.
+    /// The part stays.
     #[default]
     Keep,
-    /// This takes its place, or nothing does.
+    /// The part is replaced, or removed.
     Replace(Option<T>),
 }
 
 impl<T> Change<T> {
-    /// Whether the part gives way.
+    /// True if the part is replaced or removed.
     pub fn is_replace(&self) -> bool {
         matches!(self, Self::Replace(_))
     }
 }
 
-/// What takes the place of what plays: made beside the audio thread.
+/// Replacements of models and cabinet, built outside the audio thread.
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub(crate) models: [Change<Amplifier>; 2],
@@ -28,13 +28,13 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Whether nothing differs.
+    /// True if nothing is replaced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts() == 0
     }
 
-    /// How many parts are exchanged, 0 to 3.
+    /// Number of parts that are replaced, 0 to 3.
     pub(super) fn parts(&self) -> usize {
         self.models.iter().filter(|model| model.is_replace()).count() + usize::from(self.cabinet.is_replace())
     }

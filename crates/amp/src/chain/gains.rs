@@ -1,15 +1,15 @@
-//! All of a chain's values that move smoothly.
+//! The values of a chain that change with ramps.
 
 use super::{parameter::Parameter, settings::Settings, smooth::Smooth};
 use crate::decibels::db_to_gain;
 
-/// All that moves smoothly. Switches are 0 to 1: how far what they switch is heard.
+/// The values that change with ramps. Those of switches are 0 to 1, the share of the stage in the output.
 #[derive(Debug)]
 pub struct Gains {
     pub input: Smooth,
-    /// How far the second model gets the input rather than what the first makes of it.
-    pub side_by_side: Smooth,
-    /// Shares of what both models make.
+    /// Series/parallel mix: 0 feeds the second model the output of the first, 1 the input.
+    pub parallel: Smooth,
+    /// Shares of the models in their sum.
     pub shares: [Smooth; 2],
     pub models_on: Smooth,
     pub gate_on: Smooth,
@@ -27,7 +27,7 @@ impl Gains {
         let gain = || Smooth::new(0.0, rate_hz);
         Self {
             input: gain(),
-            side_by_side: gain(),
+            parallel: gain(),
             shares: [gain(), gain()],
             models_on: gain(),
             gate_on: gain(),
@@ -41,14 +41,14 @@ impl Gains {
         }
     }
 
-    /// Brings all to what is set, at once or smoothly; `second` is the share of the second model.
+    /// Applies the settings, immediately or with ramps; `second` is the share of the second model.
     pub fn apply_settings(&mut self, settings: &Settings, second: f32, at_once: bool) {
         let on = |parameter| settings.get(parameter);
         let gain = |parameter| db_to_gain(settings.get(parameter));
         let [first_share, second_share] = &mut self.shares;
         let all = [
             (&mut self.input, gain(Parameter::InputGain)),
-            (&mut self.side_by_side, f32::from(settings.is_parallel())),
+            (&mut self.parallel, f32::from(settings.is_parallel())),
             (first_share, 1.0 - second),
             (second_share, second),
             (&mut self.models_on, on(Parameter::ModelsOn)),

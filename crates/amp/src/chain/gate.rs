@@ -1,15 +1,15 @@
-//! The gate: listens to the input, where playing and noise are far apart, and closes behind the amplifier, where gain has
-//! brought them together.
+//! The gate. It measures the input, where the levels of playing and noise differ most, and attenuates the output of the
+//! amplifier, whose gain brings the two closer together.
 
 use crate::decibels::db_to_gain;
 
-/// Below the threshold, dB, where it closes: else it would flutter at the threshold.
+/// Difference between the opening and the closing level, dB; without it the gate would chatter at the threshold.
 const HYSTERESIS_DB: f32 = 6.0;
-/// How fast what it listens to may fall, s to 1/e: longer than half a period of the lowest string.
+/// Decay of the measured level, s to 1/e: longer than half a period of the lowest string.
 const FALL_S: f32 = 0.02;
-/// How long it opens, s to 1/e.
+/// Opening time, s to 1/e.
 const OPEN_S: f32 = 0.0005;
-/// How long it stays open when the input is below, s.
+/// Time that the gate stays open below the closing level, s.
 const HOLD_S: f32 = 0.03;
 
 /// A gate.
@@ -37,12 +37,12 @@ impl Gate {
         self.threshold = db_to_gain(threshold_db);
         if release_ms != self.release_ms {
             self.release_ms = release_ms;
-            // -60 dB at the end of the time.
+            // -60 dB at the end of the release time.
             self.close = 0.001_f32.powf(1.0 / (self.rate_hz * release_ms / 1000.0));
         }
     }
 
-    /// Listens to `key`, and writes what each sample is to be multiplied with.
+    /// Measures `key` and writes the gain for each sample.
     pub fn listen(&mut self, key: &[f32], gains: &mut [f32]) {
         let close_below = self.threshold * db_to_gain(-HYSTERESIS_DB);
         for (key, gain) in key.iter().zip(gains) {
@@ -60,7 +60,7 @@ impl Gate {
         }
     }
 
-    /// Whether it lets the signal through.
+    /// True if the gate passes the signal.
     pub fn is_open(&self) -> bool {
         self.hold > 0
     }
@@ -70,7 +70,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// Its gain after `seconds` of a sine of this level.
+    /// The gain after `seconds` of a sine of this level.
     fn after(gate: &mut Gate, level_db: f32, seconds: f32) -> f32 {
         let key: Vec<f32> =
             (0..(48_000.0 * seconds) as usize).map(|n| db_to_gain(level_db) * (n as f32 * 0.02).sin()).collect();
@@ -80,23 +80,23 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_at_the_threshold_and_closes_below() {
+    fn opens_at_the_threshold_and_closes_below_it() {
         let mut gate = Gate::new(48_000.0);
         gate.set(-60.0, 100.0);
         assert_eq!(after(&mut gate, -61.0, 0.5), 0.0);
         assert!(after(&mut gate, -58.0, 0.02) > 0.999);
-        assert!(after(&mut gate, -63.0, 1.0) > 0.999, "within the hysteresis it stays open");
-        assert!(after(&mut gate, -80.0, 0.03) > 0.999, "it holds");
+        assert!(after(&mut gate, -63.0, 1.0) > 0.999, "stays open within the hysteresis");
+        assert!(after(&mut gate, -80.0, 0.03) > 0.999, "stays open for the hold time");
         let closed = after(&mut gate, -80.0, 0.2);
         assert!(closed < 0.001 && !gate.is_open(), "{closed}");
     }
 
     #[test]
-    fn closing_takes_the_time_that_was_set() {
+    fn closes_within_the_release_time() {
         let mut gate = Gate::new(48_000.0);
         gate.set(-40.0, 500.0);
         after(&mut gate, -30.0, 0.1);
-        // Falling by 16 dB takes some 37 ms, holding 30 ms.
+        // The measured level takes about 37 ms to fall by 16 dB, the hold time is 30 ms.
         let half_way = after(&mut gate, -120.0, 0.067 + 0.25);
         assert!((0.02..0.05).contains(&half_way), "{half_way}");
     }

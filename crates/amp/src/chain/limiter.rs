@@ -1,17 +1,18 @@
-//! The limiter: no sample above its ceiling, without delay. It falls at once and rises slowly, on both sides alike.
+//! The limiter: no sample exceeds the ceiling, without delay. The gain falls immediately and recovers slowly, equally on both
+//! sides.
 
 use super::smooth::Smooth;
 
-/// How long it takes to rise again, s to 1/e.
+/// Recovery time of the gain, s to 1/e.
 const RISE_S: f32 = 0.08;
 
 /// A limiter.
 #[derive(Debug)]
 pub struct Limiter {
     rise: f32,
-    /// What its gain is below 1. Kept in this form because `f32` is too coarse close below 1: the gain would stop short of it.
+    /// 1 - gain. Stored in this form because `f32` is too coarse just below 1: the gain would never reach 1.
     reduction: f32,
-    /// Least gain since it was last asked.
+    /// Minimum gain since the last reading.
     least: f32,
 }
 
@@ -20,7 +21,7 @@ impl Limiter {
         Self { rise: 1.0 - (-1.0 / (rate_hz * RISE_S)).exp(), reduction: 0.0, least: 1.0 }
     }
 
-    /// Brings both sides below `ceiling`.
+    /// Limits both sides to `ceiling`.
     pub fn process(&mut self, ceiling: &mut Smooth, left: &mut [f32], right: &mut [f32]) {
         for (left, right) in left.iter_mut().zip(right) {
             let ceiling = ceiling.next();
@@ -38,7 +39,7 @@ impl Limiter {
         }
     }
 
-    /// Least gain since it was last asked.
+    /// Minimum gain since the last reading.
     pub fn take_least(&mut self) -> f32 {
         std::mem::replace(&mut self.least, 1.0 - self.reduction)
     }
@@ -52,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_above_the_ceiling(samples in prop::collection::vec(-900.0_f32..900.0, 1..300), ceiling in 0.06_f32..=1.0) {
+        fn no_sample_exceeds_the_ceiling(samples in prop::collection::vec(-900.0_f32..900.0, 1..300), ceiling in 0.06_f32..=1.0) {
             let mut left = samples.clone();
             let mut right: Vec<f32> = samples.into_iter().rev().collect();
             Limiter::new(48_000.0).process(&mut Smooth::new(ceiling, 48_000.0), &mut left, &mut right);
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_fall_alike_whichever_is_loud() {
+    fn both_sides_get_the_same_gain() {
         for loud_side in 0..2 {
             let mut sides = [vec![0.1; 10], vec![0.1; 10]];
             sides[loud_side][5] = 4.0;
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_recovers_in_the_time_that_it_is_to_take() {
+    fn recovers_within_the_recovery_time() {
         let mut limiter = Limiter::new(48_000.0);
         let mut ceiling = Smooth::new(1.0, 48_000.0);
         limiter.process(&mut ceiling, &mut [4.0], &mut [0.0]);
@@ -83,13 +84,13 @@ mod tests {
         let missing = |seconds: f32| 1.0 - left[(seconds * 48_000.0) as usize - 1] / 0.1;
         assert!((missing(RISE_S) - 0.75 / std::f32::consts::E).abs() < 1e-3, "{}", missing(RISE_S));
         assert!(missing(5.0 * RISE_S) < 0.01, "{}", missing(5.0 * RISE_S));
-        assert_eq!(left[90_000..], [0.1; 6000], "in the end it does nothing");
+        assert_eq!(left[90_000..], [0.1; 6000], "the gain returns to exactly 1");
         limiter.take_least();
         assert_eq!(limiter.take_least(), 1.0);
     }
 
     #[test]
-    fn what_is_below_stays_to_the_bit() {
+    fn samples_below_the_ceiling_do_not_change() {
         let input: Vec<f32> = (0..1000).map(|n| (n as f32 * 0.1).sin()).collect();
         let (mut left, mut right) = (input.clone(), vec![0.0; 1000]);
         let mut limiter = Limiter::new(48_000.0);

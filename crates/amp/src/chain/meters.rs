@@ -1,53 +1,53 @@
-//! What the audio thread tells of itself, without waiting: plain atomic values.
+//! Meters: atomic values that the audio thread writes without waiting and other threads read.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
 };
 
-/// Time of the means, s to 1/e.
+/// Time constant of the means, s to 1/e.
 const MEAN_S: f32 = 0.3;
 
-/// Level of a signal, of full scale.
+/// Level of a signal; full scale is 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SignalLevel {
-    /// Largest sample since it was last read.
+    /// Largest absolute sample since the last reading.
     pub peak: f32,
-    /// Root of the mean square of the last 0.3 s or so.
+    /// Root mean square over about the last 0.3 s.
     pub rms: f32,
 }
 
-/// How the chain does.
+/// The meters of a chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Meters {
-    /// Of the input, before any gain.
+    /// Level of the input, before any gain.
     pub input: SignalLevel,
-    /// Of the louder side of the output.
+    /// Level of the louder side of the output.
     pub output: SignalLevel,
-    /// Whether the gate lets the signal through; always, if it is off.
+    /// True if the gate passes the signal or is off.
     pub gate_is_open: bool,
-    /// Least gain of the limiter since it was last read, 0 to 1: 1 where it did nothing or is off.
+    /// Minimum gain of the limiter since the last reading, 0 to 1: 1 if it did not limit or is off.
     pub limiter_gain: f32,
-    /// Samples of the input at full scale or above, since the beginning.
+    /// Number of input samples at or above full scale, since the start.
     pub input_clips: u64,
-    /// Samples of the output of which a side is above full scale, since the beginning: none while the limiter is on.
+    /// Number of output samples above full scale on either side, since the start; 0 while the limiter is on.
     pub output_clips: u64,
-    /// Samples of the input that were no finite number, or beyond all measure, and were played as silence.
+    /// Number of input samples that were NaN or more than 60 dB above full scale, and were played as silence.
     pub bad_input: u64,
-    /// Samples that models, tone or gains made larger than 60 dB above full scale, and that were cut off there.
+    /// Number of samples that exceeded 60 dB above full scale after models, tone or gains, and were clipped there.
     pub overloads: u64,
-    /// Which model made what is no number and is silent since.
+    /// Models that are muted because an output was NaN or infinite.
     pub muted: [bool; 2],
 }
 
-/// What is measured.
+/// A measured signal.
 #[derive(Debug, Clone, Copy)]
 pub enum Signal {
     Input,
     Output,
 }
 
-/// Samples since the beginning, as in [`Meters`].
+/// Counts of samples since the start, as in [`Meters`].
 #[derive(Debug, Default)]
 pub struct Counts {
     pub input_clips: u64,
@@ -56,7 +56,7 @@ pub struct Counts {
     pub overloads: u64,
 }
 
-/// What both sides share. Floating-point numbers are stored as their bits.
+/// The values that both sides share. Floating-point numbers are stored as their bits.
 #[derive(Debug, Default)]
 struct Shared {
     input: SharedLevel,
@@ -76,32 +76,32 @@ struct SharedLevel {
     rms: AtomicU32,
 }
 
-/// The other threads' side.
+/// The reading side.
 #[derive(Debug, Clone)]
-pub struct Reading(Arc<Shared>);
+pub struct MeterReader(Arc<Shared>);
 
-/// The audio thread's side.
+/// The writing side, which belongs to the audio thread.
 #[derive(Debug)]
-pub struct Metering {
+pub struct MeterWriter {
     shared: Arc<Shared>,
     keep: f32,
-    /// Mean squares of the last 0.3 s or so.
+    /// Mean squares over about the last 0.3 s.
     input_square: f32,
     output_square: f32,
     pub counts: Counts,
 }
 
-pub fn meters(rate_hz: f32) -> (Metering, Reading) {
+pub fn meters(rate_hz: f32) -> (MeterWriter, MeterReader) {
     let shared = Arc::new(Shared::default());
     shared.limiter_gain.store(1.0_f32.to_bits(), Relaxed);
     let keep = (-1.0 / (rate_hz * MEAN_S)).exp();
     let metering =
-        Metering { shared: shared.clone(), keep, input_square: 0.0, output_square: 0.0, counts: Counts::default() };
-    (metering, Reading(shared))
+        MeterWriter { shared: shared.clone(), keep, input_square: 0.0, output_square: 0.0, counts: Counts::default() };
+    (metering, MeterReader(shared))
 }
 
-impl Metering {
-    /// Brings the level of a signal on by these samples, which are finite.
+impl MeterWriter {
+    /// Updates the level of a signal with these samples, which must be finite.
     pub fn measure(&mut self, signal: Signal, samples: &[f32]) {
         let (mean_square, shared) = match signal {
             Signal::Input => (&mut self.input_square, &self.shared.input),
@@ -114,12 +114,12 @@ impl Metering {
             square = sample * sample + self.keep * (square - sample * sample);
         }
         *mean_square = square;
-        // The bits of positive numbers are in the order of their values.
+        // The bits of positive numbers are ordered like their values.
         shared.peak.fetch_max(peak.to_bits(), Relaxed);
         shared.rms.store(square.sqrt().to_bits(), Relaxed);
     }
 
-    /// Tells the other threads all but the levels.
+    /// Publishes everything but the levels.
     pub fn publish(&self, gate_is_open: bool, limiter_gain: f32, muted: [bool; 2]) {
         let (shared, counts) = (&self.shared, &self.counts);
         shared.gate_is_open.store(gate_is_open, Relaxed);
@@ -132,7 +132,7 @@ impl Metering {
     }
 }
 
-impl Reading {
+impl MeterReader {
     pub fn read(&self) -> Meters {
         let shared = &self.0;
         Meters {
@@ -150,7 +150,7 @@ impl Reading {
 }
 
 impl SharedLevel {
-    /// The peak begins anew.
+    /// Reads the level and restarts its peak.
     fn read(&self) -> SignalLevel {
         SignalLevel { peak: f32::from_bits(self.peak.swap(0, Relaxed)), rms: f32::from_bits(self.rms.load(Relaxed)) }
     }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peaks_stay_until_they_are_read() {
+    fn peaks_are_kept_until_they_are_read() {
         let (mut metering, reading) = meters(48_000.0);
         metering.measure(Signal::Input, &[0.5, -0.75, 0.1]);
         metering.measure(Signal::Input, &[0.1; 48_000]);

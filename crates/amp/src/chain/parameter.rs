@@ -1,37 +1,37 @@
-//! What can be set: one list, which settings, presets, command lines and controllers go by.
+//! The parameters: one list for settings, presets, command lines and controllers.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// What the values of a parameter are.
+/// Kind of values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueKind {
     /// 0 for off, 1 for on.
     Switch,
-    /// One of several words; its value is the word's place, from 0.
+    /// One of several words; the value is the index of the word.
     Choice(&'static [&'static str]),
-    /// A number from the least to the most, in a unit.
+    /// A number in a range.
     Knob {
-        /// Least.
+        /// Minimum.
         least: f32,
-        /// Most.
+        /// Maximum.
         most: f32,
-        /// Unit, as it is written.
+        /// Unit.
         unit: &'static str,
     },
 }
 
-/// What is known of a parameter.
+/// Properties of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Info {
-    /// Its name in presets and on the command line: section and key.
+    /// Name in presets and on the command line: section and key.
     pub name: &'static str,
-    /// What its values are.
+    /// Kind of values.
     pub kind: ValueKind,
-    /// What it is unless it is set.
+    /// Default value.
     pub default: f32,
-    /// What it does, in a line.
+    /// Description in one line.
     pub about: &'static str,
 }
 
@@ -41,17 +41,17 @@ const fn db(least: f32, most: f32) -> ValueKind {
 
 macro_rules! parameters {
     ($($(#[doc = $about:literal])+ $variant:ident: $name:literal, $kind:expr, $default:literal;)+) => {
-        /// What can be set while playing.
+        /// A parameter that can be set while playing.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Parameter {
             $($(#[doc = $about])+ $variant,)+
         }
 
         impl Parameter {
-            /// All of them, in the order of the chain.
+            /// All parameters, in the order of the chain.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// What is known of it.
+            /// Properties of the parameter.
             #[must_use]
             pub fn info(self) -> Info {
                 match self {
@@ -65,75 +65,75 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// Gain before everything, and before a model's own calibration.
+    /// Gain at the input, before the calibration of a model.
     InputGain: "input.gain_db", db(-40.0, 40.0), 0.0;
-    /// Brings the input to the level that a model was trained with, where both are known.
+    /// Converts the input level to that of the model's training, if both are known.
     InputCalibrated: "input.calibrated", ValueKind::Switch, 0.0;
     /// Level of a sine that reaches full scale at the interface's input.
     InputFullScale: "input.full_scale_dbu", ValueKind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
-    /// The gate: closes after the amplifier when the input falls silent.
+    /// The gate: attenuates the output of the amplifier while the input is silent.
     GateOn: "gate.on", ValueKind::Switch, 0.0;
-    /// Level of the input that opens the gate; 6 dB below it, it closes.
+    /// Input level that opens the gate; it closes 6 dB below.
     GateThreshold: "gate.threshold_db", db(-100.0, 0.0), -65.0;
-    /// How long the gate takes to close, to -60 dB, once the input was below its threshold for 30 ms.
+    /// Time in which the gate closes to -60 dB, after the input was below the threshold for 30 ms.
     GateRelease: "gate.release_ms", ValueKind::Knob { least: 5.0, most: 2000.0, unit: "ms" }, 100.0;
-    /// The models; off, the input goes on as it is.
+    /// The models; off passes the input through.
     ModelsOn: "amp.on", ValueKind::Switch, 1.0;
-    /// One model after the other, or side by side.
+    /// Two models in series or in parallel.
     Routing: "amp.routing", ValueKind::Choice(&["series", "parallel"]), 0.0;
-    /// Share of the second model, side by side.
+    /// Share of the second model in parallel routing.
     Mix: "amp.mix", ValueKind::Knob { least: 0.0, most: 1.0, unit: "" }, 0.5;
-    /// The three bands of tone.
+    /// The three tone controls.
     ToneOn: "tone.on", ValueKind::Switch, 1.0;
     /// Low shelf at 120 Hz.
     Bass: "tone.bass_db", db(-15.0, 15.0), 0.0;
-    /// Peak at 600 Hz, of quality 0.7.
+    /// Peak at 600 Hz with Q = 0.7.
     Middle: "tone.middle_db", db(-15.0, 15.0), 0.0;
     /// High shelf at 2.5 kHz.
     Treble: "tone.treble_db", db(-15.0, 15.0), 0.0;
-    /// The cabinet; off, what the amplifier makes goes on as it is.
+    /// The cabinet; off passes the output of the amplifier through.
     CabinetOn: "cabinet.on", ValueKind::Switch, 1.0;
     /// Gain of the cabinet.
     CabinetGain: "cabinet.gain_db", db(-40.0, 40.0), 0.0;
-    /// Takes steady offsets away, below 8 Hz.
+    /// Removes constant offsets (high-pass filter at 8 Hz).
     DcBlockOn: "output.dc_block", ValueKind::Switch, 1.0;
-    /// What a model's output is brought to: nothing, -18 dB RMS on its trainer's signal, or its level in dBu; where it tells them.
+    /// Output level of a model: raw, -18 dB RMS for its trainer's signal, or calibrated in dBu; needs levels in the model file.
     OutputLevel: "output.level", ValueKind::Choice(&["raw", "loudness", "calibrated"]), 1.0;
     /// Level of a sine that reaches full scale at the interface's output.
     OutputFullScale: "output.full_scale_dbu", ValueKind::Knob { least: -20.0, most: 40.0, unit: "dBu" }, 12.0;
-    /// Gain behind everything but the limiter.
+    /// Gain at the output, before the limiter.
     OutputGain: "output.gain_db", db(-60.0, 20.0), 0.0;
-    /// The limiter: nothing comes out above its ceiling.
+    /// The limiter: no output sample exceeds the ceiling.
     LimiterOn: "limiter.on", ValueKind::Switch, 1.0;
-    /// Highest sample that comes out.
+    /// Maximum output level.
     Ceiling: "limiter.ceiling_db", db(-24.0, 0.0), 0.0;
 }
 
-/// Why something cannot be set.
+/// Why a parameter cannot be set.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ParameterError {
     /// No parameter has this name.
-    #[error("there is no {name:?}: did you mean {nearest:?}?")]
+    #[error("unknown parameter {name:?}; did you mean {nearest:?}?")]
     Unknown {
-        /// The name that was asked for.
+        /// The unknown name.
         name: String,
-        /// The parameter whose name is most like it.
+        /// The most similar name of a parameter.
         nearest: String,
     },
-    /// A value that it cannot have.
-    #[error("{name} is {value}, and must be {allowed}")]
+    /// The parameter does not allow the value.
+    #[error("{name} must be {allowed} (got {value})")]
     Value {
-        /// The parameter's name.
+        /// Name of the parameter.
         name: &'static str,
-        /// The value that was asked for, as it was written.
+        /// The value as written.
         value: String,
-        /// The values that it can have, in words and with their unit.
+        /// The allowed values, with unit.
         allowed: String,
     },
 }
 
 impl Parameter {
-    /// The one of this name.
+    /// The parameter with this name.
     ///
     /// # Errors
     /// [`ParameterError::Unknown`].
@@ -145,7 +145,7 @@ impl Parameter {
         })
     }
 
-    /// `value`, if it can have it.
+    /// Returns `value` if it is allowed.
     ///
     /// # Errors
     /// [`ParameterError::Value`].
@@ -158,14 +158,14 @@ impl Parameter {
         if fits { Ok(value) } else { Err(self.refuse(&value.to_string())) }
     }
 
-    /// The value that is written so: a number, `on` or `off`, or a word.
+    /// Parses a value: a number, `on` or `off`, or a word.
     ///
     /// # Errors
     /// [`ParameterError::Value`].
     pub fn parse(self, text: &str) -> Result<f32, ParameterError> {
         let value = match self.info().kind {
-            ValueKind::Switch => ["off", "on"].iter().position(|word| *word == text).map(|place| place as f32),
-            ValueKind::Choice(words) => words.iter().position(|word| *word == text).map(|place| place as f32),
+            ValueKind::Switch => ["off", "on"].iter().position(|word| *word == text).map(|index| index as f32),
+            ValueKind::Choice(words) => words.iter().position(|word| *word == text).map(|index| index as f32),
             ValueKind::Knob { .. } => text.parse().ok(),
         };
         let bool = || {
@@ -174,8 +174,8 @@ impl Parameter {
         value.or_else(bool).ok_or_else(|| self.refuse(text)).and_then(|value| self.check(value))
     }
 
-    /// Its value where a controller stands at this part of its way, 0 to 1 (what is beyond counts as the end): a knob from end to
-    /// end, a switch on from the middle up, words one after the other.
+    /// The value for a controller position of 0 to 1 (clamped): a knob over its range, a switch on from 0.5, the words in equal
+    /// parts.
     #[must_use]
     pub fn denormalized(self, position: f32) -> f32 {
         let position = position.clamp(0.0, 1.0);
@@ -186,13 +186,13 @@ impl Parameter {
         }
     }
 
-    /// Whether its values are numbers in a range.
+    /// True if its values are numbers in a range.
     #[must_use]
     pub fn is_knob(self) -> bool {
         matches!(self.info().kind, ValueKind::Knob { .. })
     }
 
-    /// Which values it can have, in words.
+    /// Description of the allowed values.
     #[must_use]
     pub fn allowed(self) -> String {
         match self.info().kind {
@@ -207,9 +207,9 @@ impl Parameter {
         ParameterError::Value { name: info.name, value: value.to_owned(), allowed: self.allowed() }
     }
 
-    /// A value as it is written in a preset.
+    /// Formats a value for a preset.
     #[must_use]
-    pub fn written(self, value: f32) -> String {
+    pub fn to_toml(self, value: f32) -> String {
         match self.info().kind {
             ValueKind::Switch => (value != 0.0).to_string(),
             ValueKind::Choice(words) => format!("{:?}", words.get(value as usize).unwrap_or(&words[0])),
@@ -224,7 +224,7 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// The word most like `name`.
+/// The word most similar to `name`.
 pub(crate) fn nearest<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> String {
     words
         .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
@@ -237,11 +237,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_allowed_and_reads_back() {
+    fn defaults_are_allowed_and_round_trip() {
         for &parameter in Parameter::ALL {
             let info = parameter.info();
             assert_eq!(parameter.check(info.default), Ok(info.default), "{parameter}");
-            let written = parameter.written(info.default);
+            let written = parameter.to_toml(info.default);
             assert_eq!(parameter.parse(written.trim_matches('"')), Ok(info.default), "{written}");
             assert_eq!(Parameter::named(info.name), Ok(parameter));
             assert!(info.about.ends_with('.'), "{parameter}");
@@ -249,18 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_told_with_what_can() {
-        let told = |parameter: Parameter, text: &str| parameter.parse(text).unwrap_err().to_string();
-        assert_eq!(told(Parameter::Bass, "20"), "tone.bass_db is 20, and must be -15 to 15 dB");
-        assert_eq!(told(Parameter::Mix, "NaN"), "amp.mix is NaN, and must be 0 to 1");
-        assert_eq!(told(Parameter::GateOn, "yes"), "gate.on is yes, and must be on or off");
-        assert_eq!(told(Parameter::Routing, "both"), r#"amp.routing is both, and must be "series" or "parallel""#);
+    fn errors_list_the_allowed_values() {
+        let error = |parameter: Parameter, text: &str| parameter.parse(text).unwrap_err().to_string();
+        assert_eq!(error(Parameter::Bass, "20"), "tone.bass_db must be -15 to 15 dB (got 20)");
+        assert_eq!(error(Parameter::Mix, "NaN"), "amp.mix must be 0 to 1 (got NaN)");
+        assert_eq!(error(Parameter::GateOn, "yes"), "gate.on must be on or off (got yes)");
+        assert_eq!(error(Parameter::Routing, "both"), r#"amp.routing must be "series" or "parallel" (got both)"#);
         let unknown = Parameter::named("tone.base_db").unwrap_err().to_string();
-        assert_eq!(unknown, r#"there is no "tone.base_db": did you mean "tone.bass_db"?"#);
+        assert_eq!(unknown, r#"unknown parameter "tone.base_db"; did you mean "tone.bass_db"?"#);
     }
 
     #[test]
-    fn a_controller_turns_from_end_to_end_within_what_can_be() {
+    fn a_controller_covers_the_range_of_every_parameter() {
         for &parameter in Parameter::ALL {
             for value in 0..128_u8 {
                 let at = parameter.denormalized(f32::from(value) / 127.0);

@@ -13,15 +13,15 @@ pub struct Settings {
     values: Vec<f32>,
 }
 
-/// What a model's output is brought to, where its file tells what is needed; in the order of the words of
+/// Target of a model's output level, if its file contains the required levels; in the order of the words of
 /// [`Parameter::OutputLevel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputLevel {
-    /// It stays as the model makes it.
+    /// The level of the model.
     Raw,
-    /// [`LOUDNESS_DB`](super::LOUDNESS_DB) on the trainer's own signal.
+    /// [`LOUDNESS_DB`](super::LOUDNESS_DB) for the trainer's test signal.
     Loudness,
-    /// As many dBu at the interface's output as the amplifier gave.
+    /// The level of the real amplifier in dBu, at the output of the audio interface.
     Calibrated,
 }
 
@@ -32,7 +32,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Nothing but models and cabinet: no level, tone, gate, filter or limiter changes anything.
+    /// Settings with models and cabinet only: no level, tone, gate, filter or limiter changes the signal.
     #[must_use]
     pub fn neutral() -> Self {
         let mut settings = Self::default();
@@ -42,25 +42,25 @@ impl Settings {
         settings
     }
 
-    /// The value of one.
+    /// The value of a parameter.
     #[must_use]
     pub fn get(&self, parameter: Parameter) -> f32 {
         self.values[parameter as usize]
     }
 
-    /// Whether one is on.
+    /// True if a parameter is on.
     #[must_use]
     pub fn is_on(&self, parameter: Parameter) -> bool {
         self.get(parameter) != 0.0
     }
 
-    /// Whether two models play side by side, rather than one behind the other.
+    /// True if two models play in parallel, false in series.
     #[must_use]
     pub fn is_parallel(&self) -> bool {
         self.is_on(Parameter::Routing)
     }
 
-    /// What a model's output is brought to.
+    /// Target of a model's output level.
     #[must_use]
     pub fn output_level(&self) -> OutputLevel {
         match self.get(Parameter::OutputLevel) {
@@ -70,16 +70,16 @@ impl Settings {
         }
     }
 
-    /// Every parameter whose value differs from that in `other`, with its value here.
+    /// The parameters whose values differ from those in `other`, with their values here.
     pub(super) fn differing(&self, other: &Self) -> impl Iterator<Item = (Parameter, f32)> {
         let values = Parameter::ALL.iter().map(|&parameter| (parameter, self.get(parameter)));
         values.filter(|&(parameter, value)| value != other.get(parameter))
     }
 
-    /// Sets one.
+    /// Sets a parameter.
     ///
     /// # Errors
-    /// [`ParameterError::Value`], where it cannot have this value.
+    /// [`ParameterError::Value`] if the value is not allowed.
     pub fn set(&mut self, parameter: Parameter, value: f32) -> Result<(), ParameterError> {
         self.values[parameter as usize] = parameter.check(value)?;
         Ok(())
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_what_their_words_say() {
+    fn choices_follow_their_words() {
         let mut settings = Settings::default();
         let mut choose = |parameter: Parameter, word: &str| {
             settings.set(parameter, parameter.parse(word).unwrap()).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_read_back_by_name() {
+    fn settings_round_trip_by_name() {
         let mut settings = Settings::default();
         settings.set(Parameter::Bass, 3.5).unwrap();
         let text = serde_json::to_string(&settings).unwrap();

@@ -1,9 +1,9 @@
 //! Values that change without a step.
 
-/// How long a value takes to where it is set, s.
+/// Duration of a ramp, s.
 const RAMP_S: f32 = 0.02;
 
-/// A value on its way, in a straight line.
+/// A value that changes with linear ramps.
 #[derive(Debug, Clone)]
 pub struct Smooth {
     now: f32,
@@ -26,17 +26,17 @@ impl Smooth {
         }
     }
 
-    /// There at once.
+    /// Sets the value immediately.
     pub fn set_now(&mut self, value: f32) {
         (self.now, self.target, self.left) = (value, value, 0);
     }
 
-    /// Whether it is on its way.
+    /// True during a ramp.
     pub fn is_ramping(&self) -> bool {
         self.left > 0
     }
 
-    /// The value of the next sample.
+    /// The value for the next sample.
     #[inline]
     pub fn next(&mut self) -> f32 {
         if self.left > 0 {
@@ -46,7 +46,7 @@ impl Smooth {
         self.now
     }
 
-    /// Multiplies each sample of signals that sound together.
+    /// Multiplies the samples of simultaneous signals.
     pub fn apply<const N: usize>(&mut self, mut signals: [&mut [f32]; N]) {
         if self.is_ramping() {
             for n in 0..signals[0].len() {
@@ -58,7 +58,7 @@ impl Smooth {
         }
     }
 
-    /// Makes `wet`, as far as the value is 1, and `dry`, as far as it is 0, into one, in `wet`: signals that sound together.
+    /// Mixes `dry` into `wet`, for simultaneous signals: a value of 1 leaves `wet` as it is, 0 replaces it by `dry`.
     pub fn blend<const N: usize>(&mut self, dry: [&[f32]; N], mut wet: [&mut [f32]; N]) {
         if self.is_ramping() {
             for n in 0..dry[0].len() {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gets_there_in_even_steps_and_stays() {
+    fn ramps_in_equal_steps_and_stays_at_the_target() {
         let mut value = Smooth::new(1.0, 1000.0);
         value.set(3.0);
         let mut samples = [1.0; 25];

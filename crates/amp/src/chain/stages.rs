@@ -1,9 +1,9 @@
-//! What a chain does to a few samples, stage by stage.
+//! The stages of a chain, which process one block.
 
 use super::{
     Chain,
     amplifier::Amplifier,
-    controls::{AudioEnds, Retired},
+    controls::{AudioQueues, Retired},
     crossfade::Crossfade,
     gains::Gains,
     meters::Signal,
@@ -12,13 +12,13 @@ use super::{
 };
 use crate::{cabinet::Cabinet, resample::ResampledInsert, simd::flush_denormals};
 
-/// Most frames that are computed at a time.
+/// Maximum number of frames per block.
 pub const BLOCK: usize = ResampledInsert::MAX_FRAMES;
-/// Samples beyond this are cut off, and counted: 60 dB above full scale, which no sound has, and with which no filter overflows.
+/// Samples are clipped at this amplitude and counted: 60 dB above full scale, above any signal and below any overflow.
 const MAX_AMPLITUDE: f32 = 1000.0;
 
 impl Chain {
-    /// At most [`BLOCK`] samples through all of it.
+    /// Processes at most [`BLOCK`] samples with all stages.
     pub(super) fn process_block(&mut self, input: &[f32], left: &mut [f32], right: &mut [f32]) {
         let frames = input.len();
         let (mut signal, mut gate) = ([0.0; BLOCK], [0.0; BLOCK]);
@@ -37,14 +37,14 @@ impl Chain {
         self.finish(left, right);
     }
 
-    /// Plays silence for so long, and as long as the cabinet, through all that remembers it.
+    /// Plays silence for `frames` samples plus the length of the cabinet through all stages with a state.
     pub(super) fn settle(&mut self, frames: usize) {
         let _flushed = flush_denormals();
         let frames = frames + self.cabinet.latest().map_or(0, Cabinet::frames);
         for _ in 0..frames.div_ceil(BLOCK) {
             let (mut signal, mut left, mut right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
             self.amplify(&mut signal);
-            // A gate would have closed.
+            // The gate closes during silence.
             if self.settings.is_on(Parameter::GateOn) {
                 signal.fill(0.0);
             }
@@ -54,7 +54,7 @@ impl Chain {
         }
     }
 
-    /// Takes out what is no signal, measures it, and lets the tuner hear it.
+    /// Replaces invalid samples, measures the signal, and passes it to the tuner.
     fn sanitize_and_meter(&mut self, signal: &mut [f32]) {
         for sample in signal.iter_mut() {
             if sample.is_nan() || sample.abs() > MAX_AMPLITUDE {
@@ -64,25 +64,25 @@ impl Chain {
             self.metering.counts.input_clips += u64::from(sample.abs() >= 1.0);
         }
         self.metering.measure(Signal::Input, signal);
-        // Where the tuner does not keep up, or nobody asks, it misses something.
-        let room = self.ends.tap.slots().min(signal.len());
-        if let Ok(chunk) = self.ends.tap.write_chunk_uninit(room) {
+        // If the queue is full because nobody reads the tuner, samples are dropped.
+        let count = self.queues.tap.slots().min(signal.len());
+        if let Ok(chunk) = self.queues.tap.write_chunk_uninit(count) {
             chunk.fill_from_iter(signal.iter().copied());
         }
     }
 
     fn amplify(&mut self, signal: &mut [f32]) {
-        let Self { models: [first, second], bypass, gains, ends, .. } = self;
-        let Gains { models_on, side_by_side, shares: [first_share, second_share], .. } = gains;
-        let (mut one, mut other, mut between, mut dry) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let Self { models: [first, second], bypass, gains, queues, .. } = self;
+        let Gains { models_on, parallel, shares: [first_share, second_share], .. } = gains;
+        let (mut one, mut other, mut second_input, mut dry) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         let one = &mut one[..signal.len()];
         let other = &mut other[..signal.len()];
-        let between = &mut between[..signal.len()];
+        let second_input = &mut second_input[..signal.len()];
         let dry = &mut dry[..signal.len()];
-        play_model(first, signal, one, ends);
-        between.copy_from_slice(signal);
-        side_by_side.blend([one], [between]);
-        play_model(second, between, other, ends);
+        play_model(first, signal, one, queues);
+        second_input.copy_from_slice(signal);
+        parallel.blend([one], [second_input]);
+        play_model(second, second_input, other, queues);
         first_share.apply([one]);
         second_share.apply([other]);
         dry.copy_from_slice(signal);
@@ -99,7 +99,7 @@ impl Chain {
     }
 
     fn process_cabinet(&mut self, signal: &[f32], left: &mut [f32], right: &mut [f32]) {
-        play_cabinet(&mut self.cabinet, signal, [left, right], &mut self.ends);
+        play_cabinet(&mut self.cabinet, signal, [left, right], &mut self.queues);
         self.gains.cabinet.apply([left, right]);
         self.gains.cabinet_on.blend([signal, signal], [left, right]);
     }
@@ -130,7 +130,7 @@ impl Chain {
         self.metering.measure(Signal::Output, louder);
     }
 
-    /// Cuts off what would make filters overflow.
+    /// Clips samples at [`MAX_AMPLITUDE`], beyond which filters could overflow.
     fn clip(&mut self, signal: &mut [f32]) {
         for sample in signal {
             if sample.is_nan() || sample.abs() > MAX_AMPLITUDE {
@@ -141,7 +141,7 @@ impl Chain {
     }
 }
 
-/// Does `process` to a copy of the signals, of which as much is heard as the switch says: switched off, it goes on all the same.
+/// Applies `process` to a copy of the signals and mixes it in according to the switch. Also computed while switched off.
 fn bypassable<const N: usize>(
     switch: &mut Smooth,
     mut signals: [&mut [f32]; N],
@@ -156,37 +156,37 @@ fn bypassable<const N: usize>(
     signals.iter_mut().zip(processed).for_each(|(signal, copy)| signal.copy_from_slice(copy));
 }
 
-/// What plays at a place, and what takes its place while it does.
-fn play_model(models: &mut Crossfade<Amplifier>, input: &[f32], output: &mut [f32], ends: &mut AudioEnds) {
+/// Plays the models of a slot: the current one, and during a crossfade the incoming one.
+fn play_model(models: &mut Crossfade<Amplifier>, input: &[f32], output: &mut [f32], queues: &mut AudioQueues) {
     amplify(models.current(), input, output);
     if models.is_fading() {
-        let (mut faded_in, mut made) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let (faded_in, made) = (&mut faded_in[..input.len()], &mut made[..input.len()]);
+        let (mut faded_in, mut incoming) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let (faded_in, incoming) = (&mut faded_in[..input.len()], &mut incoming[..input.len()]);
         faded_in.copy_from_slice(input);
         models.fade_in_input(faded_in);
-        amplify(models.coming(), faded_in, made);
-        models.mix([output], [made]);
-        ends.give_back(models.advance(input.len()).map(Retired::Amplifier));
+        amplify(models.incoming(), faded_in, incoming);
+        models.mix([output], [incoming]);
+        queues.give_back(models.advance(input.len()).map(Retired::Amplifier));
     }
 }
 
-fn play_cabinet(cabinets: &mut Crossfade<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], ends: &mut AudioEnds) {
+fn play_cabinet(cabinets: &mut Crossfade<Cabinet>, input: &[f32], outputs: [&mut [f32]; 2], queues: &mut AudioQueues) {
     let [left, right] = outputs;
     convolve(cabinets.current(), input, left, right);
     if cabinets.is_fading() {
-        let (mut faded_in, mut made_left, mut made_right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let (mut faded_in, mut incoming_left, mut incoming_right) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         let faded_in = &mut faded_in[..input.len()];
-        let made_left = &mut made_left[..input.len()];
-        let made_right = &mut made_right[..input.len()];
+        let incoming_left = &mut incoming_left[..input.len()];
+        let incoming_right = &mut incoming_right[..input.len()];
         faded_in.copy_from_slice(input);
         cabinets.fade_in_input(faded_in);
-        convolve(cabinets.coming(), faded_in, made_left, made_right);
-        cabinets.mix([left, right], [made_left, made_right]);
-        ends.give_back(cabinets.advance(input.len()).map(Retired::Cabinet));
+        convolve(cabinets.incoming(), faded_in, incoming_left, incoming_right);
+        cabinets.mix([left, right], [incoming_left, incoming_right]);
+        queues.give_back(cabinets.advance(input.len()).map(Retired::Cabinet));
     }
 }
 
-/// What is not there lets all through.
+/// Plays a model; without one the signal passes through.
 fn amplify(model: Option<&mut Amplifier>, input: &[f32], output: &mut [f32]) {
     match model {
         Some(model) => model.process(input, output),

@@ -1,17 +1,18 @@
-//! Three bands of tone, as second-order filters: a low shelf, a peak and a high shelf.
+//! Tone controls: second-order filters for a low shelf, a peak and a high shelf.
 //!
-//! Their responses are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients" (W3C Working
-//! Group Note, 2021), with A = 10^(dB/40), slope 1 for the shelves, and Q for the peak. They are state-variable filters, whose
-//! state fits whatever the gain becomes: A. Simper, "Solving the continuous SVF equations using trapezoidal integration and
-//! equivalent currents" (Cytomic, 2013). In `f64`: so far below the sample rate, `f32` would add noise.
+//! The frequency responses are those of R. Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients"
+//! (W3C Working Group Note, 2021), with A = 10^(dB/40), slope 1 for the shelves, and Q for the peak. The filters are
+//! state-variable filters, whose state remains valid when the gain changes: A. Simper, "Solving the continuous SVF equations
+//! using trapezoidal integration and equivalent currents" (Cytomic, 2013). They compute in `f64`, because the frequencies are
+//! so far below the sample rate that `f32` would add noise.
 
 use std::f64::consts::{PI, SQRT_2};
 
 use super::smooth::Smooth;
 
-/// Where the bands are, Hz.
+/// Frequencies of the bands, Hz.
 const BANDS_HZ: [f64; 3] = [120.0, 600.0, 2500.0];
-/// Quality of the peak.
+/// Q of the peak.
 const PEAK_Q: f64 = 0.7;
 
 /// The three bands.
@@ -24,7 +25,7 @@ pub struct Tone {
 struct Band {
     shape: BandShape,
     gain_db: Smooth,
-    /// tan(pi f / rate) of the band's frequency.
+    /// tan(pi f / rate) for the frequency f of the band.
     tangent: f64,
     filter: StateVariable,
 }
@@ -68,7 +69,7 @@ impl Tone {
 }
 
 impl Band {
-    /// The filter for this gain; its state stays.
+    /// Sets the coefficients for this gain; the state remains.
     fn set_gain(&mut self, gain_db: f32) {
         let root = 10.0_f64.powf(f64::from(gain_db) / 80.0);
         let (a, a_squared) = (root * root, root.powi(4));
@@ -86,7 +87,7 @@ impl Band {
     }
 }
 
-/// A second-order filter; its coefficients have the names of the paper.
+/// A state-variable filter; the coefficients have the names of the paper.
 #[derive(Debug, Default)]
 struct StateVariable {
     a: [f64; 3],
@@ -116,7 +117,7 @@ mod tests {
         (0..samples).map(|n| (amplitude * (2.0 * PI * hz * n as f64 / rate_hz).sin()) as f32).collect()
     }
 
-    /// What a sine of this frequency gains, dB.
+    /// Gain of a sine of this frequency, dB.
     fn gain_db(tone: &mut Tone, hz: f64) -> f64 {
         let mut samples = sine(hz, 1.0, 48_000.0, 48_000);
         tone.process(&mut samples);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_band_has_its_gain_at_its_place() {
+    fn each_band_has_its_gain_at_its_frequency() {
         let cases = [
             ([6.0, 0.0, 0.0], [(20.0, 6.0), (120.0, 3.0), (5000.0, 0.0)]),
             ([0.0, -9.0, 0.0], [(20.0, 0.0), (600.0, -9.0), (15_000.0, 0.0)]),
@@ -133,15 +134,15 @@ mod tests {
         ];
         for (gains, expected) in cases {
             for (hz, expected) in expected {
-                let made = gain_db(&mut Tone::new(48_000.0, gains), hz);
-                assert!((made - expected).abs() < 0.25, "{gains:?} at {hz} Hz: {made}");
+                let measured = gain_db(&mut Tone::new(48_000.0, gains), hz);
+                assert!((measured - expected).abs() < 0.25, "{gains:?} at {hz} Hz: {measured}");
             }
         }
     }
 
-    /// The cookbook's own formula of the low shelf, on the unit circle.
+    /// Compared with the formula of the low shelf in the cookbook, on the unit circle.
     #[test]
-    fn the_bass_is_the_cookbooks_also_at_high_rates() {
+    fn the_low_shelf_matches_the_cookbook_at_high_rates() {
         for (rate_hz, db) in [(44_100.0, 15.0), (96_000.0, -15.0), (192_000.0, 15.0)] {
             let (a, w0) = (10.0_f64.powf(db / 40.0), 2.0 * PI * 120.0 / rate_hz);
             let (cos, edge) = (w0.cos(), w0.sin() * SQRT_2 * a.sqrt());
@@ -168,35 +169,38 @@ mod tests {
                 let mut samples = sine(hz, 0.1, rate_hz, begin + 20 * period);
                 Tone::new(rate_hz as f32, [db as f32, 0.0, 0.0]).process(&mut samples);
                 let power = samples[begin..].iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / (20 * period) as f64;
-                let made = 10.0 * (2.0 * power / 0.01).log10();
-                assert!((made - expected).abs() < 0.003, "{rate_hz} Hz, {db} dB at {hz} Hz: {made}, {expected}");
+                let measured = 10.0 * (2.0 * power / 0.01).log10();
+                assert!(
+                    (measured - expected).abs() < 0.003,
+                    "{rate_hz} Hz, {db} dB at {hz} Hz: {measured}, {expected}"
+                );
             }
         }
     }
 
     #[test]
-    fn flat_it_changes_nothing() {
+    fn zero_gain_changes_nothing() {
         let input: Vec<f32> = (0..4000).map(|n| ((n * n) as f32 * 0.001).sin()).collect();
         let mut samples = input.clone();
         Tone::new(48_000.0, [0.0; 3]).process(&mut samples);
         assert_eq!(samples, input);
     }
 
-    /// What is above 2 kHz of a low sine, heard while a band is turned from end to end.
+    /// Measures the signal above 2 kHz while a band moves from end to end under a low sine.
     #[test]
-    fn turning_it_is_not_heard() {
+    fn gain_changes_are_inaudible() {
         let keep = (-2.0 * PI * 2000.0 / 48_000.0_f64).exp();
         let high = |samples: &[f32]| {
             let mut poles = [(0.0, 0.0); 4];
             let mut most = 0.0_f64;
             for (n, &sample) in samples.iter().enumerate() {
                 let mut x = f64::from(sample);
-                for (before, made) in &mut poles {
-                    *made = keep * (*made + x - *before);
-                    *before = x;
-                    x = *made;
+                for (input, output) in &mut poles {
+                    *output = keep * (*output + x - *input);
+                    *input = x;
+                    x = *output;
                 }
-                // The sine's own begin is past by then.
+                // Skips the start of the sine.
                 if n >= 2400 {
                     most = most.max(x.abs());
                 }

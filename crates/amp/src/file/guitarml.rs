@@ -1,4 +1,4 @@
-//! GuitarML's files: one recurrent layer as PyTorch has it, one or two knobs, and the input added to the output.
+//! GuitarML's files: one LSTM layer of PyTorch, one or two knobs, and usually the input added to the output.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,9 +14,9 @@ use crate::{
     net::recurrent::{DenseWeights, Plan, RecurrentWeights},
 };
 
-/// The sample rate of all its models, Hz; no file tells it.
+/// Sample rate of all GuitarML models, Hz; the files do not contain it.
 const SAMPLE_RATE: f64 = 44_100.0;
-/// Signal and knobs.
+/// The signal and two knobs.
 const MAX_INPUTS: usize = 3;
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ fn one() -> Whole {
 }
 
 impl Data<'_> {
-    /// Whether the input is added. Its players always do, whatever stands here; only a file that says no is believed.
+    /// True if the input is added to the output. GuitarML's own players always add it; here an explicit "no" is respected.
     fn skips(&self) -> bool {
         self.skip.is_none_or(|skip| skip.get() != "false") && number(self.skip) != Some(0.0)
     }
@@ -70,10 +70,10 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let File { model_data: data, state_dict: state } = serde_json::from_str(text)?;
     let skip = data.skips();
     if data.unit_type != "LSTM" {
-        return Err(LoadError::UnknownPart { what: "the unit type", name: data.unit_type });
+        return Err(LoadError::UnknownPart { what: "unit type", name: data.unit_type });
     }
     if data.num_layers.0 != 1 || data.output_size.0 != 1 {
-        return Err(LoadError::InconsistentShapes("more than one layer or output".to_owned()));
+        return Err(LoadError::inconsistent("more than one layer or output"));
     }
     let inputs = size("input_size", data.input_size, MAX_INPUTS)?;
     let units = size("hidden_size", data.hidden_size, MAX_CHANNELS)?;
@@ -88,7 +88,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         && is(&head, 1, units)
         && head_bias.len() == 1;
     if !fit {
-        return Err(LoadError::InconsistentShapes(format!("weights and {inputs} inputs and {units} units")));
+        return Err(LoadError::inconsistent(format!("the weights do not match {inputs} inputs and {units} units")));
     }
     let rows = of_input.iter().chain(&of_units).chain(&head).chain([&input_bias, &unit_bias, &head_bias]);
     rows.into_iter().try_for_each(|row| finite(row))?;
@@ -105,7 +105,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         format: Format::GuitarMl,
         architecture: format!("LSTM of {units} units"),
         sample_rate: SAMPLE_RATE,
-        tells_sample_rate: false,
+        has_sample_rate: false,
         about: About::default(),
         warnings: Vec::new(),
         network: Network::Recurrent(config),

@@ -1,4 +1,4 @@
-//! Files of RTNeural's kind, as AIDA-X writes them: layers as Keras has them.
+//! AIDA-X's files in the format of RTNeural: layers of Keras.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -16,17 +16,17 @@ use crate::{
     simd::Activation,
 };
 
-/// The sample rate of files that tell none, Hz.
+/// Sample rate of files without one, Hz.
 const SAMPLE_RATE: f64 = 48_000.0;
-/// Signal and knobs.
+/// The signal and two knobs.
 const MAX_INPUTS: usize = 3;
-/// Frames of silence that AIDA-X plays to a model before it is heard.
+/// Number of frames of silence with which AIDA-X prewarms a model.
 const PREWARM_FRAMES: usize = 2048;
 
 #[derive(Deserialize)]
 struct File<'a> {
     in_shape: Vec<Option<Whole>>,
-    // As AIDA-X has it, these count where they are numbers.
+    // Like AIDA-X, ignore these unless they are numbers.
     #[serde(borrow, default)]
     in_skip: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -41,7 +41,7 @@ struct File<'a> {
     metadata: Option<&'a RawValue>,
 }
 
-/// A layer; how its weights are nested depends on its kind.
+/// A layer; the nesting of its weights depends on its kind.
 #[derive(Deserialize)]
 struct Written<'a> {
     #[serde(rename = "type")]
@@ -68,7 +68,7 @@ enum OneOrMore {
     One(Whole),
 }
 
-/// Each is read by itself, so that one that is odd takes no other with it.
+/// Each field is parsed separately, so that a malformed one does not affect the others.
 #[derive(Default, Deserialize)]
 struct Metadata<'a> {
     #[serde(borrow, default)]
@@ -86,7 +86,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     let inputs = size("in_shape", last(&file.in_shape).unwrap_or(Whole(1)), MAX_INPUTS)?;
     length("the number of layers", &file.layers, MAX_LAYERS)?;
     let mut layers = Vec::new();
-    // Values beyond the weights that are in the file.
+    // Number of values that are not weights in the file.
     let (mut channels, mut values) = (inputs, 0_usize);
     for (before, written) in file.layers.iter().enumerate() {
         let units = size("shape", last(&written.shape).unwrap_or(Whole(0)), MAX_CHANNELS)?;
@@ -102,7 +102,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         channels = units;
     }
     if channels != 1 {
-        return Err(LoadError::InconsistentShapes(format!("the last layer's {channels} outputs and one signal")));
+        return Err(LoadError::inconsistent(format!("the last layer has {channels} outputs, only 1 is supported")));
     }
     let metadata =
         file.metadata.and_then(|raw| serde_json::from_str::<Metadata<'_>>(raw.get()).ok()).unwrap_or_default();
@@ -114,7 +114,7 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
         format: Format::Keras,
         architecture: kinds.join(", "),
         sample_rate: rate.unwrap_or(SAMPLE_RATE),
-        tells_sample_rate: rate.is_some(),
+        has_sample_rate: rate.is_some(),
         about: About { name: text(metadata.name), modeled_by: text(metadata.author), ..About::default() },
         warnings: Vec::new(),
         network: Network::Recurrent(config),
@@ -123,31 +123,31 @@ pub fn read(text: &str) -> Result<ModelFile, LoadError> {
     })
 }
 
-/// Looks over values that the file has no weights for: past frames, the output of layers without weights, zeros between groups.
+/// Limits values without weights in the file: history, the outputs of layers without weights, zeros between groups.
 fn check_values(values: usize) -> Result<(), LoadError> {
     match values > MAX_VALUES {
-        true => Err(LoadError::TooLarge(format!("the network keeps {values} values"))),
+        true => Err(LoadError::TooLarge(format!("it needs {values} values, the maximum is {MAX_VALUES}"))),
         false => Ok(()),
     }
 }
 
-/// A sample rate as a number, or as text, if a signal can have it.
+/// A sample rate of 1000 to 1000000 Hz, written as a number or as text.
 fn rate(field: Option<&RawValue>) -> Option<f64> {
     let rate = field?.get().trim_matches('"').trim().parse().ok()?;
     (1_000.0..=1_000_000.0).contains(&rate).then_some(rate)
 }
 
-/// Of a shape, what counts: the values of a frame.
+/// The last dimension of a shape: the number of values per frame.
 fn last(shape: &[Option<Whole>]) -> Option<Whole> {
     shape.last().copied().flatten()
 }
 
-/// dB as a factor, 0 dB where none are told.
+/// The factor of a gain in dB; 0 dB by default.
 fn factor(db: Option<f64>) -> Result<f32, LoadError> {
     let db = db.unwrap_or_default();
     match (-120.0..=120.0).contains(&db) {
         true => Ok(10.0_f64.powf(db / 20.0) as f32),
-        false => Err(LoadError::WrongType(format!("a gain of {db} dB"))),
+        false => Err(LoadError::WrongType(format!("gain {db} dB is outside -120 to 120 dB"))),
     }
 }
 
@@ -157,7 +157,7 @@ impl Written<'_> {
     }
 }
 
-/// A layer in its place.
+/// A layer with its number and its sizes.
 struct Layer<'a> {
     number: usize,
     written: &'a Written<'a>,
@@ -177,47 +177,47 @@ impl<'a> Layer<'a> {
             "prelu" => layers.push(self.prelu()?),
             "batchnorm" => layers.push(self.batchnorm()?),
             "activation" => self.check(self.inputs == self.units, &[])?,
-            _ => return Err(LoadError::UnknownPart { what: "the layer", name: kind.to_owned() }),
+            _ => return Err(LoadError::UnknownPart { what: "layer type", name: kind.to_owned() }),
         }
         match self.written.activation.as_deref().unwrap_or_default() {
             "" | "linear" => {}
-            // What recurrent units have within.
+            // The tanh inside recurrent units.
             "tanh" if recurrent => {}
             name if !recurrent => layers.push(Plan::Activation(activation(name)?)),
-            name => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
+            name => return Err(LoadError::UnknownPart { what: "activation function", name: name.to_owned() }),
         }
         Ok(())
     }
 
-    /// What the layer's weights consist of. More than is known is left alone.
+    /// The arrays that the layer's weights consist of. Callers ignore additional ones.
     fn weights(&self) -> Result<Vec<&'a RawValue>, LoadError> {
         let Layer { number, written, .. } = self;
         let missing = || LoadError::MissingKey(format!("the weights of layer {number} ({})", written.kind));
-        serde_json::from_str(written.weights.ok_or_else(missing)?.get()).map_err(|_| self.unfit())
+        serde_json::from_str(written.weights.ok_or_else(missing)?.get()).map_err(|_| self.mismatch())
     }
 
     fn parse<T: DeserializeOwned>(&self, weights: &RawValue) -> Result<T, LoadError> {
-        serde_json::from_str(weights.get()).map_err(|_| self.unfit())
+        serde_json::from_str(weights.get()).map_err(|_| self.mismatch())
     }
 
-    fn unfit(&self) -> LoadError {
+    fn mismatch(&self) -> LoadError {
         let Layer { number, written, inputs, units } = self;
         let kind = &written.kind;
-        LoadError::InconsistentShapes(format!(
-            "layer {number} ({kind}), its weights, {inputs} inputs and {units} outputs"
+        LoadError::inconsistent(format!(
+            "the weights of layer {number} ({kind}) do not match {inputs} inputs and {units} outputs"
         ))
     }
 
     fn check(&self, fits: bool, rows: &[&Rows]) -> Result<(), LoadError> {
         if !fits {
-            return Err(self.unfit());
+            return Err(self.mismatch());
         }
         rows.iter().flat_map(|rows| rows.iter()).try_for_each(|row| finite(row))
     }
 
     fn lstm(&self) -> Result<Plan, LoadError> {
         let &Self { inputs, units, .. } = self;
-        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.mismatch()) };
         let (kernel, recurrent, bias): (Rows, Rows, Vec<f32>) =
             (self.parse(kernel)?, self.parse(recurrent)?, self.parse(bias)?);
         let fits = are(&kernel, inputs, 4 * units) && are(&recurrent, units, 4 * units) && bias.len() == 4 * units;
@@ -232,12 +232,12 @@ impl<'a> Layer<'a> {
 
     fn gru(&self) -> Result<Plan, LoadError> {
         let &Self { inputs, units, .. } = self;
-        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let [kernel, recurrent, bias, ..] = self.weights()?[..] else { return Err(self.mismatch()) };
         let (kernel, recurrent, bias): (Rows, Rows, Rows) =
             (self.parse(kernel)?, self.parse(recurrent)?, self.parse(bias)?);
         let fits = are(&kernel, inputs, 3 * units) && are(&recurrent, units, 3 * units) && are(&bias, 2, 3 * units);
         self.check(fits, &[&kernel, &recurrent, &bias])?;
-        // The candidate's two sums stay apart, since the reset acts on that of the units alone.
+        // The two sums of the candidate stay separate because the reset gate applies only to the sum of the units.
         let weight = |sum: usize, unit: usize, column: usize| match (sum, column.checked_sub(inputs)) {
             (3, None) | (2, Some(_)) => 0.0,
             (_, None) => kernel[column][sum * units + unit],
@@ -255,7 +255,7 @@ impl<'a> Layer<'a> {
         let (kernel, bias): (Rows, Vec<f32>) = match self.weights()?[..] {
             [kernel] => (self.parse(kernel)?, vec![0.0; units]),
             [kernel, bias, ..] => (self.parse(kernel)?, self.parse(bias)?),
-            [] => return Err(self.unfit()),
+            [] => return Err(self.mismatch()),
         };
         let fits = are(&kernel, inputs, units) && bias.len() == units;
         self.check(fits, &[&kernel, &vec![bias.clone()]])?;
@@ -273,7 +273,7 @@ impl<'a> Layer<'a> {
         let taps = last(&written.kernel_size, "kernel_size", MAX_TAPS)?;
         let dilation = last(&written.dilation, "dilation", MAX_DILATION)?;
         let groups = size("groups", written.groups(), MAX_CHANNELS)?;
-        let [kernel, bias, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let [kernel, bias, ..] = self.weights()?[..] else { return Err(self.mismatch()) };
         let (kernel, bias): (Vec<Rows>, Vec<f32>) = (self.parse(kernel)?, self.parse(bias)?);
         let fits = inputs.is_multiple_of(groups)
             && units.is_multiple_of(groups)
@@ -281,21 +281,25 @@ impl<'a> Layer<'a> {
             && kernel.iter().all(|tap| are(tap, inputs / groups, units))
             && bias.len() == units;
         self.check(fits, &kernel.iter().chain([&vec![bias.clone()]]).collect::<Vec<_>>())?;
-        let (seen, made) = (inputs / groups, units / groups);
+        let (inputs_per_group, outputs_per_group) = (inputs / groups, units / groups);
         if groups != 1 {
             check_values((units * inputs).saturating_mul(taps))?;
         }
         let weight = |row: usize, column: usize| {
             let (tap, input) = (column / inputs, column % inputs);
-            if input / seen == row / made { kernel[tap][input % seen][row] } else { 0.0 }
+            if input / inputs_per_group == row / outputs_per_group {
+                kernel[tap][input % inputs_per_group][row]
+            } else {
+                0.0
+            }
         };
         let dense = DenseWeights::new(units, taps * inputs, weight, |row| bias[row]);
         Ok(Plan::Conv(KerasConvWeights { dense, kernel: taps, dilation }))
     }
 
-    /// One slope below 0 for each value, or one for all.
+    /// One slope for negative values per channel, or one for all.
     fn prelu(&self) -> Result<Plan, LoadError> {
-        let [slopes, ..] = self.weights()?[..] else { return Err(self.unfit()) };
+        let [slopes, ..] = self.weights()?[..] else { return Err(self.mismatch()) };
         let slopes: Rows = self.parse(slopes)?;
         let count = slopes.first().map_or(0, Vec::len);
         self.check(self.inputs == self.units && (count == 1 || count == self.units), &[&slopes])?;
@@ -304,7 +308,7 @@ impl<'a> Layer<'a> {
         Ok(Plan::PiecewiseLinear((0..self.units).map(function).collect()))
     }
 
-    /// Factors and what is added are there or not, then means and variances of what was seen in training.
+    /// Scale and shift, which are optional, then the means and variances of the training.
     fn batchnorm(&self) -> Result<Plan, LoadError> {
         let epsilon = number(self.written.epsilon).ok_or_else(|| LoadError::MissingKey("epsilon".to_owned()))?;
         let mut rows = self.weights()?.into_iter().map(|row| self.parse(row)).collect::<Result<Rows, _>>()?;
@@ -334,6 +338,6 @@ fn activation(name: &str) -> Result<Activation, LoadError> {
         "sigmoid" => Activation::Sigmoid,
         "relu" => Activation::Relu,
         "elu" => Activation::Elu,
-        _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.to_owned() }),
+        _ => return Err(LoadError::UnknownPart { what: "activation function", name: name.to_owned() }),
     })
 }

@@ -1,40 +1,40 @@
-//! What a model's file tells of itself.
+//! The metadata of a model file.
 
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Levels beyond are none, dB.
+/// Levels of this and above are ignored, dB.
 const MAX_DB: f64 = 100.0;
 
-/// What a file tells of itself. The network computes the same whatever it is.
+/// Description of a model. It does not affect the network.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct About {
-    /// Its name.
+    /// Name of the model.
     pub name: Option<String>,
-    /// Who made it.
+    /// Author of the model.
     pub modeled_by: Option<String>,
-    /// Who built the amplifier.
+    /// Manufacturer of the amplifier.
     pub gear_make: Option<String>,
-    /// Which amplifier.
+    /// Model of the amplifier.
     pub gear_model: Option<String>,
-    /// Level of its output on the trainer's own input, dB of full scale (RMS).
+    /// Loudness of the model's output on the trainer's test signal, dB of full scale (RMS).
     pub loudness: Option<f64>,
-    /// Level of a sine of 1 kHz that reaches full scale at its input, dBu.
+    /// Level of a 1 kHz sine that reaches full scale at the input, dBu.
     pub input_level_dbu: Option<f64>,
-    /// The same at its output, dBu.
+    /// Level of a 1 kHz sine that reaches full scale at the output, dBu.
     pub output_level_dbu: Option<f64>,
 }
 
 impl About {
-    /// Reads it; what of it cannot be read is told.
+    /// Reads the metadata. Fields that cannot be read are left out with a warning.
     pub(super) fn read(metadata: Option<&RawValue>, warnings: &mut Vec<String>) -> Self {
         let Some(metadata) = metadata else { return Self::default() };
         let fields = match serde_json::from_str::<Option<BTreeMap<String, &RawValue>>>(metadata.get()) {
             Ok(fields) => fields.unwrap_or_default(),
             Err(error) => {
-                warnings.push(format!("the file's metadata cannot be read ({error}); it is played all the same"));
+                warnings.push(format!("ignored the metadata of the file, which cannot be read ({error})"));
                 return Self::default();
             }
         };
@@ -51,7 +51,7 @@ impl About {
     }
 }
 
-/// The fields of the metadata, each read by itself: one that is odd takes none of the others away.
+/// Fields of the metadata. Each is parsed separately, so that a malformed one does not affect the others.
 struct Metadata<'a> {
     fields: BTreeMap<String, &'a RawValue>,
     warnings: &'a mut Vec<String>,
@@ -60,19 +60,20 @@ struct Metadata<'a> {
 impl Metadata<'_> {
     fn field<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         serde_json::from_str(self.fields.get(name)?.get()).unwrap_or_else(|error| {
-            self.warnings.push(format!("{name} in the file's metadata cannot be read ({error}); it is played without"));
+            self.warnings.push(format!("ignored {name} in the metadata of the file, which cannot be read ({error})"));
             None
         })
     }
 
-    /// A level in dB, where a signal can have it.
+    /// A level in dB, if it is plausible.
     fn level(&mut self, name: &str) -> Option<f64> {
         let level = self.field(name)?;
         if f64::abs(level) < MAX_DB {
             return Some(level);
         }
-        self.warnings
-            .push(format!("{name} in the file's metadata is {level} dB, which no signal has; it is played without"));
+        self.warnings.push(format!(
+            "ignored {name} in the metadata of the file: {level} dB is outside -{MAX_DB} to {MAX_DB} dB"
+        ));
         None
     }
 }
@@ -82,13 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_odd_field_takes_no_other_one_away() {
+    fn a_malformed_field_does_not_affect_the_others() {
         let text = r#"{"name": 5, "gear_make": ["a"], "loudness": -25, "input_level_dbu": 1e9, "output_level_dbu": null, "date": {}}"#;
         let mut warnings = Vec::new();
         let about = About::read(Some(&RawValue::from_string(text.to_owned()).unwrap()), &mut warnings);
         assert_eq!(about, About { loudness: Some(-25.0), ..About::default() });
-        let of =
-            ["name in the file's metadata", "gear_make", "input_level_dbu in the file's metadata is 1000000000 dB"];
-        assert!(warnings.len() == 3 && warnings.iter().zip(of).all(|(told, of)| told.starts_with(of)), "{warnings:?}");
+        let expected = [
+            "ignored name in the metadata",
+            "ignored gear_make",
+            "ignored input_level_dbu in the metadata of the file: 1000000000 dB is",
+        ];
+        assert!(
+            warnings.len() == 3 && warnings.iter().zip(expected).all(|(warning, text)| warning.starts_with(text)),
+            "{warnings:?}"
+        );
     }
 }

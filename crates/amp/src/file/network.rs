@@ -1,4 +1,4 @@
-//! The network of a file, checked, from which nets are made.
+//! The checked network of a file, from which nets are built.
 
 use serde_json::value::RawValue;
 
@@ -15,59 +15,59 @@ use crate::{
     },
 };
 
-/// Values that signals and delay lines may take, where there are few weights.
+/// Maximum number of values in signals and delay lines of networks with few weights.
 pub const MAX_VALUES: usize = 1 << 20;
-/// The same for each weight, where there are many.
+/// Maximum number of such values per weight, for networks with many weights.
 const VALUES_A_WEIGHT: usize = 8;
-/// Time that recurrent layers are prewarmed for, as Neural Amp Modeler's core has it, s.
+/// Time that recurrent layers are prewarmed, s, as in Neural Amp Modeler's core.
 const PREWARM_S: f64 = 0.5;
 
-/// A network of a file.
+/// The network of a file.
 #[derive(Debug)]
 pub enum Network {
-    /// A WaveNet, and the network that makes its condition.
+    /// A WaveNet.
     WaveNet {
-        /// Its sizes.
+        /// Sizes of the network.
         plan: Plan,
-        /// All weights in a row.
+        /// All weights, in the order of the file.
         weights: Vec<f32>,
-        /// What makes its condition.
+        /// The network that computes the condition.
         condition: Option<Box<Network>>,
     },
-    /// A row of convolutions.
+    /// Consecutive convolutions.
     ConvNet(convnet::Plan, Vec<f32>),
-    /// A response.
+    /// An impulse response.
     Linear(linear::Plan, Vec<f32>),
     /// Layers that are computed frame by frame.
     Recurrent(RecurrentConfig),
-    /// Several sizes, each up to a value.
+    /// Several sizes, each with its upper limit.
     Sizes(Vec<(f64, Network)>),
 }
 
 /// Layers that are computed frame by frame.
 #[derive(Debug, Clone)]
 pub struct RecurrentConfig {
-    /// One after the other.
+    /// The layers, in order.
     pub layers: Vec<recurrent::Plan>,
-    /// Inputs beside the signal.
+    /// Number of inputs in addition to the signal.
     pub knobs: usize,
-    /// Frames of silence that prewarm it; `None` for half a second.
+    /// Number of frames of silence that prewarm it; `None` for half a second.
     pub prewarm_frames: Option<usize>,
 }
 
 impl Network {
-    /// Checks a file, or one within a file.
+    /// Checks a file or a nested file.
     pub fn of_nam(file: &nam::File<'_>, warnings: &mut Vec<String>) -> Result<Self, LoadError> {
         match nam::is_newer(&file.version) {
             None => return Err(LoadError::UnsupportedVersion(file.version.clone())),
             Some(true) => warnings.push(format!(
-                "the file's version {} is newer than 0.7.0, all that was needed was understood",
+                "file version {} is newer than 0.7.0; everything that was needed was understood",
                 file.version
             )),
             Some(false) => {}
         }
-        if file.sample_rate.is_some_and(|rate| !(1_000.0..=1_000_000.0).contains(&rate)) {
-            return Err(LoadError::WrongType("a sample rate that no signal has".to_owned()));
+        if let Some(rate) = file.sample_rate.filter(|rate| !(1_000.0..=1_000_000.0).contains(rate)) {
+            return Err(LoadError::WrongType(format!("sample_rate {rate} Hz is outside 1000 to 1000000 Hz")));
         }
         finite(&file.weights)?;
         Ok(match file.architecture.as_str() {
@@ -97,8 +97,8 @@ impl Network {
         WeightReader::new(&file.weights, plan.weights())?;
         check_values(plan.values(), &file.weights)?;
         if plan.arrays.iter().any(|array| array.films.layer1x1_post.is_some()) {
-            let text = "layer1x1_post_film acts where channels are blended only, as in Neural Amp Modeler's core; its \
-                        trainer reads it otherwise";
+            let text = "layer1x1_post_film is applied only to blended channels, as in Neural Amp Modeler's core; its \
+                                    trainer applies it always";
             warnings.push(text.to_owned());
         }
         Ok(Self::WaveNet { plan, weights: file.weights.clone(), condition: condition.map(Box::new) })
@@ -113,18 +113,18 @@ impl Network {
         for submodel in &config.submodels {
             let network = Self::within(submodel.model, warnings)?;
             if matches!(network, Self::Sizes(_)) {
-                return Err(LoadError::InconsistentShapes("sizes within a size".to_owned()));
+                return Err(LoadError::inconsistent("submodels inside a submodel"));
             }
             sizes.push((submodel.max_value, network));
         }
         let rising = sizes.windows(2).all(|pair| pair[0].0 < pair[1].0);
         match sizes.last() {
             Some((last, _)) if rising && *last >= 1.0 => Ok(Self::Sizes(sizes)),
-            _ => Err(LoadError::InconsistentShapes("the sizes, which must rise to 1,".to_owned())),
+            _ => Err(LoadError::inconsistent("max_value of the submodels does not rise to 1")),
         }
     }
 
-    /// Signals that come out.
+    /// Number of output signals.
     pub fn outputs(&self) -> usize {
         match self {
             Self::WaveNet { plan, .. } => plan.outputs(),
@@ -137,7 +137,7 @@ impl Network {
         }
     }
 
-    /// Whether there are several sizes.
+    /// True if there are several sizes.
     pub fn is_slimmable(&self) -> bool {
         match self {
             Self::WaveNet { plan, .. } => plan.is_slimmable(),
@@ -146,7 +146,7 @@ impl Network {
         }
     }
 
-    /// Makes a net of it.
+    /// Builds the net.
     pub fn net(&self, options: Options, sample_rate: f64) -> Result<Box<dyn Net>, LoadError> {
         let Options { slim, instructions } = options;
         let whole = Options { slim: 1.0, instructions };
@@ -164,7 +164,7 @@ impl Network {
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
                 let Some((_, network)) = fitting else { return Err(LoadError::MissingKey("submodels".to_owned())) };
-                // The size has chosen it, and cuts nothing from it.
+                // The size selected this network, so it is not reduced further.
                 network.net(whole, sample_rate)?
             }
         })
@@ -172,16 +172,16 @@ impl Network {
 }
 
 /// # Errors
-/// [`LoadError::TooLarge`] where signals and delay lines take more than the weights can account for.
+/// [`LoadError::TooLarge`] if signals and delay lines need more values than the number of weights justifies.
 fn check_values(values: usize, weights: &[f32]) -> Result<(), LoadError> {
     match values > MAX_VALUES.max(weights.len().saturating_mul(VALUES_A_WEIGHT)) {
-        true => Err(LoadError::TooLarge(format!("the network keeps {values} values of its past"))),
+        true => Err(LoadError::TooLarge(format!("it needs {values} values of history for {} weights", weights.len()))),
         false => Ok(()),
     }
 }
 
-/// Recurrent layers as Neural Amp Modeler writes them: for each the weights of input and units, biases, and the initial state;
-/// then those of the output.
+/// Recurrent layers in the order of Neural Amp Modeler: for each layer the weights of inputs and units, the biases and the
+/// initial state; then the weights and biases of the output.
 fn lstm(config: &nam::Lstm, weights: &[f32]) -> Result<RecurrentConfig, LoadError> {
     if config.input_size.0 != 1 {
         return Err(LoadError::NotOne { what: "inputs", count: config.input_size.0 });

@@ -1,4 +1,4 @@
-//! Convolutions: taps of a delay line, weighted and summed.
+//! Convolutions: weighted sums of the taps of a delay line.
 
 use super::weights::ConvWeights;
 use crate::{
@@ -10,13 +10,13 @@ use crate::{
 #[derive(Debug)]
 pub struct Conv {
     groups: Vec<Group>,
-    /// How long ago each tap is, frames; the oldest first.
+    /// Delay of each tap, frames; the oldest tap first.
     delays: Vec<usize>,
-    /// Rows that the taps are at; made anew for each block.
+    /// Rows of the taps, set anew for each block.
     taps: Vec<Rows>,
 }
 
-/// Outputs that see the same inputs.
+/// Outputs that depend on the same inputs.
 #[derive(Debug)]
 struct Group {
     matrix: Matrix,
@@ -26,13 +26,13 @@ struct Group {
 }
 
 impl Conv {
-    /// The convolution with these weights.
+    /// A convolution with these weights.
     pub fn new(weights: ConvWeights<'_>, dilation: usize) -> Self {
         Self::with(weights, dilation, 0, |_, _| 0.0)
     }
 
-    /// The convolution with these weights, and `more` inputs of which only the current frames are seen, each with the
-    /// weight `more_weight(output, input)`.
+    /// A convolution with these weights and `more` additional inputs, of which only the current frame is used. Their
+    /// weights are `more_weight(output, input)`.
     pub fn with(
         weights: ConvWeights<'_>,
         dilation: usize,
@@ -58,8 +58,8 @@ impl Conv {
         }
     }
 
-    /// Computes the frames of all outputs into `out`, added to `plus` where that is given; `from(delay)` is the signal so many
-    /// frames ago.
+    /// Computes all outputs of a block into `out` and adds `plus`, if given. `from(delay)` returns the signal `delay` frames
+    /// ago.
     pub fn apply(
         &mut self,
         pass: Pass,
@@ -73,8 +73,7 @@ impl Conv {
         }
     }
 
-    /// What has to be computed for one group, counted from 0; `more` are the inputs of which only the current frames are
-    /// seen.
+    /// The sum that computes one group, counted from 0; `more` are the additional inputs.
     #[inline]
     pub fn sum(
         &mut self,

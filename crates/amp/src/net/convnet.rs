@@ -1,4 +1,4 @@
-//! A row of dilated convolutions of two taps, without ways around them.
+//! ConvNet: consecutive dilated convolutions of two taps, without residual connections.
 
 use super::{
     Net,
@@ -10,10 +10,10 @@ use crate::{
     simd::{Activation, ConvStack, InstructionSet, Pass},
 };
 
-/// Taps of each convolution.
+/// Number of taps of each convolution.
 const TAPS: usize = 2;
 
-/// A row of convolutions, ready to play.
+/// A ConvNet, ready to play.
 #[derive(Debug)]
 pub struct ConvNet {
     instructions: InstructionSet,
@@ -66,7 +66,7 @@ impl Plan {
         self.shapes().map(|shape| shape.weights() + of_norm).sum::<u64>() + self.head().weights()
     }
 
-    /// Values that its signals and delay lines take.
+    /// Upper bound of the values in its delay lines.
     pub fn values(&self) -> usize {
         let line = |(shape, dilation): (ConvShape, &usize)| DelayLine::most_values(shape.inputs, dilation * (TAPS - 1));
         self.shapes().zip(&self.dilations).map(line).fold(0, usize::saturating_add)
@@ -74,10 +74,10 @@ impl Plan {
 }
 
 impl ConvNet {
-    /// Makes it.
+    /// Builds the network.
     ///
     /// # Errors
-    /// When the number of weights is another.
+    /// If the number of weights does not match the plan.
     pub fn new(plan: &Plan, weights: &[f32], instructions: InstructionSet) -> Result<Self, LoadError> {
         let mut weights = WeightReader::new(weights, plan.weights())?;
         let mut layout = Layout::default();
@@ -116,18 +116,18 @@ impl ConvNet {
     }
 }
 
-/// A normalisation, which becomes part of the weights before it.
+/// A batch normalisation, which is folded into the weights of the convolution before it.
 struct Norm<'a> {
     mean: &'a [f32],
     variance: &'a [f32],
     scale: &'a [f32],
     shift: &'a [f32],
-    /// Keeps the variance from being nothing.
+    /// Added to the variance, so that it is never 0.
     epsilon: f32,
 }
 
 impl<'a> Norm<'a> {
-    /// The next one.
+    /// Reads the next weights.
     fn new(weights: &mut WeightReader<'a>, channels: usize) -> Self {
         let [mean, variance, scale, shift] = [(); 4].map(|()| weights.take(channels));
         Self { mean, variance, scale, shift, epsilon: weights.take(1)[0] }

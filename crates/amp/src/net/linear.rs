@@ -1,4 +1,4 @@
-//! A linear filter: an impulse response, convolved directly.
+//! Linear: an impulse response, convolved directly.
 
 use super::Net;
 use crate::{
@@ -8,16 +8,16 @@ use crate::{
     simd::{InstructionSet, STEP, SUMS, fir},
 };
 
-/// A network without a nonlinearity: the response, the current frame's weight first, as Neural Amp Modeler's core reads it.
+/// A linear filter, ready to play. As in Neural Amp Modeler's core, the first weight is that of the current frame.
 #[derive(Debug)]
 pub struct Linear {
     instructions: InstructionSet,
-    /// The response, the oldest frame's weight first, so that large late sums do not swallow small early ones.
+    /// The weights, that of the oldest frame first, so that small early sums are not rounded off by large late ones.
     response: Vec<f32>,
     bias: f32,
-    /// The last frames, and room for as many again until they are moved to the front.
+    /// The last frames, and space for as many again until they are moved to the front.
     window: Vec<f32>,
-    /// Where the next frame goes; at least one less than there are weights.
+    /// Index of the next frame; at least the number of weights minus 1.
     at: usize,
     taps: usize,
 }
@@ -70,11 +70,11 @@ impl Net for Linear {
             *at = history;
         }
         window[*at..*at + frames].copy_from_slice(input);
-        let mut made = [0.0; BLOCK];
-        let made = &mut made[..frames.next_multiple_of(STEP)];
-        fir(*instructions, &window[*at - history..], response, made);
-        for (output, made) in output.iter_mut().zip(&made[..frames]) {
-            *output = made + *bias;
+        let mut sums = [0.0; BLOCK];
+        let sums = &mut sums[..frames.next_multiple_of(STEP)];
+        fir(*instructions, &window[*at - history..], response, sums);
+        for (output, sum) in output.iter_mut().zip(&sums[..frames]) {
+            *output = sum + *bias;
         }
         *at += frames;
     }

@@ -1,4 +1,4 @@
-//! Networks that are computed frame by frame: recurrent layers, and what stands between and behind them.
+//! Recurrent networks: recurrent layers, and the layers between and after them. All are computed frame by frame.
 
 mod layer;
 mod plan;
@@ -11,25 +11,25 @@ use crate::{
     simd::{Frames, InstructionSet, Op, Simd, padded},
 };
 
-/// Frames in which a knob gets from one end to the other.
+/// Number of frames in which a knob moves from one end to the other.
 const KNOB_FRAMES: f32 = 1024.0;
 
-/// Layers one after the other. The first sees the signal and the knobs.
+/// Consecutive layers. The inputs of the first one are the signal and the knobs.
 #[derive(Debug, Clone)]
 pub struct Recurrent {
     instructions: InstructionSet,
     layers: Vec<Layer>,
-    /// Where each knob is, and where it goes.
+    /// Current value and target value of each knob.
     knobs: Vec<(f32, f32)>,
-    /// What the first layer sees: a row for each frame of a block.
-    seen: Aligned,
+    /// Inputs of the first layer: a row for each frame of a block.
+    first_input: Aligned,
     outputs: usize,
     prewarm_frames: usize,
     work: u64,
 }
 
 impl Recurrent {
-    /// Layers that see the signal and `knobs` more inputs.
+    /// Builds the network with `knobs` inputs in addition to the signal.
     #[must_use]
     pub fn new(plans: &[Plan], knobs: usize, prewarm_frames: usize, instructions: InstructionSet) -> Self {
         let instructions = instructions.for_values(plans.iter().map(Plan::units).max().unwrap_or_default());
@@ -39,9 +39,9 @@ impl Recurrent {
             Layer::add(&mut layers, plan, width, instructions);
             width = plan.outputs(width);
         }
-        let (seen, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
+        let (first_input, knobs) = (Aligned::new(BLOCK * padded(knobs + 1), []), vec![(0.0, 0.0); knobs]);
         let work = plans.iter().map(Plan::work).sum();
-        Self { instructions, layers, knobs, seen, outputs: width, prewarm_frames, work }
+        Self { instructions, layers, knobs, first_input, outputs: width, prewarm_frames, work }
     }
 }
 
@@ -60,7 +60,7 @@ impl Net for Recurrent {
 
     fn reset(&mut self) {
         self.layers.iter_mut().for_each(Layer::reset);
-        self.knobs.iter_mut().for_each(|(now, aim)| *now = *aim);
+        self.knobs.iter_mut().for_each(|(now, target)| *now = *target);
     }
 
     fn knobs(&self) -> usize {
@@ -68,8 +68,8 @@ impl Net for Recurrent {
     }
 
     fn turn(&mut self, knob: usize, value: f32) {
-        if let Some((_, aim)) = self.knobs.get_mut(knob) {
-            *aim = value;
+        if let Some((_, target)) = self.knobs.get_mut(knob) {
+            *target = value;
         }
     }
 
@@ -93,19 +93,19 @@ impl Op for Block<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Recurrent { layers, knobs, seen, outputs, .. } = self.net;
+        let Recurrent { layers, knobs, first_input, outputs, .. } = self.net;
         let (frames, count) = (self.input.len(), knobs.len() + 1);
         let mut signal = Frames { values: self.input, stride: 1, count };
         if count > 1 {
             let stride = padded(count);
-            for (seen, &x) in seen.chunks_exact_mut(stride).zip(self.input) {
-                seen[0] = x;
-                for ((now, aim), value) in knobs.iter_mut().zip(&mut seen[1..]) {
-                    *now += (*aim - *now).clamp(-1.0 / KNOB_FRAMES, 1.0 / KNOB_FRAMES);
+            for (row, &x) in first_input.chunks_exact_mut(stride).zip(self.input) {
+                row[0] = x;
+                for ((now, target), value) in knobs.iter_mut().zip(&mut row[1..]) {
+                    *now += (*target - *now).clamp(-1.0 / KNOB_FRAMES, 1.0 / KNOB_FRAMES);
                     *value = *now;
                 }
             }
-            signal = Frames { values: seen, stride, count };
+            signal = Frames { values: first_input, stride, count };
         }
         for layer in layers.iter_mut() {
             signal = layer.block(simd, frames, signal);

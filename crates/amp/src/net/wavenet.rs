@@ -1,4 +1,4 @@
-//! WaveNet: arrays of dilated convolutions, each with its delay line, whose activations are summed.
+//! WaveNet: arrays of dilated convolutions, each with a delay line, whose activations are summed.
 
 mod general;
 mod layers;
@@ -18,12 +18,12 @@ use crate::{
 /// A WaveNet, ready to play.
 pub struct WaveNet {
     instructions: InstructionSet,
-    /// Makes the condition of the input; without it the input is the condition.
+    /// Computes the condition from the input; without it, the input is the condition.
     condition_net: Option<Box<dyn Net>>,
     conditions: Vec<f32>,
     condition: Rows,
     arrays: Vec<Array>,
-    /// What is behind the last array: an activation, and convolutions with the same between them.
+    /// The stages after the last array: an activation, then convolutions with the same activation between them.
     post_head: Option<(Activation, ConvStack)>,
     output: Rows,
     memory: Aligned,
@@ -33,18 +33,18 @@ pub struct WaveNet {
 
 /// An array of layers, ready to play.
 struct Array {
-    /// What makes the layers' channels; its input comes from the array before.
+    /// Computes the channels of the layers from the output of the array before.
     rechannel: Convolution,
     layers: Vec<Layers>,
-    /// What is made of its input, the sum of what the array before made and all layers' activations.
+    /// Computes the outputs from the sum, which starts with the outputs of the array before and adds all activations.
     head: Convolution,
 }
 
 impl WaveNet {
-    /// Makes it: `whole` is what the weights are of, `slimmed` what is played of it.
+    /// Builds the network: `whole` is the plan of the weights, `slimmed` the part that is played.
     ///
     /// # Errors
-    /// When the number of weights is another.
+    /// If the number of weights does not match the plan.
     pub fn new(
         whole: &Plan,
         slimmed: &Plan,
@@ -52,23 +52,23 @@ impl WaveNet {
         condition_net: Option<Box<dyn Net>>,
         instructions: InstructionSet,
     ) -> Result<Self, LoadError> {
-        // What the arrays make is scaled by the last one of all: the last head's weights are.
+        // The last weight scales the output of the arrays. The weights of the last head are scaled instead.
         let scale = weights.last().copied().unwrap_or_default();
         let mut weights = WeightReader::new(weights, whole.weights())?;
         let mut layout = Layout::default();
         let condition = layout.rows(whole.condition);
-        // Shared by all layers, since one is computed after the other: it stays in the nearest cache.
+        // All layers share the scratch memory, so that it stays in the first-level cache.
         let of_array =
             |array: &plan::Array| array.layers.iter().map(|layer| array.shapes(layer, whole.condition).scratch()).max();
         let scratch = layout.rows(slimmed.arrays.iter().filter_map(of_array).max().unwrap_or_default());
         let mut arrays = Vec::new();
-        for (index, both) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
+        for (index, plans) in whole.arrays.iter().zip(&slimmed.arrays).enumerate() {
             let factor = if index + 1 == whole.arrays.len() { scale } else { 1.0 };
             let scratch = Scratch(scratch);
-            arrays.push(Array::new(both, whole.condition, factor, &mut weights, &mut layout, scratch, instructions));
+            arrays.push(Array::new(plans, whole.condition, factor, &mut weights, &mut layout, scratch, instructions));
         }
         let post_head = slimmed.head.as_ref().map(|plan| post_head(plan, &mut weights, &mut layout));
-        let before = condition_net.as_ref().map_or(0, |net| net.prewarm_frames());
+        let prewarm_before = condition_net.as_ref().map_or(0, |net| net.prewarm_frames());
         let work_before = condition_net.as_ref().map_or(0, |net| net.work());
         Ok(Self {
             instructions,
@@ -79,15 +79,15 @@ impl WaveNet {
             post_head,
             output: layout.rows(slimmed.outputs()),
             memory: layout.memory(),
-            prewarm_frames: before + slimmed.receptive_field(),
+            prewarm_frames: prewarm_before + slimmed.receptive_field(),
             work: work_before + slimmed.weights(),
         })
     }
 }
 
 impl Array {
-    /// The array with the next weights, those of its head times `factor`: `whole` is what the weights are of, `slimmed` what
-    /// is played of it.
+    /// Builds an array from the next weights and scales those of its head by `factor`: `whole` is the plan of the
+    /// weights, `slimmed` the part that is played.
     fn new(
         (whole, slimmed): (&plan::Array, &plan::Array),
         condition: usize,
@@ -111,7 +111,7 @@ impl Array {
     }
 }
 
-/// What is behind the arrays, with the next weights.
+/// The stages after the arrays, with the next weights.
 fn post_head(plan: &plan::PostHead, weights: &mut WeightReader<'_>, layout: &mut Layout) -> (Activation, ConvStack) {
     let mut stack = ConvStack::default();
     for (index, &shape) in plan.convs.iter().enumerate() {
@@ -124,7 +124,7 @@ fn post_head(plan: &plan::PostHead, weights: &mut WeightReader<'_>, layout: &mut
     (plan.activation.clone(), stack)
 }
 
-/// The convolution with these weights times `factor`.
+/// A convolution with these weights, scaled by `factor`.
 fn convolution(input: DelayLine, conv: ConvWeights<'_>, dilation: usize, factor: f32) -> Convolution {
     let weight = |output, input, tap| factor * conv.at(output, input, tap);
     Convolution::new(input, conv.shape.delays(dilation), conv.shape.outputs, weight, |output| {
@@ -156,11 +156,11 @@ impl Net for WaveNet {
             first
         };
         let pass = Pass { instructions: self.instructions, frames };
-        let behind = self.post_head.as_ref().map_or(self.output, |(_, stack)| stack.input());
+        let output_rows = self.post_head.as_ref().map_or(self.output, |(_, stack)| stack.input());
         let Self { arrays, memory, .. } = self;
-        self.instructions.run(Arrays { arrays, pass, memory, condition, output: behind });
+        self.instructions.run(Arrays { arrays, pass, memory, condition, output: output_rows });
         if let Some((activation, stack)) = &mut self.post_head {
-            activation.apply(pass, memory, behind);
+            activation.apply(pass, memory, output_rows);
             stack.run(pass, memory, self.output);
         }
         for (row, signal) in output.chunks_mut(BLOCK).enumerate().take(self.output.count) {
@@ -192,7 +192,7 @@ impl Net for WaveNet {
     }
 }
 
-/// All arrays, entered once.
+/// Computes all arrays in one function.
 struct Arrays<'a> {
     arrays: &'a mut [Array],
     pass: Pass,
@@ -209,15 +209,15 @@ impl Op for Arrays<'_> {
         let Self { arrays, pass, memory, condition, output } = self;
         silence(simd, memory, arrays[0].head.input(), pass.frames);
         for index in 0..arrays.len() {
-            // Each head's sums are what the next array's begin with.
-            let behind = arrays.get(index + 1).map(|next| (next.rechannel.input(), next.head.input()));
+            // The output of each head is the start of the next array's sum.
+            let following = arrays.get(index + 1).map(|next| (next.rechannel.input(), next.head.input()));
             let Array { rechannel, layers, head } = &mut arrays[index];
             rechannel.run(simd, memory, pass.frames, layers[0].input(), Identity);
             for at in 0..layers.len() {
-                let next = layers.get(at + 1).map(Layers::input).or(behind.map(|(input, _)| input));
+                let next = layers.get(at + 1).map(Layers::input).or(following.map(|(input, _)| input));
                 layers[at].run(simd, pass, memory, Signals { condition, sum: head.input(), next });
             }
-            head.run(simd, memory, pass.frames, behind.map_or(output, |(_, sum)| sum), Identity);
+            head.run(simd, memory, pass.frames, following.map_or(output, |(_, sum)| sum), Identity);
         }
     }
 }

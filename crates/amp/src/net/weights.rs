@@ -1,17 +1,17 @@
-//! Weights as files have them: read in their order, each block with its shape.
+//! Weights in the order of a file, and the shapes of convolutions.
 
 use crate::error::LoadError;
 
-/// The weights of a file, taken one after the other.
+/// Reads the weights of a file in order.
 #[derive(Debug, Clone)]
 pub struct WeightReader<'a>(&'a [f32]);
 
-/// The weights of one convolution: `[group][out][in][tap]`, the oldest tap first, as PyTorch stores them.
+/// The weights of one convolution: `[group][output][input][tap]`, the oldest tap first, as PyTorch stores them.
 #[derive(Debug, Clone, Copy)]
 pub struct ConvWeights<'a> {
-    /// What is used of it.
+    /// The part that is used.
     pub shape: ConvShape,
-    /// Weights of one output as the file has them.
+    /// Number of weights per output in the file.
     stride: usize,
     weights: &'a [f32],
     biases: &'a [f32],
@@ -20,25 +20,25 @@ pub struct ConvWeights<'a> {
 /// The shape of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvShape {
-    /// Channels in.
+    /// Number of input channels.
     pub inputs: usize,
-    /// Channels out.
+    /// Number of output channels.
     pub outputs: usize,
-    /// Taps.
+    /// Number of taps.
     pub kernel: usize,
-    /// Parts that know nothing of each other.
+    /// Number of groups: the outputs of a group depend only on the inputs of the same group.
     pub groups: usize,
-    /// Whether each output has a bias.
+    /// True if each output has a bias.
     pub bias: bool,
 }
 
 impl ConvShape {
-    /// One tap, one group: a 1x1 convolution.
+    /// A 1x1 convolution: one tap, one group.
     pub fn pointwise(inputs: usize, outputs: usize, bias: bool) -> Self {
         Self { inputs, outputs, kernel: 1, groups: 1, bias }
     }
 
-    /// How long ago each tap is where they are so many frames apart; the oldest first.
+    /// Delay of each tap, if the taps are `dilation` frames apart; the oldest tap first.
     pub fn delays(&self, dilation: usize) -> Vec<usize> {
         (0..self.kernel).rev().map(|tap| tap * dilation).collect()
     }
@@ -50,20 +50,22 @@ impl ConvShape {
         of_taps.saturating_add(if self.bias { outputs } else { 0 })
     }
 
+    /// Checks that the channels can be divided into the groups.
+    ///
     /// # Errors
-    /// [`LoadError::InconsistentShapes`] where channels cannot be parted into the groups.
+    /// [`LoadError::InconsistentShapes`].
     pub fn check(&self, name: &str) -> Result<(), LoadError> {
         let Self { inputs, outputs, groups, .. } = *self;
         if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
-            let text = format!("{inputs} and {outputs} channels in {groups} groups ({name})");
-            return Err(LoadError::InconsistentShapes(text));
+            let text = format!("{inputs} and {outputs} channels cannot be divided into {groups} groups ({name})");
+            return Err(LoadError::inconsistent(text));
         }
         Ok(())
     }
 }
 
 impl<'a> WeightReader<'a> {
-    /// All weights of a file, of which `needed` will be taken.
+    /// All weights of a file; `needed` of them will be read.
     ///
     /// # Errors
     /// [`LoadError::WeightsTooFew`], [`LoadError::WeightsTooMany`].
@@ -76,14 +78,14 @@ impl<'a> WeightReader<'a> {
         }
     }
 
-    /// The next `count`; fewer at the end.
+    /// The next `count` weights, or fewer at the end.
     pub fn take(&mut self, count: usize) -> &'a [f32] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// The next of this shape.
+    /// The next weights, of a convolution of this shape.
     pub fn conv(&mut self, shape: ConvShape) -> ConvWeights<'a> {
         let biases = if shape.bias { shape.outputs } else { 0 };
         let weights = self.take(shape.weights() as usize - biases);
@@ -93,18 +95,18 @@ impl<'a> WeightReader<'a> {
 }
 
 impl ConvWeights<'_> {
-    /// The first of its outputs, which see the first of its inputs; of a convolution in one group.
+    /// The part of a convolution in one group with the first `inputs` and `outputs`.
     #[must_use]
     pub fn slice(self, inputs: usize, outputs: usize) -> Self {
         Self { shape: ConvShape { inputs, outputs, ..self.shape }, ..self }
     }
 
-    /// The weight of a tap of an input, which is counted within the group of the output.
+    /// The weight of a tap. `input` is counted within the group of the output.
     pub fn at(&self, output: usize, input: usize, tap: usize) -> f32 {
         self.weights[output * self.stride + input * self.shape.kernel + tap]
     }
 
-    /// The bias of an output.
+    /// The bias of an output; 0 without biases.
     pub fn bias(&self, output: usize) -> f32 {
         self.biases.get(output).copied().unwrap_or_default()
     }

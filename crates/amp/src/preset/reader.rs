@@ -1,4 +1,4 @@
-//! Presets key by key, with the line of each mistake.
+//! Parsing a preset key by key, with the line of each error.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -10,12 +10,12 @@ use toml::{
 use super::{IrPart, ModelPart, PresetError};
 use crate::chain::{Parameter, Settings, nearest};
 
-/// Least and most gain of an impulse response, dB.
+/// Range of the gain of an impulse response, dB.
 const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
 const MODEL_KEYS: [&str; 3] = ["file", "slim", "knobs"];
 const IR_KEYS: [&str; 4] = ["file", "gain_db", "normalised", "without_delay"];
 
-/// Reads one text.
+/// Parses one text.
 pub struct Reader<'a> {
     text: &'a str,
 }
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
         Self { text }
     }
 
-    /// Line of a byte, from 1.
+    /// Line of a byte offset, from 1.
     pub fn line(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
     }
@@ -81,9 +81,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The section of controllers.
+    /// Parses the section `[midi]`.
     pub fn midi(&self, value: &Value<'_>) -> Result<BTreeMap<u8, Parameter>, PresetError> {
-        const ALLOWED: &str = "a section of controllers, 0 to 127, each with what it turns, as 7 = \"output.gain_db\"";
+        const ALLOWED: &str = "controllers 0 to 127, each with a parameter, e.g. 7 = \"output.gain_db\"";
         let DeValue::Table(table) = value.get_ref() else { return self.value_error(value, "midi", ALLOWED) };
         let entry = |(key, value): (&Spanned<Cow<'_, str>>, &Value<'_>)| {
             let controller = key.get_ref().parse().ok().filter(|controller| *controller < 128);
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         for (key, value) in table {
             let (controller, parameter) = entry((key, value))?;
             if all.insert(controller, parameter).is_some() {
-                return self.value_error(value, "[midi]", "one parameter for each controller: 07 is 7");
+                return self.value_error(value, "[midi]", "one parameter per controller: 07 is the same as 7");
             }
         }
         Ok(all)
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         each.collect()
     }
 
-    pub fn model(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<ModelPart, PresetError> {
+    pub fn model(&self, section: &Value<'_>, table: &DeTable<'_>) -> Result<ModelPart, PresetError> {
         let mut part = ModelPart::new(String::new());
         for (key, value) in table {
             match key.get_ref().as_ref() {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
                     None => return self.value_error(value, "slim", "0 to 1"),
                 },
                 "knobs" => {
-                    let allowed = "a list of numbers of 0 to 1";
+                    let allowed = "a list of numbers from 0 to 1";
                     let DeValue::Array(list) = value.get_ref() else {
                         return self.value_error(value, "knobs", allowed);
                     };
@@ -145,10 +145,10 @@ impl<'a> Reader<'a> {
                 name => return Err(self.unknown(key.span().start, "[[model]]", name, MODEL_KEYS.into_iter())),
             }
         }
-        if part.file.is_empty() { self.value_error(whole, "file", "the name of a model's file") } else { Ok(part) }
+        if part.file.is_empty() { self.value_error(section, "file", "the name of a model file") } else { Ok(part) }
     }
 
-    pub fn ir(&self, whole: &Value<'_>, table: &DeTable<'_>) -> Result<IrPart, PresetError> {
+    pub fn ir(&self, section: &Value<'_>, table: &DeTable<'_>) -> Result<IrPart, PresetError> {
         let mut part = IrPart::new(String::new());
         for (key, value) in table {
             match key.get_ref().as_ref() {
@@ -162,13 +162,13 @@ impl<'a> Reader<'a> {
                 name => return Err(self.unknown(key.span().start, "[[ir]]", name, IR_KEYS.into_iter())),
             }
         }
-        if part.file.is_empty() { self.value_error(whole, "file", "the name of a WAV file") } else { Ok(part) }
+        if part.file.is_empty() { self.value_error(section, "file", "the name of a WAV file") } else { Ok(part) }
     }
 
     fn string(&self, value: &Value<'_>) -> Result<String, PresetError> {
         match value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),
-            _ => self.value_error(value, "file", "the name of a file, in quotes"),
+            _ => self.value_error(value, "file", "a file name in quotes"),
         }
     }
 
@@ -188,13 +188,13 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// A whole number in decimal digits: TOML also has 0x10, 0o20 and 0b10000.
+/// A whole number in decimal digits; TOML also allows 0x10, 0o20 and 0b10000.
 fn decimal<'n>(number: &'n DeInteger<'_>) -> Cow<'n, str> {
     let radix = number.radix();
     if radix == 10 {
         return number.as_str().into();
     }
     let digits = number.as_str().chars().filter_map(|digit| digit.to_digit(radix));
-    // A float has room for any number of digits, and exactly for all that may stand here.
+    // An f64 can represent any number of digits, and all allowed values exactly.
     digits.fold(0.0_f64, |value, digit| value * f64::from(radix) + f64::from(digit)).to_string().into()
 }

@@ -1,44 +1,44 @@
-//! A signal that comes piece by piece, at another rate.
+//! Sample rate conversion of a signal that arrives in pieces.
 
 use super::PolyphaseFilter;
 
-/// A signal on its way to another rate.
+/// Converts a signal that arrives in pieces.
 #[derive(Debug)]
 pub struct StreamingResampler {
     pub filter: PolyphaseFilter,
-    /// Input that is still needed, from the beginning.
+    /// Input samples that are still needed, at the start.
     window: Vec<f32>,
     filled: usize,
-    /// Place of the next output in the window, and behind that.
-    place: usize,
+    /// Position of the next output in the window, and its phase.
+    position: usize,
     phase: usize,
 }
 
 impl StreamingResampler {
-    /// For at most `most` samples at a time.
+    /// A converter for at most `most` input samples per call.
     pub fn new(filter: PolyphaseFilter, most: usize) -> Self {
         let before = filter.half - 1;
-        let room = 2 * filter.half + filter.down / filter.up + 2 + most;
-        Self { window: vec![0.0; room], filled: before, place: before, phase: 0, filter }
+        let len = 2 * filter.half + filter.down / filter.up + 2 + most;
+        Self { window: vec![0.0; len], filled: before, position: before, phase: 0, filter }
     }
 
-    /// Takes all of `input` in, and returns how many samples it made of it.
+    /// Consumes all of `input` and returns the number of output samples.
     pub fn push(&mut self, input: &[f32], output: &mut [f32]) -> usize {
-        let Self { filter, window, filled, place, phase } = self;
+        let Self { filter, window, filled, position, phase } = self;
         window[*filled..*filled + input.len()].copy_from_slice(input);
         *filled += input.len();
-        let mut made = 0;
-        while *place + filter.half < *filled {
-            output[made] = filter.output(*phase, &window[*place + 1 - filter.half..][..2 * filter.half]);
-            made += 1;
+        let mut count = 0;
+        while *position + filter.half < *filled {
+            output[count] = filter.output(*phase, &window[*position + 1 - filter.half..][..2 * filter.half]);
+            count += 1;
             *phase += filter.down;
-            *place += *phase / filter.up;
+            *position += *phase / filter.up;
             *phase %= filter.up;
         }
-        let over = (*place + 1 - filter.half).min(*filled);
+        let over = (*position + 1 - filter.half).min(*filled);
         window.copy_within(over..*filled, 0);
         *filled -= over;
-        *place -= over;
-        made
+        *position -= over;
+        count
     }
 }

@@ -1,31 +1,32 @@
-//! From one rig to another while it plays: what both have in common goes on, because the fade between two that are alike is
-//! louder than either.
+//! Changing from one rig to another while playing. Parts that both have in common are kept, because a crossfade between two
+//! equal signals is louder than either.
 
 use super::{Rig, RigError, loaded::LoadedFile};
 use crate::chain::{Change, Exchange};
 
 impl Rig {
-    /// What has to be exchanged where this one is to play instead of another, in a chain of this rate, Hz; and in words what is
-    /// not played as it was made.
+    /// The parts to replace when this rig follows another one in a chain of this sample rate, Hz, and notes on parts that were
+    /// resampled.
     ///
     /// # Errors
-    /// [`RigError::Unplayable`], with the first file that cannot be played at this rate, or not as it was chosen.
+    /// [`RigError::Unplayable`], for the first file that cannot be played at this rate or as requested.
     pub fn diff_from(&self, other: &Self, rate_hz: u32) -> Result<(Exchange, Vec<String>), RigError> {
         let mut notes = Vec::new();
         let mut exchange = Exchange::default();
-        for (place, model) in exchange.models.iter_mut().enumerate() {
-            if !plays_on(self.models.get(place), other.models.get(place)) {
-                *model = Change::Replace(self.amplifier(place, rate_hz, &mut notes)?);
+        for (slot, model) in exchange.models.iter_mut().enumerate() {
+            if !plays_on(self.models.get(slot), other.models.get(slot)) {
+                *model = Change::Replace(self.amplifier(slot, rate_hz, &mut notes)?);
             }
         }
-        let places = 0..self.irs.len().max(other.irs.len());
-        if !places.into_iter().all(|place| plays_on(self.irs.get(place), other.irs.get(place))) {
+        let slots = 0..self.irs.len().max(other.irs.len());
+        if !slots.into_iter().all(|slot| plays_on(self.irs.get(slot), other.irs.get(slot))) {
             exchange.cabinet = Change::Replace(self.cabinet(rate_hz)?);
         }
         Ok((exchange, notes))
     }
 }
 
+/// True if the old part can stay.
 fn plays_on<F, P: PartialEq>(new: Option<&LoadedFile<F, P>>, old: Option<&LoadedFile<F, P>>) -> bool {
     match (new, old) {
         (Some(new), Some(old)) => new.is_same_as(old),
@@ -43,7 +44,7 @@ mod tests {
     const WIRE: &str = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
         "config": {"receptive_field": 1, "bias": false}, "weights": [1]}"#;
 
-    /// Files that all hold a wire, of a version that a test changes; it tells which were read.
+    /// A folder whose files all contain a model that passes the signal through. Records which files are read.
     struct Folder {
         version: u64,
         read: RefCell<Vec<String>>,
@@ -51,13 +52,13 @@ mod tests {
 
     impl Folder {
         fn rig(&self, preset: &str, others: &[&Rig]) -> Rig {
-            let chosen = Preset::parse(preset).unwrap().chosen(Path::new(""));
+            let spec = Preset::parse(preset).unwrap().into_spec(Path::new(""));
             let read = |path: &Path| {
                 self.read.borrow_mut().push(path.display().to_string());
                 Ok(WIRE.as_bytes().to_vec())
             };
             let version = |_: &Path| -> Option<Version> { Some((SystemTime::UNIX_EPOCH, self.version)) };
-            Rig::load_beside(chosen, others, read, version).unwrap()
+            Rig::load_sharing(spec, others, read, version).unwrap()
         }
 
         fn read(&self) -> Vec<String> {
@@ -65,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Which places are exchanged.
+    /// True for each model that is replaced.
     fn exchanged(new: &Rig, old: &Rig) -> [bool; 2] {
         let (exchange, _) = new.diff_from(old, 48_000).unwrap();
         assert_eq!(exchange.is_empty(), !exchange.models.iter().any(Change::is_replace));
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_exchanged_and_only_what_has_changed_is_read() {
+    fn only_differing_parts_are_replaced_and_only_changed_files_are_read() {
         let mut folder = Folder { version: 1, read: RefCell::default() };
         let (a, b) = ("[[model]]\nfile = 'a'\n", "[[model]]\nfile = 'b'\n");
         let both = folder.rig(&[a, b].concat(), &[]);
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!((folder.read(), exchanged(&again, &first)), (vec!["a".to_owned()], [true, false]));
     }
 
-    /// What a chain makes of 1 in the end.
+    /// The output of a chain for a constant input of 1, after all ramps.
     fn played(chain: &mut Chain) -> f32 {
         let (mut left, mut right) = ([0.0; 9600], [0.0; 9600]);
         chain.process(&[1.0; 9600], &mut left, &mut right);
@@ -99,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_changes_nothing() {
+    fn an_exchange_without_queue_space_changes_nothing() {
         const NEUTRAL: &str = "[output]\ndc_block = false\n[limiter]\non = false\n";
         let rig = |preset: &str| {
-            let chosen = Preset::parse(&[NEUTRAL, preset].concat()).unwrap().chosen(Path::new(""));
+            let spec = Preset::parse(&[NEUTRAL, preset].concat()).unwrap().into_spec(Path::new(""));
             let model = |weight: &str| Ok(WIRE.replace("[1]", weight).into_bytes());
-            Rig::load(chosen, |path| model(if path == Path::new("louder") { "[2]" } else { "[1]" })).unwrap()
+            Rig::load(spec, |path| model(if path == Path::new("louder") { "[2]" } else { "[1]" })).unwrap()
         };
         let one = rig("[[model]]\nfile = 'wire'\n");
         let both = rig("[[model]]\nfile = 'louder'\n[[model]]\nfile = 'louder'\n[tone]\non = false\nbass_db = 3\n");
         let between = || both.diff_from(&one, 48_000).unwrap().0;
         let new = || Chain::new(48_000, &one.settings, one.parts(48_000).unwrap().0);
 
-        // A chain that does not run takes nothing. Here there is room for one more part, and not for two.
+        // A chain that does not run applies nothing. Here the queue has space for one part, but not for two.
         let (mut chain, mut controls) = new();
         (0..15).for_each(|_| controls.swap_cabinet(None).unwrap());
         assert_eq!(controls.exchange(between(), Some(&both.settings)), Err(ControlError::Busy));
@@ -119,7 +120,7 @@ mod tests {
         controls.exchange(between(), Some(&both.settings)).unwrap();
         assert_eq!((controls.settings(), played(&mut chain)), (&both.settings, 4.0));
 
-        // Here for both parts and one of the two settings.
+        // Here it has space for both parts and one of the two settings.
         let (mut chain, mut controls) = new();
         (0..253).for_each(|_| controls.set(Parameter::Bass, 0.0).unwrap());
         assert_eq!(controls.exchange(between(), Some(&both.settings)), Err(ControlError::Busy));
@@ -128,10 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_versions_is_another_each_time() {
+    fn a_model_of_unknown_version_is_always_replaced() {
         let load = || {
-            let chosen = Preset::parse("[[model]]\nfile = 'a'").unwrap().chosen(Path::new(""));
-            Rig::load(chosen, |_| Ok(WIRE.as_bytes().to_vec())).unwrap()
+            let spec = Preset::parse("[[model]]\nfile = 'a'").unwrap().into_spec(Path::new(""));
+            Rig::load(spec, |_| Ok(WIRE.as_bytes().to_vec())).unwrap()
         };
         assert_eq!(exchanged(&load(), &load()), [true, false]);
     }

@@ -1,4 +1,4 @@
-//! A file that was read, and how it is played.
+//! A file that has been read, and the options for playing it.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,19 +7,19 @@ use std::{
 
 use super::{RigError, Version};
 
-/// A file that was read, and how it is played.
+/// A file that has been read, and the options for playing it.
 #[derive(Debug)]
 pub struct LoadedFile<F, P> {
     pub path: PathBuf,
     pub file: Arc<F>,
     pub part: P,
-    /// Whether it was read for this one, and not shared with another.
+    /// True if this rig has read the file itself, false if it shares that of another rig.
     pub is_new: bool,
     version: Option<Version>,
 }
 
 impl<F, P: PartialEq> LoadedFile<F, P> {
-    /// Reads it, unless another has read what is still the same.
+    /// Reads the file, unless another rig has read the same version.
     pub fn load<'a>(
         path: PathBuf,
         part: P,
@@ -38,7 +38,7 @@ impl<F, P: PartialEq> LoadedFile<F, P> {
         Ok(Self { path, file, part, is_new, version })
     }
 
-    /// Whether both are one file, played in the same way.
+    /// True if both share one file and have the same options.
     pub fn is_same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.file, &other.file) && self.part == other.part
     }

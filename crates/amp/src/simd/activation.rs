@@ -1,4 +1,4 @@
-//! Activation functions by their names, applied to signals.
+//! Activation functions, applied to signals.
 
 use super::{
     Op, Pass, Simd,
@@ -14,32 +14,32 @@ pub enum Activation {
     Identity,
     /// Hyperbolic tangent.
     Tanh,
-    /// The approximation of it that Neural Amp Modeler's core has under this name.
+    /// Approximation of the hyperbolic tangent that Neural Amp Modeler's core calls `fast_tanh`.
     FastTanh,
-    /// Cut off at -1 and 1.
+    /// The value clamped to -1 to 1.
     HardTanh,
-    /// Slopes outside, the value itself between.
+    /// The value itself between two limits, lines of other slopes outside.
     LeakyHardTanh {
-        /// Where the lower slope begins.
+        /// Lower limit.
         min: f32,
-        /// Where the upper slope begins.
+        /// Upper limit.
         max: f32,
-        /// The lower slope.
+        /// Slope below the lower limit.
         min_slope: f32,
-        /// The upper slope.
+        /// Slope above the upper limit.
         max_slope: f32,
     },
-    /// Negative values are 0.
+    /// The value, or 0 if negative.
     Relu,
-    /// Negative values are scaled, by one factor a row or by the same for all.
+    /// Negative values are scaled, by one factor per row or one for all.
     LeakyRelu(Vec<f32>),
-    /// e^x - 1 below 0.
+    /// The value, or e^x - 1 if negative.
     Elu,
     /// Logistic function.
     Sigmoid,
     /// x times its logistic function.
     Silu,
-    /// x times (x + 3) / 6, that cut off at 0 and 1.
+    /// x times (x + 3) / 6, the latter clamped to 0 to 1.
     HardSwish,
     /// x / (1 + |x|).
     SoftSign,
@@ -49,12 +49,12 @@ impl Activation {
     /// Replaces the frames of each row by their activation.
     ///
     /// # Panics
-    /// When the rows do not lie within `memory`.
+    /// If rows are outside `memory`.
     pub fn apply(&self, pass: Pass, memory: &mut [f32], rows: Rows) {
         pass.instructions.run(Activate { activation: self, memory, rows, frames: pass.frames });
     }
 
-    /// The same where vectors are at work already, in the same function: all of them are too long to stand in two.
+    /// [`Activation::apply`] inside vector code. It calls the same function, which is too long to be duplicated.
     #[inline(always)]
     pub fn apply_with<S: Simd>(&self, simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
         simd.enter(Activate { activation: self, memory, rows, frames });
@@ -63,8 +63,8 @@ impl Activation {
     #[inline(always)]
     fn replace<S: Simd>(&self, simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
         macro_rules! map {
-            ($x:ident, $made:expr) => {
-                each!(simd, memory, _, [$x in rows] => rows, frames, $made)
+            ($x:ident, $value:expr) => {
+                each!(simd, memory, _, [$x in rows] => rows, frames, $value)
             };
         }
         match self {
@@ -84,7 +84,7 @@ impl Activation {
                 let slope = |row: usize| *slopes.get(row).or(slopes.first()).unwrap_or(&0.0);
                 each!(simd, memory, row, [x in rows] => rows, frames, LeakyRelu(slope(row)).apply(simd, x));
             }
-            // With t the tangent of x / 2, e^x - 1 is 2 t / (1 - t).
+            // With t = tanh(x / 2): e^x - 1 = 2 t / (1 - t).
             Self::Elu => map!(x, {
                 let zero = simd.splat(0.0);
                 let half = simd.mul(simd.min(x, zero), simd.splat(TANH_SCALE / 2.0));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::simd::InstructionSet;
 
-    /// The largest difference from `exact` between -12 and 12, absolute.
+    /// The largest absolute error between -12 and 12.
     fn largest_error(instructions: InstructionSet, activation: &Activation, exact: impl Fn(f64) -> f64) -> f64 {
         let inputs: Vec<f32> = (0..96_000).map(|i| (i as f32 - 48_000.0) / 4000.0).collect();
         let mut outputs = inputs.clone();
@@ -136,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn each_function_is_what_it_is_called() {
+    fn functions_match_their_definitions() {
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-        // As written in Neural Amp Modeler's core (activations.h).
+        // The formula of Neural Amp Modeler's core (activations.h).
         let fast_tanh = |x: f64| {
             let (size, square) = (x.abs(), x * x);
             let inner = (0.893_229_853_513_558 + 0.821_226_666_969_744 * size) * square;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_may_have_a_slope_of_its_own() {
+    fn each_row_can_have_its_own_slope() {
         let mut memory = vec![-1.0; 32];
         let rows = Rows { at: 0, stride: 16, count: 2 };
         Activation::LeakyRelu(vec![0.5, 0.25]).apply(

@@ -12,12 +12,12 @@ use super::{Op, Simd, avx2::Avx2};
 pub struct Avx512(Avx2);
 
 impl Avx512 {
-    /// The proof, where the processor has it.
+    /// The proof, if the processor has it.
     pub fn new() -> Option<Self> {
         is_x86_feature_detected!("avx512f").then(Avx2::new).flatten().map(Self)
     }
 
-    /// Vectors of half the length, which such a processor has, too.
+    /// Vectors of half the length, which such a processor also has.
     pub fn shorter(self) -> Avx2 {
         self.0
     }
@@ -26,7 +26,7 @@ impl Avx512 {
 impl Simd for Avx512 {
     type V = __m512;
     const LANES: usize = 16;
-    const ABREAST: usize = 4;
+    const CONCURRENT_VECTORS: usize = 4;
     const FUSES_GATES: bool = true;
 
     #[inline(always)]
@@ -36,67 +36,67 @@ impl Simd for Avx512 {
         fn inner<O: Op>(simd: Avx512, op: O) -> O::Output {
             op.run(simd)
         }
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { inner(self, op) }
     }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_set1_ps(x) }
     }
 
     #[inline(always)]
     unsafe fn load(self, from: *const f32) -> Self::V {
-        // SAFETY: the processor has the instruction; the values are there as the caller promises.
+        // SAFETY: the processor has the instruction, and the caller guarantees the values.
         unsafe { _mm512_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32, x: Self::V) {
-        // SAFETY: the processor has the instruction; the room is there as the caller promises.
+        // SAFETY: the processor has the instruction, and the caller guarantees the space.
         unsafe { _mm512_storeu_ps(to, x) };
     }
 
     #[inline(always)]
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
 
     #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_add_ps(a, b) }
     }
 
     #[inline(always)]
     fn sub(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_sub_ps(a, b) }
     }
 
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_mul_ps(a, b) }
     }
 
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_div_ps(a, b) }
     }
 
     #[inline(always)]
     fn min(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_min_ps(a, b) }
     }
 
     #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
-        // SAFETY: a value of this type exists only where the processor has these instructions.
+        // SAFETY: a value of this type exists only if the processor has these instructions.
         unsafe { _mm512_max_ps(a, b) }
     }
 }

@@ -1,5 +1,5 @@
-//! Convolutions one after the other with nothing but an activation between them, in one piece: entered once, however many
-//! they are, and the common activations while the sums are in registers.
+//! Consecutive convolutions with only an activation between them, computed in one function. Common activations are
+//! applied while the sums are in registers.
 
 use super::{
     Activation, Convolution, Op, Pass, Simd,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::memory::{DelayLine, Rows};
 
-/// Convolutions one after the other, each with an activation behind it.
+/// Consecutive convolutions, each followed by an activation.
 #[derive(Debug, Default)]
 pub struct ConvStack {
     layers: Vec<Layer>,
@@ -16,10 +16,10 @@ pub struct ConvStack {
 #[derive(Debug)]
 struct Layer {
     convolution: Convolution,
-    /// Done while the sums are in registers.
+    /// Applied while the sums are in registers.
     fused: FusedActivation,
-    /// Done apart, where there is no loop for it.
-    apart: Option<Activation>,
+    /// Applied afterwards, if it cannot be fused.
+    unfused: Option<Activation>,
 }
 
 /// Activations that are fused with the convolution.
@@ -44,10 +44,10 @@ impl Elementwise for FusedActivation {
 }
 
 impl ConvStack {
-    /// Adds a convolution, as [`Convolution::new`] makes it, with an activation behind it.
+    /// Appends a convolution, with the arguments of [`Convolution::new`], and its activation.
     ///
     /// # Panics
-    /// When `input` is not what the convolution before makes, or keeps fewer frames than `delays` ask for.
+    /// If `input` has other channels than the output of the convolution before, or less history than `delays`.
     pub fn push(
         &mut self,
         input: DelayLine,
@@ -58,8 +58,8 @@ impl ConvStack {
         bias: impl Fn(usize) -> f32,
     ) {
         let fits = self.layers.last().is_none_or(|before| before.convolution.outputs() == input.current().count);
-        assert!(fits, "channels that do not fit");
-        let (fused, apart) = match activation {
+        assert!(fits, "channels do not match");
+        let (fused, unfused) = match activation {
             Activation::Identity => (FusedActivation::Identity, None),
             Activation::Tanh => (FusedActivation::Tanh, None),
             Activation::Relu => (FusedActivation::Relu, None),
@@ -69,24 +69,24 @@ impl ConvStack {
         let scale = if matches!(fused, FusedActivation::Tanh) { TANH_SCALE } else { 1.0 };
         let weight = |output, input, tap| scale * weight(output, input, tap);
         let convolution = Convolution::new(input, delays, outputs, weight, |output| scale * bias(output));
-        self.layers.push(Layer { convolution, fused, apart });
+        self.layers.push(Layer { convolution, fused, unfused });
     }
 
-    /// Where the first one takes its input from.
+    /// The rows that the first convolution takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
         self.layers[0].convolution.input()
     }
 
-    /// Back to the beginning; the memory is another's to restore.
+    /// Resets the positions; the caller clears the memory.
     pub fn reset(&mut self) {
         self.layers.iter_mut().for_each(|layer| layer.convolution.reset());
     }
 
-    /// Computes a block, at most `BLOCK` frames, into `last`. Frames beyond it up to a multiple of 16 are written, too.
+    /// Computes a block of at most `BLOCK` frames into `last`. Also writes the frames after it up to a multiple of 16.
     ///
     /// # Panics
-    /// When signals do not lie within `memory`, or `last` has another number of channels.
+    /// If signals are outside `memory`, or `last` has another number of channels.
     pub fn run(&mut self, pass: Pass, memory: &mut [f32], last: Rows) {
         pass.instructions.run(Run { stack: self, pass, memory, last });
     }
@@ -107,9 +107,9 @@ impl Op for Run<'_> {
         let Self { stack: ConvStack { layers }, pass, memory, last } = self;
         for index in 0..layers.len() {
             let next = layers.get(index + 1).map_or(last, |next| next.convolution.input());
-            let Layer { convolution, fused, apart } = &mut layers[index];
+            let Layer { convolution, fused, unfused } = &mut layers[index];
             convolution.run(simd, memory, pass.frames, next, *fused);
-            if let Some(activation) = apart {
+            if let Some(activation) = unfused {
                 activation.apply(pass, memory, next);
             }
         }

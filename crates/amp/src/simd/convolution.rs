@@ -1,4 +1,4 @@
-//! A convolution whose sums stay in registers: little is done before the first of them.
+//! A convolution whose sums stay in registers, with little work before the first sum.
 
 use super::{
     Simd,
@@ -9,29 +9,29 @@ use super::{
 };
 use crate::memory::{BLOCK, DelayLine, Rows};
 
-/// Taps of a delay line, weighted and summed.
+/// A weighted sum of the taps of a delay line, for each output.
 #[derive(Debug)]
 pub struct Convolution {
     input: DelayLine,
-    /// How long ago each tap is, frames; the oldest first.
+    /// Delay of each tap, frames; the oldest tap first.
     delays: Vec<usize>,
     outputs: usize,
-    /// The frames from one tap to the next, where there is one output whose taps are read in one piece, [`PARTS`] at a time.
+    /// Distance between the taps, frames, if there is a single output with evenly spaced taps: [`PARTS`] are summed at once.
     step: Option<usize>,
-    /// For each strip of rows: biases, then the weights of each tap's channels; where there is a step, the bias, then the
-    /// weights of each channel's taps.
+    /// For each strip of rows: biases, then the weights of each tap's channels. With a step: the bias, then the weights of
+    /// each channel's taps.
     weights: Vec<f32>,
 }
 
-/// Parts that the sum of a single output is made in, so that one need not wait for the other.
+/// Number of partial sums of a single output, so that the additions do not wait for each other.
 const PARTS: usize = 4;
 
 impl Convolution {
-    /// The convolution of the taps `delays` of `input`, the oldest first, to `outputs` channels, with
+    /// The convolution of the taps `delays` of `input`, the oldest first, to `outputs` channels. Its weights are
     /// `weight(output, input, tap)` and `bias(output)`.
     ///
     /// # Panics
-    /// When `input` keeps fewer frames than `delays` ask for.
+    /// If `input` has less history than `delays`.
     #[must_use]
     pub fn new(
         input: DelayLine,
@@ -40,7 +40,7 @@ impl Convolution {
         weight: impl Fn(usize, usize, usize) -> f32,
         bias: impl Fn(usize) -> f32,
     ) -> Self {
-        assert!(delays.iter().all(|&delay| input.reaches(delay)), "a delay beyond the line");
+        assert!(delays.iter().all(|&delay| input.reaches(delay)), "a delay exceeds the history");
         let (inputs, taps) = (input.current().count, delays.len());
         let step =
             common_step(&delays).filter(|_| outputs == 1 && taps.is_multiple_of(PARTS) && delays[0] + TILE <= BLOCK);
@@ -64,29 +64,29 @@ impl Convolution {
         Self { input, delays, outputs, step, weights }
     }
 
-    /// Where it takes its input from.
+    /// The rows that it takes its input from.
     #[must_use]
     #[inline]
     pub fn input(&self) -> Rows {
         self.input.current()
     }
 
-    /// Number of channels that come out.
+    /// Number of output channels.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Back to the beginning; the memory is another's to restore.
+    /// Resets the position; the caller clears the memory.
     pub fn reset(&mut self) {
         self.input.reset();
     }
 
-    /// Computes a block, at most `BLOCK` frames, into `out`, which has a row for each output; `activation` is what becomes of
-    /// the sums. Frames beyond the block up to a multiple of [`TILE`] are written, too.
+    /// Computes a block of at most `BLOCK` frames into `out`, which has a row for each output, and applies `activation` to
+    /// the sums. Also writes the frames after the block up to a multiple of [`TILE`].
     ///
     /// # Panics
-    /// When signals do not lie within `memory`, or `out` has another number of channels.
+    /// If signals are outside `memory`, or `out` has another number of channels.
     #[inline(always)]
     pub fn run<S: Simd>(
         &mut self,
@@ -97,12 +97,12 @@ impl Convolution {
         activation: impl Elementwise,
     ) {
         let fits = out.count == self.outputs && out.fit(frames.next_multiple_of(TILE), memory.len());
-        assert!(fits && frames <= BLOCK && self.input.end() <= memory.len(), "signals outside a model's memory");
+        assert!(fits && frames <= BLOCK && self.input.end() <= memory.len(), "signals outside the memory of the model");
         self.input.mirror_wrap_with(simd, memory, frames, if self.step.is_some() { BLOCK } else { TILE });
         let mut frame = 0;
         while frame < frames {
             let (memory, out) = (memory.as_mut_ptr(), (out, frame));
-            // SAFETY: the memory holds both signals, and weights are those of these channels, as was checked.
+            // SAFETY: checked above: the memory contains both signals; the weights are those of these channels.
             unsafe {
                 match S::LANES {
                     4 => self.tile(Wide::<S, 4>(simd), memory, out, activation),
@@ -118,17 +118,17 @@ impl Convolution {
     /// Computes one vector of frames.
     ///
     /// # Safety
-    /// The input and `out`, which has as many rows as there are outputs, lie within the memory for these frames.
+    /// For these frames, the input and `out` are inside the memory; `out` has a row for each output.
     #[inline(always)]
     unsafe fn tile<S: Simd>(&self, simd: S, memory: *mut f32, out: (Rows, usize), activation: impl Elementwise) {
         if let Some(step) = self.step {
-            // SAFETY: as the caller promises; where there is a step there is one output.
+            // SAFETY: guaranteed by the caller; with a step there is one output.
             return unsafe { self.single(simd, memory, step, out, activation) };
         }
         let (mut weights, mut first) = (self.weights.as_ptr(), 0);
         while first < self.outputs {
             let rows = strip_of(self.outputs - first);
-            // SAFETY: as the caller promises; strips are those that the weights were laid out in.
+            // SAFETY: guaranteed by the caller; the strips are those of the weights.
             unsafe {
                 match rows {
                     4 => self.strip::<S, 4>(simd, memory, first, out, &mut weights, activation),
@@ -140,10 +140,10 @@ impl Convolution {
         }
     }
 
-    /// Computes `R` rows from `first` on; `weights` becomes where the next ones are.
+    /// Computes `R` rows, beginning with row `first`, and moves `weights` behind theirs.
     ///
     /// # Safety
-    /// As for [`Convolution::tile`]; there are weights for so many rows.
+    /// As for [`Convolution::tile`]; `weights` points to the weights of these rows.
     #[inline(always)]
     unsafe fn strip<S: Simd, const R: usize>(
         &self,
@@ -154,7 +154,7 @@ impl Convolution {
         weights: &mut *const f32,
         activation: impl Elementwise,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = biases::<S, R>(simd, weights);
             for &delay in &self.delays {
@@ -171,10 +171,10 @@ impl Convolution {
         }
     }
 
-    /// Computes the single output, from taps that are `step` frames apart.
+    /// Computes a single output from taps that are `step` frames apart.
     ///
     /// # Safety
-    /// As for [`Convolution::tile`]; that is how it was made.
+    /// As for [`Convolution::tile`]; the convolution was built with this step.
     #[inline(always)]
     unsafe fn single<S: Simd>(
         &self,
@@ -186,7 +186,7 @@ impl Convolution {
     ) {
         let oldest = self.input.delayed_from(frame, self.delays[0]);
         let mut weights = self.weights.as_ptr();
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut parts = [simd.splat(0.0); PARTS];
             [parts[0]] = biases::<S, 1>(simd, &mut weights);
@@ -207,7 +207,7 @@ impl Convolution {
     }
 }
 
-/// The frames from each tap to the next, where that is the same for all.
+/// The distance between consecutive delays, if it is the same for all.
 fn common_step(delays: &[usize]) -> Option<usize> {
     let step = delays.first()?.checked_sub(*delays.get(1)?)?;
     delays.windows(2).all(|pair| pair[0] == pair[1] + step).then_some(step)
@@ -248,9 +248,9 @@ mod tests {
     }
 
     proptest! {
-        /// Blocks of any size against the definition.
+        /// Blocks of any size, compared with the definition.
         #[test]
-        fn every_output_is_the_sum_of_its_taps(
+        fn outputs_are_weighted_sums_of_the_taps(
             (inputs, outputs) in (1..5usize, 1..8usize),
             taps in 1..18usize,
             step in prop::sample::select(vec![0, 1, 2, 3, 4, 16, 50]),
@@ -277,8 +277,8 @@ mod tests {
                             f64::from(weight(output, input, tap)) * then.map_or(0.0, |then| f64::from(signal(input, then)))
                         });
                         let exact = output as f64 + sum.sum::<f64>();
-                        let made = f64::from(memory[out.start(output) + frame]);
-                        prop_assert!((made - exact).abs() < 1e-4, "{made} for {exact}: {}", instructions.name());
+                        let value = f64::from(memory[out.start(output) + frame]);
+                        prop_assert!((value - exact).abs() < 1e-4, "{value} for {exact}: {}", instructions.name());
                     }
                     begin += frames;
                 }

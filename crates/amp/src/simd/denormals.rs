@@ -1,23 +1,22 @@
-//! Denormal numbers: what a decaying signal ends in, and what many processors compute a hundred times more slowly.
+//! Denormal numbers: decaying signals end in them, and many processors compute with them a hundred times more slowly.
 
 use std::marker::PhantomData;
 
-/// While it lives, this thread computes with zeros instead of denormal numbers.
+/// While this value exists, the thread treats denormal numbers as zero.
 #[derive(Debug)]
-#[must_use = "it ends with this value"]
+#[must_use = "dropping the value restores the state"]
 pub struct Flushed {
     before: u64,
-    /// The state is the thread's own.
+    /// The state belongs to the thread, so the value must not be sent to another one.
     here: PhantomData<*const ()>,
 }
 
-/// Computes with zeros instead of denormal numbers, on this thread, until what is returned goes. No system call.
+/// Makes this thread treat denormal numbers as zero until the returned value is dropped. Makes no system call.
 ///
-/// The compiler takes the processor's state to be as it was when the program began, so it may compute a constant with
-/// denormal numbers that this would make zero, or move a computation to before or behind this. That is relied on: nothing
-/// compiled here depends on what comes of denormal numbers, they or zeros are equally good. What runs on the thread
-/// afterwards finds the state as it was, since [`Flushed`] restores it when it is dropped, in a panic as well. It cannot go
-/// to another thread, whose state would be overwritten.
+/// The compiler assumes that the processor's floating-point state never changes. It may therefore evaluate a constant with
+/// denormal numbers, or move a computation across this call. That is harmless: no result here depends on the difference
+/// between denormal numbers and zero. [`Flushed`] restores the state when it is dropped, also during a panic, so that other
+/// code on the thread is not affected. It is not `Send`, because it would overwrite the state of another thread.
 pub fn flush_denormals() -> Flushed {
     let before = control();
     set_control(before | FLUSH);
@@ -30,14 +29,14 @@ impl Drop for Flushed {
     }
 }
 
-/// FTZ (bit 15) and DAZ (bit 6) of MXCSR: Intel's manual, volume 1, 10.2.3.
+/// FTZ (bit 15) and DAZ (bit 6) of MXCSR: Intel's manual, volume 1, section 10.2.3.
 #[cfg(target_arch = "x86_64")]
 const FLUSH: u64 = 1 << 15 | 1 << 6;
 
 #[cfg(target_arch = "x86_64")]
 fn control() -> u64 {
     let mut control = 0_u32;
-    // SAFETY: every x86-64 has the instruction; it writes the four bytes that are there, and changes no state.
+    // SAFETY: every x86-64 processor has the instruction; it writes four bytes to `control` and changes no state.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags)) };
     u64::from(control)
 }
@@ -45,9 +44,9 @@ fn control() -> u64 {
 #[cfg(target_arch = "x86_64")]
 fn set_control(control: u64) {
     let control = control as u32;
-    // SAFETY: every x86-64 has the instruction; it reads the four bytes that are there. Rounding and exceptions stay as they
-    // were, since only the bits of denormal numbers differ from what was read: no result depends on these here, and they are
-    // restored, see `flush_denormals`.
+    // SAFETY: every x86-64 processor has the instruction; it reads four bytes from `control`. Rounding and exceptions do not
+    // change, because only the bits of denormal numbers differ from the previous state. No result here depends on these bits,
+    // and they are restored, see `flush_denormals`.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const control, options(nostack, preserves_flags)) };
 }
 
@@ -58,15 +57,16 @@ const FLUSH: u64 = 1 << 24;
 #[cfg(target_arch = "aarch64")]
 fn control() -> u64 {
     let control: u64;
-    // SAFETY: every 64-bit Arm has the register, and reading it changes nothing.
+    // SAFETY: every 64-bit Arm processor has the register; reading it changes nothing.
     unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack, preserves_flags)) };
     control
 }
 
 #[cfg(target_arch = "aarch64")]
 fn set_control(control: u64) {
-    // SAFETY: every 64-bit Arm has the register. Rounding and exceptions stay as they were, since only the bit of denormal
-    // numbers differs from what was read: no result depends on it here, and it is restored, see `flush_denormals`.
+    // SAFETY: every 64-bit Arm processor has the register. Rounding and exceptions do not change, because only the bit of
+    // denormal numbers differs from the previous state. No result here depends on it, and it is restored, see
+    // `flush_denormals`.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) control, options(nostack, preserves_flags)) };
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn denormal_numbers_are_zero_until_the_value_goes() {
+    fn denormal_numbers_are_zero_until_the_value_is_dropped() {
         let half = || black_box(f32::MIN_POSITIVE) * black_box(0.5);
         assert!(half() > 0.0);
         {

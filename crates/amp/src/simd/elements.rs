@@ -1,24 +1,24 @@
-//! What is made of values that stand at the same place of several signals.
+//! Element-wise operations on signals.
 
 use super::{Op, Pass, Simd};
 use crate::memory::Rows;
 
-/// Each value of `$out` becomes `$made`, of the values of the sources named. No closure: one that the compiler does not
-/// put in place would be built for the oldest processor.
+/// Sets each value of `$out` to `$value`, which is computed from the values of the sources at the same place. This is a macro
+/// because a closure that is not inlined would be built for the oldest supported processor.
 macro_rules! each {
-    ($simd:ident, $memory:expr, $row:pat, [$($x:ident in $source:expr),+] => $out:expr, $frames:expr, $made:expr) => {{
+    ($simd:ident, $memory:expr, $row:pat, [$($x:ident in $source:expr),+] => $out:expr, $frames:expr, $value:expr) => {{
         let (memory, out, frames) = (&mut *$memory, $out, $frames.next_multiple_of(S::LANES));
         let fit = |rows: &$crate::memory::Rows| rows.count >= out.count && rows.fit(frames, memory.len());
-        assert!($(fit(&$source) &&)+ fit(&out), "rows outside a model's memory");
+        assert!($(fit(&$source) &&)+ fit(&out), "rows outside the memory of the model");
         let memory = memory.as_mut_ptr();
         for row in 0..out.count {
             let $row = row;
             let mut frame = 0;
             while frame < frames {
-                // SAFETY: all rows lie within the memory, as was checked.
+                // SAFETY: checked above: all rows are inside the memory.
                 unsafe {
                     $(let $x = $simd.load(memory.add($source.start(row) + frame));)+
-                    $simd.store(memory.add(out.start(row) + frame), $made);
+                    $simd.store(memory.add(out.start(row) + frame), $value);
                 }
                 frame += S::LANES;
             }
@@ -28,47 +28,47 @@ macro_rules! each {
 
 pub(super) use each;
 
-/// Makes the frames of all rows silent.
+/// Sets the frames of all rows to 0.
 ///
 /// # Panics
-/// When they do not lie within `memory`.
+/// If rows are outside `memory`.
 #[inline(always)]
 pub fn silence<S: Simd>(simd: S, memory: &mut [f32], rows: Rows, frames: usize) {
     each!(simd, memory, _, [_x in rows] => rows, frames, simd.splat(0.0));
 }
 
-/// What becomes of values that stand at the same place of several signals.
+/// An element-wise operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Combine {
-    /// The value.
+    /// A copy.
     Copy(Rows),
-    /// Their sum.
+    /// The sum.
     Add(Rows, Rows),
-    /// Their product.
+    /// The product.
     Multiply(Rows, Rows),
-    /// The product of the first two, and the third.
+    /// The product of the first two, plus the third.
     MultiplyAdd(Rows, Rows, Rows),
-    /// Linear interpolation: `weight` of `a`, and what is left of 1 of `b`.
+    /// Linear interpolation: `weight` times `a` plus (1 - `weight`) times `b`.
     Lerp {
-        /// How much of the one, 0 to 1.
+        /// Weight of `a`, 0 to 1.
         weight: Rows,
-        /// The one.
+        /// Value for weight 1.
         a: Rows,
-        /// The other.
+        /// Value for weight 0.
         b: Rows,
     },
 }
 
-/// Fills the frames of `out`, which may be one of the sources.
+/// Computes the frames of `out`, which may be one of the sources.
 ///
 /// # Panics
-/// When rows do not lie within `memory`.
-pub fn combine(pass: Pass, memory: &mut [f32], how: Combine, out: Rows) {
-    pass.instructions.run(Combination { how, memory, out, frames: pass.frames });
+/// If rows are outside `memory`.
+pub fn combine(pass: Pass, memory: &mut [f32], operation: Combine, out: Rows) {
+    pass.instructions.run(Combination { operation, memory, out, frames: pass.frames });
 }
 
 struct Combination<'a> {
-    how: Combine,
+    operation: Combine,
     memory: &'a mut [f32],
     out: Rows,
     frames: usize,
@@ -79,8 +79,8 @@ impl Op for Combination<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { how, memory, out, frames } = self;
-        match how {
+        let Self { operation, memory, out, frames } = self;
+        match operation {
             Combine::Copy(x) => each!(simd, memory, _, [a in x] => out, frames, a),
             Combine::Add(x, y) => each!(simd, memory, _, [a in x, b in y] => out, frames, simd.add(a, b)),
             Combine::Multiply(x, y) => each!(simd, memory, _, [a in x, b in y] => out, frames, simd.mul(a, b)),

@@ -1,19 +1,19 @@
-//! Convolution as it is defined: every output a weighted sum of the inputs before it.
+//! Direct convolution: every output is a weighted sum of past inputs.
 
 use super::{InstructionSet, MAX_LANES, Op, Simd};
 
-/// Frames are computed in multiples of this.
+/// The number of frames is a multiple of this.
 pub const STEP: usize = MAX_LANES;
 
-/// Weights come in multiples of this: as many sums of a frame as are ever computed side by side.
+/// The number of weights is a multiple of this, the maximum number of partial sums.
 pub const SUMS: usize = 4;
 
-/// `out[frame]` becomes the sum of `weights[i] * window[frame + i]`: the weights of the oldest frame first. Each frame sees
-/// the same operations, whatever the number of frames.
+/// Sets `out[frame]` to the sum of `weights[i] * window[frame + i]`; the weight of the oldest frame comes first. The
+/// operations for a frame do not depend on the number of frames.
 ///
 /// # Panics
-/// When the length of `out` is no multiple of [`STEP`], that of the weights none of [`SUMS`], or `window` has not the
-/// `weights.len() + out.len() - 1` values that are seen.
+/// If the length of `out` is not a multiple of [`STEP`], the number of weights is not a multiple of [`SUMS`], or `window` has
+/// fewer than `weights.len() + out.len() - 1` values.
 pub fn fir(instructions: InstructionSet, window: &[f32], weights: &[f32], out: &mut [f32]) {
     instructions.run(Fir { window, weights, out });
 }
@@ -32,15 +32,15 @@ impl Op for Fir<'_> {
         let Self { window, weights, out } = self;
         assert!(
             out.len().is_multiple_of(STEP) && weights.len().is_multiple_of(SUMS),
-            "lengths that vectors do not fill"
+            "lengths are not multiples of STEP and SUMS"
         );
-        assert!(window.len() + 1 >= weights.len() + out.len(), "a window that is too short");
+        assert!(window.len() + 1 >= weights.len() + out.len(), "the window is too short");
         let mut frame = 0;
         while frame < out.len() {
             let left = (out.len() - frame) / S::LANES;
             let (window, out) = (&window[frame..], &mut out[frame..]);
-            // SAFETY: as many vectors are left, and for the last value of these and the last weight the window has one, as was
-            // checked; the weights are a multiple of [`SUMS`] and so of either number of sums.
+            // SAFETY: checked above: this many vectors are left, and the window has values for the last of them and the last
+            // weight. The number of weights is a multiple of [`SUMS`], and so of both numbers of partial sums.
             unsafe {
                 frame += S::LANES
                     * match (left, S::LANES) {
@@ -56,12 +56,12 @@ impl Op for Fir<'_> {
     }
 }
 
-/// `N` vectors of frames, in `P` sums each, so that one need not wait for the other: as many as there are registers for, and
-/// the same number for every `N`, since each frame is to see the same operations. Returns how many vectors.
+/// Computes `N` vectors of frames, each in `P` partial sums, so that the additions do not wait for each other; limited by the
+/// number of registers. `P` is the same for every `N`, so that each frame sees the same operations. Returns `N`.
 ///
 /// # Safety
-/// There is room for `N` vectors in `out`; `window` has `weights.len() + N * S::LANES - 1` values at least; and the number of
-/// weights is a multiple of `P`.
+/// `out` has space for `N` vectors, `window` has at least `weights.len() + N * S::LANES - 1` values, and the number of weights
+/// is a multiple of `P`.
 #[inline(always)]
 unsafe fn tile<S: Simd, const N: usize, const P: usize>(
     simd: S,
@@ -75,7 +75,7 @@ unsafe fn tile<S: Simd, const N: usize, const P: usize>(
         for p in 0..P {
             let weight = simd.splat(group[p]);
             for n in 0..N {
-                // SAFETY: within the window, as the caller promises.
+                // SAFETY: inside the window, as the caller guarantees.
                 sums[p][n] = simd.mul_add(unsafe { simd.load(from.add(n * S::LANES + p)) }, weight, sums[p][n]);
             }
         }
@@ -87,7 +87,7 @@ unsafe fn tile<S: Simd, const N: usize, const P: usize>(
         for p in 1..P {
             sum = simd.add(sum, sums[p][n]);
         }
-        // SAFETY: within `out`, as the caller promises.
+        // SAFETY: inside `out`, as the caller guarantees.
         unsafe { simd.store(out.as_mut_ptr().add(n * S::LANES), sum) };
     }
     N
@@ -98,15 +98,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_frame_is_its_sum_whatever_the_vectors() {
+    fn frames_do_not_depend_on_the_vector_length_or_the_number_of_frames() {
         let window: Vec<f32> = (0..120).map(|i| (i as f32 * 0.7).sin()).collect();
         let weights: Vec<f32> = (0..12).map(|i| 1.0 / (i as f32 + 1.0)).collect();
         for instructions in InstructionSet::all() {
             let mut whole = [0.0; 96];
             fir(instructions, &window, &weights, &mut whole);
-            for (frame, made) in whole.iter().enumerate() {
+            for (frame, value) in whole.iter().enumerate() {
                 let exact: f32 = weights.iter().zip(&window[frame..]).map(|(weight, x)| weight * x).sum();
-                assert!((made - exact).abs() < 1e-6, "{} {frame}", instructions.name());
+                assert!((value - exact).abs() < 1e-6, "{} {frame}", instructions.name());
             }
             for step in [16, 32, 48] {
                 let mut part = vec![0.0; step];

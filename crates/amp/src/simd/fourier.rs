@@ -1,26 +1,26 @@
-//! Convolution of long signals: a Fourier transform made for it alone.
+//! Convolution of long signals: a Fourier transform for this purpose only.
 //!
-//! Two real signals of `2 * BINS` samples are convolved so that what runs over the end comes back at the beginning with its
-//! sign changed (negacyclic, "right-angle"). That is a product of polynomials modulo z^N + 1; real ones are determined by
-//! their values at half of its roots, and those are a complex transform of half the length, turned by half a bin: no bin is
-//! a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
+//! Two real signals of `2 * BINS` samples are convolved cyclically, but samples that wrap around the end change their sign
+//! (negacyclic or "right-angle" convolution). This is a product of polynomials modulo z^N + 1. A real polynomial is
+//! determined by its values at half of the roots, and these are a complex transform of half the length, shifted by half a
+//! bin: no bin is a special case. (H. Nussbaumer, Fast Fourier Transform and Convolution Algorithms, 1982, chapter 8.)
 //!
-//! The transform itself is 16 x 16: transforms of 16 down the columns, twiddle factors, the matrix transposed, transforms of
-//! 16 once more. All vectors run along rows, and the bins come out in order.
+//! The transform itself is 16 x 16: transforms of length 16 along the columns, twiddle factors, a transposition, and again
+//! transforms of length 16. All vectors run along rows, and the bins are in order.
 
 use std::f64::consts::PI;
 
 use super::{InstructionSet, MAX_LANES, Op, Simd};
 
-/// Values of a spectrum, of a signal twice as long.
+/// Number of values of a spectrum; the signal has twice as many samples.
 pub const BINS: usize = ROW * ROW;
-/// Values of a spectrum that lie side by side: 16 real parts, then 16 imaginary ones in what
-/// [`sum_of_products`](super::sum_of_products) takes.
+/// Number of contiguous values of a spectrum: [`sum_of_products`](super::sum_of_products) takes 16 real parts, then 16
+/// imaginary parts.
 pub const ROW: usize = 16;
 
 const _: () = assert!(ROW.is_multiple_of(MAX_LANES), "vectors fill rows");
 
-/// Real and imaginary parts.
+/// Real and imaginary parts of a spectrum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spectrum {
     /// Real parts.
@@ -34,18 +34,18 @@ impl Spectrum {
     pub const ZERO: Self = Self { re: [0.0; BINS], im: [0.0; BINS] };
 }
 
-/// The transform's factors.
+/// Factors of the transform.
 #[derive(Debug)]
 pub struct Fourier {
     instructions: InstructionSet,
-    /// exp(-i pi n / 2 BINS): half a bin.
+    /// exp(-i pi n / (2 BINS)): the shift by half a bin.
     half_bin: Spectrum,
-    /// exp(-2 pi i row column / BINS).
+    /// exp(-2 pi i row column / BINS): twiddle factors.
     twiddles: Spectrum,
 }
 
 impl Fourier {
-    /// With these instructions.
+    /// Computes the factors.
     #[must_use]
     pub fn new(instructions: InstructionSet) -> Box<Self> {
         let factors = |turns: &dyn Fn(usize) -> f64| Spectrum {
@@ -57,12 +57,12 @@ impl Fourier {
         Box::new(Self { instructions, half_bin, twiddles: factors(&|n| (n / ROW * (n % ROW)) as f64 / bins) })
     }
 
-    /// The spectrum of `2 * BINS` samples.
+    /// Computes the spectrum of `2 * BINS` samples.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// If `samples` has another length.
     pub fn forward(&self, samples: &[f32], spectrum: &mut Spectrum) {
-        assert!(samples.len() == 2 * BINS, "a spectrum is of {} samples", 2 * BINS);
+        assert!(samples.len() == 2 * BINS, "a spectrum needs {} samples", 2 * BINS);
         let (first, second) = samples.split_at(BINS);
         let turn = &self.half_bin;
         for n in 0..BINS {
@@ -72,10 +72,10 @@ impl Fourier {
         self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.re, im: &mut spectrum.im });
     }
 
-    /// The second half of the signal with this spectrum, times [`BINS`]; what runs over the end of a convolution is in the
-    /// first. The spectrum is used up.
+    /// Computes the second half of the signal of a spectrum, times [`BINS`]; samples that wrapped around are in the first
+    /// half. Overwrites the spectrum.
     pub fn second_half(&self, spectrum: &mut Spectrum, samples: &mut [f32; BINS]) {
-        // A transform backwards is one forwards with real and imaginary parts in each other's place.
+        // An inverse transform is a forward transform with real and imaginary parts swapped.
         self.instructions.run(Transform { twiddles: &self.twiddles, re: &mut spectrum.im, im: &mut spectrum.re });
         let turn = &self.half_bin;
         for n in 0..BINS {
@@ -98,7 +98,7 @@ impl Op for Transform<'_> {
         let Self { twiddles, re, im } = self;
         dft16_columns(simd, re, im);
         for at in (0..BINS).step_by(S::LANES) {
-            // SAFETY: all four have as many values, a multiple of the lanes of any vector.
+            // SAFETY: all four have the same length, a multiple of the lanes of any vector.
             unsafe {
                 let value = (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr()));
                 let factor = (simd.load(twiddles.re[at..].as_ptr()), simd.load(twiddles.im[at..].as_ptr()));
@@ -120,26 +120,26 @@ impl Op for Transform<'_> {
 /// A vector of complex numbers.
 type Complex<S> = (<S as Simd>::V, <S as Simd>::V);
 
-/// A transform of 16 down each column, as 4 x 4.
+/// Transforms each column of 16, as 4 x 4.
 #[inline(always)]
 fn dft16_columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
     for column in (0..ROW).step_by(S::LANES) {
         let mut rows = [(simd.splat(0.0), simd.splat(0.0)); ROW];
         for row in 0..ROW {
             let at = row * ROW + column;
-            // SAFETY: within both, whose rows are multiples of the lanes of any vector.
+            // SAFETY: inside both arrays, whose rows are multiples of the lanes of any vector.
             rows[row] = unsafe { (simd.load(re[at..].as_ptr()), simd.load(im[at..].as_ptr())) };
         }
         for first in 0..4 {
-            let made = radix4(simd, [rows[first], rows[first + 4], rows[first + 8], rows[first + 12]]);
+            let bins = radix4(simd, [rows[first], rows[first + 4], rows[first + 8], rows[first + 12]]);
             for bin in 0..4 {
                 let (cos, sin) = TWIDDLES_16[first * bin];
-                rows[first + 4 * bin] = times(simd, made[bin], (simd.splat(cos), simd.splat(-sin)));
+                rows[first + 4 * bin] = times(simd, bins[bin], (simd.splat(cos), simd.splat(-sin)));
             }
         }
         for bin in 0..4 {
-            let made = radix4(simd, [rows[4 * bin], rows[4 * bin + 1], rows[4 * bin + 2], rows[4 * bin + 3]]);
-            for (quarter, (real, imaginary)) in made.into_iter().enumerate() {
+            let bins = radix4(simd, [rows[4 * bin], rows[4 * bin + 1], rows[4 * bin + 2], rows[4 * bin + 3]]);
+            for (quarter, (real, imaginary)) in bins.into_iter().enumerate() {
                 let at = (bin + 4 * quarter) * ROW + column;
                 // SAFETY: as above.
                 unsafe {
@@ -151,7 +151,7 @@ fn dft16_columns<S: Simd>(simd: S, re: &mut [f32; BINS], im: &mut [f32; BINS]) {
     }
 }
 
-/// Twiddle factors: cosine and sine of as many sixteenths of a turn, as far as a transform of 4 x 4 takes them.
+/// Twiddle factors of a transform of 4 x 4: cosine and sine of multiples of a sixteenth of a turn.
 const TWIDDLES_16: [(f32, f32); 10] = {
     use std::f32::consts::FRAC_1_SQRT_2 as DIAGONAL;
     const COS: f32 = 0.923_879_5;
@@ -170,7 +170,7 @@ const TWIDDLES_16: [(f32, f32); 10] = {
     ]
 };
 
-/// A transform of four (radix 4).
+/// A transform of length 4 (radix 4).
 #[inline(always)]
 fn radix4<S: Simd>(simd: S, [a, b, c, d]: [Complex<S>; 4]) -> [Complex<S>; 4] {
     let (even, difference) = (plus(simd, a, c), minus(simd, a, c));
@@ -213,9 +213,9 @@ mod tests {
         (0..2 * BINS).map(|_| next()).collect()
     }
 
-    /// Against the definition: the polynomial's value at each root.
+    /// Compared with the definition: the values of the polynomial at the roots.
     #[test]
-    fn a_spectrum_is_the_values_at_the_roots() {
+    fn a_spectrum_has_the_values_at_the_roots() {
         let samples = noise(1);
         for instructions in InstructionSet::all() {
             let mut spectrum = Spectrum::ZERO;
@@ -249,11 +249,11 @@ mod tests {
                 product.re[row..row + ROW].copy_from_slice(&re);
                 product.im[row..row + ROW].copy_from_slice(&im);
             }
-            let mut made = [0.0; BINS];
-            fourier.second_half(&mut product, &mut made);
+            let mut output = [0.0; BINS];
+            fourier.second_half(&mut product, &mut output);
             for n in 0..BINS {
                 let exact: f64 = (0..BINS).map(|k| f64::from(response[k]) * f64::from(samples[BINS + n - k])).sum();
-                let error = (f64::from(made[n]) / BINS as f64 - exact).abs();
+                let error = (f64::from(output[n]) / BINS as f64 - exact).abs();
                 assert!(error < 5e-6, "{} sample {n}: {error:e}", instructions.name());
             }
         }

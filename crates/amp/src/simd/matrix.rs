@@ -1,9 +1,9 @@
-//! The one computation that all networks share: rows of a signal, weighted and summed.
+//! The computation that all networks share: weighted sums of the rows of a signal.
 
 use super::{Op, Pass, Simd};
 use crate::memory::Rows;
 
-/// Weights and biases, laid out as they are read: strips of four rows, then what is left as two and one.
+/// Weights and biases in the order in which they are read: strips of four rows, then of two and of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     rows: usize,
@@ -13,7 +13,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// A matrix of `rows` results and `columns` sources.
+    /// A matrix of `rows` outputs and `columns` inputs.
     #[must_use]
     pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
         let mut weights = Vec::with_capacity(rows * columns);
@@ -28,14 +28,14 @@ impl Matrix {
         Self { rows, columns, weights, biases: (0..rows).map(bias).collect() }
     }
 
-    /// Number of results.
+    /// Number of outputs.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 }
 
-/// How many rows are computed together where `left` are left.
+/// Number of rows that are computed together if `left` rows are left.
 #[inline(always)]
 pub(super) fn strip_of(left: usize) -> usize {
     match left {
@@ -45,25 +45,25 @@ pub(super) fn strip_of(left: usize) -> usize {
     }
 }
 
-/// A weighted sum of rows: the frames of each row of `out` become its bias, the row of `plus` where there is one, and the
-/// `sources` with their weights. Rows of `out` may be those of `plus`, and none of the sources. Frames beyond those of the
-/// pass up to a whole vector are written, too. Each frame is computed in the same order of operations wherever it stands.
+/// A weighted sum of rows: each row of `out` becomes its bias, plus a row of `plus` if given, plus the weighted `sources`.
+/// `out` may overlap `plus`, but no source. Frames up to a multiple of the vector length are also written. The order of
+/// operations for a frame does not depend on its place in the block.
 #[derive(Debug, Clone, Copy)]
 pub struct Sum<'a> {
     /// The weights.
     pub matrix: &'a Matrix,
-    /// One row for each column of the matrix, in its order.
+    /// One row for each column of the matrix.
     pub sources: &'a [Rows],
-    /// What is added.
+    /// Rows to add.
     pub plus: Option<Rows>,
-    /// Where it goes.
+    /// Rows to write.
     pub out: Rows,
 }
 
-/// Computes a sum.
+/// Computes a weighted sum.
 ///
 /// # Panics
-/// When rows do not lie within `memory`, or their numbers are not those of the matrix.
+/// If rows are outside `memory`, or their numbers differ from those of the matrix.
 pub fn multiply(pass: Pass, memory: &mut [f32], sum: Sum<'_>) {
     pass.instructions.run(Multiply { memory, sum, frames: pass.frames });
 }
@@ -83,16 +83,22 @@ impl Op for Multiply<'_> {
         let frames = frames.next_multiple_of(S::LANES);
         let rows = sum.matrix.rows;
         let columns = sum.sources.iter().map(|rows| rows.count).sum::<usize>();
-        let has_rows = |there: &Rows| there.count == rows && there.fit(frames, memory.len());
-        assert!(columns == sum.matrix.columns, "sources without weights");
-        assert!(sum.sources.iter().all(|rows| rows.fit(frames, memory.len())), "sources outside a model's memory");
-        assert!(has_rows(&sum.out) && sum.plus.as_ref().is_none_or(has_rows), "results without weights or memory");
+        let has_rows = |result: &Rows| result.count == rows && result.fit(frames, memory.len());
+        assert!(columns == sum.matrix.columns, "sources do not match the columns of the matrix");
+        assert!(
+            sum.sources.iter().all(|rows| rows.fit(frames, memory.len())),
+            "sources outside the memory of the model"
+        );
+        assert!(
+            has_rows(&sum.out) && sum.plus.as_ref().is_none_or(has_rows),
+            "results do not match the matrix or memory"
+        );
         let job = Job { sum, memory: memory.as_mut_ptr(), frames };
         let mut first = 0;
         while first < rows {
             let strip = strip_of(rows - first);
-            // SAFETY: all rows lie within the memory, the matrix has weights and biases for all of them, and the sources have a
-            // row for each column, as was checked.
+            // SAFETY: checked above: all rows are inside the memory, the matrix has weights and biases for all of them, and
+            // the sources have a row for each column.
             unsafe {
                 match strip {
                     4 => job.strip::<S, 4>(simd, first),
@@ -105,7 +111,7 @@ impl Op for Multiply<'_> {
     }
 }
 
-/// A sum whose rows were checked.
+/// A weighted sum whose rows have been checked.
 struct Job<'a> {
     sum: Sum<'a>,
     memory: *mut f32,
@@ -113,25 +119,25 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes all frames of `R` rows from `first` on.
+    /// Computes all frames of `R` rows, beginning with row `first`.
     ///
     /// # Safety
-    /// As for [`Job::tile`], for the frames up to a whole vector.
+    /// As for [`Job::tile`], for the frames up to a multiple of the vector length.
     #[inline(always)]
     unsafe fn strip<S: Simd, const R: usize>(&self, simd: S, first: usize) {
         let mut frame = 0;
-        // SAFETY: each call is within the frames that were asked for.
+        // SAFETY: each call is inside the frames of the job.
         unsafe {
-            // As many sums as keep the processor busy while the first of them is not there yet.
-            while 8 * R <= 4 * S::ABREAST && frame + 8 * S::LANES <= self.frames {
+            // As many sums at once as keep the processor busy during the latency of the first one.
+            while 8 * R <= 4 * S::CONCURRENT_VECTORS && frame + 8 * S::LANES <= self.frames {
                 self.tile::<S, R, 8>(simd, first, frame);
                 frame += 8 * S::LANES;
             }
-            while 4 * R <= 4 * S::ABREAST && frame + 4 * S::LANES <= self.frames {
+            while 4 * R <= 4 * S::CONCURRENT_VECTORS && frame + 4 * S::LANES <= self.frames {
                 self.tile::<S, R, 4>(simd, first, frame);
                 frame += 4 * S::LANES;
             }
-            while 2 * R <= 4 * S::ABREAST && frame + 2 * S::LANES <= self.frames {
+            while 2 * R <= 4 * S::CONCURRENT_VECTORS && frame + 2 * S::LANES <= self.frames {
                 self.tile::<S, R, 2>(simd, first, frame);
                 frame += 2 * S::LANES;
             }
@@ -142,16 +148,16 @@ impl Job<'_> {
         }
     }
 
-    /// Computes `R` rows from `first` on, `V` vectors of frames from `frame` on, all in registers.
+    /// Computes `R` rows from row `first`, for `V` vectors of frames from `frame`, all in registers.
     ///
     /// # Safety
-    /// All rows of the sum lie within the memory for `V` vectors from `frame` on. The matrix has `R` rows from `first` on, and so
-    /// have `out` and `plus`; the sources together have as many rows as the matrix has columns.
+    /// All rows of the sum are inside the memory for `V` vectors from `frame`. The matrix, `out` and `plus` have `R` rows from
+    /// row `first`. The sources have as many rows as the matrix has columns.
     #[inline(always)]
     unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize, frame: usize) {
         let Sum { matrix, sources, plus, out } = self.sum;
         let at = |rows: Rows, r: usize| self.memory.wrapping_add(rows.start(first + r) + frame);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = [[simd.splat(0.0); V]; R];
             for r in 0..R {

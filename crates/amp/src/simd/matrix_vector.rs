@@ -1,24 +1,24 @@
-//! One frame at a time: matrices times vectors.
+//! Products of matrices and vectors, for one frame at a time.
 
 use super::{MAX_LANES, Simd};
 
-/// So many values as they lie in a frame: padded, so that they fill vectors of any length.
+/// The number of values in a frame with padding, so that they fill vectors of any length.
 #[must_use]
 pub fn padded(values: usize) -> usize {
     values.next_multiple_of(MAX_LANES)
 }
 
-/// A matrix that is multiplied with a vector, its weights column by column.
+/// A matrix whose weights are stored column by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnMajor {
-    /// With their padding.
+    /// Including padding.
     rows: usize,
     weights: Vec<f32>,
     biases: Vec<f32>,
 }
 
 impl ColumnMajor {
-    /// A matrix of `rows`, which are padded, and `columns`.
+    /// A matrix of `rows` rows, which are padded, and `columns` columns.
     #[must_use]
     pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
         let total = padded(rows);
@@ -31,15 +31,15 @@ impl ColumnMajor {
         }
     }
 
-    /// `out` becomes the biases and the columns, each times its value of `x`.
+    /// Sets `out` to the biases plus the product of the matrix and `x`.
     ///
     /// # Panics
-    /// When `x` or `out` is of another length.
+    /// If `x` or `out` has another length.
     #[inline(always)]
     pub fn multiply<S: Simd>(&self, simd: S, x: &[f32], out: &mut [f32]) {
-        assert!(x.len() * self.rows == self.weights.len() && out.len() == self.rows, "vectors that do not fit");
+        assert!(x.len() * self.rows == self.weights.len() && out.len() == self.rows, "lengths do not match the matrix");
         let mut row = 0;
-        // SAFETY: weights, biases and results have as many rows as were checked, a multiple of the lanes of any vector.
+        // SAFETY: checked above: weights, biases and results have `rows` rows, a multiple of the lanes of any vector.
         unsafe {
             while row + 4 * S::LANES <= self.rows {
                 self.part::<S, 4>(simd, x, out, row);
@@ -52,13 +52,13 @@ impl ColumnMajor {
         }
     }
 
-    /// Computes `N` vectors of rows from `row` on.
+    /// Computes `N` vectors of rows, beginning with row `row`.
     ///
     /// # Safety
-    /// There are so many rows; `x` has a value for each column, `out` room for each row.
+    /// There are this many rows; `x` has a value for each column, and `out` has space for each row.
     #[inline(always)]
     unsafe fn part<S: Simd, const N: usize>(&self, simd: S, x: &[f32], out: &mut [f32], row: usize) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = [simd.splat(0.0); N];
             for n in 0..N {
@@ -79,16 +79,16 @@ impl ColumnMajor {
     }
 }
 
-/// The sum of products of a row and a vector.
+/// The dot product of a row and a vector.
 ///
 /// # Panics
-/// When the row is not padded, or the vector is shorter.
+/// If the row is not padded, or the vector is shorter.
 #[inline(always)]
 pub fn dot<S: Simd>(simd: S, row: &[f32], x: &[f32]) -> f32 {
-    assert!(row.len().is_multiple_of(MAX_LANES) && x.len() >= row.len(), "vectors that do not fit");
+    assert!(row.len().is_multiple_of(MAX_LANES) && x.len() >= row.len(), "lengths do not match");
     let mut sums = simd.splat(0.0);
     for at in (0..row.len()).step_by(S::LANES) {
-        // SAFETY: both have as many values, as was checked.
+        // SAFETY: checked above: both have this many values.
         unsafe { sums = simd.mul_add(simd.load(row.as_ptr().add(at)), simd.load(x.as_ptr().add(at)), sums) };
     }
     simd.reduce_sum(sums)

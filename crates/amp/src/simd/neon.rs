@@ -7,7 +7,7 @@ use std::arch::aarch64::{
 
 use super::{Op, Simd};
 
-/// Proof that the processor has NEON: on this architecture each has.
+/// Proof that the processor has NEON; every processor of this architecture has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neon(());
 
@@ -21,7 +21,7 @@ impl Neon {
 impl Simd for Neon {
     type V = float32x4_t;
     const LANES: usize = 4;
-    const ABREAST: usize = 4;
+    const CONCURRENT_VECTORS: usize = 4;
 
     #[inline(never)]
     fn enter<O: Op>(self, op: O) -> O::Output {
@@ -36,13 +36,13 @@ impl Simd for Neon {
 
     #[inline(always)]
     unsafe fn load(self, from: *const f32) -> Self::V {
-        // SAFETY: the values are there as the caller promises.
+        // SAFETY: the caller guarantees the values.
         unsafe { vld1q_f32(from) }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32, x: Self::V) {
-        // SAFETY: the room is there as the caller promises.
+        // SAFETY: the caller guarantees the space.
         unsafe { vst1q_f32(to, x) };
     }
 

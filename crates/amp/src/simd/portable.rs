@@ -1,8 +1,9 @@
-//! Arrays of four, which the compiler turns into whatever the processor has at least: longer ones would only be more to build.
+//! Arrays of four values, which the compiler turns into the basic vectors of the processor. Longer arrays would only increase
+//! the code.
 
 use super::{Op, Simd};
 
-/// No special instructions.
+/// The portable instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Portable;
 
@@ -11,7 +12,7 @@ const LANES: usize = 4;
 impl Simd for Portable {
     type V = [f32; LANES];
     const LANES: usize = LANES;
-    const ABREAST: usize = 1;
+    const CONCURRENT_VECTORS: usize = 1;
     const HAS_RECURRENT_SIZES: bool = false;
 
     #[inline(never)]
@@ -26,19 +27,19 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn load(self, from: *const f32) -> Self::V {
-        // SAFETY: as the caller promises; the array asks for no alignment beyond that of f32.
+        // SAFETY: guaranteed by the caller; the array needs no more alignment than f32.
         unsafe { from.cast::<Self::V>().read() }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32, x: Self::V) {
-        // SAFETY: as the caller promises; the array asks for no alignment beyond that of f32.
+        // SAFETY: guaranteed by the caller; the array needs no more alignment than f32.
         unsafe { to.cast::<Self::V>().write(x) };
     }
 
     #[inline(always)]
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // Without an instruction for it, rounding once would take a call for each lane.
+        // Without a fused instruction, rounding once would need a function call per lane.
         std::array::from_fn(|i| a[i] * b[i] + c[i])
     }
 

@@ -1,5 +1,5 @@
-//! Recurrent units: the weights of all gates of some units lie side by side, so that one pass over the inputs gives all that
-//! these units need.
+//! Recurrent units. The weights of all gates of a group of units are contiguous, so that one pass over the inputs computes all
+//! sums of these units.
 
 mod cell;
 
@@ -9,16 +9,16 @@ pub use self::cell::{Cell, Gru, Lstm};
 use super::{InstructionSet, Simd, dot, padded};
 use crate::memory::Aligned;
 
-/// Weights of units with four sums each, which see their inputs and the hidden state of all of them. For some units side by
-/// side: biases of their sums, then for each column their weights.
+/// Weights of units with four sums each, whose inputs are the layer's inputs and the hidden state of all units. For each group
+/// of units: the biases of their sums, then their weights for each column.
 #[derive(Debug, Clone)]
 pub struct GateWeights {
     columns: usize,
     weights: Aligned,
 }
 
-/// Vectors of units that are computed together, where `left` are left: as many sums as keep the processor busy while the
-/// first of them is not there yet, and no more than there are registers for.
+/// Number of vectors of units that are computed together if `left` are left: as many sums at once as keep the processor busy
+/// during the latency of the first one, limited by the number of registers.
 #[inline(always)]
 fn part_of(left: usize) -> usize {
     match left {
@@ -29,8 +29,8 @@ fn part_of(left: usize) -> usize {
 }
 
 impl GateWeights {
-    /// `weight(sum, unit, column)` and `bias(sum, unit)` of `units`, whose columns are the inputs and then the units. It serves
-    /// vectors of `instructions` alone, and this kind of cell.
+    /// Weights from `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then the units. The result
+    /// is only valid for vectors of `instructions` and for this kind of cell.
     #[must_use]
     pub fn new<C: Cell>(
         instructions: InstructionSet,
@@ -47,23 +47,23 @@ impl GateWeights {
         while first < vectors {
             let part = first * lanes..(first + part_of(vectors - first)) * lanes;
             first += part.len() / lanes;
-            let mut lay = |value: &dyn Fn(usize, usize) -> f32| {
+            let mut append = |value: &dyn Fn(usize, usize) -> f32| {
                 for (sum, unit) in (0..4).flat_map(|sum| part.clone().map(move |unit| (sum, unit))) {
                     weights.push(if unit < units { C::SCALES[sum] * value(sum, unit) } else { 0.0 });
                 }
             };
-            lay(&bias);
-            (0..columns).for_each(|column| lay(&|sum, unit| weight(sum, unit, column)));
+            append(&bias);
+            (0..columns).for_each(|column| append(&|sum, unit| weight(sum, unit, column)));
         }
         Self { columns, weights: Aligned::new(weights.len(), weights) }
     }
 
-    /// Steps of all units, one a frame: of each frame's values and the hidden state they make the next cell state and the next
-    /// hidden state. `inputs` and `outputs`, which become the hidden states, have a row a frame; `state` is the hidden state
-    /// before the first, and the cell state.
+    /// Computes one step per frame: the next cell state and hidden state from the inputs of the frame and the hidden state.
+    /// `inputs` and `outputs` have a row per frame; the outputs are the hidden states. `state` is the initial hidden state and
+    /// the cell state.
     ///
     /// # Panics
-    /// When there are not as many values as columns, or states or outputs do not fit so many units.
+    /// If there are more or fewer values than columns, or states or outputs do not match the units.
     #[inline(always)]
     pub fn run<S: Simd, C: Cell>(
         &self,
@@ -75,8 +75,8 @@ impl GateWeights {
         head: Option<Head<'_>>,
     ) {
         match (inputs.count, self.columns - inputs.count) {
-            // With numbers that the compiler knows, a sixth of the instructions is not there: those that count. Of larger units
-            // it is too small a share to be worth its room.
+            // Constant sizes save a sixth of the instructions for the common layers. For larger units the share is too small to
+            // justify the code.
             (count, units) if !S::HAS_RECURRENT_SIZES => {
                 self.frames(simd, cell, [count, units], inputs, state, outputs, head);
             }
@@ -87,9 +87,9 @@ impl GateWeights {
         }
     }
 
-    /// [`GateWeights::run`] of so many inputs and units.
+    /// [`GateWeights::run`] with the numbers of inputs and units as separate arguments.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the numbers apart, for the compiler")]
+    #[expect(clippy::too_many_arguments, reason = "separate sizes, so that the compiler can make them constant")]
     fn frames<S: Simd, C: Cell>(
         &self,
         simd: S,
@@ -103,17 +103,17 @@ impl GateWeights {
         let (stride, vectors) = (padded(units), units.div_ceil(S::LANES));
         let frames = outputs.len() / stride;
         let Head { row, bias, sums } = head.unwrap_or_default();
-        assert!(hidden.len() >= units && cell_state.len() == stride, "a state of other units");
+        assert!(hidden.len() >= units && cell_state.len() == stride, "the state does not match the units");
         assert!(self.weights.len() == 4 * vectors * S::LANES * (1 + count + units), "weights for other vectors");
-        assert!(count <= inputs.stride && inputs.values.len() >= frames * inputs.stride, "inputs that do not fit");
-        assert!(sums.is_empty() || row.len() == stride, "a head of other units");
+        assert!(count <= inputs.stride && inputs.values.len() >= frames * inputs.stride, "inputs do not match");
+        assert!(sums.is_empty() || row.len() == stride, "the head does not match the units");
         let all_weights = self.weights.as_ptr();
         let (mut hidden, mut input, cell_state) = (hidden.as_ptr(), inputs.values.as_ptr(), cell_state.as_mut_ptr());
         for (frame, output) in outputs.chunks_exact_mut(stride).enumerate() {
             let (mut weights, mut first) = (all_weights, 0);
             while first < vectors {
-                // SAFETY: a frame has room for all units' vectors, and so has the cell state; there are weights for them, each
-                // frame has its inputs, and the hidden state a value for each unit, as was checked.
+                // SAFETY: checked above: a frame and the cell state have space for the vectors of all units, there are weights
+                // for them, each frame has its inputs, and the hidden state has a value for each unit.
                 unsafe {
                     let columns = [(input, count), (hidden, units)].map(|(at, len)| slice::from_raw_parts(at, len));
                     let (state, out) = (cell_state.add(first * S::LANES), output.as_mut_ptr().add(first * S::LANES));
@@ -134,33 +134,33 @@ impl GateWeights {
     }
 }
 
-/// One weighted sum of the hidden state of each frame.
+/// A weighted sum of the hidden state, computed for each frame.
 #[derive(Debug, Default)]
 pub struct Head<'a> {
     /// A weight for each unit, padded.
     pub row: &'a [f32],
-    /// What the sum begins with.
+    /// Added to the sum.
     pub bias: f32,
-    /// Where the sums go, one a frame.
+    /// The sums, one per frame.
     pub sums: &'a mut [f32],
 }
 
-/// Values of some frames, a row each.
+/// Values of several frames, one row each.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames<'a> {
-    /// All of them.
+    /// The values of all frames.
     pub values: &'a [f32],
-    /// From one frame to the next.
+    /// Distance from one frame to the next, values.
     pub stride: usize,
-    /// Number of values in a frame.
+    /// Number of values per frame.
     pub count: usize,
 }
 
-/// Computes `N` vectors of units, each sum in `P` parts, so that they need not wait for each other; `weights` becomes where
-/// the next ones are.
+/// Computes `N` vectors of units, each sum in `P` partial sums, so that the additions do not wait for each other. Moves
+/// `weights` behind theirs.
 ///
 /// # Safety
-/// There are weights for as many units and columns, and room for their vectors.
+/// `weights` points to the weights of these units and columns; the states have space for their vectors.
 #[inline(always)]
 unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
     simd: S,
@@ -170,12 +170,12 @@ unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
     cell_state: *mut f32,
     out: *mut f32,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let sums = sums::<S, N, P>(simd, weights, columns);
         let mut next = [simd.splat(0.0); N];
-        // All cell states before the first hidden one. The processor then has enough to do while it waits for divisions; the
-        // compiler, left to itself, mixes everything and has not registers enough for it.
+        // All cell states before the first hidden state: the processor then has enough work during the divisions. Without
+        // barriers, the compiler mixes all steps and runs out of registers.
         for n in 0..N {
             let of_n = [simd.barrier(sums[0][n]), simd.barrier(sums[1][n]), simd.barrier(sums[2][n]), sums[3][n]];
             let cell_state = cell_state.add(n * S::LANES);
@@ -188,13 +188,13 @@ unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
     }
 }
 
-/// Sums of `N` vectors of units, in `P` parts.
+/// Partial sums of `N` vectors of units.
 type Parts<V, const N: usize, const P: usize> = [[[V; P]; N]; 4];
 
 /// Computes all sums.
 ///
 /// # Safety
-/// There are weights for `N` vectors and the columns.
+/// `weights` points to the weights of `N` vectors for these columns.
 #[inline(always)]
 unsafe fn sums<S: Simd, const N: usize, const P: usize>(
     simd: S,
@@ -202,7 +202,7 @@ unsafe fn sums<S: Simd, const N: usize, const P: usize>(
     [inputs, hidden]: [&[f32]; 2],
 ) -> [[S::V; N]; 4] {
     let mut parts: Parts<S::V, N, P> = [[[simd.splat(0.0); P]; N]; 4];
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for k in 0..4 {
             for n in 0..N {
@@ -235,10 +235,10 @@ unsafe fn sums<S: Simd, const N: usize, const P: usize>(
     sums
 }
 
-/// Adds one column's weights, each times its value, to part `p` of all sums.
+/// Adds a column's weights, times its value, to partial sum `p` of all sums.
 ///
 /// # Safety
-/// There are weights for `N` vectors.
+/// `weights` points to the weights of `N` vectors.
 #[inline(always)]
 unsafe fn add_column<S: Simd, const N: usize, const P: usize>(
     simd: S,
@@ -250,7 +250,7 @@ unsafe fn add_column<S: Simd, const N: usize, const P: usize>(
     let x = simd.splat(value);
     for k in 0..4 {
         for n in 0..N {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 parts[k][n][p] = simd.mul_add(simd.load(*weights), x, parts[k][n][p]);
                 *weights = weights.add(S::LANES);

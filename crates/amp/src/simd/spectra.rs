@@ -2,11 +2,11 @@
 
 use super::{InstructionSet, Op, ROW, Simd};
 
-/// The sum of products of rows of spectra, those of one list after those of the other: real parts, and imaginary ones.
-/// Each row is [`ROW`] real parts and as many imaginary ones.
+/// The sum of products of spectra, over the rows of both lists: real and imaginary parts. Each row consists of [`ROW`] real
+/// and [`ROW`] imaginary parts.
 ///
 /// # Panics
-/// When two slices that are multiplied are of different lengths, or hold no whole rows.
+/// If two slices that are multiplied have different lengths, or incomplete rows.
 pub fn sum_of_products(instructions: InstructionSet, lists: [(&[f32], &[f32]); 2]) -> ([f32; ROW], [f32; ROW]) {
     instructions.run(Sum { lists })
 }
@@ -26,11 +26,11 @@ impl Op for Sum<'_> {
         let mut sum = ([0.0; ROW], [0.0; ROW]);
         for column in (0..ROW).step_by(S::LANES) {
             let zero = simd.splat(0.0);
-            // Four sums, so that none need wait for another.
+            // Four sums, so that none waits for another.
             let (mut real, mut both, mut left, mut right) = (zero, zero, zero, zero);
             for (a, b) in self.lists {
                 for at in (column..a.len()).step_by(2 * ROW) {
-                    // SAFETY: both hold whole rows.
+                    // SAFETY: both slices consist of whole rows.
                     unsafe {
                         let (x, y) = (a.as_ptr().add(at), b.as_ptr().add(at));
                         let (x, x_im) = (simd.load(x), simd.load(x.add(ROW)));
@@ -42,7 +42,7 @@ impl Op for Sum<'_> {
                     }
                 }
             }
-            // SAFETY: a row is a multiple of the lanes of any vector.
+            // SAFETY: the length of a row is a multiple of the lanes of any vector.
             unsafe {
                 simd.store(sum.0[column..].as_mut_ptr(), simd.sub(real, both));
                 simd.store(sum.1[column..].as_mut_ptr(), simd.add(left, right));

@@ -1,4 +1,4 @@
-//! Layers of a WaveNet of the common kind, built for each common number of channels.
+//! Layers of a WaveNet of the common kind, with code for each common number of channels.
 
 mod tile;
 
@@ -10,35 +10,35 @@ use super::{
 };
 use crate::memory::{BLOCK, DelayLine, Rows};
 
-/// Layers one after the other, of as many channels each: a convolution of as many channels as it has inputs, what one signal
-/// adds to it, the activation of both, which is summed up, and a pointwise convolution of that, which is added to the input for
-/// the next layer.
+/// Consecutive layers with the same number of channels. Each layer has a convolution, a convolution of the condition, which is
+/// one signal, and an activation of their sum. The activation is added to the sum of all layers. A 1x1 convolution of the
+/// activation, plus the input, is the input of the next layer.
 #[derive(Debug, Clone)]
 pub struct Stack {
     channels: usize,
     activation: FusedActivation,
-    /// Rows of a strip that the weights are laid out in.
+    /// Number of rows per strip of the weights.
     strip: usize,
     layers: Vec<Layer>,
-    /// Values of memory that the layers' inputs lie within, whatever their positions.
+    /// End of the memory that the layers' inputs use at any position.
     reach: usize,
 }
 
 #[derive(Debug, Clone)]
 struct Layer {
     input: DelayLine,
-    /// How long ago each tap is, frames; the oldest first.
+    /// Delay of each tap, frames; the oldest tap first.
     delays: Vec<usize>,
-    /// Of negative values, where the activation has one.
+    /// Slope for negative values, if the activation has one.
     slope: f32,
-    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by that of
-    /// the rows' gates, where they have some.
+    /// For each strip of rows: biases, weights of the condition, then those of each tap's channels; each followed by the
+    /// weights of the rows' gates, if any.
     conv: Vec<f32>,
-    /// For each strip of rows: biases, then weights of each channel.
+    /// For each strip of rows: biases, then the weights of each channel.
     pointwise: Vec<f32>,
 }
 
-/// Activations of the common kind, each built into the loops.
+/// Activations of the common kind, which are compiled into the loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FusedActivation {
     Tanh,
@@ -46,54 +46,53 @@ enum FusedActivation {
     GatedTanh,
 }
 
-/// Weights of a layer, each by the row that it is for and what it is of. The convolution's rows are those of the channels,
-/// then those of their gates.
+/// Functions that return the weights of a layer. The rows of the convolution are the channels, then their gates.
 pub struct LayerWeights<'a> {
-    /// Of the convolution: row, channel, tap; the oldest first.
+    /// Weight of the convolution: row, channel, tap (the oldest first).
     pub conv: &'a dyn Fn(usize, usize, usize) -> f32,
-    /// Its biases.
+    /// Bias of the convolution: row.
     pub conv_bias: &'a dyn Fn(usize) -> f32,
-    /// Of the condition.
+    /// Weight of the condition: row.
     pub condition: &'a dyn Fn(usize) -> f32,
-    /// Of the pointwise convolution to the next layer: row, channel.
+    /// Weight of the 1x1 convolution to the next layer: row, channel.
     pub pointwise: &'a dyn Fn(usize, usize) -> f32,
-    /// Its biases.
+    /// Bias of the 1x1 convolution: row.
     pub pointwise_bias: &'a dyn Fn(usize) -> f32,
 }
 
-/// Signals of a stack within a model's memory, besides its layers' inputs.
+/// Signals of a stack in the memory of a model, in addition to the layers' inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Signals {
-    /// One row.
+    /// The condition: one row.
     pub condition: Rows,
-    /// What the activations are added to.
+    /// The sum that the activations are added to.
     pub sum: Rows,
-    /// What comes behind the last layer; nothing where it is not needed.
+    /// Output of the last layer; `None` if it is not needed.
     pub next: Option<Rows>,
 }
 
-/// How many rows are summed side by side, gates not counted: as many as there are registers for. The last strip is of what is
-/// left. [`enter`] has a match arm for each: the two must agree, else weights meet the wrong rows. Memory is safe all the
-/// same, because a layer has as many weights in all whatever its strips are.
+/// Number of rows, not counting gates, that are summed at once; limited by the registers. The last strip may be shorter.
+/// [`enter`] has a match arm for each value. If the two disagreed, weights would be applied to the wrong rows; memory accesses
+/// would still be in bounds, because the number of weights does not depend on the strips.
 fn strip(activation: FusedActivation, channels: usize, lanes: usize) -> usize {
     match channels {
         4 | 8 | 12 | 16 if activation == FusedActivation::GatedTanh && lanes == 16 => 4,
-        few if activation == FusedActivation::GatedTanh => 2 - few % 2,
+        channels if activation == FusedActivation::GatedTanh => 2 - channels % 2,
         6 | 12 => 6,
         16 if lanes == 8 => 6,
         8 | 16 if lanes == 16 => 8,
         4 | 8 | 16 => 4,
-        few => few,
+        channels => channels,
     }
 }
 
 impl Stack {
-    /// One layer, where it is of the common kind: 2, 3, 4, 6, 8, 12 or 16 channels, [`Activation::Tanh`] or
-    /// [`Activation::LeakyRelu`] with one slope; or up to 16 with [`Activation::Tanh`] and a `gate` of
-    /// [`Activation::Sigmoid`]. Only then is it asked for its `input`. It plays with vectors of `instructions` alone.
+    /// One layer, if it is of the common kind: 2, 3, 4, 6, 8, 12 or 16 channels with [`Activation::Tanh`], or with
+    /// [`Activation::LeakyRelu`] of one slope; or up to 16 channels with [`Activation::Tanh`] and a `gate` of
+    /// [`Activation::Sigmoid`]. Calls `input` only then. The layer is only valid for vectors of `instructions`.
     ///
     /// # Panics
-    /// When `input` has another number of channels, or fewer frames than `delays` ask for.
+    /// If `input` has another number of channels, or less history than `delays`.
     #[must_use]
     pub fn new(
         instructions: InstructionSet,
@@ -116,8 +115,8 @@ impl Stack {
             return None;
         }
         let input = input();
-        let all = input.current().count == channels && delays.iter().all(|&delay| input.reaches(delay));
-        assert!(all, "other channels or delays beyond the line");
+        let fits = input.current().count == channels && delays.iter().all(|&delay| input.reaches(delay));
+        assert!(fits, "the input has other channels or less history");
         let strip = strip(fused, channels, instructions.lanes());
         let halves = if gate.is_some() { 2 } else { 1 };
         let scale = |row: usize| if row < channels { scale } else { SIGMOID_SCALE };
@@ -145,10 +144,10 @@ impl Stack {
         })
     }
 
-    /// Takes the layers of `other`, which come behind its own, where they are of the same kind; else gives it back.
+    /// Appends the layers of `other` if they are of the same kind; otherwise returns `other`.
     ///
     /// # Errors
-    /// `other`.
+    /// `other`, if its layers are of another kind.
     pub fn append(&mut self, mut other: Self) -> Result<(), Self> {
         if (self.channels, self.activation, self.strip) != (other.channels, other.activation, other.strip) {
             return Err(other);
@@ -158,21 +157,21 @@ impl Stack {
         Ok(())
     }
 
-    /// Where the first layer takes its input from.
+    /// The rows that the first layer takes its input from.
     #[must_use]
     pub fn input(&self) -> Rows {
         self.layers[0].input.current()
     }
 
-    /// Back to the beginning; the memory is another's to restore.
+    /// Resets the positions; the caller clears the memory.
     pub fn reset(&mut self) {
         self.layers.iter_mut().for_each(|layer| layer.input.reset());
     }
 
-    /// Computes a block, at most `BLOCK` frames. Frames beyond it up to a multiple of 16 are written, too.
+    /// Computes a block of at most `BLOCK` frames. Also writes the frames after it up to a multiple of 16.
     ///
     /// # Panics
-    /// When signals do not lie within `memory`, or have another number of channels.
+    /// If signals are outside `memory`, or have another number of channels.
     #[inline(always)]
     pub fn run<S: Simd>(&mut self, simd: S, memory: &mut [f32], frames: usize, signals: Signals) {
         let Signals { condition, sum, next } = signals;
@@ -180,11 +179,11 @@ impl Stack {
         let inputs = frames <= BLOCK && self.reach <= memory.len();
         let signals_fit =
             condition.count == 1 && condition.fit(BLOCK, memory.len()) && fits(&sum) && next.as_ref().is_none_or(fits);
-        assert!(inputs && signals_fit, "signals outside a model's memory");
+        assert!(inputs && signals_fit, "signals outside the memory of the model");
         let (channels, laid_out) = (self.channels, self.strip);
         let job = Job { layers: &mut self.layers, memory, frames, signals };
-        // SAFETY: all signals lie within the memory, as was checked, and there are weights for these channels: in strips of
-        // this many rows, as `new` has laid them out, but as many in all for any strips.
+        // SAFETY: checked above: all signals are inside the memory, and there are weights for these channels. `new` stored them
+        // in strips of this many rows; their number does not depend on the strips.
         unsafe {
             match self.activation {
                 FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job, laid_out),
@@ -199,13 +198,13 @@ impl Stack {
     }
 }
 
-/// Each number of channels is entered by itself: what one of them keeps in registers is no burden to the others.
+/// Calls a separate function for each number of channels, so that they do not compete for registers.
 ///
 /// # Safety
 /// As for [`Run::new`].
 #[inline(always)]
 unsafe fn enter<S: Simd, F: LayerActivation>(simd: S, channels: usize, job: Job<'_>, laid_out: usize) {
-    // SAFETY: as the caller promises; strips as by `strip`.
+    // SAFETY: guaranteed by the caller; the strips agree with `strip`.
     unsafe {
         match (channels, S::LANES) {
             (2, _) => simd.enter(Run::<F, 2, 2>::new(job, laid_out)),

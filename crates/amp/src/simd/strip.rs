@@ -2,36 +2,36 @@
 
 use super::{MAX_LANES, Simd};
 
-/// Frames that go through a whole layer together: one vector of the longest, several of others side by side.
+/// Number of frames that pass through a layer together: one vector of 16 lanes, or several shorter ones at once.
 pub const TILE: usize = MAX_LANES;
 
-/// `R` biases; `weights` becomes where the next ones are.
+/// Loads `R` biases and moves `weights` behind them.
 ///
 /// # Safety
-/// There are `R` biases.
+/// `weights` points to `R` biases.
 #[inline(always)]
 pub unsafe fn biases<S: Simd, const R: usize>(simd: S, weights: &mut *const f32) -> [S::V; R] {
     let mut sums = [simd.splat(0.0); R];
     for r in 0..R {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         sums[r] = simd.splat(unsafe { *weights.add(r) });
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     *weights = unsafe { weights.add(R) };
     sums
 }
 
-/// Adds one row of a signal to `R` sums, each with its weight; `weights` becomes where the next ones are.
+/// Adds a row of a signal to `R` sums, each with its weight, and moves `weights` behind theirs.
 ///
 /// # Safety
-/// There are `R` weights.
+/// `weights` points to `R` weights.
 #[inline(always)]
 pub unsafe fn add_row<S: Simd, const R: usize>(simd: S, sums: &mut [S::V; R], weights: &mut *const f32, x: S::V) {
     for r in 0..R {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let weight = simd.splat(unsafe { *weights.add(r) });
         sums[r] = simd.mul_add(weight, x, sums[r]);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     *weights = unsafe { weights.add(R) };
 }

@@ -1,4 +1,4 @@
-//! Several vectors as one: their computations stand between each other, so that none waits for its own.
+//! Several vectors as one: their operations are interleaved, so that none waits for its predecessor.
 
 use super::{Op, Simd};
 
@@ -6,12 +6,13 @@ use super::{Op, Simd};
 #[derive(Debug, Clone, Copy)]
 pub struct Wide<S, const N: usize>(pub S);
 
-/// One operation on each of the vectors. No closure: one that is not put in place would be built for the oldest processor.
+/// Applies an operation to each vector. This is a macro because a closure that is not inlined would be built for the oldest
+/// supported processor.
 macro_rules! each {
-    ($simd:expr, $n:ident, $made:expr) => {{
+    ($simd:expr, $n:ident, $value:expr) => {{
         let mut all = [$simd.splat(0.0); N];
         for $n in 0..N {
-            all[$n] = $made;
+            all[$n] = $value;
         }
         all
     }};
@@ -20,7 +21,7 @@ macro_rules! each {
 impl<S: Simd, const N: usize> Simd for Wide<S, N> {
     type V = [S::V; N];
     const LANES: usize = N * S::LANES;
-    const ABREAST: usize = S::ABREAST / N;
+    const CONCURRENT_VECTORS: usize = S::CONCURRENT_VECTORS / N;
 
     #[inline(always)]
     fn enter<O: Op>(self, op: O) -> O::Output {
@@ -34,14 +35,14 @@ impl<S: Simd, const N: usize> Simd for Wide<S, N> {
 
     #[inline(always)]
     unsafe fn load(self, from: *const f32) -> Self::V {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         each!(self.0, n, unsafe { self.0.load(from.add(n * S::LANES)) })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32, x: Self::V) {
         for n in 0..N {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.0.store(to.add(n * S::LANES), x[n]) };
         }
     }

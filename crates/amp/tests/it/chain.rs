@@ -1,4 +1,4 @@
-//! The chain as a whole: what comes out, whatever is told it meanwhile.
+//! Tests of the whole chain: its output, also while controls change.
 
 use std::{fs, path::PathBuf};
 
@@ -41,8 +41,8 @@ fn settings(values: &[(Parameter, f32)]) -> Settings {
     settings
 }
 
-/// Plays in calls of these lengths, over and over; before each, `meanwhile` gets the sample's number. No call may allot or
-/// free anything.
+/// Plays in calls of the given lengths, repeatedly. Before each call, `meanwhile` gets the index of the sample. Asserts that
+/// no call allocates or frees memory.
 fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile: impl FnMut(usize)) -> [Vec<f32>; 2] {
     let (mut left, mut right) = (vec![0.0; input.len()], vec![0.0; input.len()]);
     let (mut at, mut lengths) = (0, lengths.iter().cycle());
@@ -51,7 +51,7 @@ fn play_with(chain: &mut Chain, input: &[f32], lengths: &[usize], mut meanwhile:
         let end = input.len().min(at + lengths.next().unwrap());
         let before = counting_allocator::calls();
         chain.process(&input[at..end], &mut left[at..end], &mut right[at..end]);
-        assert_eq!(counting_allocator::calls(), before, "memory was allotted or freed while playing");
+        assert_eq!(counting_allocator::calls(), before, "memory was allocated or freed while playing");
         at = end;
     }
     [left, right]
@@ -79,7 +79,7 @@ fn rms(samples: &[f32]) -> f32 {
 }
 
 #[test]
-fn neutral_it_is_model_and_cabinet_and_nothing_else() {
+fn neutral_settings_leave_only_model_and_cabinet() {
     let input = guitar(6000);
     let (mut chain, _) = new(&Settings::neutral(), [Some(amplifier("wn_a1_nano.nam")), None], Some(&ir(1, 2000, 2)));
     let played = play(&mut chain, &input, &[64]);
@@ -95,7 +95,7 @@ fn neutral_it_is_model_and_cabinet_and_nothing_else() {
 }
 
 #[test]
-fn blocks_of_any_size_give_the_same_bits() {
+fn block_sizes_do_not_change_the_output_bits() {
     let mut all = Settings::default();
     for (parameter, value) in [
         (Parameter::InputGain, 6.0),
@@ -112,7 +112,7 @@ fn blocks_of_any_size_give_the_same_bits() {
     }
     let input = guitar(8000);
     let rendered = |lengths: &[usize]| {
-        // The second one is resampled.
+        // The second model is resampled.
         let models = [Some(amplifier("wn_a1_nano.nam")), Some(amplifier("guitarml_lstm20.json"))];
         let (mut chain, _) = new(&all, models, Some(&ir(2, 1500, 2)));
         play(&mut chain, &input, lengths)
@@ -125,8 +125,8 @@ fn blocks_of_any_size_give_the_same_bits() {
 }
 
 #[test]
-fn the_gate_listens_to_the_input_and_closes_behind_the_amplifier() {
-    // Noise of -70 dB behind a note: the gain in front of the amplifier must not hold the gate open.
+fn the_gate_follows_the_input_and_acts_after_the_amplifier() {
+    // Noise of -70 dB after a note: the input gain must not keep the gate open.
     let mut input = guitar(48_000);
     for (n, sample) in input.iter_mut().enumerate().skip(12_000) {
         *sample = 3e-4 * (n as f32 * 1.7).sin();
@@ -135,14 +135,14 @@ fn the_gate_listens_to_the_input_and_closes_behind_the_amplifier() {
     let model = || [Some(amplifier("wn_a1_nano.nam")), None];
     let [gated, _] = play(&mut new(&settings(&gate), model(), None).0, &input, &[64]);
     let [open, _] = play(&mut new(&settings(&gate[..1]), model(), None).0, &input, &[64]);
-    // What the amplifier itself makes of silence is gone, too: so the gate is behind it.
+    // The amplifier's own response to silence is also removed, so the gate is after it.
     assert!(rms(&open[40_000..]) > 1e-2, "{}", rms(&open[40_000..]));
     assert!(largest(&gated[40_000..]) < 1e-5, "{}", largest(&gated[40_000..]));
     assert!(largest_difference(&gated[1000..11_000], &open[1000..11_000]) < 1e-3 * largest(&open));
 }
 
 #[test]
-fn the_limiter_holds_its_ceiling_while_it_is_turned() {
+fn the_limiter_holds_its_ceiling_while_the_ceiling_changes() {
     let loud = [(Parameter::OutputGain, 20.0), (Parameter::InputGain, 30.0), (Parameter::LimiterOn, 1.0)];
     let (mut chain, mut controls) = new(&settings(&loud), [None, None], None);
     let [left, _] = play_with(&mut chain, &guitar(20_000), &[64], |at| {
@@ -159,7 +159,7 @@ fn the_limiter_holds_its_ceiling_while_it_is_turned() {
 }
 
 #[test]
-fn a_limiter_that_is_off_is_not_told_to_limit() {
+fn a_limiter_that_is_off_reports_no_limiting() {
     let (mut chain, mut controls) = new(&settings(&[(Parameter::LimiterOn, 1.0)]), [None, None], None);
     let loud = [4.0; 6400];
     play(&mut chain, &loud, &[64]);
@@ -167,7 +167,7 @@ fn a_limiter_that_is_off_is_not_told_to_limit() {
     controls.set(Parameter::LimiterOn, 0.0).unwrap();
     let [left, _] = play(&mut chain, &loud, &[64]);
     assert_eq!((left[6399], controls.meters().limiter_gain), (4.0, 1.0));
-    // It has fallen silent meanwhile, so there is nothing to limit when it is switched on again.
+    // The input becomes silent meanwhile, so there is nothing to limit when the limiter is switched on again.
     play(&mut chain, &[0.0; 48_000], &[64]);
     controls.set(Parameter::LimiterOn, 1.0).unwrap();
     play(&mut chain, &[0.0; 64], &[64]);
@@ -175,19 +175,19 @@ fn a_limiter_that_is_off_is_not_told_to_limit() {
 }
 
 #[test]
-fn a_model_is_brought_to_its_level() {
-    let told = file("wn_a1_standard.nam").about.loudness.unwrap() as f32;
+fn a_model_is_scaled_to_the_target_loudness() {
+    let loudness = file("wn_a1_standard.nam").about.loudness.unwrap() as f32;
     let model = || [Some(amplifier("wn_a1_standard.nam")), None];
     let input = guitar(4000);
     let [raw, _] = play(&mut new(&Settings::neutral(), model(), None).0, &input, &[64]);
     let [levelled, _] = play(&mut new(&settings(&[(Parameter::OutputLevel, 1.0)]), model(), None).0, &input, &[64]);
-    let gain = 10.0_f32.powf((amp::chain::LOUDNESS_DB - told) / 20.0);
+    let gain = 10.0_f32.powf((amp::chain::LOUDNESS_DB - loudness) / 20.0);
     let expected: Vec<f32> = raw.iter().map(|sample| sample * gain).collect();
-    assert!(largest_difference(&levelled, &expected) < 1e-5 * largest(&expected), "{told} dB");
+    assert!(largest_difference(&levelled, &expected) < 1e-5 * largest(&expected), "{loudness} dB");
 }
 
 #[test]
-fn two_models_play_behind_one_another_or_side_by_side() {
+fn two_models_play_in_series_or_in_parallel() {
     let input = guitar(4000);
     let alone = |name: &str, input: &[f32]| {
         let mut output = vec![0.0; input.len()];
@@ -204,14 +204,14 @@ fn two_models_play_behind_one_another_or_side_by_side() {
     assert_eq!(parallel, expected.collect::<Vec<_>>());
 }
 
-/// What the largest step between two samples is.
+/// The largest step between two samples.
 fn largest_step(samples: &[f32]) -> f32 {
     samples.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max)
 }
 
 #[test]
-fn models_and_cabinets_are_exchanged_without_a_click() {
-    // A slow sine: any click is far above its own steps.
+fn models_and_cabinets_are_replaced_without_a_click() {
+    // A slow sine, whose own steps are far smaller than a click.
     let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
     let names = ["wn_a1_nano.nam", "lstm_1x16.nam", "wn_a1_feather.nam"];
     let quiet =
@@ -221,7 +221,7 @@ fn models_and_cabinets_are_exchanged_without_a_click() {
     let (mut chain, mut controls) = new(&Settings::neutral(), [Some(amplifier(names[0])), None], None);
     let mut swaps = 0;
     let [left, _] = play_with(&mut chain, &input, &[64], |at| {
-        // More often than one fade takes, and with nothing in between.
+        // More often than a crossfade takes, and sometimes without a model.
         if at.is_multiple_of(64 * 13) && at > 1000 {
             swaps += 1;
             let model = (swaps % 4 != 0).then(|| amplifier(names[swaps % 3]));
@@ -231,8 +231,8 @@ fn models_and_cabinets_are_exchanged_without_a_click() {
     });
     assert!(swaps > 40);
     let under_way = controls.collect();
-    assert!(under_way <= 2, "one fades, one waits, and all others have come back: {under_way}");
-    // A fade of 30 ms brings the whole signal in by a step of pi / 2 / 1440 of it at most; both at once.
+    assert!(under_way <= 2, "one part fades in, one waits, and all others have come back: {under_way}");
+    // A fade of 30 ms changes the signal by at most pi / 2 / 1440 of its level per sample, for each of the two parts.
     let fade = 2.0 * std::f32::consts::FRAC_PI_2 / 1440.0 * most.max(0.1);
     let allowed = 2.0 * own.max(0.0005) + fade;
     let step = largest_step(&left[1000..]);
@@ -244,19 +244,19 @@ fn models_and_cabinets_are_exchanged_without_a_click() {
             controls.swap_cabinet((at % 128 != 0).then(|| Cabinet::new(&ir(at as u32, 3000, 2)))).unwrap();
         }
     });
-    // The responses have a gain of 2 or so here.
+    // The responses have a gain of about 2.
     let step = largest_step(&left[1000..]).max(largest_step(&right[1000..]));
     assert!(step <= 2.0 * 0.0005 * 4.0 + 4.0 * fade, "{step}");
 }
 
 #[test]
-fn knobs_turn_without_a_step() {
+fn parameters_change_without_a_step() {
     let input: Vec<f32> = (0..48_000).map(|n| 0.1 * (n as f32 * 0.005).sin()).collect();
     let (mut chain, mut controls) = new(&Settings::default(), [None, None], Some(&ir(4, 64, 1).normalised()));
     let mut turns = Parameter::ALL.iter().cycle();
     let [left, _] = play_with(&mut chain, &input, &[64], |at| {
         let &parameter = turns.next().unwrap();
-        // Gains that would make the signal itself large stay within 12 dB.
+        // Gains are limited to 12 dB, so that the signal itself does not become large.
         let value = match parameter.info().kind {
             amp::chain::ValueKind::Knob { least, most, unit: "dB" } => {
                 least.max(-12.0) + (at % 7) as f32 / 6.0 * (most.min(12.0) - least.max(-12.0))
@@ -271,7 +271,7 @@ fn knobs_turn_without_a_step() {
 }
 
 #[test]
-fn what_is_no_signal_is_played_as_silence_and_counted() {
+fn invalid_input_is_played_as_silence_and_counted() {
     let mut input = guitar(4000);
     let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, f32::MAX];
     input[1000..1005].copy_from_slice(&bad);
@@ -279,14 +279,14 @@ fn what_is_no_signal_is_played_as_silence_and_counted() {
         new(&Settings::default(), [Some(amplifier("lstm_1x16.nam")), None], Some(&ir(5, 3000, 1)));
     let [left, right] = play(&mut chain, &input, &[64]);
     assert!(left.iter().chain(&right).all(|sample| sample.is_finite()));
-    assert!(rms(&left[3000..]) > 1e-4, "it goes on playing");
+    assert!(rms(&left[3000..]) > 1e-4, "continues to play");
     let meters = controls.meters();
     assert_eq!((meters.bad_input, meters.muted), (5, [false; 2]));
 }
 
 #[test]
-fn what_is_clipped_or_too_large_is_counted() {
-    // Full scale counts at the input, and what is above it at the output, once whichever sides it is on.
+fn clipping_and_overloads_are_counted() {
+    // Input samples count from full scale on, output samples above it, once for both sides.
     let input = [0.5, 0.999, 1.0, -1.0, 1.5, -2.0, f32::NAN, 0.0];
     let counted = |values: &[(Parameter, f32)], input: &[f32]| {
         let (mut chain, controls) = new(&settings(values), [None, None], None);
@@ -298,17 +298,17 @@ fn what_is_clipped_or_too_large_is_counted() {
     assert_eq!(counted(&[(Parameter::LimiterOn, 1.0)], &input).1, [4, 0, 1, 0]);
     assert_eq!(counted(&[(Parameter::OutputGain, -12.0)], &input).1, [4, 0, 1, 0]);
 
-    // 40 dB more: what is above 1000 is cut off there.
+    // At +40 dB, samples above 1000 are clipped there.
     let (left, counts) = counted(&[(Parameter::InputGain, 40.0)], &[1.0, -11.0, 9.0, 500.0]);
     assert_eq!((left, counts), (vec![100.0, -1000.0, 900.0, 1000.0], [4, 4, 0, 2]));
-    // At the output gain as well, once more.
+    // The output gain clips them again.
     let loud = [(Parameter::InputGain, 40.0), (Parameter::OutputGain, 20.0)];
-    assert_eq!(counted(&loud, &[0.1, 11.0]).1, [1, 2, 0, 3], "11 is cut off on the way, and on either side");
+    assert_eq!(counted(&loud, &[0.1, 11.0]).1, [1, 2, 0, 3], "11 is clipped before the cabinet and on each side");
 }
 
-/// Weights as large as numbers go: the network makes what is no number.
+/// The largest weights, so that the output overflows.
 #[test]
-fn a_model_that_makes_no_number_is_silent_and_named() {
+fn a_model_with_infinite_output_is_muted_and_reported() {
     let text = r#"{"version": "0.5.4", "architecture": "Linear", "sample_rate": 48000,
         "config": {"receptive_field": 2, "bias": false}, "weights": [3e38, 3e38]}"#;
     let broken = ModelFile::read(text.as_bytes()).unwrap();
@@ -323,7 +323,7 @@ fn a_model_that_makes_no_number_is_silent_and_named() {
 }
 
 #[test]
-fn a_model_of_another_rate_is_late_and_else_the_same() {
+fn a_model_of_another_rate_only_adds_a_delay() {
     let other = file("guitarml_lstm20.json");
     assert_eq!(other.sample_rate, 44_100.0);
     let input = |rate: f32, frames: usize| -> Vec<f32> {
@@ -340,7 +340,7 @@ fn a_model_of_another_rate_is_late_and_else_the_same() {
     assert!(error < 2e-3 * largest(&alone), "{error}");
 }
 
-/// What lets all through, made for a rate.
+/// A model for a sample rate that passes the signal through.
 fn wire(rate_hz: u32) -> Amplifier {
     let text = format!(
         r#"{{"version": "0.5.4", "architecture": "Linear", "sample_rate": {rate_hz},
@@ -351,20 +351,20 @@ fn wire(rate_hz: u32) -> Amplifier {
 }
 
 #[test]
-fn models_of_two_rates_keep_step_however_they_come_to_stand_side_by_side() {
+fn models_of_two_rates_stay_aligned_however_they_become_parallel() {
     let late = wire(44_100).delay();
-    // Half a wave of the difference: without waiting, one would take the other away.
+    // A sine for which the delay is half a period: without alignment, the two models would cancel.
     let input: Vec<f32> = (0..96_000).map(|n| 0.25 * (n as f32 * std::f32::consts::PI / late as f32).sin()).collect();
     let parallel = settings(&[(Parameter::Routing, 1.0)]);
     for (first, second) in [(48_000, 44_100), (44_100, 48_000)] {
-        // From the beginning.
+        // Parallel from the start.
         let (mut chain, controls) = new(&parallel, [Some(wire(first)), Some(wire(second))], None);
         let expected = play(&mut chain, &input, &[64]);
         assert_eq!((chain.delay(), controls.delay()), (late, late));
         let error = largest_difference(&expected[0][4800 + late..], &input[4800..96_000 - late]);
         assert!(error < 1e-3, "{error}");
 
-        // Turned later, and back.
+        // Switched to parallel later, and back.
         let (mut chain, mut controls) = new(&Settings::neutral(), [Some(wire(first)), Some(wire(second))], None);
         let turned = play_with(&mut chain, &input, &[64], |at| match at {
             19_200 => controls.set(Parameter::Routing, 1.0).unwrap(),
@@ -372,9 +372,9 @@ fn models_of_two_rates_keep_step_however_they_come_to_stand_side_by_side() {
             _ => {}
         });
         assert_eq!(turned[0][24_000..57_600], expected[0][24_000..57_600]);
-        assert!(largest_difference(&turned[0][62_400..], &expected[0][62_400..]) < 1e-3, "in a row they are as late");
+        assert!(largest_difference(&turned[0][62_400..], &expected[0][62_400..]) < 1e-3, "same delay in series");
 
-        // The second one brought later, beside the first that plays.
+        // The second model is added later, while the first plays.
         let (mut chain, mut controls) = new(&parallel, [Some(wire(first)), None], None);
         let brought = play_with(&mut chain, &input, &[64], |at| {
             if at == 19_200 {
@@ -391,9 +391,9 @@ fn models_of_two_rates_keep_step_however_they_come_to_stand_side_by_side() {
     }
 }
 
-/// What a model makes of silence comes neither as a step at the beginning, nor when it is swapped in.
+/// The response of a model to silence causes no step, neither at the start nor when the model is swapped in.
 #[test]
-fn silence_begins_as_silence_also_with_a_model_of_another_rate() {
+fn silence_starts_without_a_step_even_with_a_model_of_another_rate() {
     for rate_hz in [48_000, 44_100, 96_000] {
         let model = || Amplifier::new(&file("wn_a1_nano.nam"), Options::default(), &[], rate_hz).unwrap();
         let begin = |models| {
@@ -413,13 +413,13 @@ fn silence_begins_as_silence_also_with_a_model_of_another_rate() {
                 controls.swap_model(0, Some(model)).unwrap();
             }
         });
-        // Its offset of 0.14 comes within 30 ms, and goes within 20.
+        // Its offset of 0.14 fades in within 30 ms, and the DC block removes it within 20 ms.
         assert!(largest(&left) > 1e-3 && largest_step(&left) < 1e-3, "{rate_hz} Hz: {}", largest_step(&left));
     }
 }
 
 #[test]
-fn the_input_beside_models_is_as_late_as_they_are() {
+fn the_dry_input_has_the_delay_of_the_models() {
     let input = guitar(6000);
     for routing in [0.0, 1.0] {
         let settings = settings(&[(Parameter::ModelsOn, 0.0), (Parameter::Routing, routing)]);
@@ -427,24 +427,24 @@ fn the_input_beside_models_is_as_late_as_they_are() {
         let late = chain.delay();
         let played = play(&mut chain, &input, &[64]);
         assert!(late > 0 && played[0][late..] == input[..6000 - late]);
-        // Switched on, all of it is heard at the same place.
+        // With the models switched on, the signal keeps its position.
         let [left, _] = play_with(&mut chain, &input, &[64], |_| controls.set(Parameter::ModelsOn, 1.0).unwrap());
         assert!(largest_difference(&left[late..], &input[..6000 - late]) < 2e-3);
     }
 }
 
 #[test]
-fn the_tuner_hears_the_input() {
+fn the_tuner_receives_the_input() {
     let input: Vec<f32> =
         (0..24_000).map(|n| 0.2 * (n as f32 * 110.0 * std::f32::consts::TAU / 48_000.0).sin()).collect();
     let (mut chain, mut controls) = new(&Settings::default(), [None, None], None);
-    let mut heard = None;
+    let mut pitch = None;
     play_with(&mut chain, &input, &[64], |at| {
         if at % 4800 == 0 {
-            heard = controls.tune();
+            pitch = controls.tune();
         }
     });
-    let heard = heard.expect("a note");
-    assert_eq!((heard.note, heard.octave), ("A", 2));
-    assert!(heard.cents.abs() < 1.0, "{heard:?}");
+    let pitch = pitch.expect("a note");
+    assert_eq!((pitch.note, pitch.octave), ("A", 2));
+    assert!(pitch.cents.abs() < 1.0, "{pitch:?}");
 }

@@ -1,4 +1,4 @@
-//! An allocator that counts what each thread allots.
+//! An allocator that counts the allocations of each thread.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -14,22 +14,22 @@ thread_local! {
 struct Counting;
 
 #[allow(unsafe_code, reason = "an allocator that counts")]
-// SAFETY: all is done by the system's allocator.
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.with(|calls| calls.set(calls.get() + 1));
         LIVE.with(|live| live.set(live.get().wrapping_add(layout.size())));
         let live = LIVE.with(Cell::get);
         PEAK.with(|peak| peak.set(peak.get().max(live)));
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         CALLS.with(|calls| calls.set(calls.get() + 1));
-        // What another thread allotted may be freed here; then the count of this one is of no use, and not used.
+        // Memory of another thread may be freed here. The count of this thread is then wrong, but no test uses it.
         LIVE.with(|live| live.set(live.get().saturating_sub(layout.size())));
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -37,15 +37,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allotted or freed memory.
+/// Number of allocations and deallocations by this thread.
 pub fn calls() -> u64 {
     CALLS.with(Cell::get)
 }
 
-/// Most bytes that `work` has beyond what was there before.
+/// Runs `work`; returns its result and the maximum number of bytes that it allocated.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.with(Cell::get);
     PEAK.with(|peak| peak.set(before));
-    let made = work();
-    (made, PEAK.with(Cell::get) - before)
+    let result = work();
+    (result, PEAK.with(Cell::get) - before)
 }

@@ -1,15 +1,15 @@
-//! Denormal numbers, in which a decaying signal ends: they cost what others do.
+//! Denormal numbers, in which decaying signals end, must not slow down processing.
 
 use std::{fs, path::PathBuf, time::Instant};
 
 use amp::{Cabinet, Ir, ModelFile, file::Options};
 
-/// Blocks of 64 after which nothing but they is remembered, and rounds of which the shortest counts.
+/// Blocks of 64 frames that fill the history with denormal numbers, and rounds, of which the fastest counts.
 const BLOCKS: usize = 64;
 const ROUNDS: usize = 12;
 
 #[test]
-fn denormal_input_costs_what_sound_does_without_a_chain_too() {
+fn denormal_input_takes_no_longer_than_sound_without_a_chain() {
     for name in ["linear_2048.nam", "lstm_1x16.nam", "wn_a1_nano.nam"] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
         let file = ModelFile::read(&fs::read(path).unwrap()).unwrap();
@@ -27,13 +27,13 @@ fn denormal_input_costs_what_sound_does_without_a_chain_too() {
             }
         }
         let [sound, denormal] = shortest;
-        assert!(denormal < 2.0 * sound, "{name}: {denormal:e} s for a block, {sound:e} s of sound");
+        assert!(denormal < 2.0 * sound, "{name}: {denormal:e} s per block, {sound:e} s for sound");
     }
 }
 
 #[test]
-fn denormal_numbers_are_nothing_to_a_cabinet_without_a_chain_too() {
-    // As long as it has parts beyond those that are summed directly.
+fn a_cabinet_treats_denormal_numbers_as_zero_without_a_chain() {
+    // Long enough for partitions after the direct part.
     let mut cabinet = Cabinet::new(&Ir::new(48_000, vec![vec![0.9; 2048]]).unwrap());
     let (mut left, mut right) = ([1.0; 64], [1.0; 64]);
     for _ in 0..64 {

@@ -1,4 +1,4 @@
-//! Layers of AIDA-X's files against a plain computation in `f64`, from Keras's definitions.
+//! Layers of AIDA-X's files, compared with a simple computation in `f64` from the definitions of Keras.
 
 use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// A value of each column: the row `x` times the weights.
+/// The product of the row `x` and a column of the weights.
 fn times(x: &[f64], weights: &Rows, column: usize) -> f64 {
     x.iter().zip(weights).map(|(x, row)| x * f64::from(row[column])).sum()
 }
 
-/// A gated recurrent unit whose reset acts after the units were multiplied (`reset_after`); gates update, reset, candidate.
+/// A gated recurrent unit whose reset gate applies after the multiplication (`reset_after`); gates update, reset, candidate.
 fn gru(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Rows)) -> Vec<Vec<f64>> {
     let units = recurrent.len();
     let mut hidden = vec![0.0; units];
@@ -44,7 +44,7 @@ fn gru(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Rows)) -> V
     signal.iter().map(&mut step).collect()
 }
 
-/// Gates input, forgetting, candidate, output.
+/// Long short-term memory; gates input, forget, candidate, output.
 fn lstm(signal: &[Vec<f64>], (kernel, recurrent, bias): &(Rows, Rows, Vec<f32>)) -> Vec<Vec<f64>> {
     let units = recurrent.len();
     let (mut hidden, mut cell) = (vec![0.0; units], vec![0.0; units]);
@@ -70,17 +70,19 @@ fn dense(signal: &[Vec<f64>], (weights, bias): &(Rows, Vec<f32>), function: fn(f
     signal.iter().map(|x| (0..bias.len()).map(|column| value(x, column)).collect()).collect()
 }
 
-/// `weights[tap][input][output]`, the oldest tap first; outputs of a group see its inputs.
+/// `weights[tap][input][output]`, the oldest tap first. The outputs of a group depend on the inputs of the same group.
 fn conv(signal: &[Vec<f64>], weights: &[Rows], bias: &[f32], dilation: usize, groups: usize) -> Vec<Vec<f64>> {
-    let (seen, made) = (signal[0].len() / groups, bias.len() / groups);
+    let (inputs_per_group, outputs_per_group) = (signal[0].len() / groups, bias.len() / groups);
     let value = |frame: usize, output: usize| {
         let tap = |tap: usize| {
             let delay = (weights.len() - 1 - tap) * dilation;
             let at = |input: usize| {
-                let x = frame.checked_sub(delay).map_or(0.0, |frame| signal[frame][output / made * seen + input]);
+                let x = frame
+                    .checked_sub(delay)
+                    .map_or(0.0, |frame| signal[frame][output / outputs_per_group * inputs_per_group + input]);
                 x * f64::from(weights[tap][input][output])
             };
-            (0..seen).map(at).sum::<f64>()
+            (0..inputs_per_group).map(at).sum::<f64>()
         };
         f64::from(bias[output]) + (0..weights.len()).map(tap).sum::<f64>()
     };
@@ -117,7 +119,7 @@ fn check(name: &str, expected: &[Vec<f64>], layers: &Value) {
 #[test]
 fn recurrent_layers_of_every_width() {
     let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
-    // As many vectors of units as are computed together, and more; those that the compiler knows among them.
+    // Numbers below, at and above the vectors that are computed together, including those with code of their own.
     for units in [1, 3, 8, 12, 16, 20, 25, 40, 50] {
         let mut numbers = Numbers(units as u64);
         let head = (rows(&mut numbers, units, 1), vec![0.1]);
@@ -126,17 +128,17 @@ fn recurrent_layers_of_every_width() {
             (rows(&mut numbers, 1, 3 * units), rows(&mut numbers, units, 3 * units), rows(&mut numbers, 2, 3 * units));
         let expected = dense(&gru(&signal, &of_gru), &head, |x| x);
         let layer = json!({ "type": "gru", "shape": [null, null, units], "activation": "tanh", "weights": of_gru });
-        check(&format!("{units} gated units"), &expected, &json!([layer, of_head]));
+        check(&format!("GRU of {units} units"), &expected, &json!([layer, of_head]));
         let bias = rows(&mut numbers, 1, 4 * units).remove(0);
         let of_lstm = (rows(&mut numbers, 1, 4 * units), rows(&mut numbers, units, 4 * units), bias);
         let expected = dense(&lstm(&signal, &of_lstm), &head, |x| x);
         let layer = json!({ "type": "lstm", "shape": [null, null, units], "activation": "tanh", "weights": of_lstm });
-        check(&format!("{units} units of long memory"), &expected, &json!([layer, of_head]));
+        check(&format!("LSTM of {units} units"), &expected, &json!([layer, of_head]));
     }
 }
 
 #[test]
-fn convolutions_and_what_stands_between_layers() {
+fn convolutions_and_layers_between_them() {
     let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
     let mut numbers = Numbers(9);
     let mut cube = |taps: usize, inputs: usize, outputs: usize| -> Vec<Rows> {
@@ -146,10 +148,10 @@ fn convolutions_and_what_stands_between_layers() {
     let (first_bias, second_bias) = ([0.1, -0.2, 0.3, 0.0, 0.2, -0.1], [0.05, 0.1, -0.1, 0.2]);
     let hidden = (cube(1, 4, 5).remove(0), vec![0.1, 0.2, -0.3, 0.0, 0.4]);
     let head = (cube(1, 5, 1).remove(0), vec![-0.05]);
-    let made = conv(&signal, &first, &first_bias, 7, 1);
-    let made: Vec<Vec<f64>> = made.iter().map(|row| row.iter().map(|x| x.tanh()).collect()).collect();
-    let made = conv(&made, &second, &second_bias, 2, 2);
-    let made = dense(&dense(&made, &hidden, |x| x.max(0.0)), &head, sigmoid);
+    let output = conv(&signal, &first, &first_bias, 7, 1);
+    let output: Vec<Vec<f64>> = output.iter().map(|row| row.iter().map(|x| x.tanh()).collect()).collect();
+    let output = conv(&output, &second, &second_bias, 2, 2);
+    let output = dense(&dense(&output, &hidden, |x| x.max(0.0)), &head, sigmoid);
     let layer = |kernel: &Value, bias: &[f32], dilation: usize, groups: usize, activation: &str| {
         let taps = kernel.as_array().unwrap().len();
         json!({ "type": "conv1d", "shape": [null, null, bias.len()], "kernel_size": [taps], "dilation": [dilation],
@@ -161,12 +163,12 @@ fn convolutions_and_what_stands_between_layers() {
         { "type": "dense", "shape": [null, null, 5], "activation": "relu", "weights": hidden },
         { "type": "time-distributed-dense", "shape": [null, null, 1], "activation": "sigmoid", "weights": head },
     ]);
-    check("convolutions", &made, &layers);
+    check("convolutions", &output, &layers);
 }
 
-/// An exponential below 0, slopes of each value's own or of all, and values brought to a mean and a spread.
+/// ELU, PReLU with one slope per value or one for all, and batch normalisation.
 #[test]
-fn what_bends_and_moves_values() {
+fn activations_and_normalisations_of_values() {
     let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
     let mut numbers = Numbers(3);
     let (first, head) =
@@ -174,8 +176,8 @@ fn what_bends_and_moves_values() {
     let layer = |kind: &str, activation: &str, units: usize, weights: &Value| json!({ "type": kind, "activation": activation, "shape": [null, null, units], "epsilon": 0.001, "weights": weights });
     let of_head = layer("dense", "", 1, &json!(head));
     let elu = |x: f64| if x < 0.0 { x.exp_m1() } else { x };
-    let made = dense(&dense(&signal, &first, elu), &head, |x| x);
-    check("an exponential", &made, &json!([layer("dense", "elu", 5, &json!(first)), of_head]));
+    let output = dense(&dense(&signal, &first, elu), &head, |x| x);
+    check("ELU", &output, &json!([layer("dense", "elu", 5, &json!(first)), of_head]));
 
     let plain = dense(&signal, &first, |x| x);
     let each = |make: &dyn Fn(f64, usize) -> f64| -> Vec<Vec<f64>> {
@@ -184,37 +186,37 @@ fn what_bends_and_moves_values() {
     let of_first = layer("dense", "", 5, &json!(first));
     let slopes = [0.1, -0.3, 0.0, 1.5, 0.25];
     for slopes in [&slopes[..], &slopes[..1]] {
-        let made = each(&|x, at| if x < 0.0 { slopes[at % slopes.len()] * x } else { x });
+        let output = each(&|x, at| if x < 0.0 { slopes[at % slopes.len()] * x } else { x });
         let layers = json!([of_first, layer("prelu", "", 5, &json!([[slopes]])), of_head]);
-        check("slopes", &dense(&made, &head, |x| x), &layers);
+        check("PReLU", &dense(&output, &head, |x| x), &layers);
     }
 
     let (factor, added) = ([1.1, 0.9, -0.5, 0.0, 2.0], [0.1, 0.2, -0.3, 0.4, 0.0]);
     let (mean, variance) = ([0.05, -0.1, 0.3, 0.2, -0.4], [0.8, 1.2, 0.02, 0.5, 0.0]);
     let normal = |x: f64, at: usize| (x - mean[at]) / (variance[at] + 0.001_f64).sqrt();
-    let made = each(&|x, at| factor[at] * normal(x, at) + added[at]);
+    let output = each(&|x, at| factor[at] * normal(x, at) + added[at]);
     let layers = json!([of_first, layer("batchnorm", "", 5, &json!([factor, added, mean, variance])), of_head]);
-    check("normalised, moved", &dense(&made, &head, |x| x), &layers);
-    let made = dense(&each(&normal), &head, f64::tanh);
+    check("scaled normalisation", &dense(&output, &head, |x| x), &layers);
+    let output = dense(&each(&normal), &head, f64::tanh);
     let layers =
         json!([of_first, layer("batchnorm", "", 5, &json!([mean, variance])), layer("dense", "tanh", 1, &json!(head))]);
-    check("normalised", &made, &layers);
+    check("plain normalisation", &output, &layers);
 }
 
-/// As RTNeural has it: a sum may be without a constant, and more than is known is left alone.
+/// As in RTNeural, a dense layer may have no biases, and additional weights are ignored.
 #[test]
-fn weighted_sums_may_be_without_a_constant() {
+fn dense_layers_may_have_no_biases() {
     let signal: Vec<Vec<f64>> = input().iter().map(|&x| vec![f64::from(x)]).collect();
     let mut numbers = Numbers(4);
     let (first, head) = (rows(&mut numbers, 1, 5), rows(&mut numbers, 5, 1));
     let layer =
         |units: usize, weights: &Value| json!({ "type": "dense", "shape": [null, null, units], "weights": weights });
-    let made = dense(&dense(&signal, &(first.clone(), vec![0.0; 5]), |x| x), &(head.clone(), vec![0.25]), |x| x);
-    check("sums", &made, &json!([layer(5, &json!([first])), layer(1, &json!([head, [0.25], [], "more"]))]));
+    let output = dense(&dense(&signal, &(first.clone(), vec![0.0; 5]), |x| x), &(head.clone(), vec![0.25]), |x| x);
+    check("sums", &output, &json!([layer(5, &json!([first])), layer(1, &json!([head, [0.25], [], "more"]))]));
 }
 
 #[test]
-fn layers_that_do_not_fit_are_told_by_their_place() {
+fn errors_name_the_layer() {
     let layer = |kind: &str, units: usize, weights: &Value| json!({ "type": kind, "activation": "", "shape": [null, null, units], "epsilon": 0.1, "weights": weights });
     let (zero, row) = ([0.0], [0.0, 0.0]);
     let first = layer("dense", 2, &json!([[row], row]));
@@ -233,26 +235,28 @@ fn layers_that_do_not_fit_are_told_by_their_place() {
         of("prelu", json!([[[0.1, 0.2, 0.3]]])),
         of("batchnorm", json!([row, row, row])),
         of("batchnorm", json!([row, zero])),
-        // More values than there are would be taken from what is not there.
+        // Layers without weights must not add values.
         layer("activation", 40, &json!([])),
         layer("batchnorm", 1, &json!([zero, zero])),
     ];
     for bad in bad {
         let kind = bad["type"].as_str().unwrap();
         let file = json!({ "in_shape": [null, null, 1], "layers": [first, bad] }).to_string();
-        let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
-        assert!(told.starts_with(&format!("layer 2 ({kind}), its weights, 2 inputs")), "{told}: {file}");
+        let error = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+        let expected = format!("inconsistent network: the weights of layer 2 ({kind}) do not match 2 inputs and ");
+        assert!(error.starts_with(&expected), "{error}: {file}");
     }
-    for (name, said) in [("weights", "lacks the weights of layer 2 (batchnorm)"), ("epsilon", "lacks epsilon")] {
+    for (name, expected) in [("weights", "missing the weights of layer 2 (batchnorm)"), ("epsilon", "missing epsilon")]
+    {
         let mut bad = of("batchnorm", json!([row, row]));
         bad.as_object_mut().unwrap().remove(name);
         let file = json!({ "in_shape": [null, null, 1], "layers": [first, bad] }).to_string();
-        let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
-        assert!(told.contains(said), "{told}");
+        let error = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+        assert!(error.contains(expected), "{error}");
     }
-    // A variance below 0.
+    // A negative variance.
     let layers = json!([first, of("batchnorm", json!([row, [-1.0, 0.0]])), of("dense", json!([[zero, zero]]))]);
     let file = json!({ "in_shape": [null, null, 1], "layers": layers }).to_string();
-    let told = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
-    assert!(told.contains("no finite number"), "{told}");
+    let error = ModelFile::read(file.as_bytes()).expect_err(&file).to_string();
+    assert!(error.contains("NaN or infinite"), "{error}");
 }

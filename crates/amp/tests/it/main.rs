@@ -1,4 +1,4 @@
-//! Models of every kind against their exact output, computed in `f64` and held against two other engines.
+//! Models of every kind, compared with their exact output, which was computed in `f64` and verified with two other engines.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -61,7 +61,7 @@ impl Case {
     fn model(&self, instructions: InstructionSet) -> Model {
         let file = ModelFile::read(&bytes(&self.model)).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         assert_eq!(file.sample_rate, self.sample_rate, "{}", self.name);
-        assert_eq!(file.tells_sample_rate, self.sample_rate_in_file.is_some(), "{}", self.name);
+        assert_eq!(file.has_sample_rate, self.sample_rate_in_file.is_some(), "{}", self.name);
         let options = Options { instructions, slim: self.slim.unwrap_or(1.0) };
         let mut model = file.model(options).unwrap();
         assert_eq!(model.knobs(), self.params.len(), "{}", self.name);
@@ -75,7 +75,7 @@ impl Case {
     }
 }
 
-/// Plays `input` in pieces of the lengths given, over and over.
+/// Plays `input` in calls of the given lengths, repeatedly.
 fn play(model: &mut Model, input: &[f32], lengths: &[usize]) -> Vec<f32> {
     let mut output = vec![0.0; input.len()];
     let (mut at, mut lengths) = (0, lengths.iter().cycle());
@@ -88,7 +88,7 @@ fn play(model: &mut Model, input: &[f32], lengths: &[usize]) -> Vec<f32> {
 }
 
 #[test]
-fn every_model_is_exact_on_every_processor() {
+fn every_model_is_exact_with_every_instruction_set() {
     for case in manifest().cases {
         let (input, expected) = (samples(&case.input), samples(&case.expected));
         for instructions in InstructionSet::all() {
@@ -107,7 +107,7 @@ fn every_model_is_exact_on_every_processor() {
 }
 
 #[test]
-fn blocks_of_any_size_give_the_same_bits() {
+fn block_sizes_do_not_change_the_output_bits() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..input.len().min(3000)];
@@ -126,10 +126,10 @@ fn blocks_of_any_size_give_the_same_bits() {
 }
 
 #[test]
-fn what_is_no_model_is_told_as_what_it_is() {
+fn malformed_files_are_rejected_with_the_right_error() {
     for bad in manifest().malformed {
         let error = ModelFile::read(&bytes(&bad.model)).expect_err(&bad.model);
-        let told = match error {
+        let reported = match error {
             LoadError::Empty => "empty",
             LoadError::NotJson(_) => "not_json",
             LoadError::TooDeep => "too_deep",
@@ -147,15 +147,15 @@ fn what_is_no_model_is_told_as_what_it_is() {
             LoadError::WeightNotFinite(_) => "weight_not_finite",
             LoadError::NotOne { .. } => "not_one",
         };
-        // NaN is no JSON, and so is told as that.
+        // JSON has no NaN, so it is reported as invalid JSON.
         let expected = if bad.report == "weight_not_finite" { "not_json" } else { &bad.report };
-        assert_eq!(told, expected, "{}: {error}", bad.model);
+        assert_eq!(reported, expected, "{}: {error}", bad.model);
     }
 }
 
-/// AIDA-X's files hold what the model makes of an input of theirs: from rest, without gains.
+/// AIDA-X's files contain an input and the model's output for it, from the initial state and without gains.
 #[test]
-fn files_agree_with_their_own_examples() {
+fn models_reproduce_the_examples_in_their_files() {
     #[derive(Deserialize)]
     struct Example {
         input_batch: Vec<f32>,
@@ -178,7 +178,7 @@ fn files_agree_with_their_own_examples() {
 }
 
 #[test]
-fn a_model_that_needs_no_file_costs_what_a_file_of_its_shape_costs() {
+fn a_built_in_model_costs_as_much_as_a_file_of_its_shape() {
     for (synthetic, file) in [
         (SyntheticModel::Standard, "wn_a1_standard.nam"),
         (SyntheticModel::Feather, "wn_a1_feather.nam"),

@@ -1,4 +1,4 @@
-//! What memory files may take, and that playing takes none.
+//! Limits of the memory that files use; playing allocates none.
 
 use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{bytes, counting_allocator, manifest, samples};
 
 #[test]
-fn playing_allots_nothing_whatever_the_kind() {
+fn playing_allocates_nothing_for_any_kind_of_model() {
     for case in manifest().cases {
         let input = samples(&case.input);
         let input = &input[..1000];
@@ -42,8 +42,8 @@ fn keras(layers: &[Value]) -> Vec<u8> {
     json!({ "in_shape": [null, null, 1], "layers": layers }).to_string().into_bytes()
 }
 
-/// Files that ask for much with little text: reading one, and making and playing the model where it is one, takes a few
-/// times the file's size, and what the largest small network may take.
+/// Files that request much memory with little text. Reading such a file, and building and playing the model if it is valid,
+/// takes at most a few times the file size plus the maximum of a small network.
 #[test]
 fn no_file_takes_more_than_a_few_times_its_size() {
     let of_layers = |count: usize, channels: usize, kernel: usize, dilation: usize| {
@@ -66,8 +66,8 @@ fn no_file_takes_more_than_a_few_times_its_size() {
     let slopes = layer("prelu", 1024, json!([[[0.5]]]));
     let groups = layer("conv1d", 1024, json!([vec![[vec![0; 1024]]; 100], vec![0; 1024]]));
     let files = [
-        ("some functions of many values", between(&vec![function.clone(); 10]), true),
-        ("many functions of many values", between(&vec![function; 1000]), false),
+        ("several activations of many values", between(&vec![function.clone(); 10]), true),
+        ("many activations of many values", between(&vec![function; 1000]), false),
         ("many slopes of many values", between(&vec![slopes; 1000]), false),
         ("many groups", between(&[groups]), false),
         ("narrow layers", narrow, true),
@@ -76,7 +76,7 @@ fn no_file_takes_more_than_a_few_times_its_size() {
         ("farther taps", of_layers(1, 2, 2, 1 << 20), false),
         ("wide layers without weights", nam("WaveNet", &json!({ "layers": [array(1024, 64, &[1; 1024])] }), 10), false),
         ("many arrays", nam("WaveNet", &json!({ "layers": vec![array(1, 1, &[1]); 1000] }), 7001), true),
-        ("weights alone", nam("LSTM", &json!({ "num_layers": 1, "input_size": 1, "hidden_size": 4 }), 1 << 20), false),
+        ("only weights", nam("LSTM", &json!({ "num_layers": 1, "input_size": 1, "hidden_size": 4 }), 1 << 20), false),
         (
             "units without weights",
             nam("LSTM", &json!({ "num_layers": 1024, "input_size": 1, "hidden_size": 1024 }), 9),
@@ -94,17 +94,17 @@ fn no_file_takes_more_than_a_few_times_its_size() {
         });
         assert_eq!(played.is_some(), is_model, "{name}");
         let most = 16 * bytes.len() + (12 << 20);
-        println!("{name}: {} bytes, at most {peak} allotted", bytes.len());
-        assert!(peak <= most, "{name}: {} bytes, and {peak} allotted", bytes.len());
+        println!("{name}: {} bytes, {peak} allocated", bytes.len());
+        assert!(peak <= most, "{name}: {} bytes, {peak} allocated", bytes.len());
     }
 }
 
-/// The malformed files, too.
+/// The same limit for malformed files.
 #[test]
 fn no_malformed_file_takes_more() {
     for bad in manifest().malformed {
         let bytes = bytes(&bad.model);
         let (_, peak) = counting_allocator::peak(|| ModelFile::read(&bytes).is_err());
-        assert!(peak <= 16 * bytes.len() + (1 << 20), "{}: {} bytes, and {peak} allotted", bad.model, bytes.len());
+        assert!(peak <= 16 * bytes.len() + (1 << 20), "{}: {} bytes, {peak} allocated", bad.model, bytes.len());
     }
 }

@@ -1,4 +1,4 @@
-//! What Neural Amp Modeler's files may say, and what they may not.
+//! Valid and invalid options in the files of Neural Amp Modeler.
 
 use std::slice::from_ref;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::reference::Numbers;
 
-/// A file of layer arrays like these, each with what is told of it besides.
+/// A file with layer arrays that have these fields in addition to the defaults.
 fn file(arrays: &[Value]) -> Value {
     let array = |more: &Value| {
         let mut array = json!({
@@ -27,7 +27,7 @@ fn read(file: &Value) -> Result<ModelFile, LoadError> {
     ModelFile::read(file.to_string().as_bytes())
 }
 
-/// The same with as many weights as it lacks.
+/// The file with random weights, as many as it needs.
 fn filled(mut file: Value) -> Value {
     if let Err(LoadError::WeightsTooFew { needed, .. }) = read(&file) {
         let mut numbers = Numbers(needed);
@@ -36,7 +36,7 @@ fn filled(mut file: Value) -> Value {
     file
 }
 
-/// What it makes of a sine.
+/// The output for a sine.
 fn play(file: &Value, slim: f64) -> Result<Vec<f32>, LoadError> {
     let mut model = read(file)?.model(Options { slim, ..Options::default() })?;
     let input: Vec<f32> = (0..300).map(|frame| (frame as f32 * 0.07).sin() * 0.7).collect();
@@ -55,12 +55,12 @@ fn slimmable(allowed: &[usize]) -> Value {
 }
 
 #[test]
-fn channels_that_do_not_fit_together_are_refused() {
+fn rejects_channels_that_do_not_match() {
     let no_mix = json!({ "active": false, "groups": 1 });
     for bottleneck in [3, 5] {
         assert!(is_unfit(&read(&file(&[json!({ "layer1x1": no_mix, "bottleneck": bottleneck })]))), "{bottleneck}");
     }
-    // What the first array's head makes begins the second one's sum, and has as many channels as that has.
+    // The outputs of the first array's head are the start of the second array's sum, so their numbers must match.
     for (head, second) in [
         (6, json!({ "input_size": 4, "bottleneck": 6 })),
         (2, json!({ "input_size": 4, "bottleneck": 2 })),
@@ -71,9 +71,9 @@ fn channels_that_do_not_fit_together_are_refused() {
     }
 }
 
-/// Its channels out stay as many, and what the array before makes does not.
+/// The sum has fixed channels, but a reduced array before it has fewer outputs.
 #[test]
-fn a_sum_of_fixed_channels_behind_an_array_is_played_whole_alone() {
+fn an_array_with_a_fixed_sum_cannot_be_reduced() {
     let head1x1 = json!({ "active": true, "out_channels": 4, "groups": 1 });
     let first = json!({ "head_size": 4, "slimmable": slimmable(&[2, 4]) });
     let second = json!({ "input_size": 4, "head1x1": head1x1, "slimmable": slimmable(&[2, 4]) });
@@ -96,13 +96,13 @@ fn a_container_plays_each_of_its_networks_whole() {
     assert_ne!(play(&small, 0.2), play(&small, 1.0));
 }
 
-/// Plays the file with each of these arrays, of the same sizes.
+/// Plays one file per array; all arrays have the same sizes.
 fn each_plays<const COUNT: usize>(arrays: [Value; COUNT]) -> [Vec<f32>; COUNT] {
     arrays.map(|array| play(&filled(file(from_ref(&array))), 1.0).unwrap_or_else(|error| panic!("{array}: {error}")))
 }
 
 #[test]
-fn what_weighs_is_read_where_there_is_a_gating_mode() {
+fn gate_activations_are_only_used_with_a_gating_mode() {
     let [sigmoid, tanh, old, broken] = each_plays([
         json!({ "gating_mode": "gated" }),
         json!({ "gating_mode": "gated", "secondary_activation": "Tanh" }),
@@ -111,7 +111,7 @@ fn what_weighs_is_read_where_there_is_a_gating_mode() {
     ]);
     assert_ne!(sigmoid, tanh);
     assert_eq!([&old, &broken], [&sigmoid; 2]);
-    // Layers without a gate take whatever stands there.
+    // Layers without a gate accept any value.
     let [plain] = each_plays([json!({})]);
     for second in [json!(""), json!({}), json!([]), json!(["Tanh"]), json!(false)] {
         let [played] = each_plays([json!({ "gating_mode": "none", "secondary_activation": second })]);
@@ -130,7 +130,7 @@ fn what_weighs_is_read_where_there_is_a_gating_mode() {
 }
 
 #[test]
-fn one_slope_for_all_channels_is_no_list() {
+fn a_leaky_relu_has_one_slope_for_all_channels() {
     let slopes = [0.5, 0.4, 0.3, 0.2];
     let [plain, listed, of_each] = each_plays([
         json!({ "activation": "LeakyReLU" }),
@@ -142,26 +142,30 @@ fn one_slope_for_all_channels_is_no_list() {
 }
 
 #[test]
-fn what_is_of_another_type_is_told_in_words() {
-    let told = |config: Value, architecture: &str| {
+fn type_errors_are_readable() {
+    let error_of = |config: Value, architecture: &str| {
         let file = json!({ "version": "0.5.2", "architecture": architecture, "config": config, "weights": [0.0] });
         ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string()
     };
     for (config, architecture, words) in [
-        (Value::Null, "WaveNet", "the file has invalid type: null, where a section belongs: "),
-        (json!({ "receptive_field": 1e300, "bias": false }), "Linear", "where a whole number belongs: "),
-        (json!({ "receptive_field": "5", "bias": false }), "Linear", "invalid type: string \"5\", expected f64: "),
-        (json!({ "input_size": 2, "hidden_size": 3, "num_layers": 1 }), "LSTM", "the network has 2 inputs, not one: "),
+        (Value::Null, "WaveNet", "malformed model file: invalid type: null, expected an object; "),
+        (json!({ "receptive_field": 1e300, "bias": false }), "Linear", " is not a whole number; "),
+        (json!({ "receptive_field": "5", "bias": false }), "Linear", "invalid type: string \"5\", expected f64; "),
+        (
+            json!({ "input_size": 2, "hidden_size": 3, "num_layers": 1 }),
+            "LSTM",
+            "the network has 2 inputs, only 1 is supported; ",
+        ),
     ] {
-        let told = told(config, architecture);
-        assert!(told.contains(words) && !told.contains(" line "), "{told}");
+        let error = error_of(config, architecture);
+        assert!(error.contains(words) && !error.contains(" line "), "{error}");
     }
-    let told = read(&file(&[json!({ "activation": null })])).unwrap_err().to_string();
-    assert!(told.starts_with("the file has a value of a type that does not belong there: "), "{told}");
+    let error = read(&file(&[json!({ "activation": null })])).unwrap_err().to_string();
+    assert!(error.starts_with("malformed model file: a value has an unexpected type; "), "{error}");
 }
 
 #[test]
-fn levels_that_no_signal_has_are_none_and_told() {
+fn implausible_levels_are_ignored_with_a_warning() {
     let mut file = filled(json!({
         "version": "0.5.2", "architecture": "Linear", "config": { "receptive_field": 5, "bias": true }, "weights": [],
     }));
@@ -169,11 +173,11 @@ fn levels_that_no_signal_has_are_none_and_told() {
     let ModelFile { about, warnings, .. } = read(&file).unwrap();
     assert_eq!((about.loudness, about.input_level_dbu, about.output_level_dbu), (None, None, Some(12.5)));
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("is 1000000000 dB, which no signal has"), "{warnings:?}");
+    assert!(warnings[0].contains("1000000000 dB is outside -100 to 100 dB"), "{warnings:?}");
 }
 
 #[test]
-fn whole_numbers_may_have_a_point() {
+fn whole_numbers_may_have_a_decimal_point() {
     let film = |groups: Value| json!({ "active": true, "shift": true, "groups": groups });
     let pointless = json!({ "conv_post_film": film(json!(1)), "slimmable": slimmable(&[2, 4]) });
     let mut with_point = json!({
@@ -181,13 +185,13 @@ fn whole_numbers_may_have_a_point() {
         "dilations": [1.0, 2.0, 4.0], "groups_input": 1.0, "head_size": 1.0, "conv_post_film": film(json!(1.0)),
         "slimmable": { "method": "slice_channels_uniform", "kwargs": { "allowed_channels": [2.0, 4.0] } },
     });
-    let made = |array: &Value| filled(file(from_ref(array)));
+    let build = |array: &Value| filled(file(from_ref(array)));
     for slim in [0.2, 1.0] {
-        assert_eq!(play(&made(&with_point), slim), play(&made(&pointless), slim));
+        assert_eq!(play(&build(&with_point), slim), play(&build(&pointless), slim));
     }
     with_point["channels"] = json!(4.5);
-    let told = read(&made(&with_point)).unwrap_err();
-    assert!(matches!(told, LoadError::WrongType(_)) && told.to_string().contains("4.5"), "{told}");
+    let error = read(&build(&with_point)).unwrap_err();
+    assert!(matches!(error, LoadError::WrongType(_)) && error.to_string().contains("4.5"), "{error}");
 
     let plain = |architecture: &str, config: Value| {
         filled(json!({ "version": "0.7.0", "architecture": architecture, "config": config, "weights": [] }))
@@ -202,7 +206,7 @@ fn whole_numbers_may_have_a_point() {
 }
 
 #[test]
-fn what_says_nothing_is_as_if_it_were_not_there() {
+fn meaningless_values_are_ignored() {
     let whole = filled(file(&[json!({ "slimmable": false })]));
     assert!(!read(&whole).unwrap().is_slimmable());
     assert_eq!(play(&whole, 0.2), play(&filled(file(&[json!({})])), 1.0));
@@ -210,13 +214,13 @@ fn what_says_nothing_is_as_if_it_were_not_there() {
         let mut file = whole.clone();
         file["sample_rate"] = json!(rate);
         let read = read(&file).unwrap();
-        assert_eq!((read.sample_rate, read.tells_sample_rate), (48_000.0, false), "{rate}");
+        assert_eq!((read.sample_rate, read.has_sample_rate), (48_000.0, false), "{rate}");
     }
 }
 
-/// Of a convolution in groups no part can be told that the smaller network would have.
+/// A convolution in groups has no part that corresponds to a smaller network.
 #[test]
-fn groups_are_played_whole_alone() {
+fn networks_with_groups_cannot_be_reduced() {
     let groups = |name: &str, value: Value, allowed: Option<&[usize]>| {
         let slimmable = allowed.map_or(json!({ "method": "slice_channels_uniform" }), slimmable);
         let mut array = json!({ "slimmable": slimmable });
@@ -245,7 +249,7 @@ fn groups_are_played_whole_alone() {
         assert!(play(&file, 1.0).is_ok(), "{array}");
         assert!(is_unfit(&play(&file, 0.2)), "{array}");
     }
-    // What is modulated here has as many channels in every size.
+    // The modulated signal has the same channels in every size.
     let file = of_two(groups("input_mixin_pre_film", film(2), Some(&[2, 4])));
     assert!(play(&file, 0.2).is_ok());
 }

@@ -1,10 +1,10 @@
-//! WaveNets with everything that a file may ask for, and ConvNets, against a plain computation in `f64`, frame by frame,
-//! from the definitions alone.
+//! WaveNets with all options of the file format, and ConvNets, compared with a simple computation in `f64`, frame by frame,
+//! from the definitions.
 
 use amp::{InstructionSet, ModelFile, file::Options};
 use serde_json::{Value, json};
 
-/// A stream of numbers that look random, the same each time.
+/// A reproducible stream of pseudo-random numbers.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -19,8 +19,8 @@ impl Numbers {
     }
 }
 
-/// Weights as they are taken from a file: those of a convolution are `[group][out][in][tap]`.
-struct Taken<'a>(&'a [f32], usize);
+/// Reads weights in the order of a file; those of a convolution are `[group][output][input][tap]`.
+struct WeightReader<'a>(&'a [f32], usize);
 
 #[derive(Clone)]
 struct Conv {
@@ -33,7 +33,7 @@ struct Conv {
     groups: usize,
 }
 
-impl Taken<'_> {
+impl WeightReader<'_> {
     fn numbers(&mut self, count: usize) -> Vec<f64> {
         let taken = self.0[self.1..self.1 + count].iter().map(|&weight| f64::from(weight)).collect();
         self.1 += count;
@@ -50,17 +50,17 @@ impl Taken<'_> {
 type Signal = Vec<Vec<f64>>;
 
 impl Conv {
-    /// Of a signal that was silent before; the oldest tap has the first weight.
+    /// The convolution of a signal after silence; the oldest tap has the first weight.
     fn of(&self, signal: &Signal) -> Signal {
-        let (seen, made) = (self.inputs / self.groups, self.outputs / self.groups);
+        let (inputs_per_group, outputs_per_group) = (self.inputs / self.groups, self.outputs / self.groups);
         let value = |frame: usize, output: usize| {
             let mut sum = self.biases[output];
-            for input in 0..seen {
+            for input in 0..inputs_per_group {
                 for tap in 0..self.kernel {
                     let delay = self.dilation * (self.kernel - 1 - tap);
                     if frame >= delay {
-                        let weight = self.weights[(output * seen + input) * self.kernel + tap];
-                        sum += weight * signal[frame - delay][output / made * seen + input];
+                        let weight = self.weights[(output * inputs_per_group + input) * self.kernel + tap];
+                        sum += weight * signal[frame - delay][output / outputs_per_group * inputs_per_group + input];
                     }
                 }
             }
@@ -112,25 +112,25 @@ fn film(conv: &Option<Conv>, x: &Signal, condition: &Signal) -> Signal {
     (0..x.len()).map(|frame| (0..channels).map(|channel| value(frame, channel)).collect()).collect()
 }
 
-/// One array of layers as a test asks for it.
+/// The description of an array of layers.
 #[derive(Clone, Copy)]
-struct Asked {
+struct ArraySpec {
     inputs: usize,
     condition: usize,
     channels: usize,
     bottleneck: usize,
     kernel: usize,
     dilations: [usize; 3],
-    /// Of each layer.
+    /// For each layer.
     activations: [&'static str; 3],
-    /// Of each layer.
+    /// For each layer.
     modes: [&'static str; 3],
     groups: usize,
     mixin_groups: usize,
     layer1x1: bool,
     head1x1: Option<usize>,
     head: (usize, usize),
-    /// Of the eight modulations, which are there, and whether they add something.
+    /// For each of the eight modulations: `None`, or true if it has a shift.
     films: [Option<bool>; 8],
 }
 
@@ -145,7 +145,7 @@ const FILMS: [&str; 8] = [
     "head1x1_post_film",
 ];
 
-impl Asked {
+impl ArraySpec {
     fn json(&self) -> Value {
         let mut json = json!({
             "input_size": self.inputs, "condition_size": self.condition, "channels": self.channels,
@@ -163,10 +163,10 @@ impl Asked {
         json
     }
 
-    /// Output of the last layer, and of the head.
+    /// The outputs of the last layer and of the head.
     fn play(
         &self,
-        weights: &mut Taken<'_>,
+        weights: &mut WeightReader<'_>,
         input: &Signal,
         condition: &Signal,
         head: Option<Signal>,
@@ -204,7 +204,7 @@ impl Asked {
             sum = each(&sum, &to_sum, |a, b| a + b);
             if let Some(conv) = layer1x1 {
                 let mixed = conv.of(&activated);
-                // Neural Amp Modeler's core modulates here where channels are blended, and nowhere else.
+                // Neural Amp Modeler's core applies this modulation only to blended channels.
                 let mixed = if mode == "blended" { film(&films[6], &mixed, condition) } else { mixed };
                 v = each(&v, &mixed, |a, b| a + b);
             }
@@ -214,7 +214,7 @@ impl Asked {
     }
 }
 
-const PLAIN: Asked = Asked {
+const PLAIN: ArraySpec = ArraySpec {
     inputs: 1,
     condition: 1,
     channels: 4,
@@ -231,7 +231,7 @@ const PLAIN: Asked = Asked {
     films: [None; 8],
 };
 
-/// Weights, more than needed: how many are is found by playing.
+/// More weights than needed; playing determines their number.
 fn weights(scale: f32) -> Vec<f32> {
     let mut numbers = Numbers(7);
     (0..20_000).map(|_| numbers.signed() * scale).collect()
@@ -242,22 +242,22 @@ fn input() -> Vec<f32> {
     (0..700).map(|frame| (frame as f32 * 0.05).sin() * 0.5 + numbers.signed() * 0.2).collect()
 }
 
-/// What a file of these arrays is to make of the input, and the file.
-fn expected(arrays: &[Asked], condition: Option<(&Signal, Value)>) -> (Signal, Value) {
+/// The expected output of a file with these arrays, and the file.
+fn expected(arrays: &[ArraySpec], condition: Option<(&Signal, Value)>) -> (Signal, Value) {
     let weights = weights(0.45);
-    let mut taken = Taken(&weights, 0);
+    let mut taken = WeightReader(&weights, 0);
     let signal: Signal = input().iter().map(|&x| vec![f64::from(x)]).collect();
     let (condition_signal, condition_file) = match condition {
-        Some((made, file)) => (made.clone(), file),
+        Some((result, file)) => (result.clone(), file),
         None => (signal.clone(), Value::Null),
     };
     let (mut v, mut head) = (signal, None);
     for array in arrays {
-        let (output, made) = array.play(&mut taken, &v, &condition_signal, head);
-        (v, head) = (output, Some(made));
+        let (output, result) = array.play(&mut taken, &v, &condition_signal, head);
+        (v, head) = (output, Some(result));
     }
     let scale = taken.numbers(1)[0];
-    let layers: Vec<Value> = arrays.iter().map(Asked::json).collect();
+    let layers: Vec<Value> = arrays.iter().map(ArraySpec::json).collect();
     let file = json!({
         "version": "0.7.0", "architecture": "WaveNet", "sample_rate": 48000, "weights": &weights[..taken.1],
         "config": { "layers": layers, "head": null, "head_scale": 1.0, "condition_dsp": condition_file },
@@ -270,7 +270,7 @@ fn check(name: &str, expected: &Signal, file: &Value) {
     let (input, peak) = (input(), expected.iter().map(|row| row[0].abs()).fold(0.0, f64::max));
     for instructions in InstructionSet::all() {
         let mut model = file.model(Options { instructions, ..Options::default() }).unwrap();
-        // From silence before the first frame, as the plain computation.
+        // The reference computation also starts with silence.
         model.reset(false);
         let mut played = vec![0.0; input.len()];
         model.process(&input, &mut played);
@@ -281,45 +281,48 @@ fn check(name: &str, expected: &Signal, file: &Value) {
 }
 
 #[test]
-fn all_that_a_layer_may_have() {
+fn every_option_of_a_layer() {
     let only = |index: usize, shift: bool| std::array::from_fn(|film| (film == index).then_some(shift));
     let mut cases = vec![
         ("plain", PLAIN),
-        ("bottleneck", Asked { bottleneck: 3, ..PLAIN }),
-        ("gated", Asked { modes: ["gated"; 3], ..PLAIN }),
-        ("blended", Asked { modes: ["blended"; 3], bottleneck: 2, ..PLAIN }),
-        ("groups", Asked { groups: 2, ..PLAIN }),
-        ("depthwise", Asked { groups: 4, ..PLAIN }),
-        ("no layer1x1", Asked { layer1x1: false, ..PLAIN }),
-        ("head1x1", Asked { head1x1: Some(3), ..PLAIN }),
-        ("long head", Asked { head: (1, 16), ..PLAIN }),
-        ("all modulations", Asked { head1x1: Some(2), modes: ["blended"; 3], films: [Some(true); 8], ..PLAIN }),
-        ("all modulations, gated", Asked { head1x1: Some(2), modes: ["gated"; 3], films: [Some(false); 8], ..PLAIN }),
+        ("bottleneck", ArraySpec { bottleneck: 3, ..PLAIN }),
+        ("gated", ArraySpec { modes: ["gated"; 3], ..PLAIN }),
+        ("blended", ArraySpec { modes: ["blended"; 3], bottleneck: 2, ..PLAIN }),
+        ("groups", ArraySpec { groups: 2, ..PLAIN }),
+        ("depthwise", ArraySpec { groups: 4, ..PLAIN }),
+        ("no layer1x1", ArraySpec { layer1x1: false, ..PLAIN }),
+        ("head1x1", ArraySpec { head1x1: Some(3), ..PLAIN }),
+        ("long head", ArraySpec { head: (1, 16), ..PLAIN }),
+        ("all modulations", ArraySpec { head1x1: Some(2), modes: ["blended"; 3], films: [Some(true); 8], ..PLAIN }),
+        (
+            "all modulations, gated",
+            ArraySpec { head1x1: Some(2), modes: ["gated"; 3], films: [Some(false); 8], ..PLAIN },
+        ),
     ];
     for (index, name) in FILMS.iter().enumerate() {
         let head1x1 = (index == 7).then_some(3);
-        cases.push((name, Asked { films: only(index, index % 2 == 0), head1x1, modes: ["blended"; 3], ..PLAIN }));
+        cases.push((name, ArraySpec { films: only(index, index % 2 == 0), head1x1, modes: ["blended"; 3], ..PLAIN }));
     }
-    for (name, asked) in cases {
-        let (expected, file) = expected(&[asked], None);
+    for (name, array) in cases {
+        let (expected, file) = expected(&[array], None);
         check(name, &expected, &file);
     }
 }
 
-/// Up to more channels than any is built for.
+/// Up to more channels than any specialised code has.
 #[test]
 fn layers_of_every_width() {
     for channels in 1..=17 {
         for (activation, mode) in [("Tanh", "none"), ("Tanh", "gated"), ("LeakyReLU", "none"), ("ReLU", "none")] {
             let (activations, modes) = ([activation; 3], [mode; 3]);
             let (expected, file) =
-                expected(&[Asked { channels, bottleneck: channels, activations, modes, ..PLAIN }], None);
+                expected(&[ArraySpec { channels, bottleneck: channels, activations, modes, ..PLAIN }], None);
             check(&format!("{channels} channels, {activation}, {mode}"), &expected, &file);
         }
     }
 }
 
-/// What a layer hands to the next one does not depend on how either is played.
+/// The output of a layer does not depend on the code that computes it or the next layer.
 #[test]
 fn layers_of_several_kinds_in_an_array() {
     let kinds = [("Tanh", "none"), ("LeakyReLU", "none"), ("ReLU", "gated"), ("Tanh", "blended")];
@@ -327,23 +330,23 @@ fn layers_of_several_kinds_in_an_array() {
         for all in 0..kinds.len().pow(3) {
             let layers = [all % 4, all / 4 % 4, all / 16].map(|kind| kinds[kind]);
             let (activations, modes) = (layers.map(|(activation, _)| activation), layers.map(|(_, mode)| mode));
-            let asked = Asked { channels, bottleneck: channels, activations, modes, ..PLAIN };
-            let (expected, file) = expected(&[asked], None);
+            let array = ArraySpec { channels, bottleneck: channels, activations, modes, ..PLAIN };
+            let (expected, file) = expected(&[array], None);
             check(&format!("{channels} channels, {layers:?}"), &expected, &file);
         }
     }
 }
 
-/// Activation and convolution, and again, behind the scaled output of all arrays.
+/// An activation and a convolution, repeated, after the scaled output of all arrays.
 #[test]
-fn convolutions_behind_all_arrays() {
-    let array = Asked { head: (3, 1), ..PLAIN };
+fn convolutions_after_all_arrays() {
+    let array = ArraySpec { head: (3, 1), ..PLAIN };
     for (kernels, channels) in [(vec![1], 3), (vec![8], 5), (vec![1, 8], 5), (vec![16, 3, 2], 2)] {
         let (mut signal, mut file) = expected(&[array], None);
-        // The scale comes last in the file.
+        // The scale is the last weight in the file.
         let taken = file["weights"].as_array().unwrap().len();
         let weights = weights(0.45);
-        let mut tail = Taken(&weights, taken - 1);
+        let mut tail = WeightReader(&weights, taken - 1);
         let unscaled = map(&signal, |x| x / f64::from(weights[taken - 1]));
         let mut convs = Vec::new();
         for (index, &kernel) in kernels.iter().enumerate() {
@@ -359,27 +362,27 @@ fn convolutions_behind_all_arrays() {
         file["weights"] = json!(&weights[..tail.1]);
         file["config"]["head"] =
             json!({ "channels": channels, "out_channels": 1, "kernel_sizes": kernels, "activation": "Tanh" });
-        check(&format!("behind all arrays: {kernels:?}"), &signal, &file);
+        check(&format!("after all arrays: {kernels:?}"), &signal, &file);
     }
 }
 
 #[test]
-fn arrays_in_a_row_and_a_condition_of_its_own() {
-    let first = Asked { head: (3, 1), ..PLAIN };
-    let second = Asked { inputs: 4, channels: 3, bottleneck: 3, modes: ["gated"; 3], ..PLAIN };
-    let (made, file) = expected(&[first, second], None);
-    check("two arrays", &made, &file);
+fn consecutive_arrays_and_a_condition_network() {
+    let first = ArraySpec { head: (3, 1), ..PLAIN };
+    let second = ArraySpec { inputs: 4, channels: 3, bottleneck: 3, modes: ["gated"; 3], ..PLAIN };
+    let (result, file) = expected(&[first, second], None);
+    check("two arrays", &result, &file);
 
-    let of_condition = Asked { head: (2, 3), ..PLAIN };
+    let of_condition = ArraySpec { head: (2, 3), ..PLAIN };
     let (condition, condition_file) = expected(&[of_condition], None);
-    let conditioned = Asked { condition: 2, mixin_groups: 2, ..PLAIN };
-    let (made, file) = expected(&[conditioned], Some((&condition, condition_file)));
-    check("condition", &made, &file);
+    let conditioned = ArraySpec { condition: 2, mixin_groups: 2, ..PLAIN };
+    let (result, file) = expected(&[conditioned], Some((&condition, condition_file)));
+    check("condition", &result, &file);
 }
 
-/// Convolutions of two taps in a row: of every width, of each way that an activation is computed, normalised or not.
+/// Consecutive convolutions of two taps: every width, every way of computing an activation, normalised or not.
 #[test]
-fn convolutions_in_a_row() {
+fn consecutive_convolutions() {
     let leaky = |x: f64| if x < 0.0 { 0.25 * x } else { x };
     type Exact<'a> = &'a dyn Fn(f64) -> f64;
     let activations: [(Value, Exact<'_>); 4] = [
@@ -392,7 +395,7 @@ fn convolutions_in_a_row() {
         let (activation, exact) = &activations[channels % 4];
         let weights: Vec<f32> =
             weights(0.45).iter().map(|weight| if normalised { weight.abs() } else { *weight }).collect();
-        let mut taken = Taken(&weights, 0);
+        let mut taken = WeightReader(&weights, 0);
         let mut signal: Signal = input().iter().map(|&x| vec![f64::from(x)]).collect();
         for dilation in [1, 70, 3] {
             let inputs = signal[0].len();
@@ -406,26 +409,26 @@ fn convolutions_in_a_row() {
             }
             signal = map(&signal, exact);
         }
-        let made = taken.conv([channels, 1, 1, 1, 1], true).of(&signal);
+        let result = taken.conv([channels, 1, 1, 1, 1], true).of(&signal);
         let file = json!({
             "version": "0.5.4", "architecture": "ConvNet", "sample_rate": 48000, "weights": &weights[..taken.1],
             "config": { "channels": channels, "dilations": [1, 70, 3], "batchnorm": normalised, "activation": activation },
         });
-        check(&format!("{channels} channels, normalised: {normalised}"), &made, &file);
+        check(&format!("{channels} channels, normalised: {normalised}"), &result, &file);
     }
 }
 
-/// One of two signals would be dropped in silence.
+/// A second output would be dropped silently.
 #[test]
-fn a_model_has_one_output() {
-    let (_, file) = expected(&[Asked { head: (2, 1), ..PLAIN }], None);
-    let told = ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string();
-    assert!(told.contains("2 outputs, not one"), "{told}");
+fn rejects_a_model_with_two_outputs() {
+    let (_, file) = expected(&[ArraySpec { head: (2, 1), ..PLAIN }], None);
+    let error = ModelFile::read(file.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("2 outputs, only 1 is supported"), "{error}");
 }
 
-/// What overflows is muted, and comes back after a reset.
+/// An overflow mutes the model until the next reset.
 #[test]
-fn what_is_no_number_is_muted() {
+fn infinite_output_is_muted() {
     let file = json!({
         "version": "0.5.2", "architecture": "Linear", "sample_rate": 48000,
         "config": { "receptive_field": 2, "bias": false }, "weights": [3e38, 3e38],

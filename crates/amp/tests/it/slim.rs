@@ -1,9 +1,9 @@
-//! WaveNets cut down to fewer channels: the same as files that were written with these alone.
+//! WaveNets reduced to fewer channels, compared with files that contain only these channels.
 
 use amp::{ModelFile, file::Options};
 use serde_json::{Value, json};
 
-/// A weight by what it is of, the same whatever the number of channels.
+/// A weight that depends only on its position, not on the number of channels.
 fn weight(of: usize, row: usize, column: usize, tap: usize) -> f32 {
     let mut x = (of * 31 + row * 1009 + column * 9176 + tap * 77_003 + 1) as u64;
     x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -14,7 +14,7 @@ fn weight(of: usize, row: usize, column: usize, tap: usize) -> f32 {
 const DILATIONS: [usize; 3] = [1, 3, 9];
 const KERNEL: usize = 3;
 
-/// Two arrays of these channels; `allowed` are those that each can be cut down to.
+/// Two arrays with these numbers of channels; `allowed` are the numbers that each can be reduced to.
 fn file(channels: [usize; 2], allowed: Option<[&[usize]; 2]>) -> Value {
     let mut weights: Vec<f32> = Vec::new();
     let mut of = 0;
@@ -67,9 +67,9 @@ fn play(file: &Value, slim: f64) -> Vec<f32> {
 }
 
 #[test]
-fn a_network_cut_down_is_the_smaller_network() {
+fn a_reduced_network_equals_the_smaller_network() {
     let whole = file([8, 5], Some([&[3, 6, 8], &[2, 4, 5]]));
-    // floor(slim * 3), at most 2.
+    // Index floor(slim * 3), at most 2.
     for (slim, channels) in
         [(0.0, [3, 2]), (0.3, [3, 2]), (0.34, [6, 4]), (0.66, [6, 4]), (0.67, [8, 5]), (1.0, [8, 5])]
     {

@@ -1,4 +1,4 @@
-//! Playing makes no system call: it comes to its end on a thread that the kernel ends at any call but `read` and `write`.
+//! Playing makes no system call: it completes on a thread that the kernel kills at any call but `read` and `write`.
 
 use std::{
     fmt::Display,
@@ -24,25 +24,25 @@ const RUNNING: u8 = 0;
 const DONE: u8 = 1;
 const REFUSED: u8 = 2;
 
-/// Whether `work` came to its end on such a thread; nothing where the kernel confines none. What it returns is never freed,
-/// since that calls the system, too.
+/// True if `work` completed on such a thread; `None` if the kernel cannot confine threads. The result is never freed, because
+/// that may make a system call.
 fn calls_nothing<T>(work: impl FnOnce() -> T + Send + 'static) -> Option<bool> {
     let state = Arc::new(AtomicU8::new(RUNNING));
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let of_thread = Arc::clone(&state);
     thread::spawn(move || {
-        let _ = tell.send(gettid());
-        drop(tell);
+        let _ = sender.send(gettid());
+        drop(sender);
         if set_secure_computing_mode(SecureComputingMode::Strict).is_err() {
             of_thread.store(REFUSED, Ordering::Release);
             return;
         }
         std::mem::forget(work());
         of_thread.store(DONE, Ordering::Release);
-        // Not allowed: the thread ends here, before anything is tidied up.
+        // Not allowed: the thread ends here, before its cleanup.
         let _ = getpid();
     });
-    let task = PathBuf::from(format!("/proc/self/task/{}", told.recv().unwrap()));
+    let task = PathBuf::from(format!("/proc/self/task/{}", receiver.recv().unwrap()));
     while task.exists() && state.load(Ordering::Acquire) == RUNNING {
         thread::sleep(Duration::from_millis(1));
     }
@@ -54,13 +54,13 @@ fn calls_nothing<T>(work: impl FnOnce() -> T + Send + 'static) -> Option<bool> {
 
 fn assert_calls_nothing<T>(what: impl Display, work: impl FnOnce() -> T + Send + 'static) {
     match calls_nothing(work) {
-        Some(calls_nothing) => assert!(calls_nothing, "{what} called the system while playing"),
-        None => eprintln!("SKIPPED: {what}: this kernel confines no thread (prctl PR_SET_SECCOMP)"),
+        Some(calls_nothing) => assert!(calls_nothing, "{what} made a system call while playing"),
+        None => eprintln!("SKIPPED: {what}: the kernel cannot confine a thread (prctl PR_SET_SECCOMP)"),
     }
 }
 
 #[test]
-fn a_call_ends_the_thread() {
+fn a_system_call_ends_the_thread() {
     assert_ne!(calls_nothing(|| 1), Some(false));
     assert_ne!(calls_nothing(thread::yield_now), Some(true));
 }
@@ -92,7 +92,7 @@ fn the_chain_makes_no_system_call() {
     };
     let response = |frames: usize| (0..frames).map(|n| 1.0 / (1.0 + n as f32)).collect();
     let cabinet = Cabinet::new(&Ir::new(48_000, vec![response(9000), response(3000)]).unwrap());
-    // The second one is resampled.
+    // The second model is resampled.
     let models = [amplifier("wn_a1_nano.nam"), amplifier("guitarml_lstm20.json")];
     let parts = Parts { models, cabinet: Some(cabinet) };
     let (mut chain, controls) = Chain::new(48_000, &Settings::default(), parts);

@@ -60,7 +60,7 @@ impl Rig {
 /// All parameters, from the one list that there is.
 fn parameters() -> String {
     let line = |&parameter: &Parameter| {
-        let default = parameter.written(parameter.info().default);
+        let default = parameter.to_toml(parameter.info().default);
         format!("  {parameter}: {}; {default} unless set.\n    {}\n", parameter.allowed(), parameter.info().about)
     };
     let lines: String = Parameter::ALL.iter().map(line).collect();

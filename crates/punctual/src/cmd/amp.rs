@@ -45,7 +45,7 @@ fn name_of(path: &Path) -> String {
 fn model(file: &ModelFile, choice: &cli::ModelChoice) -> anyhow::Result<Model> {
     let options = Options { slim: choice.slim.unwrap_or(1.0), ..Options::default() };
     let knobs: Vec<f32> = choice.param.iter().map(|&value| value as f32).collect();
-    amp::choice::model(file, options, &knobs).map_err(|error| match error.is_choice() {
+    amp::configure::model(file, options, &knobs).map_err(|error| match error.is_invalid_option() {
         true => Usage(error.to_string()).into(),
         false => error.into(),
     })

@@ -86,12 +86,12 @@ fn what_does_not_fit_is_refused_with_the_remedy() {
         let both = format!("--model {model} --model2 {model} {routing} --set amp.routing={set}");
         refused(&both, 64, &format!("{routing} and --set amp.routing={set} contradict each other: leave one out"));
     }
-    refused("--model dry.wav", 1, "dry.wav: the file is no");
+    refused("--model dry.wav", 1, "dry.wav: the model file is not valid JSON");
     refused(&format!("--cab {model}"), 64, &format!("a cabinet is a WAV file: use --model {model}, or [[model]]"));
     refused(&format!("--bare --model {model} --slim 0.5"), 64, "leave out --slim");
     refused(&format!("--bare --model {model} --param 0.5"), 64, "the model has 0");
     let bad = vectors().join("truncated_weights.bad.nam");
-    refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, and 197 are there");
+    refused(&format!("--bare --model {}", bad.display()), 1, "198 weights, the file has 197");
     refused("--bare --model no-such.nam", 1, "cannot read no-such.nam");
     for endless in ["--model /dev/zero", "--cab /dev/zero", "--preset /dev/zero"] {
         refused(endless, 1, "cannot read /dev/zero: it is a device, not a file");
@@ -154,7 +154,7 @@ fn what_is_left_out_or_cut_short_is_told() {
     fs::write(scratch.path().join("dry.wav"), &whole[..whole.len() - 4]).unwrap();
     let run = scratch.run(&format!("amp render dry.wav cut.wav --model {}", model.display()));
     let said = run.expect_status(1).stderr();
-    assert!(said.contains("cut short, 12 of 16 bytes"), "{said}");
+    assert!(said.contains("truncated: it has 12 of 16 bytes"), "{said}");
     // Nobody hears it.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut deaf = Command::new(env!("CARGO_BIN_EXE_punctual"));
@@ -262,7 +262,7 @@ fn files_of_other_rates_come_out_at_their_own_and_in_their_place() {
     fs::write(scratch.path().join("wire.nam"), linear).unwrap();
     fs::write(scratch.path().join("other.nam"), linear.replace("48000", "44100")).unwrap();
     let run = scratch.run("amp render dry.wav wet.wav --neutral --model wire.nam --model2 other.nam --parallel");
-    assert!(run.expect_status(0).stderr().contains("made for 44100 Hz: resampled, 54 samples late"));
+    assert!(run.expect_status(0).stderr().contains("trained at 44100 Hz: resampled, which adds a delay of 54 samples"));
     // Said twice is no contradiction.
     let twice = "--model2 other.nam --parallel --set amp.routing=parallel";
     scratch.run(&format!("amp render dry.wav wet.wav --neutral --model wire.nam {twice}")).expect_status(0);
@@ -294,7 +294,7 @@ fn a_cabinet_and_a_preset_tell_what_they_are() {
     assert_eq!((&told["models"][0]["file"], &told["block_us"]), (&"no.nam".into(), &serde_json::Value::Null));
     fs::write(scratch.path().join("a.toml"), "[gate]\nopen = true").unwrap();
     let said = scratch.run("amp info a.toml").expect_status(1).stderr();
-    assert!(said.contains("a.toml: line 2: [gate] has no \"open\": did you mean \"on\"?"), "{said}");
+    assert!(said.contains("a.toml: line 2: unknown \"open\" in [gate]; did you mean \"on\"?"), "{said}");
 }
 
 #[test]

@@ -169,9 +169,9 @@ fn a_campaign_that_cannot_play_here_is_invalid() {
     let mistakes = scratch.run("validate tones.toml --root machine").expect_status(1).stdout();
     let expected = [
         ("5:9: model: ", "cannot read gone.nam: "),
-        ("6:7: cab: ", "six.wav: a cabinet has one or two channels, and this one 6: "),
+        ("6:7: cab: ", "six.wav: a cabinet must have 1 or 2 channels (got 6); "),
         ("11:9: model: ", "plays 48000 Hz, and 44100 Hz was asked for: "),
-        ("15:9: model: ", "nan_weight.bad.nam: the file is no JSON "),
+        ("15:9: model: ", "nan_weight.bad.nam: the model file is not valid JSON ("),
         ("19:10: preset: ", "cannot read gone.nam: "),
         ("20:10: device: ", "there is no card `PCH`, only hw:USB: "),
         ("22:8: ", "and not CPU 99: "),

@@ -1,27 +1,27 @@
-//! Activation functions, as files name them.
+//! Activation functions as named in files.
 
 use serde::Deserialize;
 
 use crate::{error::LoadError, simd::Activation};
 
-/// An activation function by its name, or with its numbers.
+/// An activation function: its name, or its name and parameters.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum ActivationConfig {
-    /// Its name.
+    /// Only the name.
     Named(String),
-    /// With its numbers.
+    /// The name and parameters.
     Detailed {
-        /// Its name.
+        /// Name.
         #[serde(rename = "type")]
         name: String,
-        /// What negative values are scaled by.
+        /// Slope for negative values.
         negative_slope: Option<f32>,
-        /// The same for each channel; of `PReLU` alone.
+        /// Slope for negative values per channel; only for `PReLU`.
         negative_slopes: Option<Vec<f32>>,
-        /// Where the lower slope begins.
+        /// Upper end of the lower slope.
         min_val: Option<f32>,
-        /// Where the upper slope begins.
+        /// Lower end of the upper slope.
         max_val: Option<f32>,
         /// The lower slope.
         min_slope: Option<f32>,
@@ -31,7 +31,7 @@ pub enum ActivationConfig {
 }
 
 impl ActivationConfig {
-    /// The function.
+    /// The activation function.
     ///
     /// # Errors
     /// [`LoadError::UnknownPart`].
@@ -58,7 +58,7 @@ impl ActivationConfig {
             "Hardswish" => Activation::HardSwish,
             "LeakyHardtanh" | "LeakyHardTanh" => Activation::LeakyHardTanh { min, max, min_slope, max_slope },
             "Softsign" => Activation::SoftSign,
-            _ => return Err(LoadError::UnknownPart { what: "the activation function", name: name.clone() }),
+            _ => return Err(LoadError::UnknownPart { what: "activation function", name: name.clone() }),
         })
     }
 }

@@ -31,7 +31,9 @@ impl WaveNet<'_> {
         let condition = condition.unwrap_or(1);
         for Whole(size) in self.layers.iter().map(|array| array.condition_size) {
             if usize::try_from(size) != Ok(condition) {
-                return Err(LoadError::inconsistent(format!("condition_size is {size}, the condition has {condition}")));
+                return Err(LoadError::inconsistent(format!(
+                    "condition_size is {size}, the condition has {condition}"
+                )));
             }
         }
         let inputs = arrays.last().map_or(0, |array| array.head.outputs);

@@ -1,4 +1,4 @@
-//! Layers that are computed frame by frame, ready to play: each a whole block before the next one.
+//! Layers that are computed frame by frame, ready to play. Each layer processes a whole block before the next layer.
 
 use super::plan::{self, DenseWeights, PiecewiseLinear, Plan};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     simd::{Activation, Cell, ColumnMajor, Frames, GateWeights, Gru, Head, InstructionSet, Lstm, Simd, dot, padded},
 };
 
-/// One layer; its output is the next one's input.
+/// One layer; its output is the input of the next one.
 #[derive(Debug, Clone)]
 pub enum Layer {
     /// Long short-term memory.
@@ -17,18 +17,18 @@ pub enum Layer {
     Dense(Dense),
     /// One weighted sum.
     Dot(Dot),
-    /// Weighted sums of what came so many frames ago.
+    /// Weighted sums of several past frames.
     Conv(KerasConv),
-    /// A function of each value.
+    /// An activation function of each value.
     Activation(ActivationLayer),
     /// A piecewise linear function of each value.
     PiecewiseLinear(PiecewiseLinearLayer),
 }
 
-/// What a layer puts out: a row of values for each frame of a block.
+/// The output of a layer: a row of values for each frame of a block.
 type Output = Aligned;
 
-/// A function of each value.
+/// An activation function of each value.
 #[derive(Debug, Clone)]
 pub struct ActivationLayer {
     activation: Activation,
@@ -42,7 +42,7 @@ pub struct PiecewiseLinearLayer {
     output: Output,
 }
 
-/// A layer of recurrent units of a kind.
+/// A layer of recurrent units.
 #[derive(Debug, Clone)]
 pub struct RecurrentLayer<C> {
     cell: C,
@@ -51,13 +51,13 @@ pub struct RecurrentLayer<C> {
     hidden: Aligned,
     cell_state: Aligned,
     output: Output,
-    /// Hidden state, cell state.
+    /// Initial hidden state and cell state.
     initial_state: [Aligned; 2],
-    /// The layer behind, where it is one weighted sum: it is computed while the next frame's units wait for this one's.
+    /// The following layer, if it is a single weighted sum: it is computed while the units of the next frame depend on this one.
     head: Option<Dot>,
 }
 
-/// Weighted sums.
+/// A dense layer: weighted sums.
 #[derive(Debug, Clone)]
 pub struct Dense {
     matrix: ColumnMajor,
@@ -66,29 +66,29 @@ pub struct Dense {
     output: Output,
 }
 
-/// One weighted sum.
+/// A dense layer with one output.
 #[derive(Debug, Clone)]
 pub struct Dot {
     row: Vec<f32>,
     bias: f32,
-    /// A value a frame.
+    /// One value per frame.
     output: Vec<f32>,
 }
 
-/// A convolution as Keras has it: weighted sums of the inputs of several frames.
+/// A convolution of Keras: weighted sums of the inputs of several frames.
 #[derive(Debug, Clone)]
 pub struct KerasConv {
     dense: Dense,
     kernel: usize,
     dilation: usize,
-    /// Inputs of the last frames, a ring.
+    /// Inputs of the last frames: a ring.
     history: Vec<f32>,
     position: usize,
     gathered: Vec<f32>,
 }
 
 impl Layer {
-    /// Adds the layer, which sees so many values, behind the others.
+    /// Appends the layer of a plan, which has `inputs` inputs.
     pub fn add(all: &mut Vec<Self>, plan: &Plan, inputs: usize, instructions: InstructionSet) {
         match (Self::new(plan, inputs, instructions), all.last_mut()) {
             (
@@ -118,7 +118,7 @@ impl Layer {
         }
     }
 
-    /// Back to the state that it was made in.
+    /// Restores the initial state.
     pub fn reset(&mut self) {
         match self {
             Self::Lstm(layer) => layer.reset(),
@@ -128,7 +128,7 @@ impl Layer {
         }
     }
 
-    /// What becomes of the values of some frames.
+    /// Computes the output of a block.
     #[inline(always)]
     pub fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         match self {
@@ -147,19 +147,19 @@ fn silent_output(count: usize) -> Output {
     Aligned::new(BLOCK * padded(count), [])
 }
 
-/// The rows of an output of so many values.
+/// The rows of an output of `count` values per frame.
 #[inline(always)]
 fn rows(output: &[f32], count: usize) -> Frames<'_> {
     Frames { values: output, stride: padded(count), count }
 }
 
-/// The values of each frame of `$input`, and room for `$count` that are made of them.
+/// Runs `$do` for each frame with its input values and space for `$count` output values.
 macro_rules! for_each_frame {
-    ($frames:ident, $input:ident, $output:expr, $count:expr, |$x:ident, $made:ident| $do:expr) => {{
+    ($frames:ident, $input:ident, $output:expr, $count:expr, |$x:ident, $out:ident| $do:expr) => {{
         let stride = padded($count);
         for frame in 0..$frames {
             let $x = &$input.values[frame * $input.stride..][..$input.stride];
-            let $made = &mut $output[frame * stride..][..stride];
+            let $out = &mut $output[frame * stride..][..stride];
             $do;
         }
         rows($output, $count)
@@ -212,7 +212,7 @@ impl Dense {
     #[inline(always)]
     fn block<S: Simd>(&mut self, simd: S, frames: usize, input: Frames<'_>) -> Frames<'_> {
         let Self { matrix, inputs, outputs, output } = self;
-        for_each_frame!(frames, input, output, *outputs, |x, made| matrix.multiply(simd, &x[..*inputs], made))
+        for_each_frame!(frames, input, output, *outputs, |x, out| matrix.multiply(simd, &x[..*inputs], out))
     }
 }
 
@@ -256,7 +256,7 @@ impl KerasConv {
             self;
         let inputs = *inputs / *kernel;
         let ring = history.len() / inputs;
-        for_each_frame!(frames, input, output, *outputs, |x, made| {
+        for_each_frame!(frames, input, output, *outputs, |x, out| {
             history[*position * inputs..][..inputs].copy_from_slice(&x[..inputs]);
             // The frame after the current one is the oldest.
             for tap in 0..*kernel {
@@ -264,7 +264,7 @@ impl KerasConv {
                 gathered[tap * inputs..][..inputs].copy_from_slice(&history[frame * inputs..][..inputs]);
             }
             *position = (*position + 1) % ring;
-            matrix.multiply(simd, gathered, made);
+            matrix.multiply(simd, gathered, out);
         })
     }
 }
@@ -284,10 +284,10 @@ impl PiecewiseLinearLayer {
     #[inline(always)]
     fn block(&mut self, frames: usize, input: Frames<'_>) -> Frames<'_> {
         let Self { functions, output } = self;
-        for_each_frame!(frames, input, output, functions.len(), |x, made| {
-            for ((made, &x), function) in made.iter_mut().zip(x).zip(&*functions) {
+        for_each_frame!(frames, input, output, functions.len(), |x, out| {
+            for ((out, &x), function) in out.iter_mut().zip(x).zip(&*functions) {
                 let PiecewiseLinear { positive_slope, negative_slope, offset } = function;
-                *made = x.max(0.0) * positive_slope + x.min(0.0) * negative_slope + offset;
+                *out = x.max(0.0) * positive_slope + x.min(0.0) * negative_slope + offset;
             }
         })
     }

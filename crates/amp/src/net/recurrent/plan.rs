@@ -1,74 +1,74 @@
-//! Layers that are computed frame by frame, as files have them.
+//! Plans of layers that are computed frame by frame, with their weights.
 
 use crate::simd::Activation;
 
-/// One layer; its output is the next one's input.
+/// One layer; its output is the input of the next one.
 #[derive(Debug, Clone)]
 pub enum Plan {
-    /// Long short-term memory: gates of input, forgetting, candidate and output.
+    /// Long short-term memory; the gates are input, forget, candidate and output.
     Lstm(RecurrentWeights),
-    /// Gated recurrent units: gates of update and reset, the candidate of the inputs and that of the units.
+    /// Gated recurrent units; the sums are update, reset, and the candidate's sums of the inputs and of the units.
     Gru(RecurrentWeights),
     /// Weighted sums.
     Dense(DenseWeights),
     /// Weighted sums of the inputs of several frames.
     Conv(KerasConvWeights),
-    /// A function of each value.
+    /// An activation function of each value.
     Activation(Activation),
-    /// A piecewise linear function of each value, each of its own.
+    /// A piecewise linear function for each value.
     PiecewiseLinear(Vec<PiecewiseLinear>),
 }
 
 /// A function of two lines that meet at 0.
 #[derive(Debug, Clone, Copy)]
 pub struct PiecewiseLinear {
-    /// Its slope above 0.
+    /// Slope above 0.
     pub positive_slope: f32,
-    /// Its slope below 0.
+    /// Slope below 0.
     pub negative_slope: f32,
-    /// Its value at 0.
+    /// Value at 0.
     pub offset: f32,
 }
 
-/// Weights of recurrent units of four sums each.
+/// Weights of recurrent units with four sums each.
 #[derive(Debug, Clone)]
 pub struct RecurrentWeights {
-    /// Values in.
+    /// Number of inputs.
     pub inputs: usize,
-    /// Values out.
+    /// Number of units, which are the outputs.
     pub units: usize,
     /// `[sum][unit][inputs, then units]`.
     pub weights: Vec<f32>,
     /// `[sum][unit]`.
     pub biases: Vec<f32>,
-    /// Hidden and cell state that they begin with; empty for zeros.
+    /// Initial hidden state and cell state; empty for zeros.
     pub initial_state: [Vec<f32>; 2],
 }
 
-/// Weights of sums.
+/// Weights of a dense layer.
 #[derive(Debug, Clone)]
 pub struct DenseWeights {
-    /// Values in.
+    /// Number of inputs.
     pub columns: usize,
     /// `[row][column]`.
     pub weights: Vec<f32>,
-    /// One a row.
+    /// One bias per row.
     pub biases: Vec<f32>,
 }
 
-/// Weights of a convolution as Keras has it: sums of the inputs of several frames.
+/// Weights of a convolution of Keras: sums of the inputs of several frames.
 #[derive(Debug, Clone)]
 pub struct KerasConvWeights {
-    /// The inputs of the oldest tap first.
+    /// The weights; the inputs of the oldest tap come first.
     pub dense: DenseWeights,
-    /// Taps.
+    /// Number of taps.
     pub kernel: usize,
-    /// Distance of the taps, frames.
+    /// Distance between the taps, frames.
     pub dilation: usize,
 }
 
 impl RecurrentWeights {
-    /// Those of units whose columns are the inputs and then the units.
+    /// Weights from the functions `weight(sum, unit, column)` and `bias(sum, unit)`; the columns are the inputs, then the units.
     pub fn new(
         inputs: usize,
         units: usize,
@@ -86,7 +86,7 @@ impl RecurrentWeights {
 }
 
 impl DenseWeights {
-    /// Sums of `columns` values each.
+    /// Weights from the functions `weight(row, column)` and `bias(row)`.
     pub fn new(rows: usize, columns: usize, weight: impl Fn(usize, usize) -> f32, bias: impl Fn(usize) -> f32) -> Self {
         let mut weights = Vec::with_capacity(rows * columns);
         for row in 0..rows {
@@ -97,7 +97,7 @@ impl DenseWeights {
 }
 
 impl Plan {
-    /// Values out, of so many values in.
+    /// Number of outputs for a number of inputs.
     pub fn outputs(&self, inputs: usize) -> usize {
         match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.units,
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// Recurrent units.
+    /// Number of recurrent units.
     pub fn units(&self) -> usize {
         match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.units,
@@ -115,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// Values of past frames that it keeps.
+    /// Number of values of past frames that the layer keeps.
     pub fn history(&self) -> usize {
         match self {
             Self::Conv(conv) => ((conv.kernel - 1) * conv.dilation).saturating_mul(conv.dense.columns / conv.kernel),
@@ -123,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// Multiplications and additions a frame.
+    /// Number of multiply-adds per frame.
     pub fn work(&self) -> u64 {
         let weights = match self {
             Self::Lstm(weights) | Self::Gru(weights) => weights.weights.len(),

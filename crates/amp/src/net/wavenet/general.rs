@@ -1,4 +1,4 @@
-//! A layer of a WaveNet with whatever a file may ask for: gates, modulations, groups, pointwise convolutions.
+//! A layer of a WaveNet with all options of the file format: gates, modulations, groups, 1x1 convolutions.
 
 use super::plan::{self, Gate, Shapes};
 use crate::{
@@ -10,13 +10,13 @@ use crate::{
     simd::{Activation, Combine, Pass, Signals, combine, multiply},
 };
 
-/// A layer with whatever a file may ask for, ready to play.
+/// A layer with all options of the file format, ready to play.
 pub struct GeneralLayer {
-    /// What comes from the layer before.
+    /// Output of the layer before.
     pub input: DelayLine,
-    /// The same, modulated: what the convolution sees.
+    /// The modulated input, which the convolution reads.
     modulated: Option<(Film, DelayLine)>,
-    /// The convolution, with what the condition adds where nothing is between the two.
+    /// The convolution. It includes that of the condition if nothing is between the two.
     conv: Conv,
     conv_post: Option<Film>,
     mixin: Option<Mixin>,
@@ -24,16 +24,16 @@ pub struct GeneralLayer {
     activation_pre: Option<Film>,
     activation: Activation,
     gate: Gate,
-    /// What went into the activation; for blending.
+    /// Input of the activation; for blending.
     before: Rows,
     activation_post: Option<Film>,
     head1x1: Option<(Conv, Rows, Option<Film>)>,
     layer1x1: Option<Conv>,
-    /// Where the layer's output is modulated before it is added to its input.
+    /// Modulates the layer's output before it is added to its input.
     layer1x1_post: Option<(Film, Rows)>,
 }
 
-/// What the condition adds.
+/// The convolution of the condition.
 struct Mixin {
     pre: Option<(Film, Rows)>,
     conv: Conv,
@@ -41,7 +41,7 @@ struct Mixin {
     output: Rows,
 }
 
-/// Modulation by the condition: channels times factors, and more.
+/// A modulation by the condition: it scales the channels and may shift them.
 struct Film {
     conv: Conv,
     factors: Rows,
@@ -49,7 +49,7 @@ struct Film {
 }
 
 impl GeneralLayer {
-    /// The layer with the next weights: `whole` is what the weights are of, `slimmed` what is played of it.
+    /// Builds the layer from the next weights: `whole` has the shapes of the weights, `slimmed` those that are played.
     pub fn new(
         (whole, slimmed): (Shapes, Shapes),
         layer: &plan::Layer,
@@ -82,8 +82,8 @@ impl GeneralLayer {
 
         let history = layer.history();
         let one_group = conv.shape.groups == 1 && mixin.shape.groups == 1;
-        let together = one_group && conv_post.is_none() && mixin_pre.is_none() && mixin_post.is_none();
-        let (conv, mixin) = if together {
+        let is_combined = one_group && conv_post.is_none() && mixin_pre.is_none() && mixin_post.is_none();
+        let (conv, mixin) = if is_combined {
             let weight = |output, input| mixin.at(output, input, 0);
             (Conv::with(conv, layer.dilation, mixin.shape.inputs, weight), None)
         } else {
@@ -106,7 +106,7 @@ impl GeneralLayer {
             activation_post,
             head1x1: head1x1.map(|conv| (conv, scratch.take(head_channels), head1x1_post)),
             layer1x1,
-            // As Neural Amp Modeler's core does it: where the channels are not blended this is read, and does nothing.
+            // Neural Amp Modeler's core reads this modulation in every layer, but applies it only to blended channels.
             layer1x1_post: layer1x1_post
                 .filter(|_| matches!(layer.gate, Gate::Blended(_)))
                 .map(|film| (film, scratch.take(slimmed.conv.inputs))),
@@ -142,7 +142,7 @@ impl GeneralLayer {
         }
     }
 
-    /// What the layer makes of its input and the condition.
+    /// Computes the layer's activation.
     fn activated(&mut self, pass: Pass, memory: &mut [f32], condition: Rows) -> Rows {
         let z = self.z;
         let more = self.mixin.is_none().then_some(condition);
@@ -195,7 +195,7 @@ impl GeneralLayer {
         first
     }
 
-    /// Moves on by `frames`.
+    /// Moves the delay lines on by `frames`.
     pub fn advance(&mut self, frames: usize) {
         self.input.advance(frames);
         if let Some((_, modulated)) = &mut self.modulated {
@@ -203,7 +203,7 @@ impl GeneralLayer {
         }
     }
 
-    /// Back to the beginning.
+    /// Restores the initial state.
     pub fn reset(&mut self) {
         self.input.reset();
         if let Some((_, modulated)) = &mut self.modulated {
@@ -215,21 +215,21 @@ impl GeneralLayer {
 fn convolve(conv: &mut Conv, pass: Pass, memory: &mut [f32], from: &DelayLine, more: Option<Rows>, z: Rows) {
     match more {
         None => conv.apply(pass, memory, |delay| from.delayed(delay), None, z),
-        // All in one group then.
+        // Then all channels are in one group.
         more => multiply(pass, memory, conv.sum(0, |delay| from.delayed(delay), more, None, z)),
     }
 }
 
 impl Mixin {
     fn run(&mut self, pass: Pass, memory: &mut [f32], condition: Rows) -> Rows {
-        let seen = match &mut self.pre {
+        let input = match &mut self.pre {
             None => condition,
             Some((film, output)) => {
                 film.apply(pass, memory, condition, condition, *output);
                 *output
             }
         };
-        self.conv.apply(pass, memory, |_| seen, None, self.output);
+        self.conv.apply(pass, memory, |_| input, None, self.output);
         if let Some(film) = &mut self.post {
             film.apply(pass, memory, condition, self.output, self.output);
         }

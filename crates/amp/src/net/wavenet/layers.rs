@@ -10,16 +10,16 @@ use crate::{
     simd::{InstructionSet, LayerWeights, Pass, Signals, Simd, Stack},
 };
 
-/// Layers one after the other, ready to play.
+/// Consecutive layers, ready to play.
 pub enum Layers {
-    /// Of the kind that nearly all files have.
+    /// Layers of the common kind, which nearly all files have.
     Common(Stack),
-    /// Whatever a file may ask for.
+    /// A layer with any other options.
     General(Box<GeneralLayer>),
 }
 
 impl Layers {
-    /// Adds the layer with the next weights to `all`: `whole` is what the weights are of, `slimmed` what is played of it.
+    /// Appends the layer with the next weights: `whole` has the shapes of the weights, `slimmed` those that are played.
     pub fn add(
         all: &mut Vec<Self>,
         (whole, slimmed): (Shapes, Shapes),
@@ -29,19 +29,19 @@ impl Layers {
         scratch: Scratch,
         instructions: InstructionSet,
     ) {
-        let Some(one) = common((whole, slimmed), layer, weights.clone(), layout, instructions) else {
+        let Some(stack) = common((whole, slimmed), layer, weights.clone(), layout, instructions) else {
             all.push(Self::General(Box::new(GeneralLayer::new((whole, slimmed), layer, weights, layout, scratch))));
             return;
         };
         weights.take(whole.weights() as usize);
-        let apart = match all.last_mut() {
-            Some(Self::Common(stack)) => stack.append(one).err(),
-            _ => Some(one),
+        let separate = match all.last_mut() {
+            Some(Self::Common(last)) => last.append(stack).err(),
+            _ => Some(stack),
         };
-        all.extend(apart.map(Self::Common));
+        all.extend(separate.map(Self::Common));
     }
 
-    /// Where the first of them takes its input from.
+    /// The rows that the first layer takes its input from.
     pub fn input(&self) -> Rows {
         match self {
             Self::Common(stack) => stack.input(),
@@ -49,7 +49,7 @@ impl Layers {
         }
     }
 
-    /// Computes a block: activations are added to the sum, and `next` becomes what the next ones see.
+    /// Computes a block: adds the activations to the sum, and writes the input of the next layers to `next`.
     #[inline(always)]
     pub fn run<S: Simd>(&mut self, simd: S, pass: Pass, memory: &mut [f32], signals: Signals) {
         match self {
@@ -61,7 +61,7 @@ impl Layers {
         }
     }
 
-    /// Back to the beginning.
+    /// Restores the initial state.
     pub fn reset(&mut self) {
         match self {
             Self::Common(stack) => stack.reset(),
@@ -70,8 +70,8 @@ impl Layers {
     }
 }
 
-/// The layer, where it is of the common kind: nothing but one convolution, what one signal adds to it, and the way to the
-/// next layer.
+/// The layer as a stack, if it is of the common kind: only a convolution, a convolution of a single condition signal, and a
+/// 1x1 convolution to the next layer.
 fn common(
     (whole, slimmed): (Shapes, Shapes),
     layer: &plan::Layer,

@@ -1,28 +1,28 @@
-//! Recurrent cells: what the units of each kind make of their sums.
+//! Recurrent cells: the new state of a unit from its sums.
 
 use crate::simd::{
     Simd,
     functions::{SIGMOID_SCALE, TANH_SCALE, scaled_sigmoid, scaled_tanh, tanh_ratio},
 };
 
-/// What a unit makes of its four sums.
+/// A kind of recurrent unit, with four sums.
 pub trait Cell: Copy {
-    /// What the sums are multiplied by before a step sees them: powers of two, which weights take without rounding.
+    /// Factors of the sums, which are included in the weights: powers of two, so that nothing is rounded.
     const SCALES: [f32; 4];
-    /// The same of the cell state.
+    /// Factor of the cell state.
     const CELL_SCALE: f32;
-    /// The cell state, of the sums and the one before.
+    /// The next cell state.
     fn next_cell<S: Simd>(self, simd: S, sums: [S::V; 4], cell: S::V) -> S::V;
-    /// The hidden state, which is the output, of the last sum and the cell state now.
+    /// The hidden state, which is the output, from the last sum and the current cell state.
     fn hidden<S: Simd>(self, simd: S, output: S::V, cell: S::V) -> S::V;
 }
 
-/// Long short-term memory: gates of input, forgetting, candidate and output.
+/// Long short-term memory; the gates are input, forget, candidate and output.
 #[derive(Debug, Clone, Copy)]
 pub struct Lstm;
 
-/// A gated recurrent unit as Keras has it: gates of update and reset, then the candidate of the input and that of the units
-/// apart, since the reset acts on the latter's sum.
+/// A gated recurrent unit of Keras; the sums are update, reset, and the candidate's sums of the inputs and of the units. The
+/// latter two are separate because the reset gate applies only to the sum of the units.
 #[derive(Debug, Clone, Copy)]
 pub struct Gru;
 
@@ -35,7 +35,7 @@ impl Cell for Lstm {
         let (input, input_q) = sigmoid_ratio(simd, input);
         let (forget, forget_q) = sigmoid_ratio(simd, forget);
         let (x, p, q) = tanh_ratio(simd, candidate);
-        // Two divisions side by side, of which one need not wait for what it is multiplied with.
+        // Two divisions at once; the second one does not wait for the candidate.
         let before = simd.div(simd.mul(forget, cell), simd.add(forget_q, forget_q));
         let part = simd.div(simd.splat(Self::CELL_SCALE / 2.0), simd.mul(input_q, q));
         let candidate = simd.mul(x, p);

@@ -1,4 +1,4 @@
-//! All layers of a stack, for each number of channels, so that their values stay in registers or near them.
+//! All layers of a stack, with code for each number of channels, so that values stay in registers or the first-level cache.
 
 use std::{hint::black_box, marker::PhantomData, mem::MaybeUninit};
 
@@ -13,19 +13,19 @@ use crate::{
     },
 };
 
-/// Most channels of a layer.
+/// Maximum number of channels of a layer.
 pub const MAX_CHANNELS: usize = 16;
 
-/// An activation that a layer is built with.
+/// An activation that is compiled into a layer.
 pub trait LayerActivation: Elementwise {
-    /// Whether each channel has a second sum, the logistic function of which its activation is multiplied with.
+    /// True if each channel has a second sum, whose logistic function multiplies the activation.
     const IS_GATED: bool = false;
-    /// With the layer's slope, where it has one.
+    /// The activation; `slope` is for negative values.
     fn new(slope: f32) -> Self;
-    /// Whether a strip's activations are made while its sums are in registers: those that take little, and gated ones
-    /// where [`Simd::FUSES_GATES`]. Others are made of all strips together, where no sum has to wait for them.
+    /// True if the activations of a strip are computed while its sums are in registers: cheap ones, and gated ones if
+    /// [`Simd::FUSES_GATES`]. Others are computed after all strips, so that no sum waits for them.
     #[inline(always)]
-    fn is_made_at_once<S: Simd>() -> bool {
+    fn is_fused<S: Simd>() -> bool {
         false
     }
 }
@@ -50,7 +50,7 @@ impl LayerActivation for GatedTanh {
     }
 
     #[inline(always)]
-    fn is_made_at_once<S: Simd>() -> bool {
+    fn is_fused<S: Simd>() -> bool {
         S::FUSES_GATES
     }
 }
@@ -69,12 +69,12 @@ impl LayerActivation for LeakyRelu {
     }
 
     #[inline(always)]
-    fn is_made_at_once<S: Simd>() -> bool {
+    fn is_fused<S: Simd>() -> bool {
         true
     }
 }
 
-/// A block whose signals were checked.
+/// A block whose signals have been checked.
 pub struct Job<'a> {
     pub layers: &'a mut [Layer],
     pub memory: &'a mut [f32],
@@ -82,18 +82,18 @@ pub struct Job<'a> {
     pub signals: Signals,
 }
 
-/// All layers, of `C` channels in strips of `R`, the last of what is left; 0 for as many as there are: that is slower, and less
-/// to build.
+/// All layers, of `C` channels in strips of `R`, the last of which may be shorter. 0 channels stands for any number: that is
+/// slower, but less code.
 pub struct Run<'a, F, const C: usize, const R: usize>(Job<'a>, PhantomData<F>);
 
 impl<'a, F, const C: usize, const R: usize> Run<'a, F, C, R> {
-    /// A job to be done, with weights laid out in strips of `laid_out` rows.
+    /// A block, with weights in strips of `laid_out` rows.
     ///
     /// # Safety
-    /// The condition has one row, all other signals `C`, or where that is 0 as many as each other: a multiple of `R`, at most
-    /// [`MAX_CHANNELS`]. They lie within the memory, for the frames up to a multiple of a tile; the layers have as
-    /// many channels, and weights for them. These are as many for any strips: how they are laid out decides what is computed,
-    /// not what is read.
+    /// The condition has one row. All other signals have `C` rows, or if `C` is 0 the same number: a multiple of `R`, at most
+    /// [`MAX_CHANNELS`]. They are inside the memory for the frames up to a multiple of a tile. The layers have as many channels,
+    /// and weights for them. The number of weights does not depend on the strips: wrong strips give wrong results, but no
+    /// access out of bounds.
     pub unsafe fn new(job: Job<'a>, laid_out: usize) -> Self {
         debug_assert_eq!(laid_out, R, "weights of other strips");
         Self(job, PhantomData)
@@ -109,8 +109,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
         let count = layers.len();
         let mut buffer = MaybeUninit::<TileBuffer>::uninit();
         let buffer = &raw mut buffer;
-        // Where there are several strips, the compiler must not know that nobody else sees the buffer: it would load all of it
-        // before the first strip that reads it, and put it elsewhere for want of registers.
+        // With several strips, the compiler must not know that the buffer is private: it would load all of it before the first
+        // strip that reads it, and spill the registers.
         let buffer = if C == R { buffer } else { black_box(buffer) };
         for index in 0..count {
             let input = &layers[index].input;
@@ -127,7 +127,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
             };
             let mut frame = 0;
             while frame < frames {
-                // SAFETY: as whoever made it promised.
+                // SAFETY: guaranteed by the caller of `new`.
                 unsafe {
                     match S::LANES {
                         4 => tile.run(Wide::<S, 4>(simd), frame),
@@ -142,7 +142,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Op for Run<'_, F, C, R>
     }
 }
 
-/// What a layer's frames are made of and go to.
+/// The signals and weights of a layer.
 #[derive(Clone, Copy)]
 struct Tile<'a, F, const C: usize, const R: usize> {
     layer: &'a Layer,
@@ -155,7 +155,7 @@ struct Tile<'a, F, const C: usize, const R: usize> {
     buffer: *mut MaybeUninit<TileBuffer>,
 }
 
-/// What a tile's activations are made of, and then they, by their channels; behind them the same of their gates.
+/// Sums of the channels of a tile, replaced by their activations; then the sums of the gates.
 #[repr(align(64))]
 struct TileBuffer {
     _rows: [[f32; TILE]; 2 * MAX_CHANNELS],
@@ -168,8 +168,8 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     /// As for [`Run::new`].
     #[inline(always)]
     unsafe fn run<S: Simd>(self, simd: S, frame: usize) {
-        const { assert!(C.is_multiple_of(R) || C % R == 4, "what is left after the last strip has no code") };
-        // SAFETY: as the caller promises; all channels' activations are written before they are read.
+        const { assert!(C.is_multiple_of(R) || C % R == 4, "no code for the last strip") };
+        // SAFETY: guaranteed by the caller; the activations of all channels are written before they are read.
         unsafe {
             let mut weights = self.layer.conv.as_ptr();
             for strip in 0..self.channels() / R {
@@ -178,7 +178,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
             if C % R == 4 {
                 self.convolve::<S, 4>(simd, frame, C - 4, &mut weights);
             }
-            if !F::is_made_at_once::<S>() {
+            if !F::is_fused::<S>() {
                 for row in 0..self.channels() {
                     let gate = if F::IS_GATED { simd.load(self.buffer(MAX_CHANNELS + row)) } else { simd.splat(0.0) };
                     self.activate(simd, frame, row, simd.load(self.buffer(row)), gate);
@@ -195,32 +195,32 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         }
     }
 
-    /// How many there are.
+    /// Number of channels.
     #[inline(always)]
     fn channels(self) -> usize {
         if C == 0 { self.input.count } else { C }
     }
 
-    /// Where a vector of frames of a row is.
+    /// Address of a vector of frames of a row.
     #[inline(always)]
     fn at(self, rows: Rows, row: usize, frame: usize) -> *mut f32 {
         self.memory.wrapping_add(rows.start(row) + frame)
     }
 
-    /// Where a row of the tile's own is.
+    /// Address of a row of the buffer.
     #[inline(always)]
     fn buffer(self, row: usize) -> *mut f32 {
         self.buffer.cast::<f32>().wrapping_add(row * TILE)
     }
 
-    /// The convolution of the `N` channels from `first` on, which lies in the buffer, or its activations do; `weights` becomes
-    /// where the next channels' are.
+    /// Computes the convolution of `N` channels from channel `first` and stores it, or its activation, in the buffer. Moves
+    /// `weights` behind theirs.
     ///
     /// # Safety
-    /// As for [`Run::new`]; there are as many channels, with weights in a strip.
+    /// As for [`Run::new`]; there are this many channels, with weights in one strip.
     #[inline(always)]
     unsafe fn convolve<S: Simd, const N: usize>(self, simd: S, frame: usize, first: usize, weights: &mut *const f32) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let x = simd.load(self.at(self.condition, 0, frame));
             let mut sums = biases::<S, N>(simd, weights);
@@ -235,7 +235,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
                 }
             }
             for n in 0..N {
-                if F::is_made_at_once::<S>() {
+                if F::is_fused::<S>() {
                     self.activate(simd, frame, first + n, sums[n], gates[n]);
                 } else {
                     simd.store(self.buffer(first + n), sums[n]);
@@ -247,29 +247,29 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         }
     }
 
-    /// Makes a channel's activation, and adds it to the sum.
+    /// Computes the activation of a channel and adds it to the sum.
     ///
     /// # Safety
-    /// As for [`Run::new`]; there are as many channels.
+    /// As for [`Run::new`]; there are this many channels.
     #[inline(always)]
     unsafe fn activate<S: Simd>(self, simd: S, frame: usize, row: usize, x: S::V, gate: S::V) {
-        let mut made = self.function.apply(simd, x);
+        let mut output = self.function.apply(simd, x);
         if F::IS_GATED {
-            made = simd.mul(made, scaled_sigmoid(simd, gate));
+            output = simd.mul(output, scaled_sigmoid(simd, gate));
         }
         let sum = self.at(self.sum, row, frame);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
-            simd.store(self.buffer(row), made);
-            simd.store(sum, simd.add(simd.load(sum), made));
+            simd.store(self.buffer(row), output);
+            simd.store(sum, simd.add(simd.load(sum), output));
         }
     }
 
-    /// What the next layer sees of the `N` channels from `first` on: the input and what is made of all activations; `weights`
-    /// becomes where the next channels' are.
+    /// Computes the input of the next layer for `N` channels from channel `first`: the input plus the 1x1 convolution of all
+    /// activations. Moves `weights` behind theirs.
     ///
     /// # Safety
-    /// As for [`Run::new`]; there are as many channels, with weights in a strip, and all activations were made.
+    /// As for [`Run::new`]; there are this many channels, with weights in one strip, and all activations are in the buffer.
     #[inline(always)]
     unsafe fn pointwise<S: Simd, const N: usize>(
         self,
@@ -279,7 +279,7 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
         weights: &mut *const f32,
         next: Rows,
     ) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = biases::<S, N>(simd, weights);
             for n in 0..N {
@@ -295,10 +295,10 @@ impl<F: LayerActivation, const C: usize, const R: usize> Tile<'_, F, C, R> {
     }
 }
 
-/// Adds one row of a signal to `R` sums, and to those of their gates where they have some, as [`add_row`] does.
+/// Adds a row of a signal to `R` sums, and to those of their gates if there are any, like [`add_row`].
 ///
 /// # Safety
-/// There are `R` weights, and as many for the gates.
+/// `weights` points to `R` weights, and as many for the gates.
 #[inline(always)]
 unsafe fn add_to_both<S: Simd, F: LayerActivation, const R: usize>(
     simd: S,
@@ -307,7 +307,7 @@ unsafe fn add_to_both<S: Simd, F: LayerActivation, const R: usize>(
     weights: &mut *const f32,
     x: S::V,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         add_row::<S, R>(simd, sums, weights, x);
         if F::IS_GATED {

@@ -64,7 +64,7 @@ fn in_words(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> Ve
     // A file may tell anything, and a terminal would obey it.
     let harmless = |text: &String| text.replace(char::is_control, " ");
     lines.extend(texts.into_iter().filter_map(|(name, text)| Some((name, harmless(text.as_ref()?)))));
-    let assumed = if file.tells_sample_rate { "" } else { ", as all of its kind; the file tells none" };
+    let assumed = if file.has_sample_rate { "" } else { ", as all of its kind; the file tells none" };
     lines.push(("sample rate", format!("{} Hz{assumed}", file.sample_rate)));
     let settles_ms = model.prewarm_frames() as f64 / file.sample_rate * 1000.0;
     lines.push(("settles after", format!("{} samples, {settles_ms:.1} ms", model.prewarm_frames())));
@@ -99,7 +99,7 @@ fn as_json(file: &ModelFile, model: &Model, cost_us: f64, budget_us: f64) -> ser
         "format": format_word(file.format),
         "architecture": file.architecture,
         "sample_rate_hz": file.sample_rate,
-        "tells_sample_rate": file.tells_sample_rate,
+        "tells_sample_rate": file.has_sample_rate,
         "name": about.name,
         "modeled_by": about.modeled_by,
         "gear_make": about.gear_make,

@@ -9,7 +9,7 @@ use amp::{
     Parameter, Parts, Preset, Rig, Settings,
     chain::Exchange,
     preset::{IrPart, ModelPart},
-    rig::{Chosen, FileProblem, RigError},
+    rig::{FileProblem, RigError, RigSpec},
 };
 
 use crate::{cli, exit::Usage};
@@ -17,8 +17,8 @@ use crate::{cli, exit::Usage};
 /// Reads the preset, if there is one, puts what else was asked for in its place, and reads all files.
 pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
     let mut chosen = match &options.preset {
-        Some(path) => read_preset(path)?.chosen(path.parent().unwrap_or(Path::new(""))),
-        None => Chosen::default(),
+        Some(path) => read_preset(path)?.into_spec(path.parent().unwrap_or(Path::new(""))),
+        None => RigSpec::default(),
     };
     let models = &mut chosen.models;
     for (place, path) in [&options.model, &options.model2].into_iter().enumerate() {
@@ -62,15 +62,15 @@ pub fn read(options: &cli::Rig) -> anyhow::Result<Rig> {
 /// A preset with all its files, which start at this folder; what others have read already, and has not changed since, is
 /// shared with them.
 pub fn of(preset: &Preset, folder: &Path, others: &[&Rig]) -> anyhow::Result<Rig> {
-    load(preset.clone().chosen(folder), others)
+    load(preset.clone().into_spec(folder), others)
 }
 
-fn load(chosen: Chosen, others: &[&Rig]) -> anyhow::Result<Rig> {
+fn load(spec: RigSpec, others: &[&Rig]) -> anyhow::Result<Rig> {
     let version = |path: &Path| {
         let known = fs::metadata(path).ok()?;
         Some((known.modified().ok()?, known.len()))
     };
-    let rig = Rig::load_beside(chosen, others, sys::file::read, version).map_err(model_as_cabinet)?;
+    let rig = Rig::load_sharing(spec, others, sys::file::read, version).map_err(model_as_cabinet)?;
     say(rig.warnings());
     Ok(rig)
 }
@@ -115,7 +115,7 @@ pub fn diff_from(rig: &Rig, playing: &Rig, rate_hz: u32) -> anyhow::Result<Excha
 }
 
 fn told(error: RigError) -> anyhow::Error {
-    match error.is_choice() {
+    match error.is_invalid_option() {
         true => Usage(error.to_string()).into(),
         false => error.into(),
     }

@@ -59,7 +59,7 @@ fn in_words(preset: &Preset, folder: &Path) -> Vec<(&'static str, String)> {
     let irs = preset.irs.iter().map(|part| ("cabinet", format!("{}{}", cabinet(part), there(&part.file))));
     let is_set = |parameter: &&Parameter| preset.settings.get(**parameter) != parameter.info().default;
     let set = Parameter::ALL.iter().filter(is_set);
-    let set = set.map(|&it| ("set", format!("{it} = {}", it.written(preset.settings.get(it)))));
+    let set = set.map(|&it| ("set", format!("{it} = {}", it.to_toml(preset.settings.get(it)))));
     let midi = preset.midi.iter().map(|(number, it)| ("midi", format!("controller {number} turns {it}")));
     models.chain(irs).chain(set).chain(midi).collect()
 }
@@ -89,7 +89,7 @@ fn as_json(preset: &Preset, cost: Option<&Cost>) -> Value {
             "file": file, "gain_db": number(*gain_db), "normalised": normalised, "without_delay": without_delay,
         })
     };
-    let setting = |it: &Parameter| (it.to_string(), as_written(&it.written(preset.settings.get(*it))));
+    let setting = |it: &Parameter| (it.to_string(), as_written(&it.to_toml(preset.settings.get(*it))));
     let midi = preset.midi.iter().map(|(number, it)| (number.to_string(), Value::from(it.info().name)));
     json!({
         "format": "Preset",

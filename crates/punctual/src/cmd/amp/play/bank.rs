@@ -268,7 +268,7 @@ mod tests {
             while controls.set(Parameter::Middle, 1.0).is_ok() {}
             bank.follow(asked, &mut controls).expect("a burst may be over in a moment");
             let error = bank.follow(&[], &mut controls).unwrap_err().to_string();
-            assert!(error.contains("has not taken the last changes"), "{error}");
+            assert!(error.contains("has not applied the last changes"), "{error}");
             bank.follow(&[], &mut controls).expect("it has been told");
             assert_eq!(bank.playing(), "1 (1 of 3)");
             chain.process(&[0.0; 64], &mut [0.0; 64], &mut [0.0; 64]);

@@ -249,7 +249,7 @@ impl page::Desk for PageController {
         if path.exists() && playing.name.as_deref() != Some(&file) {
             return Err(format!("there is a {file} already: choose it first to change it, or another name"));
         }
-        record::file::write_atomic(&path, playing.preset.written().as_bytes()).map_err(|error| error.to_string())?;
+        record::file::write_atomic(&path, playing.preset.to_toml().as_bytes()).map_err(|error| error.to_string())?;
         playing.name = Some(file.clone());
         playing.version += 1;
         Ok(file)
