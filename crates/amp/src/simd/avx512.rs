@@ -27,6 +27,8 @@ impl Simd for Avx512 {
     type V = __m512;
     const LANES: usize = 16;
     const CONCURRENT_VECTORS: usize = 4;
+    // `InstructionSet::for_values` chooses shorter vectors for these sizes.
+    const HAS_RECURRENT_SIZES: bool = false;
     const FUSES_GATES: bool = true;
 
     #[inline(always)]

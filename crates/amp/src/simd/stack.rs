@@ -189,7 +189,8 @@ impl Stack {
                 FusedActivation::Tanh => enter::<S, ScaledTanh>(simd, channels, job, laid_out),
                 FusedActivation::LeakyRelu => enter::<S, LeakyRelu>(simd, channels, job, laid_out),
                 FusedActivation::GatedTanh => match strip(self.activation, channels, S::LANES) {
-                    4 => simd.enter(Run::<GatedTanh, 0, 4>::new(job, laid_out)),
+                    // Without the guard, this would also be compiled for the other instruction sets.
+                    4 if const { S::LANES == 16 } => simd.enter(Run::<GatedTanh, 0, 4>::new(job, laid_out)),
                     2 => simd.enter(Run::<GatedTanh, 0, 2>::new(job, laid_out)),
                     _ => simd.enter(Run::<GatedTanh, 0, 1>::new(job, laid_out)),
                 },
