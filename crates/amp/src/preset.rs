@@ -136,7 +136,7 @@ impl Preset {
         for (key, value) in table.get_ref() {
             match key.get_ref().as_ref() {
                 "model" => {
-                    preset.models = reader.list("model", "one or two [[model]] sections", value, Reader::model)?
+                    preset.models = reader.list("model", "one or two [[model]] sections", value, Reader::model)?;
                 }
                 "ir" => preset.irs = reader.list("ir", "one or two [[ir]] sections", value, Reader::ir)?,
                 "midi" => preset.midi = reader.midi(value)?,

@@ -58,7 +58,7 @@ impl SyntheticModel {
 const DOUBLING: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// Distances between the taps, frames, in the second array of the smaller models.
 const LITE: [usize; 13] = [128, 256, 512, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-/// Taps of each convolution.
+/// Number of taps of each convolution.
 const TAPS: usize = 3;
 
 /// Two arrays of layers: architecture, description and number of weights.
