@@ -98,7 +98,7 @@ impl ModelFile {
         let network = Network::of_nam(&file, &mut warnings)?;
         let outputs = network.outputs();
         if outputs != 1 {
-            return Err(LoadError::NotOne { what: "outputs", count: outputs as i64 });
+            return Err(LoadError::NotOne { what: "outputs", count: i64::try_from(outputs).unwrap_or(i64::MAX) });
         }
         Ok(Self {
             format: Format::Nam,
@@ -122,6 +122,14 @@ impl ModelFile {
         let mut model = Model::new(net, self.gains, self.skip);
         model.reset(true);
         Ok(model)
+    }
+
+    /// The sample rate, Hz, if it is a whole number.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number within the range")]
+    pub fn whole_rate_hz(&self) -> Option<u32> {
+        let is_whole = self.sample_rate.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&self.sample_rate);
+        is_whole.then_some(self.sample_rate as u32)
     }
 
     /// True if the file contains several sizes.

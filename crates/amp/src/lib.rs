@@ -37,7 +37,7 @@
 pub mod cabinet;
 pub mod chain;
 pub mod configure;
-mod decibels;
+mod convert;
 mod error;
 pub mod file;
 mod memory;

@@ -12,6 +12,7 @@ use std::f64::consts::PI;
 
 use thiserror::Error;
 
+use crate::convert::{to_f32, whole};
 pub use insert::ResampledInsert;
 pub use response::response;
 
@@ -66,7 +67,7 @@ impl PolyphaseFilter {
         }
         let (up, down) = ((to_hz / common) as usize, (from_hz / common) as usize);
         let narrow = (f64::from(to_hz) / f64::from(from_hz)).min(1.0);
-        let half = (quality.half / narrow).ceil() as usize;
+        let half = whole((quality.half / narrow).ceil());
         if up.saturating_mul(2 * half) > MAX_WEIGHTS {
             return Err(error);
         }
@@ -84,7 +85,7 @@ impl PolyphaseFilter {
                     weight
                 })
                 .collect();
-            weights.extend(exact.iter().map(|weight| (weight / sum) as f32));
+            weights.extend(exact.iter().map(|weight| to_f32(weight / sum)));
         }
         Ok(Self { up, down, half, weights })
     }
@@ -150,7 +151,7 @@ mod tests {
 
     fn sine(hz: f64, rate_hz: u32, frames: usize) -> Vec<f32> {
         let turn = 2.0 * PI * hz / f64::from(rate_hz);
-        (0..frames).map(|n| (turn * n as f64).sin() as f32).collect()
+        (0..frames).map(|n| to_f32((turn * n as f64).sin())).collect()
     }
 
     /// The largest error, not counting the ends of the signal.

@@ -19,7 +19,7 @@ use crate::{
     Amplifier, Cabinet, Ir, LoadError, ModelFile, Parameter, Parts, Preset, Settings,
     cabinet::IrError,
     chain::AmplifierError,
-    decibels::db_to_gain,
+    convert::db_to_gain,
     file::Options,
     preset::{IrPart, ModelPart, PresetError},
     resample::RateError,
@@ -192,9 +192,7 @@ impl Rig {
     /// Sample rate of the first model, Hz, at which it needs no resampling.
     #[must_use]
     pub fn rate_hz(&self) -> Option<u32> {
-        Some(self.models.first()?.file.sample_rate)
-            .filter(|rate| rate.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(rate))
-            .map(|rate| rate as u32)
+        self.models.first()?.file.whole_rate_hz()
     }
 
     /// The model of a slot, and its file name.

@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::convert::{to_f32, whole};
+
 /// Lowest note, Hz: the low B of a bass with five strings has 30.9 Hz.
 const LOWEST_HZ: f32 = 29.0;
 /// Highest note, Hz: the 24th fret of the highest guitar string has 1319 Hz.
@@ -47,11 +49,13 @@ impl Pitch {
     fn new(hz: f32, clarity: f32) -> Self {
         let semitones = 69.0 + 12.0 * (f64::from(hz) / 440.0).log2();
         let nearest = semitones.round();
+        #[expect(clippy::cast_possible_truncation, reason = "a logarithm of an `f32` is small")]
+        let octave = nearest.div_euclid(12.0) as i32 - 1;
         Self {
             hz,
-            note: NOTES[(nearest as i32).rem_euclid(12) as usize],
-            octave: (nearest as i32).div_euclid(12) - 1,
-            cents: ((semitones - nearest) * 100.0) as f32,
+            note: NOTES[whole(nearest.rem_euclid(12.0)) % 12],
+            octave,
+            cents: to_f32((semitones - nearest) * 100.0),
             clarity,
         }
     }
@@ -84,7 +88,7 @@ impl Tuner {
     pub fn new(rate_hz: u32) -> Self {
         let decimation = rate_hz.div_ceil(MAX_RATE_HZ).max(1) as usize;
         let rate_hz = rate_hz as f32 / decimation as f32;
-        let (window, lags) = ((rate_hz * WINDOW_S) as usize, (rate_hz / LOWEST_HZ) as usize + 2);
+        let (window, lags) = (whole(f64::from(rate_hz * WINDOW_S)), whole(f64::from(rate_hz / LOWEST_HZ)) + 2);
         let weight = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * (at as f32 + 0.5) / window as f32).cos();
         let weights = (0..window).map(weight).collect();
         Self { rate_hz, decimation, sum: (0.0, 0), history: vec![0.0; window + lags], window, lags, weights }
@@ -122,7 +126,7 @@ impl Tuner {
     /// The approximate period of a signal, samples, and its similarity.
     fn find_period(&self, signal: &[f32]) -> Option<(f32, f32)> {
         let similarity = self.similarity(signal);
-        let peaks = peaks(&similarity, (self.rate_hz / HIGHEST_HZ) as usize);
+        let peaks = peaks(&similarity, whole(f64::from(self.rate_hz / HIGHEST_HZ)));
         let greatest = peaks.iter().map(|&at| similarity[at]).fold(0.0, f32::max);
         let first = peaks.into_iter().find(|&at| similarity[at] >= FIRST * greatest && similarity[at] >= CLEAR)?;
         Some((peak_position(&similarity, first), similarity[first].min(1.0)))
@@ -154,8 +158,8 @@ impl Tuner {
         for count in 1.. {
             let about = period * count as f32;
             // A peak further away belongs to another period.
-            let near = (0.2 * period).min(about * 0.01 + 2.0) as usize;
-            let first = about.round() as usize - near;
+            let near = whole(f64::from((0.2 * period).min(about * 0.01 + 2.0)));
+            let first = whole(f64::from(about.round())) - near;
             if first + 2 * near + 1 >= self.lags {
                 break;
             }
@@ -246,9 +250,9 @@ mod tests {
                     (0.7 * f64::from(k)).sin().abs() / f64::from(k) * (-t * (1.0 + 0.5 * f64::from(k))).exp();
                 if hz * f64::from(k) < 0.4 * f64::from(rate_hz) { strength * (phase + f64::from(k)).sin() } else { 0.0 }
             };
-            (0.3 * (1..12).map(overtone).sum::<f64>()) as f32
+            to_f32(0.3 * (1..12).map(overtone).sum::<f64>())
         };
-        (0..(seconds * f64::from(rate_hz)) as usize).map(sample).collect()
+        (0..whole(seconds * f64::from(rate_hz))).map(sample).collect()
     }
 
     #[test]
@@ -256,13 +260,17 @@ mod tests {
         for rate_hz in [44_100, 48_000, 96_000] {
             let mut tuner = Tuner::new(rate_hz);
             // E2 to E6, each with a different deviation.
-            for midi in 40..=88 {
-                let cents = f64::from(midi * 37 % 80 - 40);
+            for midi in 40..=88_u8 {
+                let cents = f64::from(i32::from(midi) * 37 % 80 - 40);
                 let hz = 440.0 * 2.0_f64.powf((f64::from(midi) - 69.0 + cents / 100.0) / 12.0);
                 tuner.listen(&plucked(hz, rate_hz, 0.3));
                 let pitch = tuner.pitch().unwrap_or_else(|| panic!("no note found for {hz} Hz"));
                 let name = (pitch.note, pitch.octave);
-                assert_eq!(name, (NOTES[midi as usize % 12], midi / 12 - 1), "{hz} Hz at {rate_hz} Hz: {pitch:?}");
+                assert_eq!(
+                    name,
+                    (NOTES[usize::from(midi % 12)], i32::from(midi / 12) - 1),
+                    "{hz} Hz at {rate_hz} Hz: {pitch:?}"
+                );
                 assert!((f64::from(pitch.cents) - cents).abs() < 1.0, "{hz} Hz at {rate_hz} Hz, {cents}: {pitch:?}");
             }
         }
@@ -280,7 +288,7 @@ mod tests {
                     let strength = (0.06 * std::f64::consts::PI * k).sin().abs() * (-0.1 * k).exp();
                     strength * (std::f64::consts::TAU * hz * k * sharp * t).sin()
                 };
-                (0.03 * (1..40).map(partial).sum::<f64>()) as f32
+                to_f32(0.03 * (1..40).map(partial).sum::<f64>())
             };
             let mut tuner = Tuner::new(48_000);
             tuner.listen(&(0..9600).map(sample).collect::<Vec<_>>());

@@ -6,6 +6,8 @@
 
 use thiserror::Error;
 
+use crate::convert::to_f32;
+
 /// The content of a WAV file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wav {
@@ -93,7 +95,9 @@ pub fn read(bytes: &[u8]) -> Result<Wav, WavError> {
         let chunk = &body[..length.min(body.len())];
         match &head[..4] {
             b"fmt " => format = Some(read_format(chunk)?),
-            b"ds64" if chunk.len() >= 16 => long = Some(u64_at(chunk, 8) as usize).filter(|&long| long > 0),
+            b"ds64" if chunk.len() >= 16 => {
+                long = Some(usize::try_from(u64_at(chunk, 8)).unwrap_or(usize::MAX)).filter(|&long| long > 0);
+            }
             // A recorder that crashed leaves both lengths at 0.
             b"data" if length >= OPEN || (length == 0 && u32_at(bytes, 4) == 0) => {
                 data = Some(long.map_or(Ok(body), |long| first(long, body))?);
@@ -144,9 +148,9 @@ fn samples(format: &Format, data: &[u8]) -> Result<Wav, WavError> {
         (INTEGER, 1..=8) => |x| (f32::from(x[0]) - 128.0) / 128.0,
         (INTEGER, 9..=16) => |x| f32::from(i16::from_le_bytes([x[0], x[1]])) / 32_768.0,
         (INTEGER, 17..=24) => |x| (i32::from_le_bytes([0, x[0], x[1], x[2]]) >> 8) as f32 / 8_388_608.0,
-        (INTEGER, 25..=32) => |x| (f64::from(i32::from_le_bytes([x[0], x[1], x[2], x[3]])) / 2_147_483_648.0) as f32,
+        (INTEGER, 25..=32) => |x| to_f32(f64::from(i32::from_le_bytes([x[0], x[1], x[2], x[3]])) / 2_147_483_648.0),
         (FLOAT, 32) => |x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]),
-        (FLOAT, 64) => |x| f64::from_le_bytes([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]]) as f32,
+        (FLOAT, 64) => |x| to_f32(f64::from_le_bytes([x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]])),
         (kind, bits) => return Err(WavError::UnsupportedSamples { bits, kind }),
     };
     let size = usize::from(format.bits.div_ceil(8));

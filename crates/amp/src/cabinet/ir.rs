@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::{
+    convert::to_f32,
     resample::{self, RateError},
     wav::{self, WavError},
 };
@@ -107,7 +108,7 @@ impl Ir {
     #[must_use]
     pub fn gain(&self) -> f32 {
         let energy = |channel: &Vec<f32>| channel.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
-        self.channels.iter().map(energy).fold(0.0, f64::max).sqrt() as f32
+        to_f32(self.channels.iter().map(energy).fold(0.0, f64::max).sqrt())
     }
 
     /// The response at another sample rate, with the same gain at every frequency that both rates have. It begins at the same

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Model, ModelFile,
     configure::{self, ConfigureError},
-    decibels::db_to_gain,
+    convert::{db_to_gain, to_f32},
     file::Options,
     resample::{RateError, ResampledInsert},
     simd::flush_denormals,
@@ -70,20 +70,19 @@ impl Amplifier {
         let own = file.sample_rate;
         let mut insert = match own == f64::from(rate_hz) {
             true => None,
-            false if own.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&own) => {
-                return Err(AmplifierError::OddRate(own.to_string()));
+            false => {
+                let own_hz = file.whole_rate_hz().ok_or_else(|| AmplifierError::OddRate(own.to_string()))?;
+                Some(ResampledInsert::new(rate_hz, own_hz)?)
             }
-            false => Some(ResampledInsert::new(rate_hz, own as u32)?),
         };
         if let Some(insert) = &mut insert {
             let _flushed = flush_denormals();
             insert.prewarm(|input, output| model.process(input, output));
         }
-        let narrow = |level: Option<f64>| level.map(|level| level as f32);
         let levels = Levels {
-            loudness_db: narrow(file.about.loudness),
-            input_dbu: narrow(file.about.input_level_dbu),
-            output_dbu: narrow(file.about.output_level_dbu),
+            loudness_db: file.about.loudness.map(to_f32),
+            input_dbu: file.about.input_level_dbu.map(to_f32),
+            output_dbu: file.about.output_level_dbu.map(to_f32),
         };
         let gain = || Smooth::new(1.0, rate_hz as f32);
         let alignment = Delay::new(rate_hz as f32);

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     cabinet::Cabinet,
+    convert::whole,
     tuner::{Pitch, Tuner},
 };
 
@@ -91,7 +92,7 @@ impl Controls {
     ) -> (Self, AudioQueues) {
         let (changes, changes_consumer) = RingBuffer::new(CHANGES);
         let (retired_producer, retired) = RingBuffer::new(PARTS);
-        let (tap_producer, tap) = RingBuffer::new((rate_hz as f32 * TAP_S) as usize);
+        let (tap_producer, tap) = RingBuffer::new(whole(f64::from(rate_hz as f32 * TAP_S)));
         let tuner = Tuner::new(rate_hz);
         let controls = Self { changes, retired, tap, meters, settings, rate_hz, delays, in_flight: 0, tuner };
         (controls, AudioQueues { changes: changes_consumer, retired: retired_producer, tap: tap_producer })

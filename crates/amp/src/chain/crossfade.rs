@@ -3,6 +3,7 @@
 use std::{f32::consts::FRAC_PI_2, mem};
 
 use super::exchange::Change;
+use crate::convert::whole;
 
 /// Duration of the crossfade, s.
 const FADE_S: f32 = 0.03;
@@ -34,7 +35,7 @@ struct Fade<T> {
 
 impl<T> Crossfade<T> {
     pub fn new(current: Part<T>, rate_hz: f32) -> Self {
-        let frames = (rate_hz * FADE_S) as usize;
+        let frames = whole(f64::from(rate_hz * FADE_S));
         let weights = (0..=frames).map(|n| (FRAC_PI_2 * n as f32 / frames as f32).sin()).collect();
         Self { current, fade: None, next: Change::Keep, weights }
     }

@@ -1,5 +1,7 @@
 //! Removal of constant offsets: y = x - x' + r y', with r = exp(-2 pi 8 Hz / rate).
 
+use crate::convert::to_f32;
+
 /// Cutoff frequency, Hz.
 const CUTOFF_HZ: f64 = 8.0;
 
@@ -22,7 +24,7 @@ impl DcBlock {
             let x = f64::from(*sample);
             self.output = x - self.previous + self.keep * self.output;
             self.previous = x;
-            *sample = self.output as f32;
+            *sample = to_f32(self.output);
         }
     }
 }

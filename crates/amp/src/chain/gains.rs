@@ -1,7 +1,7 @@
 //! The values of a chain that change with ramps.
 
 use super::{parameter::Parameter, settings::Settings, smooth::Smooth};
-use crate::decibels::db_to_gain;
+use crate::convert::db_to_gain;
 
 /// The values that change with ramps. Those of switches are 0 to 1, the share of the stage in the output.
 #[derive(Debug)]

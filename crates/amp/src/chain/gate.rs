@@ -1,7 +1,7 @@
 //! The gate. It measures the input, where the levels of playing and noise differ most, and attenuates the output of the
 //! amplifier, whose gain brings the two closer together.
 
-use crate::decibels::db_to_gain;
+use crate::convert::{db_to_gain, whole};
 
 /// Difference between the opening and the closing level, dB; without it the gate would chatter at the threshold.
 const HYSTERESIS_DB: f32 = 6.0;
@@ -16,13 +16,14 @@ const HOLD_S: f32 = 0.03;
 #[derive(Debug)]
 pub struct Gate {
     rate_hz: f32,
+    hold_samples: usize,
     fall: f32,
     open: f32,
     close: f32,
     threshold: f32,
     release_ms: f32,
     level: f32,
-    hold: u32,
+    hold: usize,
     gain: f32,
 }
 
@@ -30,7 +31,19 @@ impl Gate {
     pub fn new(rate_hz: f32) -> Self {
         let decay = |seconds: f32| (-1.0 / (rate_hz * seconds)).exp();
         let (fall, open) = (decay(FALL_S), 1.0 - decay(OPEN_S));
-        Self { rate_hz, fall, open, close: 0.0, threshold: 0.0, release_ms: 0.0, level: 0.0, hold: 0, gain: 0.0 }
+        let hold_samples = whole(f64::from(rate_hz * HOLD_S));
+        Self {
+            rate_hz,
+            hold_samples,
+            fall,
+            open,
+            close: 0.0,
+            threshold: 0.0,
+            release_ms: 0.0,
+            level: 0.0,
+            hold: 0,
+            gain: 0.0,
+        }
     }
 
     pub fn set(&mut self, threshold_db: f32, release_ms: f32) {
@@ -48,7 +61,7 @@ impl Gate {
         for (key, gain) in key.iter().zip(gains) {
             self.level = key.abs().max(self.level * self.fall);
             if self.level >= self.threshold || (self.hold > 0 && self.level >= close_below) {
-                self.hold = (self.rate_hz * HOLD_S) as u32;
+                self.hold = self.hold_samples;
             } else {
                 self.hold = self.hold.saturating_sub(1);
             }
@@ -73,7 +86,7 @@ mod tests {
     /// The gain after `seconds` of a sine of this level.
     fn after(gate: &mut Gate, level_db: f32, seconds: f32) -> f32 {
         let key: Vec<f32> =
-            (0..(48_000.0 * seconds) as usize).map(|n| db_to_gain(level_db) * (n as f32 * 0.02).sin()).collect();
+            (0..whole(f64::from(48_000.0 * seconds))).map(|n| db_to_gain(level_db) * (n as f32 * 0.02).sin()).collect();
         let mut gains = vec![0.0; key.len()];
         gate.listen(&key, &mut gains);
         gains[key.len() - 1]

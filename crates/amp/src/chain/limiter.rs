@@ -50,6 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::convert::whole;
 
     proptest! {
         #[test]
@@ -81,7 +82,7 @@ mod tests {
         limiter.process(&mut ceiling, &mut [4.0], &mut [0.0]);
         let (mut left, mut right) = (vec![0.1; 96_000], vec![0.1; 96_000]);
         limiter.process(&mut ceiling, &mut left, &mut right);
-        let missing = |seconds: f32| 1.0 - left[(seconds * 48_000.0) as usize - 1] / 0.1;
+        let missing = |seconds: f32| 1.0 - left[whole(f64::from(seconds * 48_000.0)) - 1] / 0.1;
         assert!((missing(RISE_S) - 0.75 / std::f32::consts::E).abs() < 1e-3, "{}", missing(RISE_S));
         assert!(missing(5.0 * RISE_S) < 0.01, "{}", missing(5.0 * RISE_S));
         assert_eq!(left[90_000..], [0.1; 6000], "the gain returns to exactly 1");

@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::convert::whole;
+
 /// Kind of values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueKind {
@@ -212,7 +214,7 @@ impl Parameter {
     pub fn to_toml(self, value: f32) -> String {
         match self.info().kind {
             ValueKind::Switch => (value != 0.0).to_string(),
-            ValueKind::Choice(words) => format!("{:?}", words.get(value as usize).unwrap_or(&words[0])),
+            ValueKind::Choice(words) => format!("{:?}", words.get(whole(f64::from(value))).unwrap_or(&words[0])),
             ValueKind::Knob { .. } => format!("{value:?}"),
         }
     }

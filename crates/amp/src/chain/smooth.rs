@@ -1,5 +1,7 @@
 //! Values that change without a step.
 
+use crate::convert::whole;
+
 /// Duration of a ramp, s.
 const RAMP_S: f32 = 0.02;
 
@@ -9,13 +11,13 @@ pub struct Smooth {
     now: f32,
     target: f32,
     step: f32,
-    left: u32,
-    ramp: u32,
+    left: usize,
+    ramp: usize,
 }
 
 impl Smooth {
     pub fn new(value: f32, rate_hz: f32) -> Self {
-        Self { now: value, target: value, step: 0.0, left: 0, ramp: (rate_hz * RAMP_S).max(1.0) as u32 }
+        Self { now: value, target: value, step: 0.0, left: 0, ramp: whole(f64::from(rate_hz * RAMP_S)).max(1) }
     }
 
     pub fn set(&mut self, target: f32) {

@@ -9,6 +9,7 @@
 use std::f64::consts::{PI, SQRT_2};
 
 use super::smooth::Smooth;
+use crate::convert::to_f32;
 
 /// Frequencies of the bands, Hz.
 const BANDS_HZ: [f64; 3] = [120.0, 600.0, 2500.0];
@@ -63,7 +64,7 @@ impl Tone {
                 }
                 band.filter.process(x)
             });
-            *sample = through as f32;
+            *sample = to_f32(through);
         }
     }
 }
@@ -112,9 +113,10 @@ impl StateVariable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::whole;
 
     fn sine(hz: f64, amplitude: f64, rate_hz: f64, samples: usize) -> Vec<f32> {
-        (0..samples).map(|n| (amplitude * (2.0 * PI * hz * n as f64 / rate_hz).sin()) as f32).collect()
+        (0..samples).map(|n| to_f32(amplitude * (2.0 * PI * hz * n as f64 / rate_hz).sin())).collect()
     }
 
     /// Gain of a sine of this frequency, dB.
@@ -165,9 +167,9 @@ mod tests {
                 };
                 let expected = 20.0 * (a * size(b) / size(d)).log10();
                 // Whole periods, after the filter has settled.
-                let (begin, period) = ((0.5 * rate_hz) as usize, (rate_hz / hz).round() as usize);
+                let (begin, period) = (whole(0.5 * rate_hz), whole((rate_hz / hz).round()));
                 let mut samples = sine(hz, 0.1, rate_hz, begin + 20 * period);
-                Tone::new(rate_hz as f32, [db as f32, 0.0, 0.0]).process(&mut samples);
+                Tone::new(to_f32(rate_hz), [to_f32(db), 0.0, 0.0]).process(&mut samples);
                 let power = samples[begin..].iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / (20 * period) as f64;
                 let measured = 10.0 * (2.0 * power / 0.01).log10();
                 assert!(

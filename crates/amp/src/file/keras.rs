@@ -10,6 +10,7 @@ use super::{
     number::{Whole, number},
 };
 use crate::{
+    convert::to_f32,
     error::LoadError,
     memory::BLOCK,
     net::recurrent::{DenseWeights, KerasConvWeights, PiecewiseLinear, Plan, RecurrentWeights},
@@ -146,7 +147,7 @@ fn last(shape: &[Option<Whole>]) -> Option<Whole> {
 fn factor(db: Option<f64>) -> Result<f32, LoadError> {
     let db = db.unwrap_or_default();
     match (-120.0..=120.0).contains(&db) {
-        true => Ok(10.0_f64.powf(db / 20.0) as f32),
+        true => Ok(to_f32(10.0_f64.powf(db / 20.0))),
         false => Err(LoadError::WrongType(format!("gain {db} dB is outside -120 to 120 dB"))),
     }
 }
@@ -319,8 +320,8 @@ impl<'a> Layer<'a> {
         let function = |unit: usize| {
             let [factor, added, mean, variance] = [0, 1, 2, 3].map(|row: usize| f64::from(rows[row][unit]));
             let factor = factor / (variance + epsilon).sqrt();
-            let slope = factor as f32;
-            PiecewiseLinear { positive_slope: slope, negative_slope: slope, offset: (added - factor * mean) as f32 }
+            let slope = to_f32(factor);
+            PiecewiseLinear { positive_slope: slope, negative_slope: slope, offset: to_f32(added - factor * mean) }
         };
         let functions: Vec<PiecewiseLinear> = (0..self.units).map(function).collect();
         functions.iter().try_for_each(|function| finite(&[function.positive_slope, function.offset]))?;

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::{Options, finite, nam};
 use crate::{
+    convert::whole,
     error::LoadError,
     net::{
         Net,
@@ -149,23 +150,23 @@ impl Network {
     /// Builds the net.
     pub fn net(&self, options: Options, sample_rate: f64) -> Result<Box<dyn Net>, LoadError> {
         let Options { slim, instructions } = options;
-        let whole = Options { slim: 1.0, instructions };
+        let full_size = Options { slim: 1.0, instructions };
         Ok(match self {
             Self::WaveNet { plan, weights, condition } => {
-                let condition = condition.as_ref().map(|network| network.net(whole, sample_rate)).transpose()?;
+                let condition = condition.as_ref().map(|network| network.net(full_size, sample_rate)).transpose()?;
                 Box::new(WaveNet::new(plan, &plan.slimmed(slim)?, weights, condition, instructions)?)
             }
             Self::ConvNet(plan, weights) => Box::new(ConvNet::new(plan, weights, instructions)?),
             Self::Linear(plan, weights) => Box::new(Linear::new(plan, weights, instructions)?),
             Self::Recurrent(config) => {
-                let prewarm_frames = config.prewarm_frames.unwrap_or((PREWARM_S * sample_rate) as usize);
+                let prewarm_frames = config.prewarm_frames.unwrap_or(whole(PREWARM_S * sample_rate));
                 Box::new(Recurrent::new(&config.layers, config.knobs, prewarm_frames, instructions))
             }
             Self::Sizes(sizes) => {
                 let fitting = sizes.iter().find(|(most, _)| slim < *most).or(sizes.last());
                 let Some((_, network)) = fitting else { return Err(LoadError::MissingKey("submodels".to_owned())) };
                 // The size selected this network, so it is not reduced further.
-                network.net(whole, sample_rate)?
+                network.net(full_size, sample_rate)?
             }
         })
     }

@@ -88,7 +88,7 @@ impl<'a> WeightReader<'a> {
     /// The next weights, of a convolution of this shape.
     pub fn conv(&mut self, shape: ConvShape) -> ConvWeights<'a> {
         let biases = if shape.bias { shape.outputs } else { 0 };
-        let weights = self.take(shape.weights() as usize - biases);
+        let weights = self.take(usize::try_from(shape.weights()).unwrap_or(usize::MAX) - biases);
         let stride = shape.inputs / shape.groups * shape.kernel;
         ConvWeights { shape, stride, weights, biases: self.take(biases) }
     }

@@ -8,7 +8,10 @@ use toml::{
 };
 
 use super::{IrPart, ModelPart, PresetError};
-use crate::chain::{Parameter, Settings, nearest};
+use crate::{
+    chain::{Parameter, Settings, nearest},
+    convert::to_f32,
+};
 
 /// Range of the gain of an impulse response, dB.
 const GAINS_DB: std::ops::RangeInclusive<f32> = -60.0..=40.0;
@@ -136,7 +139,7 @@ impl<'a> Reader<'a> {
                     let DeValue::Array(list) = value.get_ref() else {
                         return self.value_error(value, "knobs", allowed);
                     };
-                    let knob = |value| number(value).filter(|knob| (0.0..=1.0).contains(knob)).map(|knob| knob as f32);
+                    let knob = |value| number(value).filter(|knob| (0.0..=1.0).contains(knob)).map(to_f32);
                     match list.iter().map(knob).collect() {
                         Some(knobs) => part.knobs = knobs,
                         None => return self.value_error(value, "knobs", allowed),
@@ -153,7 +156,7 @@ impl<'a> Reader<'a> {
         for (key, value) in table {
             match key.get_ref().as_ref() {
                 "file" => part.file = self.string(value)?,
-                "gain_db" => match number(value).map(|gain| gain as f32).filter(|gain| GAINS_DB.contains(gain)) {
+                "gain_db" => match number(value).map(to_f32).filter(|gain| GAINS_DB.contains(gain)) {
                     Some(gain_db) => part.gain_db = gain_db,
                     None => return self.value_error(value, "gain_db", "-60 to 40 dB"),
                 },

@@ -66,6 +66,7 @@ mod tests {
     use std::f64::consts::TAU;
 
     use super::*;
+    use crate::convert::to_f32;
 
     fn play(insert: &mut ResampledInsert, input: &[f32], lengths: &[usize]) -> Vec<f32> {
         let mut output = vec![0.0; input.len()];
@@ -85,7 +86,7 @@ mod tests {
         {
             for share in [0.01, 0.2, 0.8] {
                 let turn = share * 0.5 * TAU * f64::from(outer.min(inner)) / f64::from(outer);
-                let input: Vec<f32> = (0..6000).map(|n| (turn * f64::from(n)).sin() as f32).collect();
+                let input: Vec<f32> = (0..6000).map(|n| to_f32((turn * f64::from(n)).sin())).collect();
                 let mut insert = ResampledInsert::new(outer, inner).unwrap();
                 let output = play(&mut insert, &input, &[64]);
                 let later = &output[insert.delay() + 500..];

@@ -4,6 +4,8 @@
 //! Cutting it off would change the gain at every frequency by up to several dB. The first samples therefore compensate for
 //! it by least squares: in the band of both rates their spectrum approximates that of the ringing, and is small elsewhere.
 
+use crate::convert::{to_f32, whole};
+
 use super::{Quality, RateError, greatest_common_divisor, resample, sinc};
 
 /// Number of samples that compensate.
@@ -27,13 +29,13 @@ pub fn response(samples: &[f32], from_hz: u32, to_hz: u32) -> Result<Vec<f32>, R
     let (up, down) = ((to_hz / common) as usize, (from_hz / common) as usize);
     let ratio = f64::from(from_hz) / f64::from(to_hz);
     // The length of the kernel, rounded up to a whole number of samples at both rates.
-    let reach = ((Quality::OFFLINE.half * ratio.max(1.0)).ceil() as usize + 1).next_multiple_of(down);
+    let reach = (whole((Quality::OFFLINE.half * ratio.max(1.0)).ceil()) + 1).next_multiple_of(down);
     let silence = vec![0.0; reach];
     let mut output = resample(&[&silence, samples, &silence].concat(), from_hz, to_hz)?;
     let before: Vec<f32> = output.drain(..reach / down * up).collect();
     let band = 0.5 * COMMON_BAND * ratio.min(1.0);
     for (sample, more) in output.iter_mut().zip(corrections(&before, band)) {
-        *sample += more as f32;
+        *sample += to_f32(more);
     }
     Ok(output)
 }

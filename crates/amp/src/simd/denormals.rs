@@ -2,11 +2,17 @@
 
 use std::marker::PhantomData;
 
+/// The register that controls floating-point computation.
+#[cfg(target_arch = "x86_64")]
+type Control = u32;
+#[cfg(not(target_arch = "x86_64"))]
+type Control = u64;
+
 /// While this value exists, the thread treats denormal numbers as zero.
 #[derive(Debug)]
 #[must_use = "dropping the value restores the state"]
 pub struct Flushed {
-    before: u64,
+    before: Control,
     /// The state belongs to the thread, so the value must not be sent to another one.
     here: PhantomData<*const ()>,
 }
@@ -31,19 +37,18 @@ impl Drop for Flushed {
 
 /// FTZ (bit 15) and DAZ (bit 6) of MXCSR: Intel's manual, volume 1, section 10.2.3.
 #[cfg(target_arch = "x86_64")]
-const FLUSH: u64 = 1 << 15 | 1 << 6;
+const FLUSH: Control = 1 << 15 | 1 << 6;
 
 #[cfg(target_arch = "x86_64")]
-fn control() -> u64 {
-    let mut control = 0_u32;
+fn control() -> Control {
+    let mut control = 0;
     // SAFETY: every x86-64 processor has the instruction; it writes four bytes to `control` and changes no state.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack, preserves_flags)) };
-    u64::from(control)
+    control
 }
 
 #[cfg(target_arch = "x86_64")]
-fn set_control(control: u64) {
-    let control = control as u32;
+fn set_control(control: Control) {
     // SAFETY: every x86-64 processor has the instruction; it reads four bytes from `control`. Rounding and exceptions do not
     // change, because only the bits of denormal numbers differ from the previous state. No result here depends on these bits,
     // and they are restored, see `flush_denormals`.
@@ -52,18 +57,18 @@ fn set_control(control: u64) {
 
 /// FZ of FPCR: Arm's architecture reference manual.
 #[cfg(target_arch = "aarch64")]
-const FLUSH: u64 = 1 << 24;
+const FLUSH: Control = 1 << 24;
 
 #[cfg(target_arch = "aarch64")]
-fn control() -> u64 {
-    let control: u64;
+fn control() -> Control {
+    let control;
     // SAFETY: every 64-bit Arm processor has the register; reading it changes nothing.
     unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack, preserves_flags)) };
     control
 }
 
 #[cfg(target_arch = "aarch64")]
-fn set_control(control: u64) {
+fn set_control(control: Control) {
     // SAFETY: every 64-bit Arm processor has the register. Rounding and exceptions do not change, because only the bit of
     // denormal numbers differs from the previous state. No result here depends on it, and it is restored, see
     // `flush_denormals`.
@@ -71,15 +76,15 @@ fn set_control(control: u64) {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const FLUSH: u64 = 0;
+const FLUSH: Control = 0;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn control() -> u64 {
+fn control() -> Control {
     0
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn set_control(_control: u64) {}
+fn set_control(_control: Control) {}
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@
 use std::f64::consts::PI;
 
 use super::{InstructionSet, MAX_LANES, Op, Simd};
+use crate::convert::to_f32;
 
 /// Number of values of a spectrum; the signal has twice as many samples.
 pub const BINS: usize = ROW * ROW;
@@ -49,8 +50,8 @@ impl Fourier {
     #[must_use]
     pub fn new(instructions: InstructionSet) -> Box<Self> {
         let factors = |turns: &dyn Fn(usize) -> f64| Spectrum {
-            re: std::array::from_fn(|n| (2.0 * PI * turns(n)).cos() as f32),
-            im: std::array::from_fn(|n| (-2.0 * PI * turns(n)).sin() as f32),
+            re: std::array::from_fn(|n| to_f32((2.0 * PI * turns(n)).cos())),
+            im: std::array::from_fn(|n| to_f32((-2.0 * PI * turns(n)).sin())),
         };
         let bins = BINS as f64;
         let half_bin = factors(&|n| n as f64 / (4.0 * bins));

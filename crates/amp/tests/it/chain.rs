@@ -176,7 +176,7 @@ fn a_limiter_that_is_off_reports_no_limiting() {
 
 #[test]
 fn a_model_is_scaled_to_the_target_loudness() {
-    let loudness = file("wn_a1_standard.nam").about.loudness.unwrap() as f32;
+    let loudness = amplifier("wn_a1_standard.nam").levels().loudness_db.unwrap();
     let model = || [Some(amplifier("wn_a1_standard.nam")), None];
     let input = guitar(4000);
     let [raw, _] = play(&mut new(&Settings::neutral(), model(), None).0, &input, &[64]);
@@ -241,7 +241,9 @@ fn models_and_cabinets_are_replaced_without_a_click() {
     let (mut chain, mut controls) = new(&Settings::neutral(), [None, None], Some(&ir(3, 1000, 1)));
     let [left, right] = play_with(&mut chain, &input, &[64], |at| {
         if at.is_multiple_of(64 * 50) {
-            controls.swap_cabinet((at % 128 != 0).then(|| Cabinet::new(&ir(at as u32, 3000, 2)))).unwrap();
+            controls
+                .swap_cabinet((at % 128 != 0).then(|| Cabinet::new(&ir(u32::try_from(at).unwrap(), 3000, 2))))
+                .unwrap();
         }
     });
     // The responses have a gain of about 2.

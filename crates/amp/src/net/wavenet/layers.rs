@@ -33,7 +33,7 @@ impl Layers {
             all.push(Self::General(Box::new(GeneralLayer::new((whole, slimmed), layer, weights, layout, scratch))));
             return;
         };
-        weights.take(whole.weights() as usize);
+        weights.take(usize::try_from(whole.weights()).unwrap_or(usize::MAX));
         let separate = match all.last_mut() {
             Some(Self::Common(last)) => last.append(stack).err(),
             _ => Some(stack),

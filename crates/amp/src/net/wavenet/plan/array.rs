@@ -1,6 +1,6 @@
 //! The plan of one array of layers.
 
-use crate::{net::weights::ConvShape, simd::Activation};
+use crate::{convert::whole, net::weights::ConvShape, simd::Activation};
 
 /// An array of layers.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,11 +78,10 @@ impl Array {
     }
 
     /// Number of channels for a size of 0 to 1.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size below 0 counts as 0")]
     pub fn slimmed_channels(&self, slim: f64) -> usize {
         match self.allowed_channels.len() {
             0 => self.channels,
-            count => self.allowed_channels[((slim * count as f64) as usize).min(count - 1)],
+            count => self.allowed_channels[whole(slim * count as f64).min(count - 1)],
         }
     }
 }
