@@ -74,21 +74,22 @@ impl Chain {
     fn amplify(&mut self, signal: &mut [f32]) {
         let Self { models: [first, second], bypass, gains, queues, .. } = self;
         let Gains { models_on, parallel, shares: [first_share, second_share], .. } = gains;
-        let (mut one, mut other, mut second_input, mut dry) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
-        let one = &mut one[..signal.len()];
-        let other = &mut other[..signal.len()];
+        let (mut first_output, mut second_output, mut second_input, mut dry) =
+            ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let first_output = &mut first_output[..signal.len()];
+        let second_output = &mut second_output[..signal.len()];
         let second_input = &mut second_input[..signal.len()];
         let dry = &mut dry[..signal.len()];
-        play_model(first, signal, one, queues);
+        play_model(first, signal, first_output, queues);
         second_input.copy_from_slice(signal);
-        parallel.blend([one], [second_input]);
-        play_model(second, second_input, other, queues);
-        first_share.apply([one]);
-        second_share.apply([other]);
+        parallel.blend([first_output], [second_input]);
+        play_model(second, second_input, second_output, queues);
+        first_share.apply([first_output]);
+        second_share.apply([second_output]);
         dry.copy_from_slice(signal);
         bypass.process(dry);
-        for ((sum, one), other) in signal.iter_mut().zip(one).zip(other) {
-            *sum = *one + *other;
+        for ((sum, first_output), second_output) in signal.iter_mut().zip(first_output).zip(second_output) {
+            *sum = *first_output + *second_output;
         }
         models_on.blend([dry], [&mut *signal]);
         self.clip(signal);

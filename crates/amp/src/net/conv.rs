@@ -28,27 +28,27 @@ struct Group {
 impl Conv {
     /// A convolution with these weights.
     pub fn new(weights: ConvWeights<'_>, dilation: usize) -> Self {
-        Self::with(weights, dilation, 0, |_, _| 0.0)
+        Self::with_extra_inputs(weights, dilation, 0, |_, _| 0.0)
     }
 
-    /// A convolution with these weights and `more` additional inputs, of which only the current frame is used. Their
-    /// weights are `more_weight(output, input)`.
-    pub fn with(
+    /// A convolution with these weights and `extra` additional inputs, of which only the current frame is used. Their
+    /// weights are `extra_weight(output, input)`.
+    pub fn with_extra_inputs(
         weights: ConvWeights<'_>,
         dilation: usize,
-        more: usize,
-        more_weight: impl Fn(usize, usize) -> f32,
+        extra: usize,
+        extra_weight: impl Fn(usize, usize) -> f32,
     ) -> Self {
         let shape = weights.shape;
         let (inputs, outputs) = (shape.inputs / shape.groups, shape.outputs / shape.groups);
-        let of_taps = shape.kernel * inputs;
+        let tap_columns = shape.kernel * inputs;
         let group = |group: usize| {
             let first_output = group * outputs;
-            let weight = |row: usize, column: usize| match column.checked_sub(of_taps) {
+            let weight = |row: usize, column: usize| match column.checked_sub(tap_columns) {
                 None => weights.at(first_output + row, column % inputs, column / inputs),
-                Some(column) => more_weight(first_output + row, column),
+                Some(column) => extra_weight(first_output + row, column),
             };
-            let matrix = Matrix::new(outputs, of_taps + more, weight, |row| weights.bias(first_output + row));
+            let matrix = Matrix::new(outputs, tap_columns + extra, weight, |row| weights.bias(first_output + row));
             Group { matrix, first_input: group * inputs, inputs, first_output }
         };
         Self {
@@ -73,13 +73,13 @@ impl Conv {
         }
     }
 
-    /// The sum that computes one group, counted from 0; `more` are the additional inputs.
+    /// The sum that computes one group, counted from 0; `extra` are the additional inputs.
     #[inline]
     pub fn sum(
         &mut self,
         group: usize,
         from: impl Fn(usize) -> Rows,
-        more: Option<Rows>,
+        extra: Option<Rows>,
         plus: Option<Rows>,
         out: Rows,
     ) -> Sum<'_> {
@@ -87,7 +87,7 @@ impl Conv {
         let group = &groups[group];
         taps.clear();
         taps.extend(delays.iter().map(|&delay| from(delay).part(group.first_input, group.inputs)));
-        taps.extend(more);
+        taps.extend(extra);
         let of_group = |rows: Rows| rows.part(group.first_output, group.matrix.rows());
         Sum { matrix: &group.matrix, sources: taps, plus: plus.map(of_group), out: of_group(out) }
     }

@@ -177,9 +177,9 @@ unsafe fn part<S: Simd, C: Cell, const N: usize, const P: usize>(
         // All cell states before the first hidden state: the processor then has enough work during the divisions. Without
         // barriers, the compiler mixes all steps and runs out of registers.
         for n in 0..N {
-            let of_n = [simd.barrier(sums[0][n]), simd.barrier(sums[1][n]), simd.barrier(sums[2][n]), sums[3][n]];
+            let unit_sums = [simd.barrier(sums[0][n]), simd.barrier(sums[1][n]), simd.barrier(sums[2][n]), sums[3][n]];
             let cell_state = cell_state.add(n * S::LANES);
-            next[n] = simd.barrier(cell.next_cell(simd, of_n, simd.load(cell_state)));
+            next[n] = simd.barrier(cell.next_cell(simd, unit_sums, simd.load(cell_state)));
             simd.store(cell_state, next[n]);
         }
         for n in 0..N {

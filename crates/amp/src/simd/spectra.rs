@@ -27,7 +27,7 @@ impl Op for Sum<'_> {
         for column in (0..ROW).step_by(S::LANES) {
             let zero = simd.splat(0.0);
             // Four sums, so that none waits for another.
-            let (mut real, mut both, mut left, mut right) = (zero, zero, zero, zero);
+            let (mut re_re, mut im_im, mut re_im, mut im_re) = (zero, zero, zero, zero);
             for (a, b) in self.lists {
                 for at in (column..a.len()).step_by(2 * ROW) {
                     // SAFETY: both slices consist of whole rows.
@@ -35,17 +35,17 @@ impl Op for Sum<'_> {
                         let (x, y) = (a.as_ptr().add(at), b.as_ptr().add(at));
                         let (x, x_im) = (simd.load(x), simd.load(x.add(ROW)));
                         let (y, y_im) = (simd.load(y), simd.load(y.add(ROW)));
-                        real = simd.mul_add(x, y, real);
-                        both = simd.mul_add(x_im, y_im, both);
-                        left = simd.mul_add(x, y_im, left);
-                        right = simd.mul_add(x_im, y, right);
+                        re_re = simd.mul_add(x, y, re_re);
+                        im_im = simd.mul_add(x_im, y_im, im_im);
+                        re_im = simd.mul_add(x, y_im, re_im);
+                        im_re = simd.mul_add(x_im, y, im_re);
                     }
                 }
             }
             // SAFETY: the length of a row is a multiple of the lanes of any vector.
             unsafe {
-                simd.store(sum.0[column..].as_mut_ptr(), simd.sub(real, both));
-                simd.store(sum.1[column..].as_mut_ptr(), simd.add(left, right));
+                simd.store(sum.0[column..].as_mut_ptr(), simd.sub(re_re, im_im));
+                simd.store(sum.1[column..].as_mut_ptr(), simd.add(re_im, im_re));
             }
         }
         sum

@@ -85,7 +85,7 @@ impl GeneralLayer {
         let is_combined = one_group && conv_post.is_none() && mixin_pre.is_none() && mixin_post.is_none();
         let (conv, mixin) = if is_combined {
             let weight = |output, input| mixin.at(output, input, 0);
-            (Conv::with(conv, layer.dilation, mixin.shape.inputs, weight), None)
+            (Conv::with_extra_inputs(conv, layer.dilation, mixin.shape.inputs, weight), None)
         } else {
             let pre = mixin_pre.map(|film| (film, scratch.take(mixin.shape.inputs)));
             let mixin = Mixin { pre, conv: Conv::new(mixin, 1), post: mixin_post, output: scratch.take(z) };
@@ -145,13 +145,13 @@ impl GeneralLayer {
     /// Computes the layer's activation.
     fn activated(&mut self, pass: Pass, memory: &mut [f32], condition: Rows) -> Rows {
         let z = self.z;
-        let more = self.mixin.is_none().then_some(condition);
+        let extra = self.mixin.is_none().then_some(condition);
         match &mut self.modulated {
-            None => convolve(&mut self.conv, pass, memory, &self.input, more, z),
+            None => convolve(&mut self.conv, pass, memory, &self.input, extra, z),
             Some((film, modulated)) => {
                 film.apply(pass, memory, condition, self.input.current(), modulated.current());
                 modulated.mirror_wrap(pass, memory);
-                convolve(&mut self.conv, pass, memory, modulated, more, z);
+                convolve(&mut self.conv, pass, memory, modulated, extra, z);
             }
         }
         if let Some(film) = &mut self.conv_post {
@@ -212,11 +212,11 @@ impl GeneralLayer {
     }
 }
 
-fn convolve(conv: &mut Conv, pass: Pass, memory: &mut [f32], from: &DelayLine, more: Option<Rows>, z: Rows) {
-    match more {
+fn convolve(conv: &mut Conv, pass: Pass, memory: &mut [f32], from: &DelayLine, extra: Option<Rows>, z: Rows) {
+    match extra {
         None => conv.apply(pass, memory, |delay| from.delayed(delay), None, z),
         // Then all channels are in one group.
-        more => multiply(pass, memory, conv.sum(0, |delay| from.delayed(delay), more, None, z)),
+        extra => multiply(pass, memory, conv.sum(0, |delay| from.delayed(delay), extra, None, z)),
     }
 }
 
@@ -244,8 +244,8 @@ impl Film {
         if self.factors.count == self.channels {
             combine(pass, memory, Combine::Multiply(from, factors), to);
         } else {
-            let more = self.factors.part(self.channels, self.channels);
-            combine(pass, memory, Combine::MultiplyAdd(from, factors, more), to);
+            let extra = self.factors.part(self.channels, self.channels);
+            combine(pass, memory, Combine::MultiplyAdd(from, factors, extra), to);
         }
     }
 }
