@@ -130,7 +130,7 @@ impl AudioProbe {
             }
             Through::Preset(path) => {
                 let folder = path.parent().unwrap_or(path);
-                let rig = Rig::load(Preset::read(path, file::read)?.chosen(folder), file::read)?;
+                let rig = Rig::load(Preset::read(path, file::read)?.into_spec(folder), file::read)?;
                 let (parts, notes) = rig.parts(self.rate_hz)?;
                 (rig.settings, parts, notes)
             }
@@ -330,10 +330,10 @@ mod tests {
         let two = format!("[[model]]\nfile = '{model}'\n[[model]]\nfile = '{model}'\n[amp]\nrouting = 'parallel'\n");
         assert_eq!(load(&two, 48_000).map(|(_, notes)| notes.len()).unwrap(), 0);
         let notes = load(&two, 44_100).unwrap().1;
-        assert!(notes.len() == 2 && notes[0].contains("is made for 48000 Hz: resampled"), "{notes:?}");
+        assert!(notes.len() == 2 && notes[0].contains("was trained at 48000 Hz: resampled"), "{notes:?}");
         let error = load("[gate]\nthreshhold_db = 1", 48_000).map(drop).unwrap_err().to_string();
         assert!(
-            error.ends_with(r#"lead.toml: line 2: [gate] has no "threshhold_db": did you mean "threshold_db"?"#),
+            error.ends_with(r#"lead.toml: line 2: unknown "threshhold_db" in [gate]; did you mean "threshold_db"?"#),
             "{error}"
         );
     }
