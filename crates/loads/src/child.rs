@@ -1,4 +1,4 @@
-//! One worker, seen from its parent.
+//! One worker process, from the parent's side.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -19,43 +19,42 @@ use crate::{
     protocol::{Line, Proof, Ready},
 };
 
-/// How long a worker may take until it is ready.
+/// Time that a worker has until it must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long a worker that has closed its output may take to be gone.
+/// Time that a worker has to end after it closed its output.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A worker process. It stays a child until it is reaped here, so that its number cannot come to name another process.
-/// Dropped, it is killed.
+/// A worker process, killed on drop. Only this type reaps it, so its pid cannot be reused before.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
-    /// Closing it tells the worker to end.
+    /// Closing it makes the worker end.
     stdin: Option<ChildStdin>,
     ready: Ready,
     readiness: Receiver<Ready>,
-    listener: Option<JoinHandle<Said>>,
+    listener: Option<JoinHandle<Output>>,
     reaped: bool,
 }
 
-/// What a worker said up to its end.
+/// The output of a worker up to its end.
 #[derive(Debug, Default)]
-struct Said {
+struct Output {
     proof: Proof,
-    /// What it reported itself.
+    /// The error that the worker reported.
     error: Option<String>,
-    /// The first line on its standard error: a panic, or a program that is no worker at all.
-    complaint: Option<String>,
+    /// The first line of its standard error: a panic, or a program that is not a worker.
+    first_error_line: Option<String>,
 }
 
-/// What a worker left behind.
+/// The result of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub proof: Proof,
-    /// CPU time that the kernel counted for it and its own children.
+    /// CPU time that the kernel counted for the worker and its children.
     pub cpu_time: Duration,
-    /// Why it ended before it was told to, or without finishing its work.
+    /// The reason why it ended too early or without finishing its work.
     pub failure: Option<String>,
-    /// It had to be killed, because it did not end when told to.
+    /// True if it was killed because it did not end in time.
     pub late: bool,
 }
 
@@ -68,10 +67,10 @@ impl Child {
         let mut command = Command::new(exe);
         command.arg(WORKER_COMMAND).arg(spec.to_string()).arg("--cpus").arg(cpus.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own: Ctrl-C is for the measurement to finish in order, not for its loads.
+        // Its own process group: Ctrl-C must reach only the measurement, which then ends its loads in order.
         command.process_group(0);
 
-        // The kernel ties a worker's life to the thread that started it, so that thread stays and listens to it.
+        // The kernel kills a worker when the thread that started it ends, so that thread stays and reads its output.
         let (started, start) = mpsc::sync_channel::<Started>(1);
         let (ready, readiness) = mpsc::channel();
         let listener = move || match command.spawn() {
@@ -82,7 +81,7 @@ impl Child {
             }
             Err(error) => {
                 let _ = started.send(Err(error));
-                Said::default()
+                Output::default()
             }
         };
         let builder = thread::Builder::new().name("load".to_owned()).stack_size(256 << 10);
@@ -91,7 +90,7 @@ impl Child {
         Ok(Self { pid, stdin, ready: Ready::default(), readiness, listener: Some(listener), reaped: false })
     }
 
-    /// Waits until all threads of the worker are at work.
+    /// Waits until all threads of the worker work.
     pub(crate) fn wait_until_ready(&mut self, spec: &LoadSpec) -> Result<(), LoadError> {
         match self.readiness.recv_timeout(READY_WITHIN) {
             Ok(ready) => {
@@ -108,12 +107,12 @@ impl Child {
         }
     }
 
-    /// Tells the worker to end; [`outcome`](Self::outcome) waits for it.
-    pub(crate) fn tell_to_stop(&mut self) {
+    /// Asks the worker to end; [`outcome`](Self::outcome) waits for it.
+    pub(crate) fn request_stop(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits for the end, which `deadline` brings about if need be.
+    /// Waits for the end of the worker, and kills it at `deadline`.
     pub(crate) fn outcome(mut self, deadline: Instant) -> (Ready, Outcome) {
         let outcome = self.end(deadline);
         (std::mem::take(&mut self.ready), outcome)
@@ -134,15 +133,15 @@ impl Child {
             }
         };
         self.reaped = true;
-        let said = self.listener.take().and_then(|listener| listener.join().ok()).unwrap_or_default();
+        let output = self.listener.take().and_then(|listener| listener.join().ok()).unwrap_or_default();
         let finished = late || ended.is_some_and(|ended| ended.how == Ok(0));
-        let failure = said.error.or_else(|| (!finished).then(|| how(ended, said.complaint)));
-        Outcome { proof: said.proof, cpu_time: ended.map_or(Duration::ZERO, |ended| ended.cpu_time), failure, late }
+        let failure = output.error.or_else(|| (!finished).then(|| describe_end(ended, output.first_error_line)));
+        Outcome { proof: output.proof, cpu_time: ended.map_or(Duration::ZERO, |ended| ended.cpu_time), failure, late }
     }
 
-    /// Kills the worker with the processes that it started in its own group.
+    /// Kills the worker and all processes in its group.
     fn kill(&self) {
-        // It fails only when all of them have ended.
+        // It fails only if all of them have ended.
         let _ = kill_process_group(self.pid, Signal::KILL);
     }
 }
@@ -157,35 +156,35 @@ impl Drop for Child {
 }
 
 /// Reads a worker's lines until it ends.
-fn listen(stdout: Option<ChildStdout>, stderr: Option<ChildStderr>, ready: &Sender<Ready>) -> Said {
-    let mut said = Said::default();
+fn listen(stdout: Option<ChildStdout>, stderr: Option<ChildStderr>, ready: &Sender<Ready>) -> Output {
+    let mut output = Output::default();
     for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(Line::Ready(message)) => drop(ready.send(message)),
-            Ok(Line::Proof(proof)) => said.proof = proof,
-            Ok(Line::Failed { error }) => said.error = Some(error),
+            Ok(Line::Proof(proof)) => output.proof = proof,
+            Ok(Line::Failed { error }) => output.error = Some(error),
             Err(_) => {}
         }
     }
-    let mut complaint = String::new();
+    let mut errors = String::new();
     if let Some(stderr) = stderr {
-        let _ = stderr.take(4096).read_to_string(&mut complaint);
+        let _ = stderr.take(4096).read_to_string(&mut errors);
     }
-    said.complaint = complaint.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
-    said
+    output.first_error_line = errors.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    output
 }
 
-/// How a worker ended that should not have.
-fn how(ended: Option<Ended>, complaint: Option<String>) -> String {
+/// Describes the unexpected end of a worker.
+fn describe_end(ended: Option<Ended>, first_error_line: Option<String>) -> String {
     let how = match ended.map(|ended| ended.how) {
-        Some(Err(9)) => "was killed by signal 9: by hand, or because memory ran out (see `dmesg`)".to_owned(),
-        Some(Err(24)) => "was ended by the guard: one of its real-time threads ran without sleeping".to_owned(),
+        Some(Err(9)) => "was killed by signal 9: by a user, or because memory ran out (see `dmesg`)".to_owned(),
+        Some(Err(24)) => "was ended by the kernel: one of its real-time threads ran without sleeping".to_owned(),
         Some(Err(signal)) => format!("was ended by signal {signal}"),
         Some(Ok(status)) => format!("ended with exit status {status}"),
         None => "was lost".to_owned(),
     };
-    match complaint {
-        Some(complaint) => format!("its worker {how} ({complaint})"),
+    match first_error_line {
+        Some(line) => format!("its worker {how} ({line})"),
         None => format!("its worker {how}"),
     }
 }

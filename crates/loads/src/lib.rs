@@ -1,18 +1,18 @@
-//! What runs beside a measurement, each load proving that it ran.
+//! Loads that run during a measurement. Each load records proof that it ran.
 //!
-//! Every load runs in a child process of its own, so that its page-table work, its memory and its crashes do not touch
-//! the measuring process. [`Running`] is the measuring side: it starts the children and collects the proof. [`worker()`]
+//! Every load runs in its own child process, so that its page-table changes, its memory and its crashes do not affect
+//! the measuring process. [`Running`] is the parent's side: it starts the workers and collects the proof. [`worker()`]
 //! is the child's side, behind the hidden command `punctual __load SPEC --cpus LIST`.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`spec`] | a load as written: `switch:10us@0-1` |
-//! | `options` | the part after the colon |
-//! | [`kinds`] | the loads themselves, one file each, and the table that names them |
+//! | [`spec`] | a load as the user writes it: `switch:10us@0-1` |
+//! | `options` | the text after the colon |
+//! | [`kinds`] | the loads, one file each, and their list |
 //! | `protocol` | the lines that a worker writes |
-//! | `worker` | the child: threads, pinned and counted, until its standard input closes |
+//! | `worker` | the child: threads that are pinned and counted, until its standard input closes |
 //! | `running` | the parent: start, stop, proof |
-//! | `child` | one worker, seen from the parent |
+//! | `child` | one worker process, from the parent's side |
 //! | `units` | `10us`, `64M` |
 
 mod child;
@@ -26,9 +26,9 @@ mod units;
 mod worker;
 
 pub use error::LoadError;
-pub use kinds::{KINDS, Kind};
+pub use kinds::{KINDS, Kind, Load};
 pub use running::Running;
-pub use spec::{Load, LoadSpec, SpecError};
+pub use spec::{LoadSpec, SpecError};
 pub use worker::worker;
 
 /// The hidden subcommand that must hand its arguments to [`worker()`].

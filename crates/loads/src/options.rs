@@ -1,76 +1,49 @@
-//! The options of a load, from text.
+//! The options of a load as text: reading them, and writing them again.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, str::FromStr};
 
 use crate::{
-    Load, SpecError,
+    SpecError,
+    kinds::Kind,
     units::{parse_size, parse_time_ns},
 };
 
-/// The options of one load, not yet taken.
+/// The options of one load that are not read yet.
 pub(crate) struct Options<'a> {
     load: &'static str,
-    left: Vec<&'a str>,
+    unread: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
-    pub(crate) fn new(load: &'static str, text: &'a str) -> Self {
-        Self { load, left: text.split(',').filter(|option| !option.is_empty()).collect() }
+    pub(crate) fn new(load: &Kind, text: &'a str) -> Self {
+        Self { load: load.name, unread: text.split(',').filter(|option| !option.is_empty()).collect() }
     }
 
-    /// The load with its options; an error if any option is left over.
-    pub(crate) fn load(mut self) -> Result<Load, SpecError> {
-        let size = |least, most| move |text: &str| parse_size(text).filter(|size| (least..=most).contains(size));
-        let time = |least, most| move |text: &str| parse_time_ns(text).filter(|ns| (least..=most).contains(ns));
-        let load = match self.load {
-            "idle" => Load::Idle,
-            "cpu" => Load::Cpu { shell: self.flag("shell") },
-            "cache" => Load::Cache { size: self.take("size", size(64 << 10, 64 << 30))? },
-            "memory" => Load::Memory { size: self.take("size", size(64 << 10, 64 << 30))? },
-            "switch" => Load::Switch { interval_ns: self.main(time(10_000, 1_000_000_000))? },
-            "timer" => {
-                let priority = |text: &str| text.parse().ok().filter(|prio| (1..=98).contains(prio));
-                let named = self.take("prio", priority)?;
-                let period_ns = self.take("period", time(50_000, 1_000_000_000))?;
-                let bare = self.main(priority)?;
-                if named.is_some() && bare.is_some() {
-                    return Err(SpecError::Twice { load: self.load, option: "prio" });
-                }
-                Load::Timer { priority: named.or(bare), period_ns }
-            }
-            "disk" => Load::Disk {
-                dir: self.take("dir", |text| (!text.is_empty()).then(|| PathBuf::from(text)))?,
-                size: self.take("size", size(1 << 20, 1 << 40))?,
-            },
-            "net" => {
-                let interface = self.take("if", |text| (!text.is_empty()).then(|| text.to_owned()))?;
-                let rate = self.take("rate", |text| text.parse().ok().filter(|rate| (1..=1_000_000).contains(rate)))?;
-                match (&interface, rate) {
-                    (None, Some(rate)) => return Err(SpecError::RateWithoutInterface(rate)),
-                    _ => Load::Net { interface, rate },
-                }
-            }
-            _ => Load::Irq,
-        };
-        match self.left.first() {
+    /// Returns `load`, or an error if an option is still unread.
+    pub(crate) fn finish<T>(self, load: T) -> Result<T, SpecError> {
+        match self.unread.first() {
             None => Ok(load),
             Some(option) => Err(SpecError::UnknownOption { load: self.load, option: (*option).to_owned() }),
         }
     }
 
-    /// Takes the bare word `name`.
-    fn flag(&mut self, name: &str) -> bool {
-        let before = self.left.len();
-        self.left.retain(|option| *option != name);
-        self.left.len() < before
+    /// Reads the bare word `name`.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let before = self.unread.len();
+        self.unread.retain(|option| *option != name);
+        self.unread.len() < before
     }
 
-    /// Takes `key=value`.
-    fn take<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
+    /// Reads `key=value`.
+    pub(crate) fn value<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, SpecError> {
         let value_of =
             |option: &&'a str| option.split_once('=').filter(|(name, _)| *name == key).map(|(_, value)| value);
-        let values: Vec<&str> = self.left.iter().filter_map(value_of).collect();
-        self.left.retain(|option| value_of(option).is_none());
+        let values: Vec<&str> = self.unread.iter().filter_map(value_of).collect();
+        self.unread.retain(|option| value_of(option).is_none());
         match values[..] {
             [] => Ok(None),
             [value] => match parse(value) {
@@ -81,10 +54,35 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Takes the one bare value.
-    fn main<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
-        let Some(at) = self.left.iter().position(|option| !option.contains('=')) else { return Ok(None) };
-        let value = self.left.remove(at);
+    /// Reads the bare value, for the one option that needs no key.
+    pub(crate) fn bare_value<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, SpecError> {
+        let Some(at) = self.unread.iter().position(|option| !option.contains('=')) else { return Ok(None) };
+        let value = self.unread.remove(at);
         parse(value).map(Some).ok_or_else(|| SpecError::Value { load: self.load, value: value.to_owned() })
     }
+}
+
+/// Parses a size in bytes within `range`.
+pub(crate) fn size(range: RangeInclusive<u64>) -> impl Fn(&str) -> Option<u64> {
+    move |text| parse_size(text).filter(|size| range.contains(size))
+}
+
+/// Parses a time in ns within `range`.
+pub(crate) fn time_ns(range: RangeInclusive<u64>) -> impl Fn(&str) -> Option<u64> {
+    move |text| parse_time_ns(text).filter(|ns| range.contains(ns))
+}
+
+/// Parses a number within `range`.
+pub(crate) fn number<T: FromStr + PartialOrd>(range: RangeInclusive<T>) -> impl Fn(&str) -> Option<T> {
+    move |text| text.parse().ok().filter(|number| range.contains(number))
+}
+
+/// Parses a text that is not empty.
+pub(crate) fn text<T: for<'a> From<&'a str>>(text: &str) -> Option<T> {
+    (!text.is_empty()).then(|| T::from(text))
+}
+
+/// Writes the options that are present, separated by commas.
+pub(crate) fn join(options: impl IntoIterator<Item = Option<String>>) -> String {
+    options.into_iter().flatten().collect::<Vec<_>>().join(",")
 }

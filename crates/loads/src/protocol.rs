@@ -1,8 +1,8 @@
-//! What a worker writes to its standard output: one JSON document a line.
+//! The lines that a worker writes to its standard output, each a JSON document.
 
 use serde::{Deserialize, Serialize};
 
-/// One line.
+/// One line of a worker's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Line {
@@ -11,24 +11,24 @@ pub(crate) enum Line {
     Failed { error: String },
 }
 
-/// All threads stand on their CPUs and work.
+/// All threads are on their CPUs and work.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ready {
     pub ready: bool,
     /// Threads or processes that do the work.
     pub threads: u32,
-    /// What one operation is.
+    /// The name of one operation, in the plural.
     pub unit: String,
-    /// What keeps it from running fully.
+    /// The reason why the load runs only in part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The work so far; about once a second, and once at the end.
+/// The work since the start; written about once a second and once at the end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Proof {
     pub operations: u64,
-    /// CPU time of the worker's own threads, ns. The parent asks the kernel for the whole tree.
+    /// CPU time of the worker's own threads, ns. The parent reads that of the whole process tree from the kernel.
     pub cpu_time_ns: u64,
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_lines() {
+    fn lines_are_written_and_read() {
         let ready = Ready { ready: true, threads: 2, unit: "switches".into(), note: None };
         let proof = Proof { operations: 7, cpu_time_ns: 9 };
         for (line, text) in [

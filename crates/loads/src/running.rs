@@ -1,4 +1,4 @@
-//! The measuring side: starts a child process for each load, and collects the proof that it ran.
+//! The parent's side: starts a child process for each load, and collects the proof that it ran.
 
 use std::{
     path::Path,
@@ -13,46 +13,43 @@ use crate::{
     child::{Child, Outcome},
 };
 
-/// How long a worker may take to end when told to; an fsync on a slow card takes seconds.
+/// Time that a worker has to end after the stop request; an fsync on a slow card takes seconds.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
 
-/// Loads at work, each in a child process of its own. Dropped without [`stop`](Self::stop), they are killed.
+/// Running loads, each in its own child process. Dropping it without [`stop`](Self::stop) kills them.
 #[derive(Debug)]
 #[must_use = "dropping it ends the loads"]
 pub struct Running {
-    loads: Vec<AtWork>,
+    loads: Vec<RunningLoad>,
 }
 
 #[derive(Debug)]
-struct AtWork {
+struct RunningLoad {
     spec: LoadSpec,
     cpus: CpuList,
     since: Instant,
-    /// Absent for `idle`.
+    /// `None` for `idle`.
     child: Option<Child>,
 }
 
 impl Running {
-    /// Starts each load in a child process: `exe __load SPEC --cpus LIST`. Returns when all are at work.
+    /// Starts each load in a child process: `exe __load SPEC --cpus LIST`. Returns when all of them work.
     ///
-    /// A load without CPUs of its own takes `default_cpus`.
+    /// A load without CPUs uses `default_cpus`.
     ///
     /// # Errors
-    /// [`LoadError`], what kept the first of them from starting; the others have been ended.
+    /// [`LoadError`] of the first load that did not start; the others are stopped.
     pub fn start(exe: &Path, specs: &[LoadSpec], default_cpus: &CpuList) -> Result<Self, LoadError> {
-        if specs.len() > 1 && specs.iter().any(|spec| spec.load == Load::Idle) {
-            return Err(LoadError::IdleBesideOthers);
+        if specs.len() > 1 && specs.iter().any(|spec| spec.load.is_idle()) {
+            return Err(LoadError::IdleWithOthers);
         }
         let mut running = Self { loads: Vec::new() };
         for spec in specs {
             let wanted = spec.cpus.as_ref().unwrap_or(default_cpus);
             let cpus = usable_cpus(&Root::system(), Some(wanted))
                 .map_err(|reason| LoadError::Cpus { load: spec.to_string(), reason })?;
-            let child = match spec.load {
-                Load::Idle => None,
-                _ => Some(Child::start(exe, spec, &cpus)?),
-            };
-            running.loads.push(AtWork { spec: spec.clone(), cpus, since: Instant::now(), child });
+            let child = if spec.load.is_idle() { None } else { Some(Child::start(exe, spec, &cpus)?) };
+            running.loads.push(RunningLoad { spec: spec.clone(), cpus, since: Instant::now(), child });
         }
         for load in &mut running.loads {
             if let Some(child) = &mut load.child {
@@ -63,19 +60,19 @@ impl Running {
         Ok(running)
     }
 
-    /// Ends the loads and returns what each did, in the order they were asked for. Takes some milliseconds; a load
-    /// that has not ended after 15 s is killed.
+    /// Stops the loads and returns the proof of each, in the order of `specs`. Takes some milliseconds; a load that has
+    /// not ended after 15 s is killed.
     #[must_use]
     pub fn stop(mut self) -> Vec<LoadProof> {
         let stopped = Instant::now();
         for child in self.loads.iter_mut().filter_map(|load| load.child.as_mut()) {
-            child.tell_to_stop();
+            child.request_stop();
         }
         self.loads.drain(..).map(|load| load.into_proof(stopped)).collect()
     }
 }
 
-impl AtWork {
+impl RunningLoad {
     fn into_proof(self, stopped: Instant) -> LoadProof {
         let wall = stopped.duration_since(self.since);
         let proof = LoadProof {
@@ -102,24 +99,21 @@ impl AtWork {
     }
 }
 
-const STOPPED_LATE: &str = "it did not stop when told to, and was killed: its last operations are not counted";
+const STOPPED_LATE: &str = "it did not stop in time and was killed: its last operations are not counted";
 
-/// Why a load did not do what it was there for, if it did not.
+/// The reason why a load did not do its work; `None` if it did.
 fn failure(outcome: &Outcome, load: &Load, wall: Duration, cpus: usize) -> Option<String> {
     if let Some(reason) = &outcome.failure {
         return Some(reason.clone());
     }
     if outcome.proof.operations == 0 {
-        return Some("it did not do a single operation: run longer, or give it more CPU time".to_owned());
+        return Some("it did no operation: run longer, or give it more CPU time".to_owned());
     }
-    // A load that never sleeps takes all it can get: less than 1 % means that it was shut out.
+    // A load that never sleeps uses all the CPU time that it can get: with less than 1 % it was starved.
     let least = if load.is_busy() { wall.mul_f64(cpus as f64 / 100.0) } else { Duration::ZERO };
     let used = outcome.cpu_time;
-    (used <= least).then(|| {
-        format!(
-            "it got {used:.1?} of CPU time in {wall:.1?} on {cpus} CPUs: give it CPUs that something else does not fill"
-        )
-    })
+    (used <= least)
+        .then(|| format!("it got {used:.1?} of CPU time in {wall:.1?} on {cpus} CPUs: give it CPUs that are less busy"))
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -139,20 +133,20 @@ mod tests {
         }
     }
 
-    fn judged(outcome: &Outcome, load: &str) -> Option<String> {
+    fn failure_of(outcome: &Outcome, load: &str) -> Option<String> {
         let load = load.parse::<LoadSpec>().unwrap().load;
         failure(outcome, &load, Duration::from_secs(10), 2)
     }
 
     #[test]
-    fn a_load_that_did_nothing_did_not_run() {
-        assert_eq!(judged(&outcome(5, 20_000), "cpu"), None);
-        assert!(judged(&outcome(0, 20_000), "cpu").unwrap().contains("single operation"));
-        let shut_out = judged(&outcome(5, 200), "cpu").unwrap();
-        assert!(shut_out.contains("200.0ms of CPU time in 10.0s on 2 CPUs"), "{shut_out}");
-        assert_eq!(judged(&outcome(5, 200), "timer"), None, "a timer sleeps most of the time");
-        assert!(judged(&outcome(5, 0), "timer").is_some());
+    fn detects_a_load_that_did_no_work() {
+        assert_eq!(failure_of(&outcome(5, 20_000), "cpu"), None);
+        assert!(failure_of(&outcome(0, 20_000), "cpu").unwrap().contains("no operation"));
+        let starved = failure_of(&outcome(5, 200), "cpu").unwrap();
+        assert!(starved.contains("200.0ms of CPU time in 10.0s on 2 CPUs"), "{starved}");
+        assert_eq!(failure_of(&outcome(5, 200), "timer"), None, "a timer sleeps most of the time");
+        assert!(failure_of(&outcome(5, 0), "timer").is_some());
         let died = Outcome { failure: Some("its worker died".into()), ..outcome(5, 20_000) };
-        assert_eq!(judged(&died, "cpu").as_deref(), Some("its worker died"));
+        assert_eq!(failure_of(&died, "cpu").as_deref(), Some("its worker died"));
     }
 }

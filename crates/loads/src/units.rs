@@ -1,24 +1,24 @@
-//! Durations and sizes as people write them: `10us`, `64M`.
+//! Durations and sizes with units: `10us`, `64M`.
 
 const TIMES: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 const SIZES: [(&str, u64); 4] = [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10), ("", 1)];
 
-/// A whole number with its unit, in ns.
+/// Parses a whole number with its unit; returns ns.
 pub(crate) fn parse_time_ns(text: &str) -> Option<u64> {
     parse(text, &TIMES)
 }
 
-/// A whole number of bytes, or with `K`, `M`, `G` for powers of 1024.
+/// Parses a whole number of bytes, or of `K`, `M`, `G` (powers of 1024).
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     parse(text, &SIZES)
 }
 
-/// In the largest unit that loses nothing.
+/// Writes a time in the largest unit that keeps it exact.
 pub(crate) fn show_time_ns(ns: u64) -> String {
     show(ns, &TIMES)
 }
 
-/// In the largest unit that loses nothing.
+/// Writes a size in the largest unit that keeps it exact.
 pub(crate) fn show_size(bytes: u64) -> String {
     show(bytes, &SIZES)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_read_and_shown() {
+    fn reads_and_writes_units() {
         assert_eq!(parse_time_ns("10us"), Some(10_000));
         assert_eq!(parse_time_ns("2s"), Some(2_000_000_000));
         assert_eq!(parse_time_ns("10"), None, "a time needs its unit");

@@ -1,4 +1,4 @@
-//! The child's side: threads on their CPUs, counted, until standard input closes.
+//! The child's side: threads that are pinned and counted, until standard input closes.
 
 use std::{
     fs, io,
@@ -23,67 +23,69 @@ use sys::sched::{Policy, affinity, set_affinity, set_policy};
 
 use crate::{
     LoadError, LoadSpec,
-    kinds::{Job, Plan, plan},
+    kinds::{Job, Plan},
     protocol::{Line, Proof, Ready},
 };
 
 /// Time between two lines of proof.
 const PROOF_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs one load on `cpus` until standard input closes; writes what it does to standard output, a JSON document a line.
+/// Runs one load on `cpus` until standard input closes, and reports to standard output in lines of JSON.
 ///
-/// It dies with the thread that started it. Meant for the process that [`crate::Running`] starts, and for no other.
+/// The process is killed when the thread that started it ends. Only the process that [`crate::Running`] starts may call
+/// this function.
 ///
 /// # Errors
-/// Whatever keeps the load from starting or going on. It was written to standard output too, as `{"error": "..."}`.
+/// [`LoadError`] if the load cannot start or go on. It is also written to standard output, as `{"error": "..."}`.
 pub fn worker(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
-    let ended = run(spec, cpus);
-    if let Err(error) = &ended {
+    let result = run(spec, cpus);
+    if let Err(error) = &result {
         say(&Line::Failed { error: error.to_string() });
     }
-    ended
+    result
 }
 
 fn run(spec: &LoadSpec, cpus: &CpuList) -> Result<(), LoadError> {
     let name = spec.load.name();
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(LoadError::kernel(name, "to die with its parent"))?;
-    // The starter may be a real-time thread; a load is not, unless it asks to be.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(LoadError::kernel(name, "the kill signal at the end of its parent"))?;
+    // The starting thread may be a real-time one. Loads are ordinary threads unless they set a policy themselves.
     set_policy(Policy::Other).map_err(LoadError::kernel(name, "the ordinary policy"))?;
     pin(cpus)?;
-    // When memory runs out, a load goes before anything else. Where that cannot be said, nothing is lost.
+    // If memory runs out, the kernel must kill a load first. A failure here is harmless.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 
-    let Plan { unit, note, jobs } = plan(&spec.load, cpus)?;
+    let Plan { unit, note, jobs } = spec.load.plan(cpus)?;
     let threads = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-    let crew = Crew::start(jobs)?;
+    let running = Threads::start(jobs)?;
     say(&Line::Ready(Ready { ready: true, threads, unit, note }));
-    while !input_closed_within(PROOF_EVERY) && !crew.one_has_left() {
-        say(&Line::Proof(crew.proof()));
+    while !input_closed_within(PROOF_EVERY) && !running.one_has_ended() {
+        say(&Line::Proof(running.proof()));
     }
-    let counts = crew.dismiss();
+    let counts = running.stop();
     say(&Line::Proof(counts.proof()));
     counts.failure.map_or(Ok(()), Err)
 }
 
-/// What a job's thread asks and tells.
+/// Tells a thread when to stop, and counts its operations.
 pub(crate) struct Meter {
     stop: Arc<AtomicBool>,
     done: Arc<Count>,
 }
 
-/// On a cache line of its own: counting must not make threads wait for each other.
+/// A counter on its own cache line, so that threads do not slow each other down by counting.
 #[repr(align(128))]
 #[derive(Default)]
 struct Count(AtomicU64);
 
 impl Meter {
-    /// One that nobody reads or stops.
+    /// A meter that is never stopped.
     #[cfg(test)]
     pub(crate) fn idle() -> Self {
         Self { stop: Arc::default(), done: Arc::default() }
     }
 
-    /// Whether to go on.
+    /// True until the thread must stop.
     pub(crate) fn running(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
@@ -93,12 +95,12 @@ impl Meter {
         self.done.0.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// Sets the number of operations, where something else counts them.
+    /// Sets the number of operations, if something else counts them.
     pub(crate) fn set(&self, operations: u64) {
         self.done.0.store(operations, Ordering::Relaxed);
     }
 
-    /// Waits up to `time`, less when the work is to stop; whether to go on.
+    /// Sleeps for `time`, or less if the thread must stop. Returns false in that case.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(20);
         let until = Instant::now() + time;
@@ -113,52 +115,52 @@ impl Meter {
     }
 }
 
-/// The threads at work.
-struct Crew {
+/// The threads of a load.
+struct Threads {
     stop: Arc<AtomicBool>,
     counts: Vec<Arc<Count>>,
     threads: Vec<thread::JoinHandle<Result<(), LoadError>>>,
 }
 
-/// What the threads did, and the first failure among them.
+/// The operations of all threads, and the first failure.
 struct Counts {
     operations: u64,
     failure: Option<LoadError>,
 }
 
-impl Crew {
-    /// Starts every job on its CPUs; returns when each is there.
+impl Threads {
+    /// Starts every job on its CPUs; returns when each thread is there.
     fn start(jobs: Vec<Job>) -> Result<Self, LoadError> {
-        let mut crew = Self { stop: Arc::default(), counts: Vec::new(), threads: Vec::new() };
+        let mut threads = Self { stop: Arc::default(), counts: Vec::new(), threads: Vec::new() };
         let (arrived, arrivals) = mpsc::channel();
         for Job { cpus, work } in jobs {
             let done = Arc::<Count>::default();
-            let meter = Meter { stop: Arc::clone(&crew.stop), done: Arc::clone(&done) };
+            let meter = Meter { stop: Arc::clone(&threads.stop), done: Arc::clone(&done) };
             let arrived = arrived.clone();
-            crew.counts.push(done);
-            crew.threads.push(thread::spawn(move || {
+            threads.counts.push(done);
+            threads.threads.push(thread::spawn(move || {
                 let placed = pin(&cpus);
                 // The receiver waits for one message a thread.
                 let _ = arrived.send(placed.is_ok());
                 placed.and_then(|()| work(&meter))
             }));
         }
-        let all_placed = arrivals.iter().take(crew.threads.len()).all(|placed| placed);
-        if all_placed { Ok(crew) } else { Err(crew.dismiss().failure.unwrap_or_else(vanished)) }
+        let all_placed = arrivals.iter().take(threads.threads.len()).all(|placed| placed);
+        if all_placed { Ok(threads) } else { Err(threads.stop().failure.unwrap_or_else(panicked)) }
     }
 
     fn proof(&self) -> Proof {
         proof(self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum())
     }
 
-    fn one_has_left(&self) -> bool {
+    fn one_has_ended(&self) -> bool {
         self.threads.iter().any(thread::JoinHandle::is_finished)
     }
 
-    fn dismiss(self) -> Counts {
+    fn stop(self) -> Counts {
         self.stop.store(true, Ordering::Relaxed);
-        let left = self.threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(vanished())));
-        let failure = left.filter_map(Result::err).collect::<Vec<_>>().into_iter().next();
+        let results = self.threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())));
+        let failure = results.filter_map(Result::err).collect::<Vec<_>>().into_iter().next();
         Counts { operations: self.counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum(), failure }
     }
 }
@@ -174,20 +176,20 @@ fn proof(operations: u64) -> Proof {
     Proof { operations, cpu_time_ns: used.tv_sec.unsigned_abs() * 1_000_000_000 + used.tv_nsec.unsigned_abs() }
 }
 
-fn vanished() -> LoadError {
+fn panicked() -> LoadError {
     LoadError::Worker("a thread of the load panicked: please report it with the command line".to_owned())
 }
 
-/// Puts the calling thread on `cpus` and makes sure that it is there.
+/// Pins the calling thread to `cpus` and checks that the kernel did so.
 fn pin(cpus: &CpuList) -> Result<(), LoadError> {
-    let asked: Vec<u32> = cpus.iter().collect();
-    let refused = |reason: String| LoadError::Affinity { asked: cpus.clone(), reason };
-    set_affinity(&asked).map_err(|error| refused(error.to_string()))?;
+    let wanted: Vec<u32> = cpus.iter().collect();
+    let refused = |reason: String| LoadError::Affinity { wanted: cpus.clone(), reason };
+    set_affinity(&wanted).map_err(|error| refused(error.to_string()))?;
     let granted: CpuList = affinity().map_err(|error| refused(error.to_string()))?.into_iter().collect();
     if granted == *cpus { Ok(()) } else { Err(refused(format!("it granted {granted}"))) }
 }
 
-/// Writes one line. Nobody may be reading any more; then the closed input ends the work.
+/// Writes one line. Errors are ignored: if the reader is gone, standard input is closed and the worker ends.
 fn say(line: &Line) {
     if let Ok(mut text) = serde_json::to_string(line) {
         text.push('\n');
@@ -196,7 +198,7 @@ fn say(line: &Line) {
     }
 }
 
-/// Waits up to `time` for standard input to close; what is written there is read and dropped.
+/// Waits up to `time` for standard input to close, and discards any input.
 fn input_closed_within(time: Duration) -> bool {
     let stdin = io::stdin();
     let until = Instant::now() + time;

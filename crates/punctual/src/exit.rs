@@ -45,7 +45,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         _ if matches!(error.downcast_ref(), Some(CampaignFileError::Unknown { .. })) => 64,
         Some(RunError::Discarded) => 130,
-        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleBesideOthers)) => 64,
+        Some(RunError::Plan(_) | RunError::Load(LoadError::IdleWithOthers)) => 64,
         _ => 1,
     }
 }

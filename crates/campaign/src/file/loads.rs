@@ -28,7 +28,7 @@ fn load(mut fields: Fields<'_>) -> Load {
     let run = fields.value("run");
     let cpus = words(&mut fields, "cpus", Use::Load);
     let threads = fields.integer("threads", 1..=THREADS_MAX).map(|threads| threads as u32);
-    let shared = LoadPiece { spec: LoadSpec { load: Kind::Idle, cpus: None }, cpus, threads };
+    let shared = LoadPiece { spec: LoadSpec::IDLE, cpus, threads };
     let values: Vec<&Spanned<DeValue<'_>>> = match run.map(|run| (run, run.get_ref())) {
         Some((_, DeValue::Array(list))) => list.iter().collect(),
         Some((run, _)) => vec![run],
@@ -36,10 +36,10 @@ fn load(mut fields: Fields<'_>) -> Load {
     };
     let default_name = told(&values);
     let mut run: Vec<LoadPiece> = values.into_iter().filter_map(|value| piece(&fields, value, &shared)).collect();
-    if run.len() > 1 && run.iter().any(|piece| piece.spec.load == Kind::Idle) {
+    if run.len() > 1 && run.iter().any(|piece| piece.spec.load.is_idle()) {
         fields.wrong("run", "idle runs nothing, and stands beside other loads: leave it out");
     }
-    run.retain(|piece| piece.spec.load != Kind::Idle);
+    run.retain(|piece| !piece.spec.load.is_idle());
     for key in ["cpus", "threads"].into_iter().filter(|key| fields.has(key) && run.is_empty()) {
         fields.wrong(key, format!("{key} is of no use, since nothing runs: write run = [\"cpu\"], for example"));
     }
@@ -74,7 +74,7 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
     if !fields.has("load") {
         fields.wrong("load", "a piece of a load says which: write { load = \"cpu\", cpus = \"others\" }, for example");
     }
-    let spec = spec.unwrap_or(LoadSpec { load: Kind::Idle, cpus: None });
+    let spec = spec.unwrap_or(LoadSpec::IDLE);
     if spec.cpus.is_some() && cpus.is_some() {
         fields.wrong("cpus", format!("`{spec}` says its CPUs already: leave out cpus, or what follows the @"));
     }
@@ -85,7 +85,7 @@ fn piece<'a>(load: &Fields<'a>, value: &'a Spanned<DeValue<'a>>, shared: &LoadPi
 }
 
 fn check_threads(fields: &Fields<'_>, key: &str, spec: &LoadSpec, threads: Option<u32>) {
-    if threads.is_some() && matches!(spec.load, Kind::StressNg { .. }) {
+    if threads.is_some() && matches!(spec.load, Kind::StressNg(_)) {
         fields.wrong(key, "stress-ng starts its own threads: say how many in its arguments, as stress-ng:--cpu 2");
     }
 }

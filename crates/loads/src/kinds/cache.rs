@@ -1,30 +1,82 @@
-//! Streams through a buffer larger than every cache, so that whoever wakes up next finds none of its own data there.
+//! Reads and writes a buffer larger than every cache, so that the next thread finds none of its data in the caches.
 
 use std::hint::black_box;
 
 use machine::{CpuList, Root, topology::largest_cache_bytes};
 
-use super::{Plan, memory::usable_bytes};
-use crate::{LoadError, units::show_size};
+use super::{
+    Kind, LoadKind, Plan,
+    memory::{not_enough, usable_bytes},
+};
+use crate::{
+    LoadError, SpecError,
+    options::{Options, join, size},
+    units::show_size,
+};
 
 /// Words of one block, 64 KiB.
 const BLOCK: usize = (64 << 10) / size_of::<u64>();
-/// Where the kernel does not know the caches, as on some ARM boards, whose caches are not larger than 16 MiB.
+/// Assumed size where the kernel does not know the caches, e.g. on some ARM boards; theirs have at most 16 MiB.
 const UNKNOWN_CACHE: u64 = 16 << 20;
 
-pub(super) fn plan(size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
+/// Reads and writes a buffer larger than the caches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cache {
+    /// Bytes per thread.
+    pub size: Option<u64>,
+}
+
+impl LoadKind for Cache {
+    const KIND: Kind = Kind {
+        name: "cache",
+        description: "reads and writes that evict every cache level",
+        options: &[("size=BYTES", "buffer of each thread, 64K to 64G (default: twice the largest cache)")],
+    };
+
+    fn parse(options: &str) -> Result<Self, SpecError> {
+        let mut options = Options::new(&Self::KIND, options);
+        let load = Self { size: options.value("size", size(64 << 10..=64 << 30))? };
+        options.finish(load)
+    }
+
+    fn options(&self) -> String {
+        join([self.size.map(|size| format!("size={}", show_size(size)))])
+    }
+
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError> {
+        plan(self.size, cpus)
+    }
+
+    fn is_busy(&self) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)> {
+        vec![("", Self { size: None }), ("size=64M", Self { size: Some(64 << 20) })]
+    }
+
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self> {
+        use proptest::{option, prelude::*};
+
+        option::of((64u64 << 10)..=(64 << 30)).prop_map(|size| Self { size }).boxed()
+    }
+}
+
+fn plan(size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
     let root = Root::system();
     let threads = cpus.len() as u64;
     let usable = usable_bytes(&root);
     let cache = largest_cache_bytes(&root).unwrap_or(UNKNOWN_CACHE);
     let bytes = match size {
         Some(size) if size.saturating_mul(threads) > usable => {
-            return Err(LoadError::Memory { load: "cache", needed: size.saturating_mul(threads), usable });
+            return Err(not_enough(Cache::KIND.name, size.saturating_mul(threads), usable));
         }
         Some(size) => size,
         None => (2 * cache).min(usable / threads).max(64 << 10),
     };
-    let mut plan = Plan::each_cpu("times 64 KiB streamed", cpus, move |meter| {
+    let mut plan = Plan::each_cpu("blocks of 64 KiB read or written", cpus, move |meter| {
         let mut buffer = vec![0u64; bytes as usize / size_of::<u64>()];
         let mut pass = 0u64;
         while meter.running() {
@@ -41,12 +93,12 @@ pub(super) fn plan(size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError>
     });
     if bytes.saturating_mul(threads) < cache {
         let (bytes, cache) = (show_size(bytes), show_size(cache));
-        plan.note = Some(format!("{bytes} a thread do not fill the largest cache of {cache}"));
+        plan.note = Some(format!("{bytes} per thread do not fill the largest cache ({cache})"));
     }
     Ok(plan)
 }
 
-/// Writes the block on every other pass, and reads it on the passes between.
+/// Writes the block on odd passes and reads it on even ones.
 fn stream(block: &mut [u64], pass: u64) {
     if pass % 2 == 1 {
         block.fill(pass);

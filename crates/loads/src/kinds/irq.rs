@@ -1,7 +1,7 @@
 //! Interrupts: many fast timers on each CPU, and inter-processor interrupts between them.
 //!
 //! Inter-processor interrupts come from `membarrier`, which interrupts every other CPU that runs a thread of this
-//! process, and from waking threads on other CPUs. So each CPU has a thread that keeps it busy, to be interrupted.
+//! process, and from waking threads on other CPUs. Each CPU therefore also has a thread that keeps it busy.
 
 use std::{
     hint::spin_loop,
@@ -24,8 +24,8 @@ use rustix::{
     time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime},
 };
 
-use super::{Job, Plan};
-use crate::{LoadError, worker::Meter};
+use super::{Job, Kind, LoadKind, Plan};
+use crate::{LoadError, SpecError, options::Options, worker::Meter};
 
 const TIMERS: u32 = 8;
 /// Time between two interrupts of one timer; with eight of them, one every 25 us.
@@ -34,7 +34,42 @@ const BARRIER_EVERY: Duration = Duration::from_micros(20);
 /// Every fifth barrier also wakes a thread on the next CPU.
 const WAKE_EVERY: u64 = 5;
 
-pub(super) fn plan(cpus: &CpuList) -> Result<Plan, LoadError> {
+/// Interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Irq;
+
+impl LoadKind for Irq {
+    const KIND: Kind =
+        Kind { name: "irq", description: "timer interrupts and inter-processor interrupts", options: &[] };
+
+    fn parse(options: &str) -> Result<Self, SpecError> {
+        Options::new(&Self::KIND, options).finish(Self)
+    }
+
+    fn options(&self) -> String {
+        String::new()
+    }
+
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError> {
+        plan(cpus)
+    }
+
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)> {
+        vec![("", Self)]
+    }
+
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self> {
+        proptest::strategy::Strategy::boxed(proptest::strategy::Just(Self))
+    }
+}
+
+fn plan(cpus: &CpuList) -> Result<Plan, LoadError> {
     let mut jobs: Vec<Job> = cpus.iter().map(|cpu| Job::on(cpu, timers)).collect();
     if cpus.len() < 2 {
         let mut plan = Plan::new("timer interrupts", jobs);
@@ -54,7 +89,7 @@ pub(super) fn plan(cpus: &CpuList) -> Result<Plan, LoadError> {
     Ok(plan)
 }
 
-/// Takes the interrupts of this CPU's timers, one after the other. A timer starts again when its interrupt was taken.
+/// Waits for this CPU's timers, one after the other.
 fn timers(meter: &Meter) -> Result<(), LoadError> {
     let refused = LoadError::kernel::<Errno>("irq", "a timer");
     let timers: Vec<OwnedFd> = (1..=TIMERS).map(armed).collect::<Result<_, _>>().map_err(&refused)?;
@@ -70,7 +105,7 @@ fn timers(meter: &Meter) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// A periodic timer, the `position`th of them, shifted so that all are spread evenly.
+/// Starts the periodic timer number `position`, shifted so that all timers are spread evenly over the period.
 fn armed(position: u32) -> Result<OwnedFd, Errno> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
     let after = |ns: u32| Time { tv_sec: 0, tv_nsec: ns.into() };
@@ -84,7 +119,8 @@ fn armed(position: u32) -> Result<OwnedFd, Errno> {
 
 /// Keeps this CPU busy and interrupts the others.
 fn interrupt_others(barriers: bool, next: &Gate, meter: &Meter) -> Result<(), LoadError> {
-    // Below the timers' thread, which is to run when its interrupt comes, and not shut out beside other loads.
+    // Nicer than the timers' thread, so that the latter runs when its interrupt comes; not SCHED_IDLE, so that other
+    // loads do not starve it.
     let _ = setpriority_process(Some(gettid()), 5);
     for round in 0u64.. {
         let until = Instant::now() + BARRIER_EVERY;
@@ -105,7 +141,7 @@ fn interrupt_others(barriers: bool, next: &Gate, meter: &Meter) -> Result<(), Lo
     Ok(())
 }
 
-/// What a thread on one CPU waits at, until one on another CPU opens it.
+/// Lets a thread on one CPU wake a thread on another CPU.
 #[derive(Default)]
 struct Gate(AtomicU32);
 
@@ -116,9 +152,9 @@ impl Gate {
         Ok(())
     }
 
-    /// Counts the times that this thread was woken.
+    /// Waits repeatedly, and counts the wake-ups of this thread.
     fn woken(&self, meter: &Meter) -> Result<(), LoadError> {
-        // Whoever opens it may have stopped first.
+        // The thread that opens the gate may have stopped first.
         let patience = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut seen = self.0.load(Ordering::Acquire);
         while meter.running() {

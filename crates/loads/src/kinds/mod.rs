@@ -1,12 +1,17 @@
-//! The loads, one file each, and the table that names them for the help text and the documentation.
+//! The loads: one file each, and the list of them.
+//!
+//! A load is a struct with its options as fields, and implements [`LoadKind`]. To add one, write its file and add its two
+//! lines here (`mod` and the list); `docs/loads.md` describes it to users.
 
 use machine::CpuList;
 
-use crate::{Load, LoadError, worker::Meter};
+use crate::{LoadError, SpecError, worker::Meter};
 
 mod cache;
 mod cpu;
+mod define;
 mod disk;
+mod idle;
 mod irq;
 mod memory;
 mod net;
@@ -15,83 +20,69 @@ mod stress_ng;
 mod switch;
 mod timer;
 
-/// One load as a user sees it.
+// In the order of the help text.
+define::loads! {
+    idle::Idle,
+    cpu::Cpu,
+    cache::Cache,
+    memory::Memory,
+    switch::Switch,
+    timer::Timer,
+    disk::Disk,
+    net::Net,
+    irq::Irq,
+    stress_ng::StressNg,
+}
+
+/// Name, description and options of a load, for help and documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Name, as written before the colon.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One line that says what the load does.
     pub description: &'static str,
-    /// Its options as written, with what each means.
+    /// The options as written, each with its meaning.
     pub options: &'static [(&'static str, &'static str)],
 }
 
-/// Every load, in the order of the help text.
-pub const KINDS: &[Kind] = &[
-    Kind { name: "idle", description: "nothing, said explicitly", options: &[] },
-    Kind {
-        name: "cpu",
-        description: "busy integer and floating-point arithmetic, one thread a CPU",
-        options: &[("shell", "the classic hog instead: a shell loop that echoes to /dev/null")],
-    },
-    Kind {
-        name: "cache",
-        description: "streams that wipe every cache level",
-        options: &[("size=BYTES", "buffer of each thread, 64K to 64G (default: twice the largest cache)")],
-    },
-    Kind {
-        name: "memory",
-        description: "map, touch and unmap memory",
-        options: &[("size=BYTES", "memory mapped at a time by each thread, 64K to 64G (default 16M)")],
-    },
-    Kind {
-        name: "switch",
-        description: "context switches between two busy threads on each CPU",
-        options: &[("TIME", "time between two switches, 10us to 1s (default 200us)")],
-    },
-    Kind {
-        name: "timer",
-        description: "a cyclic real-time thread on each CPU, below the priority of the probe",
-        options: &[
-            ("PRIO or prio=PRIO", "SCHED_FIFO priority, 1 to 98 (default 49)"),
-            ("period=TIME", "time between two wake-ups, 50us to 1s (default 1ms)"),
-        ],
-    },
-    Kind {
-        name: "disk",
-        description: "writes with fsync into one unlinked file of bounded size a CPU",
-        options: &[
-            ("dir=FOLDER", "where, on a disk (default /var/tmp)"),
-            ("size=BYTES", "space used in all, 1M to 1T (default 64M)"),
-        ],
-    },
-    Kind {
-        name: "net",
-        description: "UDP flood on loopback, or frames on a named Ethernet interface",
-        options: &[
-            ("if=NAME", "send raw frames (EtherType 0x88B5) on this interface instead of loopback"),
-            ("rate=N", "frames a second in all, 1 to 1000000, with `if` (default 10000)"),
-        ],
-    },
-    Kind { name: "irq", description: "timer interrupts and inter-processor interrupts", options: &[] },
-    Kind {
-        name: "stress-ng",
-        description: "stress-ng with your arguments, where it is installed",
-        options: &[("ARGUMENTS", "everything after the colon, split at spaces: `stress-ng:--cpu 2 --vm 1`")],
-    },
-];
+/// A load: its help, its options as text, and its work.
+///
+/// An option that is `None` takes the default that `KIND` names.
+pub(crate) trait LoadKind: Sized {
+    const KIND: Kind;
 
-/// What a worker is to do, all of it known to be possible.
+    /// Reads the options: the text after the colon.
+    fn parse(options: &str) -> Result<Self, SpecError>;
+
+    /// Writes the options so that `parse` reads them again. Options that have their default are omitted.
+    fn options(&self) -> String;
+
+    /// Prepares the work on `cpus`. A missing resource is an error here, before any work starts.
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError>;
+
+    /// True if the load takes all the CPU time that it can get.
+    fn is_busy(&self) -> bool;
+
+    /// Options as written, each with the load that they give.
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)>;
+
+    /// Any valid load of this kind.
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self>;
+}
+
+/// The prepared work of a load.
 pub(crate) struct Plan {
-    /// What one operation is.
+    /// The name of one operation, in the plural.
     pub unit: String,
-    /// What keeps the load from running fully.
+    /// The reason why the load runs only in part.
     pub note: Option<String>,
-    /// One thread each.
+    /// The work of each thread.
     pub jobs: Vec<Job>,
 }
 
-/// The work of one thread, done until its meter says to stop.
+/// The work of one thread, which ends when its meter says so.
 pub(crate) struct Job {
     pub cpus: CpuList,
     pub work: Work,
@@ -119,47 +110,34 @@ impl Plan {
     }
 }
 
-/// Prepares `load` for `cpus`; what it needs and cannot have is an error here, before anything runs.
-pub(crate) fn plan(load: &Load, cpus: &CpuList) -> Result<Plan, LoadError> {
-    match load {
-        Load::Idle => Ok(Plan::new("nothing", Vec::new())),
-        Load::Cpu { shell: false } => Ok(cpu::plan(cpus)),
-        Load::Cpu { shell: true } => shell::plan(cpus),
-        Load::Cache { size } => cache::plan(*size, cpus),
-        Load::Memory { size } => memory::plan(*size, cpus),
-        Load::Switch { interval_ns } => Ok(switch::plan(*interval_ns, cpus)),
-        Load::Timer { priority, period_ns } => timer::plan(*priority, *period_ns, cpus),
-        Load::Disk { dir, size } => disk::plan(dir.as_deref(), *size, cpus),
-        Load::Net { interface: None, .. } => net::loopback(cpus),
-        Load::Net { interface: Some(interface), rate } => net::frames(interface, *rate, cpus),
-        Load::Irq => irq::plan(cpus),
-        Load::StressNg { arguments } => stress_ng::plan(arguments, cpus),
-    }
-}
-
 impl Load {
-    /// Whether it takes all the CPU time that it can get.
-    pub(crate) fn is_busy(&self) -> bool {
-        match self {
-            Self::Cpu { .. } | Self::Cache { .. } | Self::Memory { .. } | Self::Switch { .. } => true,
-            Self::Net { interface, .. } => interface.is_none(),
-            Self::Idle | Self::Timer { .. } | Self::Disk { .. } | Self::Irq | Self::StressNg { .. } => false,
-        }
+    /// True for the load that does nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle(_))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::KINDS;
+    use super::{KINDS, examples};
 
     #[test]
-    fn the_documentation_names_every_load_and_option() {
+    fn documentation_names_every_load_and_option() {
         let page = include_str!("../../../../docs/loads.md");
         for kind in KINDS {
             assert!(page.contains(&format!("\n| `{}` |", kind.name)), "{}", kind.name);
             for (option, _) in kind.options {
                 assert!(page.contains(&format!("`{option}`")), "{} {option}", kind.name);
             }
+        }
+    }
+
+    #[test]
+    fn every_load_has_a_description_and_an_example() {
+        for kind in KINDS {
+            assert!(!kind.description.is_empty(), "{}", kind.name);
+            assert!(examples().iter().any(|(_, load)| load.name() == kind.name), "{}", kind.name);
         }
     }
 }

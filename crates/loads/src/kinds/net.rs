@@ -1,4 +1,4 @@
-//! Packets: a UDP flood that never leaves the machine, or raw frames on an interface that the user named.
+//! Packets: a UDP flood over loopback, or raw frames on an interface that the user names.
 
 use std::{
     io,
@@ -10,15 +10,81 @@ use machine::{CpuList, Root};
 use rustix::io::Errno;
 use sys::packet::{FrameSender, MIN_PAYLOAD};
 
-use super::{Job, Plan};
-use crate::{LoadError, worker::Meter};
+use super::{Job, Kind, LoadKind, Plan};
+use crate::{
+    LoadError, SpecError,
+    options::{Options, join, number, text},
+    worker::Meter,
+};
 
-/// Packets sent before they are taken out again; they fit into the smallest usual receive buffer.
+/// Packets that are sent before they are received; they fit into the smallest usual receive buffer.
 const BURST: usize = 32;
 const DATAGRAM: usize = 512;
 
-/// One thread a CPU that sends to itself over loopback, as fast as it can.
-pub(super) fn loopback(cpus: &CpuList) -> Result<Plan, LoadError> {
+/// Packets on loopback or on one interface.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Net {
+    /// Interface for raw frames; `None` for loopback.
+    pub interface: Option<String>,
+    /// Frames per second of all threads together.
+    pub rate: Option<u64>,
+}
+
+impl LoadKind for Net {
+    const KIND: Kind = Kind {
+        name: "net",
+        description: "UDP flood on loopback, or frames on a named Ethernet interface",
+        options: &[
+            ("if=NAME", "send raw frames (EtherType 0x88B5) on this interface instead of loopback"),
+            ("rate=N", "frames per second of all CPUs together, 1 to 1000000, with `if` (default 10000)"),
+        ],
+    };
+
+    fn parse(options: &str) -> Result<Self, SpecError> {
+        let mut options = Options::new(&Self::KIND, options);
+        let interface = options.value("if", text)?;
+        let rate = options.value("rate", number(1..=1_000_000))?;
+        match (&interface, rate) {
+            (None, Some(rate)) => Err(SpecError::Invalid(format!(
+                "load `net` limits the rate on a named interface only: use net:if=NAME,rate={rate}, or plain net for loopback"
+            ))),
+            _ => options.finish(Self { interface, rate }),
+        }
+    }
+
+    fn options(&self) -> String {
+        join([self.interface.as_ref().map(|name| format!("if={name}")), self.rate.map(|rate| format!("rate={rate}"))])
+    }
+
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError> {
+        match &self.interface {
+            None => loopback(cpus),
+            Some(interface) => frames(interface, self.rate, cpus),
+        }
+    }
+
+    /// Frames on an interface are sent at a limited rate.
+    fn is_busy(&self) -> bool {
+        self.interface.is_none()
+    }
+
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)> {
+        let frames = Self { interface: Some("veth0".into()), rate: Some(10_000) };
+        vec![("", Self { interface: None, rate: None }), ("if=veth0,rate=10000", frames)]
+    }
+
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self> {
+        use proptest::{option, prelude::*};
+
+        let options = ("[a-z0-9.@]{1,14}[a-z]", option::of(1u64..=1_000_000));
+        options.prop_map(|(name, rate)| Self { interface: Some(name), rate }).boxed()
+    }
+}
+
+/// One thread per CPU that sends to itself over loopback as fast as it can.
+fn loopback(cpus: &CpuList) -> Result<Plan, LoadError> {
     let jobs = cpus.iter().map(|cpu| {
         let socket = own_socket().map_err(|error| failed(&loopback_reason(&error)))?;
         Ok(Job::on(cpu, move |meter| flood(&socket, meter).map_err(|error| failed(&loopback_reason(&error)))))
@@ -26,7 +92,7 @@ pub(super) fn loopback(cpus: &CpuList) -> Result<Plan, LoadError> {
     Ok(Plan::new("packets received on loopback", jobs.collect::<Result<_, LoadError>>()?))
 }
 
-/// A socket connected to itself that a first packet has come through.
+/// A socket connected to itself, which has already received one packet.
 fn own_socket() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.connect(socket.local_addr()?)?;
@@ -50,7 +116,7 @@ fn flood(socket: &UdpSocket, meter: &Meter) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it was done; a full or an empty queue is no error.
+/// True if the call succeeded, false if the queue was full or empty, which is not an error.
 fn unless_full(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),
@@ -69,16 +135,16 @@ fn loopback_reason(error: &io::Error) -> String {
     }
 }
 
-/// IEEE 802 Local Experimental EtherType 1: no device takes it for anything of its own.
+/// IEEE 802 Local Experimental EtherType 1: no device interprets such frames.
 const ETHERTYPE: u16 = 0x88b5;
-/// A locally administered unicast address, which belongs to no device.
+/// A locally administered unicast address, which no device has.
 const DESTINATION: [u8; 6] = [0x02, b'P', b'U', b'N', b'C', b'T'];
 const DEFAULT_RATE: u64 = 10_000;
-/// How often frames are sent.
+/// Time between two bursts of frames.
 const TICK: Duration = Duration::from_millis(1);
 
-/// One thread a CPU that sends frames of the smallest size at its share of `rate` frames a second.
-pub(super) fn frames(interface: &str, rate: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
+/// One thread per CPU that sends frames of the smallest size at its share of `rate` frames per second.
+fn frames(interface: &str, rate: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
     let sysfs = |file: &str| Root::system().exists(&format!("sys/class/net/{interface}/{file}"));
     if sysfs("wireless") || sysfs("phy80211") {
         return Err(failed(&format!("{interface} is wireless; name a wired interface, see `ip link`")));
@@ -95,7 +161,7 @@ pub(super) fn frames(interface: &str, rate: Option<u64>, cpus: &CpuList) -> Resu
     Ok(Plan::new("frames sent", jobs.collect::<Result<_, LoadError>>()?))
 }
 
-/// What a colleague who sees the frames should read.
+/// Names the sender for anyone who captures the frames.
 fn payload() -> [u8; MIN_PAYLOAD] {
     let mut payload = [0; MIN_PAYLOAD];
     let text = b"punctual --load net";
@@ -103,7 +169,7 @@ fn payload() -> [u8; MIN_PAYLOAD] {
     payload
 }
 
-/// Sends `rate` frames a second. What the queue does not take is dropped; what was late is made up for within two ticks.
+/// Sends `rate` frames per second. Drops what the queue does not accept; catches up on at most two ticks.
 fn send_at(rate: f64, sender: &FrameSender, meter: &Meter) -> io::Result<()> {
     let (payload, began) = (payload(), Instant::now());
     let most = (2.0 * rate * TICK.as_secs_f64()).ceil() as u64;
@@ -128,7 +194,7 @@ fn frame_reason(error: &io::Error, interface: &str) -> String {
             let program = std::env::current_exe().unwrap_or_else(|_| "punctual".into());
             let program = program.display();
             format!(
-                "raw frames need the right CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {program}`"
+                "raw frames need CAP_NET_RAW; start as root, or `sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {program}`"
             )
         }
         Some(Errno::NODEV | Errno::NXIO) => format!("there is no interface {interface}; see `ip link`"),
@@ -143,7 +209,7 @@ fn frame_reason(error: &io::Error, interface: &str) -> String {
 }
 
 fn failed(reason: &str) -> LoadError {
-    LoadError::Net { reason: reason.to_owned() }
+    LoadError::Failed { load: Net::KIND.name, reason: format!("cannot send: {reason}") }
 }
 
 #[cfg(test)]
@@ -151,12 +217,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_unicast_and_locally_administered() {
+    fn address_is_unicast_and_locally_administered() {
         assert_eq!(DESTINATION[0] & 0b11, 0b10);
     }
 
     #[test]
-    fn refusals_name_their_remedy() {
+    fn errors_name_a_remedy() {
         for (error, expected) in [
             (Errno::PERM, "setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"),
             (Errno::NODEV, "there is no interface eth9"),

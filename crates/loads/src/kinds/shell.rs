@@ -1,4 +1,4 @@
-//! The classic hog of machine-tool users: a shell that echoes to /dev/null for ever, one a CPU.
+//! The load `cpu:shell`, common in the machine-tool world: per CPU a shell that echoes to /dev/null for ever.
 
 use std::{
     process::{Command, Stdio},
@@ -13,22 +13,22 @@ use super::Plan;
 use crate::{LoadError, worker::Meter};
 
 const LOOP: &str = r#"while true; do echo "nothing" > /dev/null; done"#;
-/// Bytes that one pass writes: `nothing` and the end of the line.
-const BYTES_A_PASS: u64 = 8;
+/// Bytes that one pass writes: `nothing` and a newline.
+const BYTES_PER_PASS: u64 = 8;
 
 pub(super) fn plan(cpus: &CpuList) -> Result<Plan, LoadError> {
     if written(&Root::system(), "self").is_none() {
-        return Err(failed("this kernel does not count its passes (no /proc/PID/io): use load `cpu` instead"));
+        return Err(failed("this kernel does not count written bytes (no /proc/PID/io): use load `cpu` instead"));
     }
     match Command::new("sh").args(["-c", ":"]).stdin(Stdio::null()).status() {
-        Ok(status) if status.success() => Ok(Plan::each_cpu("passes of the loop", cpus, hog)),
+        Ok(status) if status.success() => Ok(Plan::each_cpu("passes of the loop", cpus, run)),
         Ok(status) => Err(failed(&format!("it ended with {status}: use load `cpu` instead"))),
         Err(error) => Err(failed(&format!("{error}: use load `cpu` instead"))),
     }
 }
 
-/// Runs the shell on this thread's CPU; the kernel's count of written bytes tells the passes.
-fn hog(meter: &Meter) -> Result<(), LoadError> {
+/// Runs the shell on this thread's CPU, and computes the passes from the kernel's count of written bytes.
+fn run(meter: &Meter) -> Result<(), LoadError> {
     let mut command = Command::new("sh");
     command.args(["-c", LOOP]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let shell = signal_when_parent_ends(&mut command, Signal::KILL).spawn();
@@ -42,7 +42,7 @@ fn hog(meter: &Meter) -> Result<(), LoadError> {
         count(meter, &root, &name);
     }
     count(meter, &root, &name);
-    // The shell is our child and not yet reaped, so the number is its own.
+    // The shell is not reaped yet, so its pid cannot have been reused.
     let _ = kill_process(pid, Signal::KILL);
     let _ = reap(pid);
     Ok(())
@@ -50,16 +50,16 @@ fn hog(meter: &Meter) -> Result<(), LoadError> {
 
 fn count(meter: &Meter, root: &Root, pid: &str) {
     if let Some(bytes) = written(root, pid) {
-        meter.set(bytes / BYTES_A_PASS);
+        meter.set(bytes / BYTES_PER_PASS);
     }
 }
 
-/// Bytes that a process has written so far.
+/// Bytes that a process has written since it started.
 fn written(root: &Root, pid: &str) -> Option<u64> {
     let io = root.read(&format!("proc/{pid}/io"))?;
     io.lines().find_map(|line| line.strip_prefix("wchar: "))?.parse().ok()
 }
 
 fn failed(reason: &str) -> LoadError {
-    LoadError::Program { load: "cpu:shell", program: "sh", reason: reason.to_owned() }
+    LoadError::Failed { load: "cpu:shell", reason: format!("cannot run sh: {reason}") }
 }

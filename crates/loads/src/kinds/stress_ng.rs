@@ -1,4 +1,4 @@
-//! stress-ng, where it is installed, with the user's arguments.
+//! Runs an installed stress-ng with the user's arguments.
 
 use std::{
     io::{self, Read},
@@ -12,16 +12,64 @@ use machine::CpuList;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sys::child::{reap, signal_when_parent_ends, try_reap};
 
-use super::{Job, Plan};
-use crate::{LoadError, worker::Meter};
+use super::{Job, Kind, LoadKind, Plan};
+use crate::{LoadError, SpecError, worker::Meter};
 
-/// A wrong argument ends stress-ng within this time.
+/// stress-ng ends within this time if an argument is wrong.
 const REFUSED_WITHIN: Duration = Duration::from_millis(400);
-/// How long it may take to end and to print its figures.
+/// Time that stress-ng has to end and to print its figures.
 const STOP_WITHIN: Duration = Duration::from_secs(8);
 
-pub(super) fn plan(arguments: &[String], cpus: &CpuList) -> Result<Plan, LoadError> {
-    let mut stress = StressNg::start(arguments)?;
+/// stress-ng with these arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StressNg {
+    /// At least one argument.
+    pub arguments: Vec<String>,
+}
+
+impl LoadKind for StressNg {
+    const KIND: Kind = Kind {
+        name: "stress-ng",
+        description: "an installed stress-ng with your arguments",
+        options: &[("ARGUMENTS", "everything after the colon, split at spaces: `stress-ng:--cpu 2 --vm 1`")],
+    };
+
+    fn parse(options: &str) -> Result<Self, SpecError> {
+        let arguments: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+        if arguments.is_empty() {
+            let missing = "load `stress-ng` needs arguments, e.g. `stress-ng:--cpu 2 --vm 1`";
+            return Err(SpecError::Invalid(missing.to_owned()));
+        }
+        Ok(Self { arguments })
+    }
+
+    fn options(&self) -> String {
+        self.arguments.join(" ")
+    }
+
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError> {
+        plan(&self.arguments, cpus)
+    }
+
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)> {
+        vec![("--cpu 2 --vm 1", Self { arguments: ["--cpu", "2", "--vm", "1"].map(Into::into).into() })]
+    }
+
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self> {
+        use proptest::{collection::vec, prelude::*};
+
+        vec("[-a-z0-9,=:/]{1,9}", 1..4).prop_map(|arguments| Self { arguments }).boxed()
+    }
+}
+
+fn plan(arguments: &[String], cpus: &CpuList) -> Result<Plan, LoadError> {
+    let mut stress = Process::start(arguments)?;
     thread::sleep(REFUSED_WITHIN);
     if stress.has_ended() {
         let printed = stress.take_printed();
@@ -33,24 +81,24 @@ pub(super) fn plan(arguments: &[String], cpus: &CpuList) -> Result<Plan, LoadErr
     Ok(Plan::new("bogo operations", vec![Job { cpus: cpus.clone(), work: Box::new(work) }]))
 }
 
-/// A running stress-ng in a process group of its own, which goes when this is dropped.
-struct StressNg {
+/// A running stress-ng in its own process group, which is killed on drop.
+struct Process {
     pid: Pid,
     reaped: bool,
     printed: Option<thread::JoinHandle<String>>,
 }
 
-impl StressNg {
-    /// Its stressors inherit the CPUs of this thread, and its life hangs on it.
+impl Process {
+    /// Starts stress-ng. Its stressors inherit the CPUs of this thread, and it is killed when this thread ends.
     fn start(arguments: &[String]) -> Result<Self, LoadError> {
         let mut command = Command::new("stress-ng");
         command.args(arguments).arg("--metrics").process_group(0);
-        // Its own choice is the current folder, which may not be writable.
+        // The default is the current folder, which may not be writable.
         if !arguments.iter().any(|argument| argument.starts_with("--temp-path")) {
             command.arg("--temp-path").arg(std::env::temp_dir());
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // TERM, not KILL: it takes its stressors and its files with it.
+        // TERM rather than KILL, so that stress-ng ends its stressors and removes its files.
         let child = signal_when_parent_ends(&mut command, Signal::TERM).spawn();
         let mut child = child.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => failed("it is not installed; `sudo apt-get install stress-ng`"),
@@ -66,7 +114,7 @@ impl StressNg {
         self.reaped
     }
 
-    /// Waits until the work is to stop, and takes the figures that stress-ng prints then.
+    /// Waits until the load must stop, and reads the figures that stress-ng then prints.
     fn watch(mut self, meter: &Meter) -> Result<(), LoadError> {
         while meter.pause(Duration::from_millis(100)) {
             if self.has_ended() {
@@ -74,7 +122,7 @@ impl StressNg {
                 return Err(failed("it ended before the measurement; leave --timeout and --*-ops out"));
             }
         }
-        // Its main process stops the others in order and prints; the number is its own until it is reaped.
+        // INT makes the main process stop the stressors and print. Its pid cannot be reused before it is reaped.
         let _ = kill_process(self.pid, Signal::INT);
         let deadline = Instant::now() + STOP_WITHIN;
         while !self.has_ended() && Instant::now() < deadline {
@@ -84,7 +132,7 @@ impl StressNg {
         Ok(())
     }
 
-    /// All that it printed, after its end, which this brings about if need be.
+    /// Ends stress-ng if it still runs, and returns all that it printed.
     fn take_printed(&mut self) -> String {
         self.end();
         self.printed.take().and_then(|printed| printed.join().ok()).unwrap_or_default()
@@ -99,7 +147,7 @@ impl StressNg {
     }
 }
 
-impl Drop for StressNg {
+impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
@@ -120,8 +168,8 @@ fn read_all(pipe: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The sum over all stressors of what `--metrics` prints: after the process number in brackets a line has the
-/// stressor's name, its operations, and at least four figures with a decimal point.
+/// Sums the operations of all stressors in the output of `--metrics`. After the pid in brackets a line has the name of
+/// the stressor, its operations, and at least four figures with a decimal point.
 fn bogo_operations(printed: &str) -> u64 {
     let operations_of = |line: &str| {
         let mut words = line.split_once("] ")?.1.split_whitespace().skip(1);
@@ -133,7 +181,7 @@ fn bogo_operations(printed: &str) -> u64 {
 }
 
 fn failed(reason: &str) -> LoadError {
-    LoadError::Program { load: "stress-ng", program: "stress-ng", reason: reason.to_owned() }
+    LoadError::Failed { load: StressNg::KIND.name, reason: format!("cannot run stress-ng: {reason}") }
 }
 
 #[cfg(test)]
@@ -141,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_are_summed_over_stressors() {
+    fn sums_operations_over_stressors() {
         let version_0_15 = "\
 stress-ng: info:  [8943] dispatching hogs: 1 cpu, 1 vm
 stress-ng: metrc: [8943] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s CPU used per

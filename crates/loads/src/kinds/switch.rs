@@ -1,4 +1,4 @@
-//! Two busy threads on each CPU that take turns: the CPU is never idle, and switches at the interval asked for.
+//! Two busy threads on each CPU that take turns: the CPU is never idle, and switches at the given interval.
 
 use std::{
     hint::spin_loop,
@@ -15,12 +15,62 @@ use rustix::{
     thread::futex::{self, Flags},
 };
 
-use super::{Job, Plan};
-use crate::{LoadError, worker::Meter};
+use super::{Job, Kind, LoadKind, Plan};
+use crate::{
+    LoadError, SpecError,
+    options::{Options, join, time_ns},
+    units::show_time_ns,
+    worker::Meter,
+};
 
 const DEFAULT_INTERVAL_NS: u64 = 200_000;
 
-pub(super) fn plan(interval_ns: Option<u64>, cpus: &CpuList) -> Plan {
+/// Context switches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Switch {
+    /// Time between two switches, ns.
+    pub interval_ns: Option<u64>,
+}
+
+impl LoadKind for Switch {
+    const KIND: Kind = Kind {
+        name: "switch",
+        description: "context switches between two busy threads on each CPU",
+        options: &[("TIME", "time between two switches, 10us to 1s (default 200us)")],
+    };
+
+    fn parse(options: &str) -> Result<Self, SpecError> {
+        let mut options = Options::new(&Self::KIND, options);
+        let load = Self { interval_ns: options.bare_value(time_ns(10_000..=1_000_000_000))? };
+        options.finish(load)
+    }
+
+    fn options(&self) -> String {
+        join([self.interval_ns.map(show_time_ns)])
+    }
+
+    fn plan(&self, cpus: &CpuList) -> Result<Plan, LoadError> {
+        Ok(plan(self.interval_ns, cpus))
+    }
+
+    fn is_busy(&self) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    fn examples() -> Vec<(&'static str, Self)> {
+        vec![("", Self { interval_ns: None }), ("10us", Self { interval_ns: Some(10_000) })]
+    }
+
+    #[cfg(test)]
+    fn any() -> proptest::strategy::BoxedStrategy<Self> {
+        use proptest::{option, prelude::*};
+
+        option::of(10_000u64..=1_000_000_000).prop_map(|interval_ns| Self { interval_ns }).boxed()
+    }
+}
+
+fn plan(interval_ns: Option<u64>, cpus: &CpuList) -> Plan {
     let interval_ns = interval_ns.unwrap_or(DEFAULT_INTERVAL_NS);
     let pair_on = |cpu| {
         let pair = Arc::new(Pair::new(interval_ns));
@@ -32,13 +82,13 @@ pub(super) fn plan(interval_ns: Option<u64>, cpus: &CpuList) -> Plan {
     Plan::new("context switches", cpus.iter().flat_map(pair_on).collect())
 }
 
-/// Two threads, of which one works while the other waits.
+/// Two threads that take turns: one spins while the other waits.
 struct Pair {
     interval_ns: u64,
     began: Instant,
-    /// Whose turn it is, 0 or 1.
+    /// The thread that has its turn, 0 or 1.
     turn: AtomicU32,
-    /// When the turn ends, ns after `began`.
+    /// End of the turn, ns after `began`.
     ends_ns: AtomicU64,
 }
 
@@ -52,7 +102,7 @@ impl Pair {
         while meter.running() {
             if self.turn.load(Ordering::Acquire) == other {
                 match futex::wait(&self.turn, Flags::PRIVATE, other, None) {
-                    // AGAIN: the turn came between the look and the wait.
+                    // AGAIN: the turn came between the check and the wait.
                     Ok(()) | Err(Errno::AGAIN | Errno::INTR) => continue,
                     Err(error) => return Err(LoadError::kernel("switch", "to wait for a turn")(error)),
                 }
@@ -61,11 +111,11 @@ impl Pair {
             self.hand_over(other)?;
             meter.add(1);
         }
-        // The other may be waiting for a turn that nobody would give it any more.
+        // The other thread may still wait for its turn, which this thread will not give it again.
         self.hand_over(other)
     }
 
-    /// Spins until the turn ends. A turn that came too late ends at once; no turn is made up for.
+    /// Spins until the turn ends. A turn that starts after its end is skipped: lost turns are not caught up.
     fn work(&self, meter: &Meter) {
         let ends_ns = self.ends_ns.load(Ordering::Relaxed);
         let elapsed_ns = || u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -88,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_turn_is_not_made_up_for() {
+    fn skips_turns_that_are_late() {
         let pair = Pair::new(1_000_000);
         std::thread::sleep(std::time::Duration::from_millis(20));
         pair.work(&Meter::idle());

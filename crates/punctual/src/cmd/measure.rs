@@ -12,7 +12,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::Context;
 use campaign::{Length, PhasePlan, Plan, Probe, StopOn, ThreadPlan};
-use loads::{Load, LoadSpec};
+use loads::LoadSpec;
 use record::{Outcome, Record};
 use report::Style;
 
@@ -35,7 +35,7 @@ pub fn run(what: &Measure) -> anyhow::Result<u8> {
 
 /// The loads asked for. `--load idle` means the same as no `--load`.
 fn loads(common: &Common) -> Vec<LoadSpec> {
-    let idle = common.loads.iter().all(|spec| spec.load == Load::Idle);
+    let idle = common.loads.iter().all(|spec| spec.load.is_idle());
     if idle { Vec::new() } else { common.loads.clone() }
 }
 
