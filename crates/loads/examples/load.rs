@@ -1,5 +1,5 @@
-//! Loads by hand: `load run MILLISECONDS CPUS SPEC...` starts loads, prints one line when they are at work, stops them
-//! after the time given and prints their proof as JSON. The same program is their worker, as the real one is.
+//! Runs loads by hand: `load run MILLISECONDS CPUS SPEC...` starts loads, prints one line when they work, stops them
+//! after the given time and prints their proof as JSON. Like `punctual`, the program is also the worker of its loads.
 //!
 //! `cargo run -p punctual-loads --example load -- run 1000 0-1 switch:10us timer:98`
 

@@ -1,4 +1,4 @@
-//! Each load does what it says: seen by the kernel, not by the load.
+//! The effect of each load, as the kernel counts it.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -17,20 +17,10 @@ fn assert_ran(proof: &LoadProof) {
 }
 
 #[test]
-fn every_load_runs_and_proves_it() {
-    for spec in [
-        "cpu",
-        "cpu:shell",
-        "cache",
-        "cache:size=1M",
-        "memory:size=1M",
-        "switch",
-        "timer",
-        "disk:size=2M",
-        "net",
-        "irq",
-        "stress-ng:--cpu 1",
-    ] {
+fn every_load_proves_that_it_ran() {
+    let names = loads::KINDS.iter().map(|kind| kind.name).filter(|name| !["idle", "stress-ng"].contains(name));
+    let with_options = ["cpu:shell", "cache:size=1M", "memory:size=1M", "disk:size=2M", "stress-ng:--cpu 1"];
+    for spec in names.chain(with_options) {
         let proof = proof(spec);
         assert_ran(&proof);
         assert!(proof.wall_ns >= 300_000_000, "{proof:?}");
@@ -40,13 +30,13 @@ fn every_load_runs_and_proves_it() {
 }
 
 #[test]
-fn idle_is_nothing_and_says_so() {
+fn idle_does_nothing() {
     let proof = proof("idle");
     assert!(proof.ran && proof.operations == 0 && proof.threads == 0 && proof.cpu_time_ns == 0);
 }
 
 #[test]
-fn a_busy_load_uses_cpu_time_only_on_its_cpus() {
+fn busy_load_uses_only_its_cpus() {
     let first = online().first().unwrap();
     let spec = format!("cpu@{first}");
     let running = start(&spec).unwrap();
@@ -54,11 +44,11 @@ fn a_busy_load_uses_cpu_time_only_on_its_cpus() {
     let proof = running.stop().remove(0);
     assert_ran(&proof);
     assert_eq!((proof.cpus, proof.threads), (first.to_string(), 1));
-    assert!(proof.cpu_time_ns < 2 * proof.wall_ns, "one CPU has no more time than this to give");
+    assert!(proof.cpu_time_ns < 2 * proof.wall_ns, "one CPU has no more time than this");
 }
 
 #[test]
-fn threads_stand_on_the_cpus_asked_for_at_ordinary_priority() {
+fn threads_have_the_given_cpus_and_ordinary_priority() {
     let (first, all) = (online().first().unwrap(), online());
     for kind in ["cpu", "cpu:shell", "cache:size=2M", "memory:size=2M", "switch:1ms", "disk:size=3M", "net", "irq"] {
         let spec = format!("{kind}@{first}");
@@ -78,19 +68,19 @@ fn threads_stand_on_the_cpus_asked_for_at_ordinary_priority() {
     let spec = format!("cpu@{all}");
     let running = start(&spec).unwrap();
     let worker = worker_of(&spec);
-    let mut places: Vec<u32> = worker
+    let mut cpus: Vec<u32> = worker
         .threads()
         .into_iter()
         .filter(|thread| *thread != worker.pid)
-        .map(|thread| worker.status(thread, "Cpus_allowed_list").parse().expect("one CPU a thread"))
+        .map(|thread| worker.status(thread, "Cpus_allowed_list").parse().expect("one CPU per thread"))
         .collect();
-    places.sort_unstable();
-    assert_eq!(places, all.iter().collect::<Vec<_>>());
+    cpus.sort_unstable();
+    assert_eq!(cpus, all.iter().collect::<Vec<_>>());
     drop(running);
 }
 
 #[test]
-fn switch_switches_as_often_as_it_says_and_leaves_no_cpu_idle() {
+fn switch_switches_at_its_interval_and_leaves_no_cpu_idle() {
     let spec = "switch:100us";
     let running = start(spec).unwrap();
     let worker = worker_of(spec);
@@ -102,7 +92,7 @@ fn switch_switches_as_often_as_it_says_and_leaves_no_cpu_idle() {
     let seen: u64 = worker.threads().into_iter().map(voluntary).sum();
     let proof = running.stop().remove(0);
     assert_ran(&proof);
-    assert!(seen >= proof.operations / 2, "the kernel saw {seen} switches: {proof:?}");
+    assert!(seen >= proof.operations / 2, "the kernel counted {seen} switches: {proof:?}");
     let most = proof.wall_ns / 100_000 * online().len() as u64;
     assert!(proof.operations <= most + most / 10, "at most one switch each 100 us: {proof:?}");
     assert!(proof.operations >= most / 20, "{proof:?}");
@@ -110,7 +100,7 @@ fn switch_switches_as_often_as_it_says_and_leaves_no_cpu_idle() {
     assert!(idle * 10 <= 500 * online().len() as u64 / 4, "{idle} ticks idle");
 }
 
-/// Time that all CPUs were idle, in ticks of 1/100 s.
+/// Idle time of all CPUs, in ticks of 1/100 s.
 fn idle_ticks() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let fields: Vec<u64> =
@@ -128,7 +118,7 @@ fn net_floods_loopback() {
 }
 
 #[test]
-fn memory_faults_its_pages_in() {
+fn memory_causes_page_faults() {
     let faults = |worker: &common::Process| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", worker.pid)).unwrap();
         stat.rsplit_once(") ").unwrap().1.split(' ').nth(7).unwrap().parse::<u64>().unwrap()
@@ -144,7 +134,7 @@ fn memory_faults_its_pages_in() {
 }
 
 #[test]
-fn disk_writes_to_the_disk_and_leaves_nothing_behind() {
+fn disk_writes_to_the_disk_and_leaves_no_file() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let empty = || fs::read_dir(folder.path()).unwrap().next().is_none();
     let spec = format!("disk:dir={},size=4M", folder.path().display());
@@ -155,7 +145,7 @@ fn disk_writes_to_the_disk_and_leaves_nothing_behind() {
         let io = fs::read_to_string(format!("/proc/{}/io", worker.pid)).unwrap();
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse::<u64>().unwrap()
     };
-    eventually("the disk is written", || written() > 8 << 20);
+    eventually("the kernel counts written bytes", || written() > 8 << 20);
     pause(300);
     let written = written();
     let proof = running.stop().remove(0);
@@ -166,25 +156,24 @@ fn disk_writes_to_the_disk_and_leaves_nothing_behind() {
     let worker = worker_of(&spec);
     run(Command::new("kill").args(["-9", &worker.pid.to_string()]));
     eventually("the worker is gone", || !worker.runs());
-    assert!(empty(), "nothing is left after SIGKILL");
+    assert!(empty(), "no file remains after SIGKILL");
     assert!(!running.stop()[0].ran);
 }
 
 #[test]
-fn stress_ng_says_what_is_wrong_with_its_arguments() {
+fn stress_ng_reports_wrong_arguments() {
     let error = start("stress-ng:--no-such-option").map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("no-such-option") && error.contains("man stress-ng"), "{error}");
-    let without_path =
-        Command::new(exe()).env("PATH", "/nowhere").args(["run", "1", "0", "stress-ng:--cpu 1"]).output();
-    let said = String::from_utf8_lossy(&without_path.unwrap().stderr).into_owned();
-    assert!(said.contains("sudo apt-get install stress-ng"), "{said}");
+    let output = Command::new(exe()).env("PATH", "/nowhere").args(["run", "1", "0", "stress-ng:--cpu 1"]).output();
+    let stderr = String::from_utf8_lossy(&output.unwrap().stderr).into_owned();
+    assert!(stderr.contains("sudo apt-get install stress-ng"), "{stderr}");
     let running = start("stress-ng:--cpu 1 --timeout 1").unwrap();
     pause(1600);
     let proof = running.stop().remove(0);
     assert!(!proof.ran && proof.note.as_ref().unwrap().contains("ended before"), "{proof:?}");
 }
 
-/// Tests that need root; `tools/test` leaves them out loudly elsewhere.
+/// Tests that need root. For other users `tools/test` skips them and reports their number.
 mod rights {
     use super::*;
 
@@ -193,7 +182,7 @@ mod rights {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().display();
         for (options, spec, expected) in [
-            ("size=1M", "size=8M", "it is full, or smaller than the size asked for"),
+            ("size=1M", "size=8M", "it is full, or smaller than the requested size"),
             ("size=64M", "size=1M", "held in memory (tmpfs)"),
             ("ro", "size=1M", "it is mounted read-only"),
         ] {
@@ -205,41 +194,41 @@ mod rights {
     }
 
     #[test]
-    fn timer_threads_have_the_priority_asked_for_or_none_at_all() {
+    fn timer_threads_have_the_given_priority() {
         let spec = "timer:42,period=500us";
         let running = start(spec).expect("real-time priority needs CAP_SYS_NICE");
         let worker = worker_of(spec);
         let realtime = || worker.threads().into_iter().filter(|thread| worker.scheduling(*thread) == (42, 1)).count();
-        eventually("one real-time thread a CPU", || realtime() == online().len());
+        eventually("one real-time thread per CPU", || realtime() == online().len());
         let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).unwrap();
         let guard = limits.lines().find(|line| line.starts_with("Max realtime timeout")).unwrap();
-        assert!(guard.contains("200000"), "the kernel holds it to 0.2 s on end: {guard}");
+        assert!(guard.contains("200000"), "the kernel limits it to 0.2 s without sleep: {guard}");
         pause(300);
         let proof = running.stop().remove(0);
         assert_ran(&proof);
         let most = proof.wall_ns / 500_000 * online().len() as u64;
         assert!(proof.operations <= most + most / 10, "each cycle sleeps: {proof:?}");
 
-        let mut without_right = Command::new("setpriv");
-        without_right.args(["--bounding-set", "-sys_nice"]).arg(exe());
-        let refused = run(without_right.args(["run", "100", &online().to_string(), spec]));
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(!refused.status.success(), "a refused right is an error");
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set", "-sys_nice"]).arg(exe());
+        let refused = run(command.args(["run", "100", &online().to_string(), spec]));
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success(), "a missing capability is an error");
         assert!(
-            said.contains("SCHED_FIFO priority 42") && said.contains("setcap cap_sys_nice,cap_ipc_lock+ep"),
-            "{said}"
+            stderr.contains("SCHED_FIFO priority 42") && stderr.contains("setcap cap_sys_nice,cap_ipc_lock+ep"),
+            "{stderr}"
         );
     }
 
     #[test]
-    fn a_load_is_ordinary_even_when_a_realtime_thread_starts_it() {
+    fn load_started_by_a_realtime_thread_is_ordinary() {
         let spec = "memory:size=3M";
         let starter = std::thread::spawn(move || {
             sys::sched::set_policy(sys::sched::Policy::Fifo(3)).expect("real-time priority needs CAP_SYS_NICE");
             start(spec).unwrap()
         });
         let running = starter.join().unwrap();
-        // The starter is gone, the load is not.
+        // The thread that started the load has ended; the load must go on.
         pause(100);
         let worker = worker_of(spec);
         let_it_work(&worker);

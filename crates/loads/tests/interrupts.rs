@@ -1,5 +1,4 @@
-//! `irq` seen in the kernel's table of interrupts. Apart from the other tests, because it compares with a machine at
-//! rest.
+//! The effect of `irq` in /proc/interrupts. Separate from the other tests, because it compares with a machine at rest.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -9,7 +8,7 @@ use std::fs;
 
 use common::{online, proof};
 
-/// The count of an interrupt in /proc/interrupts, summed over the CPUs, by words of its description.
+/// The count of the interrupts with one of these descriptions in /proc/interrupts, summed over the CPUs.
 fn interrupts(descriptions: &[&str]) -> u64 {
     let table = fs::read_to_string("/proc/interrupts").unwrap();
     let lines = table.lines().filter(|line| descriptions.iter().any(|words| line.contains(words)));
@@ -27,10 +26,10 @@ fn irq_causes_timer_and_inter_processor_interrupts() {
     assert!(alone.ran, "{alone:?}");
     let caused = timer() - before;
     assert!(caused >= alone.operations / 4, "{caused} timer interrupts for {alone:?}");
-    assert!(alone.note.unwrap().contains("need two CPUs"), "one CPU has no other to interrupt");
+    assert!(alone.note.unwrap().contains("need two CPUs"), "one CPU has no other CPU to interrupt");
 
     assert!(online().len() > 1, "this test needs two CPUs");
-    // Other programs send such interrupts too: one quiet round of five must show the difference.
+    // Other programs cause such interrupts, too: one of five rounds must show the difference.
     let rounds = (0..5).map(|_| {
         let before = between();
         assert!(proof("idle").ran);
@@ -40,6 +39,7 @@ fn irq_causes_timer_and_inter_processor_interrupts() {
         (between() - before, at_rest)
     });
     let mut seen = Vec::new();
-    let shown = rounds.inspect(|round| seen.push(*round)).any(|(caused, at_rest)| caused > 100 && caused > 3 * at_rest);
-    assert!(shown, "interrupts between CPUs with the load, and at rest: {seen:?}");
+    let differs =
+        rounds.inspect(|round| seen.push(*round)).any(|(caused, at_rest)| caused > 100 && caused > 3 * at_rest);
+    assert!(differs, "interrupts between CPUs with the load, and at rest: {seen:?}");
 }

@@ -1,4 +1,4 @@
-//! Loads start together, end in order, and never outlive whoever started them.
+//! Start and end of loads: they start together and never outlive the process that started them.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -14,35 +14,35 @@ use common::{Process, below, eventually, exe, let_it_work, online, pause, run, s
 use loads::{LoadSpec, Running};
 
 #[test]
-fn loads_end_when_their_starter_is_killed() {
+fn loads_end_when_their_parent_is_killed() {
     let mut command = Command::new(exe());
     command.args(["run", "60000", &online().to_string(), "cpu:shell", "memory", "switch", "stress-ng:--cpu 2"]);
-    let mut starter = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut parent = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(starter.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(parent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "at work\n");
-    // Four workers, a shell a CPU, stress-ng and its two stressors.
+    // Four workers, one shell per CPU, stress-ng and its two stressors.
     let expected = 4 + online().len() + 3;
-    eventually("all loads are at work", || below(starter.id()).len() >= expected);
-    let family = below(starter.id());
-    starter.kill().unwrap();
-    starter.wait().unwrap();
-    eventually("all loads are gone", || !family.iter().any(Process::runs));
+    eventually("all loads run", || below(parent.id()).len() >= expected);
+    let processes = below(parent.id());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    eventually("all loads have ended", || !processes.iter().any(Process::runs));
 }
 
 #[test]
-fn dropped_loads_are_gone_at_once_and_others_are_left_alone() {
+fn dropping_loads_ends_them_and_no_others() {
     let kept = start("memory:size=4M").unwrap();
     let dropped = start("memory:size=5M").unwrap();
-    let gone = worker_of("memory:size=5M");
+    let worker = worker_of("memory:size=5M");
     drop(dropped);
-    assert!(!gone.runs());
+    assert!(!worker.runs());
     let_it_work(&worker_of("memory:size=4M"));
     assert!(kept.stop()[0].ran);
 }
 
 #[test]
-fn a_load_that_dies_did_not_run() {
+fn load_that_is_killed_did_not_run() {
     let specs: Vec<LoadSpec> = ["cpu", "cache:size=3M"].iter().map(|spec| spec.parse().unwrap()).collect();
     let running = Running::start(&exe(), &specs, &online()).unwrap();
     specs.iter().for_each(|spec| let_it_work(&worker_of(&spec.to_string())));
@@ -52,7 +52,7 @@ fn a_load_that_dies_did_not_run() {
     assert!(proofs[0].ran && proofs[0].note.is_none(), "{proofs:?}");
     assert!(!proofs[1].ran, "{proofs:?}");
     assert!(proofs[1].note.as_ref().unwrap().contains("killed by signal 9"), "{proofs:?}");
-    assert!(proofs[1].cpu_time_ns > 0, "the kernel still knows what it used");
+    assert!(proofs[1].cpu_time_ns > 0, "the kernel still counts its CPU time");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_terminal_cannot_interrupt_a_load() {
 }
 
 #[test]
-fn what_cannot_start_is_explained_and_takes_the_others_with_it() {
+fn failed_start_is_explained_and_ends_the_other_loads() {
     let error = |exe: &Path, specs: &[&str]| {
         let specs: Vec<LoadSpec> = specs.iter().map(|spec| spec.parse().unwrap()).collect();
         Running::start(exe, &specs, &online()).map(|_| ()).unwrap_err().to_string()

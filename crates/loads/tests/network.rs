@@ -1,4 +1,4 @@
-//! Frames on a named interface, in a network namespace of the test's own. Needs root.
+//! Frames on a named interface, in a network namespace of each test. Needs root.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -21,7 +21,7 @@ use rustix::{
 };
 use std::os::fd::AsFd;
 
-/// A namespace with a pair of interfaces, `a0` and `b0`; gone when dropped.
+/// A network namespace with a veth pair, `a0` and `b0`. Dropping it deletes the namespace.
 struct Namespace(String);
 
 impl Namespace {
@@ -48,15 +48,15 @@ impl Namespace {
         self.exec(&[exe.to_str().unwrap(), "run", "400", &common::online().to_string(), spec])
     }
 
-    /// The proof of a load that ran in here.
+    /// Runs a load in the namespace and returns its proof.
     fn proof(&self, spec: &str) -> LoadProof {
         let output = self.load(spec);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let proofs = said.lines().nth(1).unwrap_or_else(|| panic!("{output:?}"));
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let proofs = stdout.lines().nth(1).unwrap_or_else(|| panic!("{output:?}"));
         serde_json::from_str::<Vec<LoadProof>>(proofs).unwrap().remove(0)
     }
 
-    /// Why a load would not run in here.
+    /// Runs a load that must fail in the namespace, and returns its error.
     fn error(&self, spec: &str) -> String {
         let output = self.load(spec);
         assert!(!output.status.success(), "{output:?}");
@@ -68,7 +68,7 @@ impl Namespace {
         String::from_utf8_lossy(&self.exec(&["cat", &path]).stdout).trim().parse().unwrap()
     }
 
-    /// The first frame of the given EtherType that arrives in here.
+    /// Receives the first frame with this EtherType in the namespace.
     fn first_frame(&self, ethertype: u16) -> mpsc::Receiver<Vec<u8>> {
         let (frame, frames) = mpsc::channel();
         let (listening, ready) = mpsc::channel();
@@ -95,21 +95,21 @@ impl Drop for Namespace {
     }
 }
 
-/// Tests that need root; `tools/test` leaves them out loudly elsewhere.
+/// Tests that need root. For other users `tools/test` skips them and reports their number.
 mod rights {
     use super::*;
 
     #[test]
-    fn frames_go_out_on_the_named_interface_at_the_rate_asked_for() {
+    fn sends_frames_on_the_interface_at_the_given_rate() {
         let namespace = Namespace::new("rate");
         let frame = namespace.first_frame(0x88b5);
         let before = namespace.received("b0");
         let proof = namespace.proof("net:if=a0,rate=2000");
         assert!(proof.ran && proof.cpu_time_ns > 0, "{proof:?}");
         assert!(namespace.received("b0") - before >= proof.operations, "{proof:?}");
-        let asked = proof.wall_ns as f64 / 1e9 * 2000.0;
-        assert!((proof.operations as f64) <= asked * 1.1 + 20.0, "no faster than asked: {proof:?}");
-        assert!(proof.operations as f64 >= asked * 0.1, "{proof:?}");
+        let wanted = proof.wall_ns as f64 / 1e9 * 2000.0;
+        assert!((proof.operations as f64) <= wanted * 1.1 + 20.0, "no faster than the given rate: {proof:?}");
+        assert!(proof.operations as f64 >= wanted * 0.1, "{proof:?}");
 
         let frame = frame.recv_timeout(Duration::from_secs(30)).expect("a frame of EtherType 0x88B5");
         let destination = &frame[..6];
@@ -121,15 +121,15 @@ mod rights {
     }
 
     #[test]
-    fn the_default_rate_is_bounded() {
+    fn default_rate_is_limited() {
         let namespace = Namespace::new("default");
         let proof = namespace.proof("net:if=a0");
-        let asked = proof.wall_ns as f64 / 1e9 * 10_000.0;
-        assert!(proof.ran && proof.operations as f64 <= asked * 1.1 + 20.0, "{proof:?}");
+        let wanted = proof.wall_ns as f64 / 1e9 * 10_000.0;
+        assert!(proof.ran && proof.operations as f64 <= wanted * 1.1 + 20.0, "{proof:?}");
     }
 
     #[test]
-    fn what_cannot_be_sent_on_is_explained() {
+    fn explains_why_an_interface_is_refused() {
         let namespace = Namespace::new("wrong");
         namespace.ip("link add down0 type veth peer name down1");
         for (spec, expected) in [
@@ -144,15 +144,15 @@ mod rights {
         let exe = exe();
         let words = ["setpriv", "--bounding-set", "-net_raw", exe.to_str().unwrap(), "run", "100", "0", "net:if=a0"];
         let refused = namespace.exec(&words);
-        let said = String::from_utf8_lossy(&refused.stderr);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
         assert!(
-            !refused.status.success() && said.contains("setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"),
-            "{said}"
+            !refused.status.success() && stderr.contains("setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep"),
+            "{stderr}"
         );
     }
 
     #[test]
-    fn an_interface_that_goes_away_ends_the_load_with_its_reason() {
+    fn load_ends_with_a_reason_when_its_interface_goes_down() {
         let namespace = Namespace::new("gone");
         let name = namespace.0.clone();
         let remover = thread::spawn(move || {
@@ -162,8 +162,8 @@ mod rights {
         let exe = exe();
         let output = namespace.exec(&[exe.to_str().unwrap(), "run", "2500", "0", "net:if=a0"]);
         remover.join().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let proof = serde_json::from_str::<Vec<LoadProof>>(said.lines().nth(1).unwrap()).unwrap().remove(0);
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let proof = serde_json::from_str::<Vec<LoadProof>>(stdout.lines().nth(1).unwrap()).unwrap().remove(0);
         assert!(!proof.ran && proof.operations > 0, "{proof:?}");
         assert!(proof.note.unwrap().contains("a0 is down"));
     }

@@ -1,6 +1,6 @@
-//! What the tests of running loads share: the example that is their worker, and the kernel as the witness.
+//! Shared by the tests that run loads: starting them through the example program, and reading /proc.
 
-#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(dead_code, reason = "each test program uses only a part")]
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use std::{
@@ -27,7 +27,7 @@ pub fn cpus(list: &str) -> CpuList {
     list.parse().unwrap()
 }
 
-/// Online CPUs of the machine that the tests run on.
+/// Online CPUs of this machine.
 pub fn online() -> CpuList {
     machine::usable_cpus(&machine::Root::system(), None).unwrap()
 }
@@ -37,7 +37,7 @@ pub fn start(spec: &str) -> Result<Running, loads::LoadError> {
     Running::start(&exe(), &[spec], &online())
 }
 
-/// Runs one load for a third of a second; longer, where a crowded machine left it no CPU time.
+/// Runs one load for 0.3 s; longer, if a busy machine gave it no CPU time.
 pub fn proof(spec: &str) -> LoadProof {
     for milliseconds in [300, 1000] {
         let proof = proof_of(spec, milliseconds);
@@ -58,7 +58,7 @@ pub fn pause(milliseconds: u64) {
     thread::sleep(Duration::from_millis(milliseconds));
 }
 
-/// Waits up to 20 s for something to come true.
+/// Waits up to 20 s for a condition.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -67,7 +67,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until a load has used so much CPU time, 0.1 s, that it must have done something, however crowded the machine.
+/// Waits until a load has used 0.1 s of CPU time, so that it must have done some operations.
 pub fn let_it_work(worker: &Process) {
     eventually("the load gets CPU time", || worker.cpu_ticks() >= 10);
 }
@@ -76,12 +76,12 @@ pub fn run(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Runs a command that needs root; says so when it is refused.
+/// Runs a command that needs root; panics if it fails.
 pub fn as_root(command: &str) {
     let words: Vec<&str> = command.split(' ').collect();
     let output = run(Command::new(words[0]).args(&words[1..]));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "`{command}` needs root with CAP_NET_ADMIN and CAP_SYS_ADMIN: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`{command}` needs root with CAP_NET_ADMIN and CAP_SYS_ADMIN: {stderr}");
 }
 
 /// A process as /proc shows it.
@@ -113,25 +113,25 @@ impl Process {
         entries.filter_map(|entry| Self::read(entry.file_name().to_str()?.parse().ok()?)).collect()
     }
 
-    /// Whether this very process, not a later one of its number, still runs.
+    /// True if this process still runs; false if another process has its pid.
     pub fn runs(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start_time == self.start_time && !now.zombie)
     }
 
-    /// CPU time that it has used, in ticks of 1/100 s.
+    /// Its CPU time, in ticks of 1/100 s.
     fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// The numbers of its threads.
+    /// The ids of its threads.
     pub fn threads(&self) -> Vec<u32> {
         let entries = fs::read_dir(format!("/proc/{}/task", self.pid)).unwrap().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// A line of a thread's status: `Cpus_allowed_list`.
+    /// The value of a line of a thread's status, e.g. `Cpus_allowed_list`.
     pub fn status(&self, thread: u32, key: &str) -> String {
         let status = fs::read_to_string(format!("/proc/{}/task/{thread}/status", self.pid)).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -146,7 +146,7 @@ impl Process {
     }
 }
 
-/// The processes below `parent`, children of children included.
+/// All descendants of `parent`.
 pub fn below(parent: u32) -> Vec<Process> {
     let all = Process::all();
     let mut found: Vec<Process> = all.iter().filter(|process| process.parent == parent).cloned().collect();
@@ -159,7 +159,7 @@ pub fn below(parent: u32) -> Vec<Process> {
     found
 }
 
-/// The worker of `spec` that this test program started.
+/// The worker that this test program started for `spec`.
 pub fn worker_of(spec: &str) -> Process {
     let wanted = format!(" __load {spec} --cpus ");
     let mut workers = below(std::process::id());
