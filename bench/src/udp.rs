@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use machine::ends::Ends;
+use machine::veth::VethPair;
 use record::Histogram;
 use sys::{
     clock::{Clock, Sleeper, Wait},
@@ -52,7 +52,7 @@ fn median(times: &Histogram) -> Result<f64> {
 
 /// The bare loop: sleep, look at the clock, send, wait, look at the clock.
 fn bare(near_cpu: u32, far_cpu: u32) -> Result<Histogram> {
-    let ends = Ends::make()?;
+    let ends = VethPair::create()?;
     let far = ends.far.namespace.run(|| UdpSocket::bind((ends.far.address, PORT)))??;
     let near = ends.near.namespace.run(|| UdpSocket::bind((ends.near.address, 0)))??;
     near.connect((ends.far.address, PORT))?;

@@ -3,10 +3,7 @@
 //! Each guard has written its change to the journal before it made it, so that `punctual restore` undoes it after a crash.
 
 use blame::{Timerlat, Watch};
-use machine::{
-    AwakeHold, Shield,
-    nic::{IrqPriorityHold, NicHold},
-};
+use machine::{AwakeHold, IrqPriorityHold, NicHold, Shield};
 use record::Record;
 
 use crate::shielded;
@@ -64,7 +61,7 @@ impl Changes {
 
     /// How the CPUs are held awake; `None` if they are not.
     pub fn how_awake(&self) -> Option<&str> {
-        self.0.iter().find_map(|change| if let Change::Awake(hold) = change { Some(hold.how()) } else { None })
+        self.0.iter().find_map(|change| if let Change::Awake(hold) = change { Some(hold.method()) } else { None })
     }
 
     /// Stops the timerlat tracer before the other changes are undone.

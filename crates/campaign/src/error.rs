@@ -3,7 +3,7 @@
 use blame::{DatError, TimerlatError, TraceError};
 use machine::{
     CpuError, ShieldError,
-    nic::{NoStamps, WayError},
+    nic::{NoStamps, RouteError},
 };
 use probes::{timer::TimerError, udp::UdpError};
 use record::file::FileError;
@@ -46,7 +46,7 @@ pub enum RunError {
     Udp(#[from] UdpError),
     /// No route leads to the peer.
     #[error(transparent)]
-    Route(#[from] WayError),
+    Route(#[from] RouteError),
     /// The stamps of the network card were asked for, and are not available.
     #[error(transparent)]
     Stamps(#[from] NoStamps),

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use machine::{
-    Root,
-    nic::{Answers, IrqPriorityHold, NicHold, NicSettings, can_stamp, way_to},
+    IrqPriorityHold, NicHold, Root,
+    nic::{Answers, NicSettings, can_stamp, outgoing_interface},
 };
 use record::Record;
 use sys::udp::Stamps;
@@ -53,7 +53,7 @@ pub(crate) fn wanted_towards(nic: &NicPlan, address: IpAddr) -> Result<Option<Wa
     if nic.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Wanted { interface: way_to(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
+    Ok(Some(Wanted { interface: outgoing_interface(address)?, nic: nic.clone(), remedy: NO_RIGHT }))
 }
 
 /// The interface that a probe uses.

@@ -26,9 +26,9 @@ pub fn with_defaults<'a>(plan: &'a Plan, root: &Root) -> Result<Cow<'a, Plan>, C
 pub fn take(record: &mut Record, cpus: Option<&CpuList>, root: &Root) -> Result<Option<Shield>, ShieldError> {
     let Some(cpus) = cpus else { return Ok(None) };
     let shield = Shield::take(root, cpus)?;
-    record.shielding = Some(shield.told().clone());
+    record.shielding = Some(shield.summary().clone());
     let refused: Vec<String> =
-        shield.told().left.iter().filter(|left| left.no_right).map(|left| left.in_words()).collect();
+        shield.summary().left.iter().filter(|left| left.no_right).map(|left| left.in_words()).collect();
     if !refused.is_empty() {
         let text = format!("{} could not be shielded as asked: {}", cpus.in_words(), refused.join("; "));
         validity::add(record, "shield.incomplete", text, "run as root: sudo \"$(command -v punctual)\" ...");
@@ -69,7 +69,7 @@ pub fn start_loads(
         let start = || Running::start(executable, specs, default_cpus);
         Ok(if specs.is_empty() { None } else { Some(start()?) })
     };
-    let Some(shield) = shield.filter(|shield| shield.has_sides()) else {
+    let Some(shield) = shield.filter(|shield| shield.needs_entering()) else {
         return Ok(start(specs)?.into_iter().collect());
     };
     let part = |side: fn(&CpuList, &CpuList) -> CpuList| -> Vec<LoadSpec> {

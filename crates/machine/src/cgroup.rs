@@ -1,12 +1,12 @@
-//! Where this process stands in the control groups, and which CPUs its cpuset allows.
+//! The control groups of this process, and the CPUs that its cpuset allows.
 
 use crate::{CpuList, Root};
 
-/// The cpuset that binds this process.
+/// The effective cpuset of this process.
 pub(crate) struct Cpuset {
     /// Name of the control group: `/user.slice`.
     pub(crate) group: String,
-    /// The file to write to for other CPUs.
+    /// The file that sets its CPUs.
     pub(crate) cpus_file: String,
     /// The CPUs in force.
     pub(crate) allowed: CpuList,
@@ -14,15 +14,15 @@ pub(crate) struct Cpuset {
 
 /// A control group of this process.
 pub(crate) struct Group {
-    /// Its name, as `/proc/self/cgroup` has it.
+    /// Its name in `/proc/self/cgroup`.
     pub(crate) name: String,
     /// Its folder, without a leading slash.
     pub(crate) folder: String,
-    /// Folder of the topmost group that is visible here.
+    /// Folder of the topmost visible group.
     pub(crate) top: String,
 }
 
-/// The cpuset of this process; `None` where there is none, or none can be found.
+/// The cpuset of this process; `None` if it has none or the folder cannot be found.
 pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
     if let Some(group) = group_v1(root, "cpuset") {
         let allowed = ["cpuset.effective_cpus", "cpuset.cpus"]
@@ -30,7 +30,7 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
             .find_map(|file| allowed(root, &format!("{}/{file}", group.folder)))?;
         return Some(Cpuset { cpus_file: format!("/{}/cpuset.cpus", group.folder), group: group.name, allowed });
     }
-    // A v2 group without the cpuset controller has no such file: the nearest one above it binds.
+    // A v2 group without the cpuset controller lacks the file: the nearest group above that has it applies.
     let group = group_v2(root)?;
     let mut folder = group.folder.as_str();
     loop {
@@ -46,13 +46,13 @@ pub(crate) fn cpuset(root: &Root) -> Option<Cpuset> {
     }
 }
 
-/// The group of this process in the version 1 hierarchy of one controller.
+/// The group of this process in the v1 hierarchy of one controller.
 pub(crate) fn group_v1(root: &Root, controller: &str) -> Option<Group> {
     let has = |list: &str| list.split(',').any(|name| name == controller);
     group(root, |_, controllers| has(controllers), |kind, options| kind == "cgroup" && has(options))
 }
 
-/// The group of this process in the version 2 hierarchy.
+/// The group of this process in the v2 hierarchy.
 pub(crate) fn group_v2(root: &Root) -> Option<Group> {
     group(root, |id, controllers| id == "0" && controllers.is_empty(), |kind, _| kind == "cgroup2")
 }
@@ -85,14 +85,14 @@ fn group(
     })
 }
 
-/// The part of the group's name below the group that is mounted: empty, or with a leading slash.
+/// The part of the group's name below the mounted group: empty, or with a leading slash.
 fn below<'a>(name: &'a str, mounted: &str) -> Option<&'a str> {
     let below = name.strip_prefix(mounted.trim_end_matches('/'))?.trim_end_matches('/');
     let climbs = below.split('/').any(|part| part == "..");
     ((below.is_empty() || below.starts_with('/')) && !climbs).then_some(below)
 }
 
-/// A cpuset file. A process cannot run in an empty set, so an empty file says nothing.
+/// Reads a cpuset file. No process can run in an empty set, so an empty file means that nothing is set.
 fn allowed(root: &Root, file: &str) -> Option<CpuList> {
     root.read(file)?.parse().ok().filter(|cpus: &CpuList| !cpus.is_empty())
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::below;
 
     #[test]
-    fn group_below_its_mount() {
+    fn finds_the_group_below_its_mount() {
         assert_eq!(below("/a/b", "/"), Some("/a/b"));
         assert_eq!(below("/", "/"), Some(""));
         assert_eq!(below("/docker/1", "/docker/1"), Some(""));

@@ -1,4 +1,4 @@
-//! What the clocks of this machine follow, and how closely. Everything is asked, nothing is set.
+//! The clocks of this machine, their time sources and offsets. Everything is read; nothing is changed.
 
 pub mod management;
 mod ptp4l;
@@ -12,27 +12,27 @@ use sys::timekeeping;
 pub use self::watch::ClockWatch;
 use crate::{Root, tasks};
 
-/// Programs that set clocks, as the kernel shortens their names: linuxptp, chrony, and those that speak NTP alone.
+/// Programs that set clocks: linuxptp, chrony and NTP clients. The kernel truncates names to 15 characters.
 const PROGRAMS: [&str; 6] = ["ptp4l", "phc2sys", "ts2phc", "chronyd", "ntpd", "systemd-timesyn"];
-/// Looks at a hardware clock, of which the quickest counts.
+/// Readings of a hardware clock; the quickest one is used.
 const READINGS: u32 = 25;
 
-/// Looks once at all clocks of the machine; `None` where nothing is known of any. Takes a few milliseconds, or a third of a
-/// second where a ptp4l is there that does not answer.
+/// Reads all clocks of the machine; `None` if nothing is known about any. Takes a few milliseconds, or 0.3 s if a ptp4l
+/// runs that does not answer.
 #[must_use]
-pub fn look(root: &Root) -> Option<Clocks> {
+pub fn read(root: &Root) -> Option<Clocks> {
     let mut unknown = Vec::new();
-    let mut or_note = |why| unknown.push(why);
-    let ptp = ptp4l::ask(root).map_err(&mut or_note).ok().flatten();
-    let kernel = root.is_system().then(kernel).and_then(|told| told.map_err(&mut or_note).ok());
-    let hardware = hardware(root, &mut or_note);
+    let mut note = |why| unknown.push(why);
+    let ptp = ptp4l::read(root).map_err(&mut note).ok().flatten();
+    let kernel = root.is_system().then(kernel).and_then(|clock| clock.map_err(&mut note).ok());
+    let hardware = hardware(root, &mut note);
     let clocks = Clocks { kernel, ptp, hardware, programs: programs(root), looks: 1, unknown, broken: None };
     (clocks != Clocks { looks: 1, ..Clocks::default() }).then_some(clocks)
 }
 
 fn kernel() -> Result<KernelClock, String> {
     let state =
-        timekeeping::kernel_clock().map_err(|error| format!("the kernel does not tell its clock's state: {error}"))?;
+        timekeeping::kernel_clock().map_err(|error| format!("cannot read the state of the kernel's clock: {error}"))?;
     Ok(KernelClock {
         synchronised: state.synchronised,
         max_error_ns: state.max_error_us.saturating_mul(1000),
@@ -41,10 +41,10 @@ fn kernel() -> Result<KernelClock, String> {
     })
 }
 
-fn hardware(root: &Root, or_note: &mut impl FnMut(String)) -> Vec<HardwareClock> {
+fn hardware(root: &Root, note: &mut impl FnMut(String)) -> Vec<HardwareClock> {
     let clock = |device: String| {
         let name = root.read(&format!("sys/class/ptp/{device}/clock_name"));
-        let ahead = ahead(root, &device).map_err(&mut *or_note).ok();
+        let ahead = ahead(root, &device).map_err(&mut *note).ok();
         HardwareClock { device, name, ahead }
     };
     let is_clock = |name: &String| name.strip_prefix("ptp").is_some_and(|number| number.parse::<u32>().is_ok());
@@ -61,7 +61,7 @@ fn ahead(root: &Root, device: &str) -> Result<Ahead, String> {
             _ => format!("/dev/{device} cannot be compared with the system clock: {error}"),
         })?;
     let quickest = readings.iter().min_by_key(|reading| reading.window_ns());
-    let quickest = quickest.ok_or_else(|| format!("/dev/{device} gave no reading that makes sense"))?;
+    let quickest = quickest.ok_or_else(|| format!("/dev/{device} gave no plausible reading"))?;
     Ok(Ahead::of(quickest.ahead_ns(), quickest.window_ns()))
 }
 

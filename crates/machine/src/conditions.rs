@@ -1,60 +1,60 @@
-//! What changed around a run: time that the host took, heat, the clock. Read once before and once after.
+//! Conditions that may change during a run: stolen time, throttling, the clock source. Read before and after a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::{CpuList, Root};
 
-/// Length of the ticks in which `/proc/stat` counts, ms: `USER_HZ` is 100 on every architecture that punctual runs on.
+/// Length of a tick of `/proc/stat`, ms: `USER_HZ` is 100 on every supported architecture.
 const TICK_MS: u64 = 10;
 
 /// Counters and settings at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conditions {
-    /// Time that the hypervisor gave to others since boot, per CPU, ms.
+    /// Time that the hypervisor gave to others since boot, by CPU, ms.
     pub steal_ms: BTreeMap<u32, u64>,
-    /// How often the CPU was slowed down for heat since boot; only where the kernel counts it (x86).
+    /// Times that the CPU was throttled because of heat since boot, by CPU. Only x86 kernels count them.
     pub throttles: BTreeMap<u32, u64>,
-    /// Frequency limits set against heat at this moment: cooling device and step, none when at 0 (ARM).
+    /// Cooling devices that limit a frequency now, each with its step (ARM). Devices at step 0 are omitted.
     pub cooling: BTreeMap<String, u64>,
-    /// Time source of the kernel.
+    /// Clock source of the kernel.
     pub clocksource: Option<String>,
-    /// CPUs online, of those asked for.
+    /// The requested CPUs that are online.
     pub online: CpuList,
 }
 
-/// One thing that changed between two moments, or limited the CPU at one of them.
+/// A change between two moments, or a limit in force at one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The hypervisor gave time of this CPU to others: a caveat.
+    /// The hypervisor gave time of this CPU to others. This is a caveat.
     Steal {
         /// The CPU.
         cpu: u32,
-        /// How long in all, ms.
+        /// Stolen time, ms.
         ms: u64,
     },
-    /// The CPU was slowed down for heat: the run is invalid.
+    /// The CPU was throttled because of heat. The run is invalid.
     Throttled {
         /// The CPU.
         cpu: u32,
-        /// How often.
+        /// Number of times.
         times: u64,
     },
-    /// The frequency was limited against heat when the run began or ended: the run is invalid.
+    /// A frequency was limited because of heat at the start or the end. The run is invalid.
     Cooled {
         /// Name of the cooling device.
         device: String,
-        /// Its step, 1 or above.
+        /// Its step, at least 1.
         step: u64,
     },
-    /// The kernel changed its clock: the run is invalid.
+    /// The kernel changed its clock source. The run is invalid.
     Clocksource {
-        /// Clock before.
+        /// Clock source before.
         before: String,
-        /// Clock after.
+        /// Clock source after.
         after: String,
     },
-    /// The CPU went offline: its series ended early.
+    /// The CPU went offline, so its series ended early.
     WentOffline {
         /// The CPU.
         cpu: u32,
@@ -62,7 +62,7 @@ pub enum Change {
 }
 
 impl Conditions {
-    /// Reads the conditions of `cpus` now.
+    /// Reads the current conditions of `cpus`.
     #[must_use]
     pub fn read(root: &Root, cpus: &CpuList) -> Self {
         let stat = root.read("proc/stat").unwrap_or_default();
@@ -77,7 +77,7 @@ impl Conditions {
     }
 }
 
-/// What changed from `before` to `after`, in the order of [`Change`], CPUs ascending.
+/// The changes from `before` to `after`, in the order of [`Change`], CPUs in ascending order.
 #[must_use]
 pub fn changes(before: &Conditions, after: &Conditions) -> Vec<Change> {
     let steal = rises(&before.steal_ms, &after.steal_ms).map(|(cpu, ms)| Change::Steal { cpu, ms });
@@ -99,7 +99,7 @@ pub fn changes(before: &Conditions, after: &Conditions) -> Vec<Change> {
     steal.chain(throttled).chain(cooled).chain(clock).chain(gone).collect()
 }
 
-/// Counters that rose; one that fell was reset with its CPU and says nothing.
+/// Counters that rose. A counter that fell was reset with its CPU and is ignored.
 fn rises(before: &BTreeMap<u32, u64>, after: &BTreeMap<u32, u64>) -> impl Iterator<Item = (u32, u64)> {
     after.iter().filter_map(|(&cpu, &now)| {
         let rise = now.checked_sub(*before.get(&cpu)?)?;
@@ -114,7 +114,7 @@ fn steal_ticks(line: &str) -> Option<(u32, u64)> {
     Some((cpu, fields.nth(7)?.parse().ok()?))
 }
 
-/// Core and package count heat for themselves, and each slows the CPU down.
+/// Throttle events of core and package together: each throttles the CPU.
 fn throttles(root: &Root, cpu: u32) -> Option<u64> {
     let count = |what: &str| {
         root.number::<u64>(&format!("sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_count"))
@@ -125,7 +125,7 @@ fn throttles(root: &Root, cpu: u32) -> Option<u64> {
     }
 }
 
-/// Cooling devices that limit a frequency at this moment: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`.
+/// Cooling devices that limit a frequency now: `cpufreq-cpu0`, on older kernels `thermal-cpufreq-0`.
 fn cooling(root: &Root) -> BTreeMap<String, u64> {
     const FOLDER: &str = "sys/class/thermal";
     let devices = root.list(FOLDER).into_iter().filter(|name| name.starts_with("cooling_device"));
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_between_two_moments() {
+    fn reports_every_change_between_two_moments() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let set = |path: &str, text: &str| {
@@ -197,6 +197,6 @@ mod tests {
             ]
         );
         let cooled_and_clock = changes(&after, &before);
-        assert_eq!(cooled_and_clock.len(), 2, "a limit at the start counts, counters that fall do not");
+        assert_eq!(cooled_and_clock.len(), 2, "a limit at the start counts, falling counters do not");
     }
 }

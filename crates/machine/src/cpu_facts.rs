@@ -1,4 +1,4 @@
-//! What is known of a CPU that may explain why threads are late there.
+//! Facts about a CPU that may explain latency.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use record::CpuFacts;
 
 use crate::{CpuList, Interrupts, Root, isolated_cpus, topology};
 
-/// The facts about each of `cpus`; interrupts are those since `before`, which was read `elapsed` ago.
+/// The facts about each of `cpus`. The interrupt rate covers `elapsed`, the time since `before` was read.
 #[must_use]
 pub fn cpu_facts(root: &Root, cpus: &CpuList, before: &Interrupts, elapsed: Duration) -> Vec<CpuFacts> {
     let (isolated, now) = (isolated_cpus(root), Interrupts::read(root));
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_facts_of_a_recorded_machine() {
+    fn facts_of_a_recorded_machine() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let write = |path: &str, text: &str| {
@@ -51,7 +51,7 @@ mod tests {
         let before = Interrupts::read(&root);
         write("proc/interrupts", &interrupts(40));
         let facts = cpu_facts(&root, &"0-2".parse().unwrap(), &before, Duration::from_secs(10));
-        let told = |cpu, isolated, core: &str, cache: &str, interrupts_per_s| CpuFacts {
+        let facts_of = |cpu, isolated, core: &str, cache: &str, interrupts_per_s| CpuFacts {
             cpu,
             isolated,
             core: core.to_owned(),
@@ -61,9 +61,9 @@ mod tests {
         assert_eq!(
             facts,
             [
-                told(0, false, "0,2", "0-3", Some(3.0)),
-                told(1, true, "1,3", "0-3", Some(0.0)),
-                told(2, false, "", "", None)
+                facts_of(0, false, "0,2", "0-3", Some(3.0)),
+                facts_of(1, true, "1,3", "0-3", Some(0.0)),
+                facts_of(2, false, "", "", None)
             ]
         );
     }

@@ -7,33 +7,33 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The highest CPU number that is accepted in text; the largest kernels are built for 8192 CPUs.
+/// The highest CPU number that is accepted in text; the largest kernels support 8192 CPUs.
 pub const MAX_CPU: u32 = 8191;
 
 /// A sorted set of CPU numbers.
 ///
-/// Read from `0,2-3`, with the steps `0-7:2` (every second CPU) and `0-7:1/4` (the first of every four); written
-/// without steps, neighbours joined. The empty text is the empty set, as in `/sys/devices/system/cpu/isolated`.
+/// Accepts `0,2-3`, and the steps `0-7:2` (every second CPU) and `0-7:1/4` (the first of every four). Written without
+/// steps and with neighbours joined. The empty text is the empty set, as in `/sys/devices/system/cpu/isolated`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct CpuList(BTreeSet<u32>);
 
-/// Why a text is not a CPU list.
+/// Error: a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CpuListError {
     /// Not a number, a range or a stepped range.
     #[error("'{0}' is not a CPU list: write it like 0,2-3")]
     Syntax(String),
-    /// A range that ends before it begins.
-    #[error("the CPU range '{0}' runs backwards: write the lower number first")]
+    /// A range whose end is before its start.
+    #[error("the CPU range '{0}' ends before it starts: write the lower number first")]
     Backwards(String),
-    /// A number that no kernel has a CPU for.
-    #[error("'{0}' goes beyond CPU {MAX_CPU}, the highest number that a kernel can have")]
+    /// A number above the limit of any kernel.
+    #[error("'{0}' exceeds CPU {MAX_CPU}, the highest number that a kernel supports")]
     TooHigh(String),
 }
 
 impl CpuList {
-    /// The set of no CPU.
+    /// The empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -44,19 +44,19 @@ impl CpuList {
         self.0.iter().copied()
     }
 
-    /// Whether `cpu` is in the set.
+    /// True if `cpu` is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
     }
 
-    /// How many CPUs are in the set.
+    /// The number of CPUs in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the set has no CPU.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -74,7 +74,7 @@ impl CpuList {
         self.0.last().copied()
     }
 
-    /// The CPUs that are in either set.
+    /// The CPUs that are in at least one of the sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self(&self.0 | &other.0)
@@ -86,13 +86,13 @@ impl CpuList {
         Self(&self.0 & &other.0)
     }
 
-    /// The CPUs that are in this set and not in the other.
+    /// The CPUs that are in this set but not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         Self(&self.0 - &other.0)
     }
 
-    /// The set in words: `CPU 3`, `CPUs 0-2`, `no CPU`.
+    /// The set for messages: `CPU 3`, `CPUs 0-2`, `no CPU`.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self.len() {
@@ -162,13 +162,13 @@ impl FromStr for CpuList {
     }
 }
 
-/// Digits alone: `parse` would also take a sign. A number too long for 64 bits is as much too high as any other.
+/// Parses digits only: `parse` would also accept a sign. A number of more than 64 bits becomes `u64::MAX`.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// `2` is the first of every two, `1/4` the first of every four.
+/// Parses a step: `2` is the first of every two, `1/4` the first of every four.
 fn used_of_group(step: &str) -> Option<(u64, u64)> {
     let (used, group) = match step.split_once('/') {
         Some((used, group)) => (number(used)?, number(group)?),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_the_kernel_and_taskset_write() {
+    fn reads_the_syntax_of_the_kernel_and_taskset() {
         assert_eq!(list("0,2-3,8-11:2\n").iter().collect::<Vec<_>>(), [0, 2, 3, 8, 10]);
         assert_eq!(list("0-7:2/4").to_string(), "0-1,4-5");
         assert_eq!(list("3,1,2,2").to_string(), "1-3");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_list() {
+    fn rejects_invalid_lists() {
         for text in ["a", "1,", ",", "1-", "-1", "+1", "1-2-3", "4:2", "0-3:0", "0-3:3/2", "0-3:", "1 2", "0x1"] {
             assert!(matches!(text.parse::<CpuList>(), Err(CpuListError::Syntax(_))), "{text}");
         }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn set_operations_and_words() {
+    fn set_operations_and_description() {
         let (a, b) = (list("0-3"), list("2-5"));
         assert_eq!(a.union(&b), list("0-5"));
         assert_eq!(a.intersection(&b), list("2-3"));
@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(cpus in proptest::collection::btree_set(0..=MAX_CPU, 0..64)) {
+        fn reads_what_it_writes(cpus in proptest::collection::btree_set(0..=MAX_CPU, 0..64)) {
             let written = CpuList::from_iter(cpus.clone());
             let text = written.to_string();
             prop_assert_eq!(&list(&text), &written);

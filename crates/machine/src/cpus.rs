@@ -1,62 +1,62 @@
-//! Which CPUs may be measured.
+//! The CPUs that may be measured.
 
 use thiserror::Error;
 
 use crate::{CpuList, Root, cgroup, virt};
 
-/// Why CPUs cannot be measured.
+/// Error: CPUs cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CpuError {
-    /// The list of wanted CPUs is empty.
+    /// The list of requested CPUs is empty.
     #[error("the list of CPUs is empty: name at least one of {online}")]
     Empty {
-        /// CPUs that are online.
+        /// The CPUs that are online.
         online: CpuList,
     },
-    /// This machine has no such CPU.
+    /// The machine has no such CPU.
     #[error("{} not on this machine: it has {}", be(cpus), present.in_words())]
     NotThere {
-        /// CPUs that were wanted and do not exist.
+        /// The requested CPUs that do not exist.
         cpus: CpuList,
-        /// CPUs that exist.
+        /// The CPUs that exist.
         present: CpuList,
     },
-    /// The CPU is there but switched off.
-    #[error("{} offline: bring back with `echo 1 | sudo tee {}`", be(cpus), online_files(cpus))]
+    /// The CPU exists but is offline.
+    #[error("{} offline: bring online with `echo 1 | sudo tee {}`", be(cpus), online_files(cpus))]
     Offline {
-        /// CPUs that were wanted and are offline.
+        /// The requested CPUs that are offline.
         cpus: CpuList,
     },
-    /// The control group of this process does not let it onto the CPU.
+    /// The control group of this process does not allow the CPU.
     #[error("{} outside the control group {group}, which allows {allowed}: {remedy}", be(cpus))]
     OutsideCgroup {
-        /// CPUs that were wanted and are not allowed.
+        /// The requested CPUs that are not allowed.
         cpus: CpuList,
-        /// Name of the control group.
+        /// The name of the control group.
         group: String,
-        /// CPUs that it allows.
+        /// The CPUs that it allows.
         allowed: CpuList,
-        /// How to widen it.
+        /// The command that allows more CPUs.
         remedy: String,
     },
-    /// The kernel does not tell which CPUs are online.
+    /// The list of online CPUs cannot be read.
     #[error(
         "cannot read which CPUs are online from {path}: mount it with `sudo mount -t sysfs sysfs /sys`, or check --root"
     )]
     Unreadable {
-        /// The file that could not be read.
+        /// The file.
         path: String,
     },
 }
 
 const CPU: &str = "sys/devices/system/cpu";
 
-/// The CPUs to measure: those wanted, or without a wish all that are online and allowed by the control group.
+/// The CPUs to measure: `wanted`, or all CPUs that are online and allowed by the control group.
 ///
-/// Isolated CPUs are among them; the affinity that this process inherited plays no part.
+/// Isolated CPUs are included. The affinity that this process inherited does not matter.
 ///
 /// # Errors
-/// [`CpuError`], one kind for each way in which a wish can be wrong.
+/// [`CpuError`], with one variant for each kind of invalid request.
 pub fn usable_cpus(root: &Root, wanted: Option<&CpuList>) -> Result<CpuList, CpuError> {
     let online = list(root, "online").filter(|online| !online.is_empty());
     let online = online
@@ -92,13 +92,13 @@ pub fn usable_cpus(root: &Root, wanted: Option<&CpuList>) -> Result<CpuList, Cpu
     Ok(wanted.clone())
 }
 
-/// A file of CPU numbers such as `online` or `isolated`.
+/// Reads a file of CPU numbers such as `online` or `isolated`.
 pub(crate) fn list(root: &Root, name: &str) -> Option<CpuList> {
-    // A kernel with no `nohz_full=` argument writes `(null)` there.
+    // Without the boot argument `nohz_full=` the kernel writes `(null)` there.
     root.read(&format!("{CPU}/{name}"))?.replace("(null)", "").parse().ok()
 }
 
-/// The online CPUs, or none when that cannot be read.
+/// The online CPUs; empty if they cannot be read.
 pub(crate) fn online(root: &Root) -> CpuList {
     list(root, "online").unwrap_or_default()
 }

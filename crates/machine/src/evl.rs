@@ -1,4 +1,4 @@
-//! The EVL core (Xenomai 4), where the kernel has one.
+//! The EVL core (Xenomai 4).
 
 use record::EvlCore;
 
@@ -6,13 +6,13 @@ use crate::{CpuList, Root};
 
 const CONTROL: &str = "sys/devices/virtual/evl/control";
 
-/// What the core tells of itself; `None` where there is none.
+/// The state of the EVL core; `None` if the kernel has none.
 pub(crate) fn core(root: &Root) -> Option<EvlCore> {
     let file = |name: &str| root.read(&format!("{CONTROL}/{name}"));
     root.exists(CONTROL).then(|| EvlCore { abi: file("abi"), cpus: file("cpus"), state: file("state") })
 }
 
-/// CPUs that the core schedules threads on; `None` where there is none, or it does not tell.
+/// The CPUs of the EVL core; `None` if the kernel has none or does not report them.
 #[must_use]
 pub fn evl_cpus(root: &Root) -> Option<CpuList> {
     core(root)?.cpus?.parse().ok()
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_tells_its_level_and_its_cpus() {
+    fn reads_abi_level_and_cpus_of_the_core() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert_eq!((core(&root), evl_cpus(&root)), (None, None));
@@ -32,8 +32,8 @@ mod tests {
         for (name, text) in [("abi", "32\n"), ("cpus", "2-3\n"), ("state", "running\n")] {
             std::fs::write(control.join(name), text).unwrap();
         }
-        let told = core(&root).unwrap();
-        assert_eq!(told.abi.zip(told.state), Some(("32".to_owned(), "running".to_owned())));
+        let core = core(&root).unwrap();
+        assert_eq!(core.abi.zip(core.state), Some(("32".to_owned(), "running".to_owned())));
         assert_eq!(evl_cpus(&root), Some([2, 3].into_iter().collect()));
     }
 }

@@ -1,17 +1,17 @@
-//! What the machine is: the fingerprint that stands in every record.
+//! The facts about a machine that every record contains.
 
 use record::Machine;
 
 use crate::{CpuList, Root, clocks, cpus, evl, kernel, usable_cpus, virt};
 
-/// Reads what the machine is. What cannot be read is absent, never guessed.
+/// Reads the facts about the machine. A fact that cannot be read is absent; none is guessed.
 #[must_use]
 pub fn facts(root: &Root) -> Machine {
     let version = root.read("proc/version");
     let kernel = root
         .read("proc/sys/kernel/osrelease")
         .or_else(|| version.as_deref()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned));
-    // `uname -v` begins at the number of the build.
+    // `uname -v` starts at the build number.
     let kernel_build = root
         .read("proc/sys/kernel/version")
         .or_else(|| version.as_deref().and_then(|version| Some(version[version.rfind(" #")?..].trim().to_owned())));
@@ -46,7 +46,7 @@ pub fn facts(root: &Root) -> Machine {
         evl: evl::core(root),
         evl_gravity: root.read("sys/devices/virtual/clock/monotonic/gravity"),
         rt_throttling: rt_throttling(root),
-        clocks: clocks::look(root),
+        clocks: clocks::read(root),
         extra: record::Extra::new(),
     }
 }
@@ -57,7 +57,7 @@ fn os(root: &Root) -> Option<String> {
     Some(name.trim_matches(['"', '\'']).to_owned())
 }
 
-/// The distinct values of one key of `/proc/cpuinfo`, in their order.
+/// The distinct values of one key of `/proc/cpuinfo`, in their order there.
 fn cpuinfo(root: &Root, key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for line in root.read("proc/cpuinfo").unwrap_or_default().lines() {
@@ -70,7 +70,7 @@ fn cpuinfo(root: &Root, key: &str) -> Vec<String> {
     values
 }
 
-/// x86 names its CPUs; ARM gives the numbers of implementer and part, several of them on big.LITTLE.
+/// The CPU model. x86 has a model name; ARM has the numbers of implementer and part, with several parts on big.LITTLE.
 fn cpu_model(root: &Root) -> Option<String> {
     if let Some(name) = cpuinfo(root, "model name").into_iter().next() {
         return Some(name);
@@ -87,7 +87,7 @@ fn cpu_model(root: &Root) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" + "))
 }
 
-/// Part numbers of Arm's own cores on boards and servers, from their technical reference manuals (MIDR_EL1).
+/// Part numbers of Arm's own cores, from their technical reference manuals (MIDR_EL1).
 const ARM_CORES: [(&str, &str); 19] = [
     ("0xc07", "Cortex-A7"),
     ("0xc08", "Cortex-A8"),
@@ -110,13 +110,13 @@ const ARM_CORES: [(&str, &str); 19] = [
     ("0xd4f", "Neoverse-V2"),
 ];
 
-/// CPUs that are isolated from the scheduler; none where that cannot be read.
+/// The isolated CPUs; empty if they cannot be read.
 #[must_use]
 pub fn isolated_cpus(root: &Root) -> CpuList {
     isolated(root).unwrap_or_default()
 }
 
-/// CPUs isolated at boot, and those that a cpuset partition isolates (Linux 6.7), which the first list lacks.
+/// The CPUs isolated at boot, plus those of an isolated cpuset partition (Linux 6.7), which the first list lacks.
 fn isolated(root: &Root) -> Option<CpuList> {
     let at_boot = cpus::list(root, "isolated");
     let by_partition: Option<CpuList> =
@@ -133,7 +133,7 @@ fn memory_bytes(root: &Root) -> Option<u64> {
     total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// One governor, or which CPUs have which: `0-3=powersave 4-5=performance`.
+/// The governor of all CPUs, or the governor of each group of CPUs: `0-3=powersave 4-5=performance`.
 fn governor(root: &Root, online: &CpuList) -> Option<String> {
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for cpu in online {
@@ -156,18 +156,18 @@ fn governor(root: &Root, online: &CpuList) -> Option<String> {
     }
 }
 
-/// One idle state of a CPU.
+/// An idle state of a CPU.
 pub(crate) struct IdleState {
     pub(crate) name: String,
-    /// Time to leave it, us.
+    /// Exit latency, us.
     pub(crate) exit_us: u64,
     pub(crate) enabled: bool,
 }
 
-/// The idle states of one CPU, lightest first.
+/// The idle states of one CPU, shallowest first.
 pub(crate) fn idle_states_of(root: &Root, cpu: u32) -> Vec<IdleState> {
     let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle");
-    // Numbered from 0 without gaps; a sorted list would put state10 before state2.
+    // States are numbered from 0 without gaps; a sorted list would put state10 before state2.
     (0..)
         .map_while(|number| {
             let file = |name: &str| root.read(&format!("{folder}/state{number}/{name}"));

@@ -1,18 +1,18 @@
-//! How many interrupts of devices each CPU has served.
+//! Device interrupts per CPU.
 
 use std::collections::BTreeMap;
 
 use crate::Root;
 
-/// Interrupts of devices that each CPU has served since boot, as `/proc/interrupts` counts them.
+/// Device interrupts that each CPU has served since boot, from `/proc/interrupts`.
 ///
-/// Lines with a number are devices'; the others are the kernel's own (timer ticks, calls between CPUs). A timer with a
-/// number, as on ARM, is left out as well: it wakes the threads that are measured.
+/// Numbered lines belong to devices; the other lines belong to the kernel (timer ticks, inter-processor interrupts). A
+/// numbered timer, as on ARM, is excluded because it wakes the measured threads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interrupts(BTreeMap<u32, u64>);
 
 impl Interrupts {
-    /// Reads the counts now; empty when they cannot be read.
+    /// Reads the current counts; empty if they cannot be read.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         Self::parse(&root.read("proc/interrupts").unwrap_or_default())
@@ -34,7 +34,7 @@ impl Interrupts {
         Self(counts)
     }
 
-    /// How many `cpu` has served since `earlier`; `None` where either count is unknown.
+    /// Interrupts that `cpu` has served since `earlier`; `None` if a count is unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self, cpu: u32) -> Option<u64> {
         self.0.get(&cpu)?.checked_sub(*earlier.0.get(&cpu)?)
@@ -56,16 +56,16 @@ mod tests {
          IPI0:        12         13  Rescheduling interrupts\n";
 
     #[test]
-    fn devices_are_counted_and_the_kernels_own_are_not() {
+    fn counts_only_device_interrupts() {
         assert_eq!(Interrupts::parse(X86).0, [(0, 15), (1, 70)].into());
         assert_eq!(Interrupts::parse(ARM).0, [(0, 7), (2, 1)].into());
         assert_eq!(Interrupts::parse(""), Interrupts::default());
     }
 
     #[test]
-    fn what_is_unknown_stays_unknown() {
+    fn difference_of_unknown_counts_is_unknown() {
         let (before, after) = (Interrupts::parse(X86), Interrupts::parse(&X86.replace("70", "95")));
         assert_eq!([0, 1, 2].map(|cpu| after.since(&before, cpu)), [Some(0), Some(25), None]);
-        assert_eq!(before.since(&after, 1), None, "counts never go back");
+        assert_eq!(before.since(&after, 1), None, "counts never decrease");
     }
 }

@@ -1,8 +1,8 @@
-//! What has to be put back on this machine, written down before it is changed.
+//! The journal of changes to this machine, which are undone at the end of a run or by the next start after a crash.
 //!
-//! A run that ends, however it is asked to, puts back what it has changed itself. One that is killed cannot; then its
-//! journal stays behind, and the next start restores from it ([`restore`]). A journal belongs to one process, which it
-//! names by number and time of start, and lies in [`folder`].
+//! Every change is written to the journal before it is made. A run that ends normally undoes its changes itself. If it
+//! is killed, its journal remains and the next start undoes them ([`restore`]). A journal belongs to one process,
+//! identified by id and start time, and is stored in [`folder`].
 
 mod undo;
 
@@ -12,19 +12,20 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process,
+    rc::Rc,
 };
 
 use record::{PutBack, file::write_atomic};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub(crate) use self::undo::{Masks, Undo, put_back};
-use crate::{Root, hands::Hands, tasks};
+pub(crate) use self::undo::{Masks, Undo};
+use crate::{Root, system_ops::SystemOps, tasks};
 
-/// Why the journal could not be written; nothing was changed then.
+/// Error: the journal could not be written, so nothing was changed.
 #[derive(Debug, Error)]
 #[error(
-    "cannot write {} ({source}), which would put this machine back as it was after a crash: make room there, or run as root",
+    "cannot write the journal {} ({source}), which would undo changes after a crash: free some space there, or run as root",
     path.display()
 )]
 pub struct JournalError {
@@ -32,55 +33,55 @@ pub struct JournalError {
     source: io::Error,
 }
 
-/// What a journal is about.
+/// The kind of change in a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// CPUs kept free of other work.
+    /// CPUs shielded from other work.
     Shield,
-    /// CPUs held out of their idle states.
+    /// CPUs kept out of their idle states.
     Awake,
-    /// Values of a network interface.
+    /// Settings of a network interface.
     Nic,
-    /// Priorities of the threads that serve one.
+    /// Priorities of the threads that serve an interface.
     IrqPriority,
 }
 
-/// What a dead run had left, and what became of it.
+/// The changes of a killed run that were undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// The process of that run.
+    /// The process id of that run.
     pub process: u32,
-    /// What it had changed.
+    /// The kind of change.
     pub purpose: Purpose,
-    /// What was put back.
+    /// The result of undoing it.
     pub put_back: PutBack,
 }
 
 impl Restored {
-    /// In a sentence: whose it was, what was put back, and what was not.
+    /// A sentence that says what was undone and what was not.
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { process, put_back, .. } = self;
-        let mut text = format!(
-            "a run that was killed (process {process}) had left things changed: put back {}",
-            put_back.in_words()
-        );
+        let mut text =
+            format!("process {process} was killed and its changes remained: restored {}", put_back.in_words());
         if !put_back.changed_since.is_empty() {
-            text += &format!("; left what someone has changed since: {}", put_back.changed_since.join(", "));
+            text += &format!("; kept what others have changed since: {}", put_back.changed_since.join(", "));
         }
         if !put_back.failed.is_empty() {
-            text += &format!("; could not put back: {}", put_back.failed.join(", "));
+            text += &format!("; could not restore: {}", put_back.failed.join(", "));
         }
         text
     }
 }
 
-/// A journal of this process.
+/// A journal of this process, and the guard of its changes: dropping it undoes them in reverse order.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    ops: Rc<dyn SystemOps>,
     path: PathBuf,
     document: Document,
+    is_restored: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -89,71 +90,85 @@ struct Document {
     start_ticks: u64,
     boot_id: Option<String>,
     purpose: Purpose,
-    /// In the order of the changes; undone from the end.
+    /// In the order of the changes; undone in reverse order.
     undo: Vec<Undo>,
 }
 
 impl Journal {
-    /// A journal that holds nothing yet, and is on disk with its first promise.
-    pub(crate) fn begin(root: &Root, purpose: Purpose) -> Result<Self, JournalError> {
+    /// Starts an empty journal for changes that are made with `ops`. It is written with its first entry.
+    pub(crate) fn begin(ops: Rc<dyn SystemOps>, purpose: Purpose) -> Result<Self, JournalError> {
+        let root = ops.root();
         let folder = folder(root);
         make_private(&folder).map_err(|source| JournalError { path: folder.clone(), source })?;
         let process = process::id();
         let start_ticks = tasks::start_ticks(&Root::system(), "self").unwrap_or_default();
         let name = format!("{process}-{start_ticks}-{}.json", purpose.name());
         let path = folder.join(name);
-        // What this process could not put back earlier is still promised.
+        // Entries that this process could not undo earlier are kept.
         let earlier = read(&path).map_or_else(Vec::new, |document| document.undo);
         let document = Document { process, start_ticks, boot_id: boot_id(root), purpose, undo: earlier };
-        Ok(Self { path, document })
+        Ok(Self { ops, path, document, is_restored: false })
     }
 
-    /// What has been promised so far.
-    pub(crate) fn undo(&self) -> &[Undo] {
+    /// The operations that the changes are made with.
+    pub(crate) fn ops(&self) -> Rc<dyn SystemOps> {
+        Rc::clone(&self.ops)
+    }
+
+    /// The entries so far.
+    pub(crate) fn entries(&self) -> &[Undo] {
         &self.document.undo
     }
 
-    /// Promises more; it is on disk when this returns, and the change may be made.
-    pub(crate) fn promise(&mut self, more: impl IntoIterator<Item = Undo>) -> Result<(), JournalError> {
+    /// Adds entries and writes the journal to disk. The caller makes the changes afterwards.
+    pub(crate) fn record(&mut self, more: impl IntoIterator<Item = Undo>) -> Result<(), JournalError> {
         self.document.undo.extend(more);
         self.write()
     }
 
-    /// Promises the affinity of more tasks.
-    pub(crate) fn promise_masks(&mut self, add: impl FnOnce(&mut Masks)) -> Result<(), JournalError> {
+    /// Adds more tasks to the recorded affinities.
+    pub(crate) fn record_masks(&mut self, add: impl FnOnce(&mut Masks)) -> Result<(), JournalError> {
         if let Some(masks) = self.document.undo.iter_mut().rev().find_map(Undo::masks) {
             add(masks);
         }
         self.write()
     }
 
-    /// Puts back what was promised from `from` on, and promises it no longer, unless the kernel refused.
-    pub(crate) fn take_back(&mut self, from: usize, hands: &dyn Hands) -> PutBack {
-        let told = put_back(hands, &self.document.undo[from..], Some(self.document.process));
-        if told.failed.is_empty() {
+    /// Undoes the entries from index `from` on, and removes them unless the kernel refused.
+    pub(crate) fn restore_from(&mut self, from: usize) {
+        let result = undo::restore(&*self.ops, &self.document.undo[from..], Some(self.document.process));
+        if result.failed.is_empty() {
             self.document.undo.truncate(from);
-            // What is promised in vain is found to be as it was.
+            // A failed write is harmless: an entry that is already undone changes nothing.
             let _ = self.write();
         }
-        told
     }
 
-    /// Puts everything back. The journal goes with it, unless the kernel refused: then the next start tries again.
-    pub(crate) fn put_back(&self, hands: &dyn Hands) -> PutBack {
-        let told = put_back(hands, &self.document.undo, Some(self.document.process));
-        if told.failed.is_empty() {
+    /// Undoes everything. If nothing failed, removes the journal; otherwise the next start tries again.
+    pub(crate) fn restore(&mut self) -> PutBack {
+        self.is_restored = true;
+        let result = undo::restore(&*self.ops, &self.document.undo, Some(self.document.process));
+        if result.failed.is_empty() {
             let _ = fs::remove_file(&self.path);
         }
-        told
+        result
     }
 
     fn write(&self) -> Result<(), JournalError> {
         let failed = |source| JournalError { path: self.path.clone(), source };
         let json = serde_json::to_vec(&self.document).map_err(|error| failed(error.into()))?;
         write_atomic(&self.path, &json).map_err(|error| failed(io::Error::other(error)))?;
-        // The name has to reach the disk, too.
+        // The directory entry must reach the disk, too.
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if !self.is_restored {
+            self.restore();
+        }
     }
 }
 
@@ -168,8 +183,8 @@ impl Purpose {
     }
 }
 
-/// Where journals lie: `/run/punctual` for root, which a restart empties; else `$XDG_RUNTIME_DIR/punctual` or, without
-/// that, `/tmp/punctual-UID`.
+/// The folder of journals: `/run/punctual` for root, which is empty after a reboot; otherwise
+/// `$XDG_RUNTIME_DIR/punctual` or, if that is unset, `/tmp/punctual-UID`.
 #[must_use]
 pub fn folder(root: &Root) -> PathBuf {
     let user = rustix::process::geteuid();
@@ -182,31 +197,31 @@ pub fn folder(root: &Root) -> PathBuf {
     }
 }
 
-/// Puts back what runs that are dead have left, each told with its process; empty where there is nothing.
+/// Undoes the changes of killed runs; returns one entry for each journal.
 #[must_use]
 pub fn restore(root: &Root) -> Vec<Restored> {
     restore_with(root)
 }
 
-pub(crate) fn restore_with(hands: &dyn Hands) -> Vec<Restored> {
-    let root = hands.root();
+pub(crate) fn restore_with(ops: &dyn SystemOps) -> Vec<Restored> {
+    let root = ops.root();
     let mut all = Vec::new();
     for (path, document) in documents(root) {
         if document.boot_id != boot_id(root) {
-            // The machine was started again since: nothing of it is left.
+            // The machine was rebooted since, which undid the changes.
             let _ = fs::remove_file(path);
         } else if !document.is_alive(root) {
-            let told = put_back(hands, &document.undo, None);
-            if told.failed.is_empty() {
+            let result = undo::restore(ops, &document.undo, None);
+            if result.failed.is_empty() {
                 let _ = fs::remove_file(path);
             }
-            all.push(Restored { process: document.process, purpose: document.purpose, put_back: told });
+            all.push(Restored { process: document.process, purpose: document.purpose, put_back: result });
         }
     }
     all
 }
 
-/// The other process that shields CPUs now, if one does.
+/// The other process that shields CPUs now, if there is one.
 pub(crate) fn other_shield(root: &Root) -> Option<u32> {
     let others = documents(root).into_iter().map(|(_, document)| document);
     let others = others.filter(|d| d.purpose == Purpose::Shield && d.process != process::id() && d.is_alive(root));
@@ -214,13 +229,13 @@ pub(crate) fn other_shield(root: &Root) -> Option<u32> {
 }
 
 impl Document {
-    /// Whether the very process that wrote it still runs.
+    /// True if the process that wrote the document still runs.
     fn is_alive(&self, root: &Root) -> bool {
         self.boot_id == boot_id(root) && tasks::start_ticks(root, &self.process.to_string()) == Some(self.start_ticks)
     }
 }
 
-/// The journals that this user has here; what cannot be read as one is nobody's promise.
+/// The journals of this user. Files that cannot be parsed are ignored.
 fn documents(root: &Root) -> Vec<(PathBuf, Document)> {
     let folder = folder(root);
     if !is_private(&folder) {
@@ -242,7 +257,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
     if is_private(folder) { Ok(()) } else { Err(io::Error::other("the folder is someone else's")) }
 }
 
-/// Whether the folder is this user's: what stands in a journal is done.
+/// True if the folder belongs to this user. This matters because the contents of a journal are executed.
 fn is_private(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw())
 }

@@ -1,21 +1,21 @@
-//! The kernel: its configuration, and which preemption model is in force.
+//! The kernel: its build configuration and its preemption model.
 
 use std::io::Read;
 
 use crate::Root;
 
-/// A configuration larger than this is not one; it bounds what a bad `config.gz` can unpack to.
+/// Limit for the unpacked configuration, bytes, so that a damaged `config.gz` cannot fill the memory.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
 
 /// The kernel's build configuration.
 pub(crate) struct Config {
-    /// Where it was read.
+    /// The path of the file that was read.
     pub(crate) path: String,
     text: String,
 }
 
 impl Config {
-    /// Reads `proc/config.gz`, else the file that distributions put beside the kernel.
+    /// Reads `proc/config.gz`, or else the file that distributions install with the kernel.
     pub(crate) fn read(root: &Root, release: Option<&str>) -> Option<Self> {
         if let Some(text) = root.read_bytes("proc/config.gz").ok().and_then(|bytes| unpack(&bytes)) {
             return Some(Self { path: "proc/config.gz".to_owned(), text });
@@ -26,7 +26,7 @@ impl Config {
             .find_map(|path| root.read(&path).map(|text| Self { path, text: text + "\n" }))
     }
 
-    /// Whether `CONFIG_<option>=y`.
+    /// True if the text contains `CONFIG_<option>=y`.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.text.lines().any(|line| {
             line.strip_prefix("CONFIG_").and_then(|line| line.strip_prefix(option)).is_some_and(|rest| rest == "=y")
@@ -49,23 +49,23 @@ fn unpack(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A preemption model and where it was found.
+/// A preemption model with its evidence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Preempt {
-    /// `PREEMPT_RT`, `full`, `lazy`, `voluntary`, `none`, or what is known short of that.
+    /// `PREEMPT_RT`, `full`, `lazy`, `voluntary`, `none`, or a description if it is not known exactly.
     pub(crate) model: String,
-    /// `path = value` of the deciding file.
+    /// `path = value` of the file that decides.
     pub(crate) evidence: String,
 }
 
-/// What a dynamic kernel is called when nothing tells its mode.
+/// The model of a dynamic kernel whose mode cannot be read.
 pub(crate) const DYNAMIC: &str = "dynamic (mode not readable)";
 
-/// The preemption model in force; `None` when nothing tells.
+/// The preemption model in force; `None` if no file reveals it.
 ///
-/// `build` is `uname -v`. It alone marks a mainline real-time kernel, which has no `/sys/kernel/realtime`.
-/// A dynamic kernel's mode is known for certain from debugfs only, else from its boot argument, else from the
-/// default it was built with.
+/// `build` is `uname -v`, the only sign of a mainline real-time kernel, which has no `/sys/kernel/realtime`.
+/// Only debugfs shows the mode of a dynamic kernel reliably; the next best sources are its boot argument and its build
+/// default.
 pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -> Option<Preempt> {
     const REALTIME: &str = "sys/kernel/realtime";
     const DEBUG: &str = "sys/kernel/debug/sched/preempt";
@@ -76,7 +76,7 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     if root.read(REALTIME).as_deref() == Some("1") {
         return found("PREEMPT_RT", format!("/{REALTIME} = 1"));
     }
-    // The first patches wrote it as two words.
+    // The first real-time patches wrote two words.
     if words.contains(&"PREEMPT_RT") || words.windows(2).any(|pair| pair == ["PREEMPT", "RT"]) {
         return found("PREEMPT_RT", uname());
     }
@@ -92,7 +92,7 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     if dynamic {
         let words = cmdline.unwrap_or_default().split_whitespace();
         let mut modes = words.filter_map(|word| word.strip_prefix("preempt=")).filter(|mode| ARGUMENTS.contains(mode));
-        // The last one counts.
+        // The last argument takes effect.
         if let Some(mode) = modes.next_back() {
             return found(mode, format!("/proc/cmdline = preempt={mode}"));
         }
@@ -105,7 +105,7 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     }
     match build? {
         _ if dynamic => found(DYNAMIC, uname()),
-        // From 6.13 on, lazy preemption is built as PREEMPT, too.
+        // Since 6.13, kernels with lazy preemption are also built as PREEMPT.
         _ if words.contains(&"PREEMPT") && release.and_then(|release| version(&release)) >= Some((6, 13)) => {
             found("full or lazy", uname())
         }
@@ -114,7 +114,7 @@ pub(crate) fn preempt(root: &Root, build: Option<&str>, cmdline: Option<&str>) -
     }
 }
 
-/// Modes of preemption and the build option that makes each the default.
+/// The preemption modes, each with the build option that makes it the default.
 const MODES: [(&str, &str); 5] = [
     ("PREEMPT_RT", "PREEMPT_RT"),
     ("none", "PREEMPT_NONE"),
@@ -123,13 +123,13 @@ const MODES: [(&str, &str); 5] = [
     ("full", "PREEMPT"),
 ];
 
-/// `(6, 12)` of `6.12.25-rt9`.
+/// Parses major and minor version: `(6, 12)` for `6.12.25-rt9`.
 pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Modes that the boot argument `preempt=` takes.
+/// The values of the boot argument `preempt=`.
 const ARGUMENTS: [&str; 4] = ["none", "voluntary", "lazy", "full"];
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn real_time_kernels() {
+    fn detects_real_time_kernels() {
         assert_eq!(model(&[("sys/kernel/realtime", "1\n")], "#1 SMP PREEMPT", ""), "PREEMPT_RT");
         assert_eq!(model(&[], "#1 SMP PREEMPT_RT Debian 6.12.117-1", ""), "PREEMPT_RT");
         assert_eq!(model(&[], "#1 SMP PREEMPT RT Sat Apr 7", ""), "PREEMPT_RT");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn dynamic_kernels_from_the_surest_source() {
+    fn reads_a_dynamic_kernel_from_the_best_source() {
         let debug = ("sys/kernel/debug/sched/preempt", "none (voluntary) full lazy\n");
         let config = ("proc/config.gz", "CONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n");
         assert_eq!(model(&[debug, config], DYNAMIC_BUILD, "preempt=full"), "voluntary");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn static_kernels() {
+    fn detects_static_kernels() {
         let release = |text| ("proc/sys/kernel/osrelease", text);
         let boot = ("boot/config-6.1.0-9", "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
         assert_eq!(model(&[release("6.1.0-9"), boot], "#1 SMP Debian", ""), "voluntary");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_is_that_of_the_text() {
+    fn digest_is_fnv_1a_of_the_text() {
         let config = |text: &str| Config { path: String::new(), text: text.to_owned() };
         assert_eq!(config("").digest(), "cbf29ce484222325");
         assert_eq!(config("foobar").digest(), "85944171f73967e8", "test vector of the FNV authors");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn versions() {
+    fn parses_versions() {
         assert_eq!(version("6.12.25-rt9"), Some((6, 12)));
         assert_eq!(version("7.0-rc1"), Some((7, 0)));
         assert_eq!(version("unknown"), None);

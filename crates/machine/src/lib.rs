@@ -1,33 +1,35 @@
-//! What the machine is and how it is set, everything read under a [`Root`]: `/`, or the folder of a recorded machine.
+//! The machine that we measure on: its facts, its settings, and changes of settings that are undone.
 //!
-//! | module | answers |
+//! Everything is read under a [`Root`]: `/`, or the folder of a recorded machine.
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`facts()`] | what the machine is |
-//! | [`findings()`] | what about it may cost punctuality, and what to do |
-//! | [`usable_cpus`] | which CPUs may be measured |
-//! | [`cpulist`] | sets of CPUs, as the kernel writes them |
+//! | [`facts()`] | hardware, kernel and configuration of the machine |
+//! | [`findings()`] | settings that may cause latency, each with its remedy |
+//! | [`usable_cpus`] | the CPUs that may be measured |
+//! | [`cpulist`] | sets of CPUs in the kernel's syntax |
 //! | [`hold`] | keeps CPUs out of their idle states during a run |
 //! | [`shield`] | keeps CPUs free of other work during a run |
-//! | [`journal`] | what has to be put back, also after a crash |
-//! | [`conditions`] | what changed around a run: time stolen by the host, throttling, the clock |
+//! | [`journal`] | the changes to undo, also after a crash |
+//! | [`conditions`] | changes during a run: stolen time, throttling, clock source |
 //! | [`topology`] | caches and cores |
-//! | [`clocks`] | what the clocks follow, and how closely |
-//! | [`nic`] | how a network interface is set, and what about it may cost punctuality |
-//! | [`sound`] | sound cards, their names, and who holds them |
-//! | [`ends`] | makes two ends of a cable within this machine, to measure between |
-//! | [`evl_cpus`] | which CPUs the EVL core has |
-//! | [`cpu_facts()`] | what may explain why threads are late on a CPU |
+//! | [`clocks`] | the time sources of the clocks, and their offsets |
+//! | [`nic`] | the settings of a network interface, and their findings |
+//! | [`sound`] | sound cards: names, devices, users |
+//! | [`veth`] | two network namespaces joined by a veth pair, to measure within one machine |
+//! | [`evl_cpus`] | the CPUs of the EVL core |
+//! | [`cpu_facts()`] | facts about a CPU that may explain latency |
 
 pub mod clocks;
 pub mod conditions;
 pub mod cpulist;
-pub mod ends;
 pub mod hold;
 pub mod journal;
 pub mod nic;
 pub mod shield;
 pub mod sound;
 pub mod topology;
+pub mod veth;
 
 mod cgroup;
 mod cpu_facts;
@@ -35,11 +37,12 @@ mod cpus;
 mod evl;
 mod facts;
 mod findings;
-mod hands;
+mod interface_name;
 mod interrupts;
 mod kernel;
 mod netns;
 mod root;
+mod system_ops;
 mod tasks;
 mod virt;
 
@@ -50,14 +53,14 @@ pub use cpus::{CpuError, usable_cpus};
 pub use evl::evl_cpus;
 pub use facts::{facts, isolated_cpus};
 pub use findings::findings;
-pub use hold::{AwakeHold, HoldError};
+pub use hold::{AwakeHold, HoldError, IrqPriorityError, IrqPriorityHold, NicHold, NicHoldError};
 pub use interrupts::Interrupts;
 pub use journal::{JournalError, Restored};
 pub use root::{Root, Unreadable};
 pub use shield::{Shield, ShieldError};
 
-/// How remedies name the punctual binary; who knows its path puts that in its place.
+/// Placeholder for the path of the punctual binary in remedies; the command replaces it if it knows the path.
 pub const PUNCTUAL: &str = "\"$(command -v punctual)\"";
 
-/// Grants the rights to real-time policies and locked memory to the binary, whoever runs it.
+/// Gives the binary the capabilities for real-time policies and locked memory.
 pub const SETCAP: &str = "sudo setcap cap_sys_nice,cap_ipc_lock+ep \"$(command -v punctual)\"";

@@ -1,29 +1,29 @@
-//! Network namespaces by the kernel's names for them: the one that we are in, and the way into another.
+//! Network namespaces by the kernel's names for them: the current one, and access to others.
 
 use crate::Root;
 
-/// The way into a network namespace.
+/// Access to a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// It is this one.
-    Here,
-    /// Through this file, which `nsenter --net` takes.
-    Through(String),
-    /// Nothing holds it any more.
+pub(crate) enum NamespaceAccess {
+    /// It is the current namespace.
+    Current,
+    /// ByFile this file, which `nsenter --net` accepts.
+    ByFile(String),
+    /// The namespace no longer exists.
     Gone,
-    /// Other users' processes cannot be seen from here.
-    Unseen,
+    /// Not known, because the processes of other users are not visible.
+    NotVisible,
 }
 
-/// The name of the one that the calling thread is in, as `net:[4026531840]`; `None` where `/proc` does not tell.
-pub(crate) fn here(root: &Root) -> Option<String> {
+/// The name of the calling thread's namespace, e.g. `net:[4026531840]`; `None` if `/proc` does not show it.
+pub(crate) fn current(root: &Root) -> Option<String> {
     root.link("proc/thread-self/ns/net")
 }
 
-/// The way into the one of this name: by a process in it, a mount of it, or a descriptor of it.
-pub(crate) fn way_into(root: &Root, name: &str) -> Way {
-    if here(root).as_deref() == Some(name) {
-        return Way::Here;
+/// Finds access to the namespace `name`: by a process in it, a mount of it, or an open descriptor.
+pub(crate) fn access(root: &Root, name: &str) -> NamespaceAccess {
+    if current(root).as_deref() == Some(name) {
+        return NamespaceAccess::Current;
     }
     let is_it = |path: &String| root.link(path).as_deref() == Some(name);
     let processes: Vec<String> = root.list("proc").into_iter().filter(|file| file.parse::<u32>().is_ok()).collect();
@@ -34,14 +34,15 @@ pub(crate) fn way_into(root: &Root, name: &str) -> Way {
     };
     let found = by_process().or_else(|| mount_of(root, name)).or_else(by_descriptor);
     match found {
-        Some(path) => Way::Through(format!("/{path}")),
-        // Who does not see the first process's does not see all others'.
-        None if root.link("proc/1/ns/net").is_none() => Way::Unseen,
-        None => Way::Gone,
+        Some(path) => NamespaceAccess::ByFile(format!("/{path}")),
+        // A process that cannot see the namespace of process 1 cannot see all others.
+        None if root.link("proc/1/ns/net").is_none() => NamespaceAccess::NotVisible,
+        None => NamespaceAccess::Gone,
     }
 }
 
-/// Where it is mounted, as `ip netns add` does. The fourth and fifth field of a line are what is mounted, and where.
+/// The path where the namespace is mounted, as `ip netns add` does. Fields 4 and 5 of a line are the root and the mount
+/// point.
 fn mount_of(root: &Root, name: &str) -> Option<String> {
     let mounts = root.read("proc/self/mountinfo")?;
     let fields = |line: &str| -> Option<String> {
@@ -58,26 +59,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_a_mount_or_a_descriptor_leads_into_it() {
+    fn finds_a_namespace_by_process_mount_or_descriptor() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let link = |path: &str, name: &str| {
             fs::create_dir_all(root.path(path).parent().unwrap()).unwrap();
             symlink(name, root.path(path)).unwrap();
         };
-        assert_eq!(way_into(&root, "net:[7]"), Way::Unseen);
+        assert_eq!(access(&root, "net:[7]"), NamespaceAccess::NotVisible);
         link("proc/thread-self/ns/net", "net:[1]");
         link("proc/1/ns/net", "net:[1]");
-        assert_eq!(way_into(&root, "net:[1]"), Way::Here);
-        assert_eq!(way_into(&root, "net:[7]"), Way::Gone);
+        assert_eq!(access(&root, "net:[1]"), NamespaceAccess::Current);
+        assert_eq!(access(&root, "net:[7]"), NamespaceAccess::Gone);
         link("proc/20/fd/3", "net:[7]");
-        assert_eq!(way_into(&root, "net:[7]"), Way::Through("/proc/20/fd/3".to_owned()));
+        assert_eq!(access(&root, "net:[7]"), NamespaceAccess::ByFile("/proc/20/fd/3".to_owned()));
         fs::create_dir_all(root.path("proc/self")).unwrap();
         let mounts =
             "23 28 0:21 / /sys rw - sysfs sysfs rw\n90 80 0:4 net:[7] /run/netns/b rw shared:9 - nsfs nsfs rw\n";
         fs::write(root.path("proc/self/mountinfo"), mounts).unwrap();
-        assert_eq!(way_into(&root, "net:[7]"), Way::Through("/run/netns/b".to_owned()));
+        assert_eq!(access(&root, "net:[7]"), NamespaceAccess::ByFile("/run/netns/b".to_owned()));
         link("proc/30/ns/net", "net:[7]");
-        assert_eq!(way_into(&root, "net:[7]"), Way::Through("/proc/30/ns/net".to_owned()));
+        assert_eq!(access(&root, "net:[7]"), NamespaceAccess::ByFile("/proc/30/ns/net".to_owned()));
     }
 }

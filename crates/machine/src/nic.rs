@@ -1,34 +1,32 @@
-//! A network interface as it is set: what its driver and the kernel tell, and what about it may cost punctuality.
+//! A network interface: its settings as driver and kernel report them, and the settings that may cause latency.
 //!
-//! | module | tells |
+//! | module | contents |
 //! |---|---|
-//! | `answers` | where the kernel's netlink answers come from: the kernel, or files of a recorded machine |
-//! | `counts` | frames that were lost |
-//! | `ethtool` | what the driver was told: coalescing, rings, pause, EEE, features, time stamps |
-//! | `netdev` | the kernel's polling of the interface (NAPI), and what AF_XDP can do there |
-//! | `qdisc` | the queueing disciplines |
-//! | `launch` | whether frames are kept until their launch times |
-//! | `interrupts` | its interrupts, where they go, and the threads that serve them |
-//! | `power` | saving of power at its device |
+//! | `answers` | the source of netlink answers: the kernel, or files of a recorded machine |
+//! | `counts` | counts of lost frames |
+//! | `ethtool` | settings of the driver: coalescing, rings, pause, EEE, features, time stamps |
+//! | `netdev` | polling by the kernel (NAPI), and support for AF_XDP |
+//! | `qdisc` | queueing disciplines |
+//! | `launch` | support for launch times |
+//! | `interrupts` | interrupts, their CPUs, and the threads that serve them |
+//! | `power` | power saving of the device |
+//! | `route` | the interface for an address |
 //! | `findings` | the checks |
-//! | `knob` | what can be set, one value each |
-//! | `settings` | what is to be set for a run, in words |
-//! | `stamping` | whether it can stamp the frames of a measurement |
-//! | `hold` | values set for a run and put back |
-//! | `priority` | the same for the priority of the threads that serve it |
+//! | `knob` | the settings that can be changed |
+//! | `settings` | the settings of a run, as text |
+//! | `stamping` | support for time stamps of measured frames |
 
 mod answers;
 mod counts;
 mod ethtool;
 mod findings;
-mod hold;
 mod interrupts;
 mod knob;
 mod launch;
 mod netdev;
 mod power;
-mod priority;
 mod qdisc;
+mod route;
 mod settings;
 mod stamping;
 mod words;
@@ -43,114 +41,111 @@ pub use self::{
     counts::Counts,
     ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
     findings::findings,
-    hold::{NicHold, NicHoldError},
     interrupts::{Interrupt, Thread},
     knob::{Knob, Value},
     launch::{LaunchError, Launching},
     netdev::{Napi, Xdp},
     power::Power,
-    priority::{IrqPriorityError, IrqPriorityHold, WayError, way_to},
     qdisc::{Qdisc, Shaper},
+    route::{RouteError, outgoing_interface},
     settings::NicSettings,
     stamping::{NoStamps, can_stamp},
 };
-use crate::{Root, clocks};
+use crate::{Root, clocks, interface_name};
 
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
-/// The kernel's limit on a name, without its NUL.
-const LONGEST_NAME: usize = 15;
 
-/// An interface and all that could be learned about it.
+/// An interface with everything that could be read about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Nic {
-    /// Its name.
+    /// Name.
     pub interface: String,
-    /// Its number.
+    /// Interface index.
     pub index: u32,
-    /// The driver, or the kind of an interface that software makes, as `veth`.
+    /// The driver, or the kind of a software interface, e.g. `veth`.
     pub driver: Option<String>,
-    /// What carries its frames.
+    /// The kind of hardware behind the interface.
     pub hardware: Option<Hardware>,
-    /// Its Ethernet address, as `02:00:00:00:00:01`.
+    /// Ethernet address, e.g. `02:00:00:00:00:01`.
     pub mac: Option<String>,
     /// Largest payload of a frame, bytes.
     pub mtu: Option<u32>,
-    /// Whether it was set up.
+    /// True if the interface is administratively up.
     pub is_up: bool,
-    /// Whether it has a carrier.
+    /// True if it has a carrier.
     pub has_carrier: Option<bool>,
-    /// Frames that were lost here since the interface was made.
+    /// Counts of frames since the interface was created.
     pub counts: Option<Counts>,
     /// Speed and duplex.
     pub mode: Told<Mode>,
-    /// When the NIC raises an interrupt.
+    /// Interrupt coalescing.
     pub coalescing: Told<Coalescing>,
-    /// Sleeping between frames.
+    /// Energy-efficient Ethernet.
     pub eee: Told<Eee>,
-    /// Stopping the sender.
+    /// Pause frames.
     pub pause: Told<Pause>,
-    /// Frames that wait between NIC and driver.
+    /// Sizes of the rings.
     pub rings: Told<Rings>,
-    /// Queues.
+    /// Numbers of queues.
     pub channels: Told<Channels>,
     /// Offloads.
     pub features: Told<Features>,
-    /// Time stamps that it can take.
+    /// Support for time stamps.
     pub stamping: Told<Stamping>,
     /// Frame preemption.
     pub preemption: Told<Preemption>,
     /// Queueing disciplines, the root first.
     pub qdiscs: Told<Vec<Qdisc>>,
-    /// What AF_XDP can do.
+    /// Support for AF_XDP.
     pub xdp: Told<Xdp>,
-    /// How it is polled.
+    /// The NAPI instances that poll it.
     pub napis: Told<Vec<Napi>>,
-    /// The threads that poll it, where it has them and they can be seen.
+    /// The threads that poll it, if it has any and they are visible.
     pub napi_threads: Vec<Thread>,
-    /// Its interrupts that have occurred; nothing where they are not known.
+    /// Its interrupts that have occurred; `None` if they are not known.
     pub interrupts: Option<Vec<Interrupt>>,
-    /// Whether all tasks of the machine could be looked at.
+    /// True if all tasks of the machine are visible.
     pub sees_all_tasks: bool,
-    /// Saving of power.
+    /// Power saving of the device.
     pub power: Power,
-    /// The machine's clocks, its own among them, and what they follow.
+    /// The clocks of the machine, including the clock of this interface, and their time sources.
     pub clocks: Option<Clocks>,
 }
 
-/// Why an interface is not checked.
+/// Error: an interface cannot be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NicError {
-    /// There is none of that name.
-    #[error("there is no interface {0:?} here: `ip -br link` lists those that there are")]
+    /// No interface has this name.
+    #[error("there is no interface {0:?} here: `ip -br link` lists the interfaces")]
     Missing(String),
-    /// Nothing of a NIC applies.
-    #[error("{0} is the loopback, which has no NIC: name an Ethernet interface, which `ip -br link` lists")]
+    /// The loopback has no NIC.
+    #[error("{0} is the loopback, which has no NIC: name an Ethernet interface (`ip -br link` lists them)")]
     Loopback(String),
-    /// Wireless waits for its medium.
+    /// Wireless frames wait until the medium is free.
     #[error(
-        "{0} is wireless, whose frames wait for the air for milliseconds: name a wired interface, which `ip -br link` lists"
+        "{0} is wireless, so its frames wait milliseconds for the medium: name a wired interface (`ip -br link` lists them)"
     )]
     Wireless(String),
-    /// Another kind of network.
-    #[error("{0} is no Ethernet interface: name one that is, which `ip -br link` lists")]
+    /// Not an Ethernet interface.
+    #[error("{0} is not an Ethernet interface: name one that is (`ip -br link` lists them)")]
     NotEthernet(String),
-    /// The kernel did not tell.
-    #[error("cannot ask the kernel about {interface} ({why}): compare with `ip link show {interface}`")]
+    /// The kernel did not answer.
+    #[error("cannot query {interface} ({why}): compare with `ip link show {interface}`")]
     Unknown {
-        /// The name.
+        /// Name of the interface.
         interface: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
 }
 
 impl Nic {
-    /// Learns all there is to learn about an interface. Nothing is changed.
+    /// Reads everything about an interface. Changes nothing.
     ///
     /// # Errors
     /// [`NicError`].
-    pub fn look(root: &Root, answers: &mut Answers, interface: &str) -> Result<Self, NicError> {
+    pub fn read(root: &Root, answers: &mut Answers, interface: &str) -> Result<Self, NicError> {
         let (link, counts) = find(root, answers, interface)?;
         let folder = Folder::of(root, &link);
         let napis = netdev::napis(answers, &link);
@@ -177,7 +172,7 @@ impl Nic {
             interrupts: interrupts::all(&folder, &napis),
             sees_all_tasks: interrupts::sees_all_tasks(root),
             power: power::power(&folder, &link.name),
-            clocks: clocks::look(root),
+            clocks: clocks::read(root),
             napi_threads: interrupts::of_napis(root, &napis),
             stamping: ethtool::stamping(answers, &link),
             napis,
@@ -185,14 +180,14 @@ impl Nic {
         })
     }
 
-    /// Its clock among those of the machine.
+    /// The clock of this interface.
     fn clock(&self) -> Option<&HardwareClock> {
         let device = format!("ptp{}", self.stamping.known()?.phc?);
         self.clocks.as_ref()?.hardware.iter().find(|clock| clock.device == device)
     }
 }
 
-/// How many queues an interface receives on; `None` where that is not told.
+/// The number of receive queues of an interface; `None` if it is not known.
 #[must_use]
 pub fn receive_queues(root: &Root, interface: &str) -> Option<u32> {
     let mut answers = Answers::of(root);
@@ -202,8 +197,34 @@ pub fn receive_queues(root: &Root, interface: &str) -> Option<u32> {
     Some(rx.unwrap_or(0) + combined.unwrap_or(0)).filter(|&queues| queues > 0)
 }
 
+/// The threads that serve an interface, or the reason why none are known.
+#[derive(Debug)]
+pub(crate) enum ServingThreads {
+    /// At least one thread.
+    Threads(Vec<Thread>),
+    /// The kernel handles its interrupts without threads.
+    NotThreaded,
+    /// No interrupt of it is known.
+    NoInterrupt,
+    /// Kernel threads are not visible.
+    Hidden,
+}
+
+/// The threads that serve an interface: those of its interrupts and those that poll it.
+pub(crate) fn serving_threads(root: &Root, interface: &str) -> Result<ServingThreads, NicError> {
+    let mut answers = Answers::of(root);
+    let (link, _) = find(root, &mut answers, interface)?;
+    let napis = netdev::napis(&mut answers, &link);
+    Ok(match interrupts::serving(&Folder::of(root, &link), &napis, interface) {
+        Some(threads) if !threads.is_empty() => ServingThreads::Threads(threads),
+        _ if !interrupts::sees_all_tasks(root) => ServingThreads::Hidden,
+        Some(_) => ServingThreads::NotThreaded,
+        None => ServingThreads::NoInterrupt,
+    })
+}
+
 fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Option<Counts>), NicError> {
-    let link = if is_name(interface) { answers.link(interface) } else { Ok(None) };
+    let link = if interface_name::is_valid(interface) { answers.link(interface) } else { Ok(None) };
     let name = || interface.to_owned();
     let found = link.map_err(|why| NicError::Unknown { interface: name(), why })?;
     let (link, counts) = found.ok_or_else(|| NicError::Missing(name()))?;
@@ -216,29 +237,22 @@ fn find(root: &Root, answers: &mut Answers, interface: &str) -> Result<(Link, Op
     }
 }
 
-/// Whether an interface can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    (1..=LONGEST_NAME).contains(&name.len())
-        && !name.starts_with('.')
-        && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
-}
-
-/// What carries an interface's frames.
+/// The kind of hardware behind an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hardware {
-    /// A NIC.
+    /// A physical NIC.
     Nic,
-    /// A NIC that the host of this guest makes up.
+    /// A virtual NIC that the host provides to this guest.
     OfHost,
-    /// Software of this machine, as for veth, VLANs and bridges.
+    /// Software on this machine, e.g. veth, VLAN or bridge.
     Software,
 }
 
-/// Drivers of NICs that hosts make up for their guests.
+/// Drivers of virtual NICs.
 const OF_HOSTS: [&str; 9] =
     ["virtio_net", "vmxnet3", "xen_netfront", "vif", "hv_netvsc", "netvsc", "ena", "gve", "mana"];
-/// The kind of a switch's port, which is hardware in spite of having a kind.
+/// The kind of a switch port, which is hardware although it has a kind.
 const SWITCH_PORT: &str = "dsa";
 
 impl Hardware {
@@ -251,8 +265,8 @@ impl Hardware {
     }
 }
 
-/// An interface's folder in sysfs, if it is that of this interface: a mounted sysfs shows the namespace that it was
-/// mounted in, which can have another interface of the same name.
+/// The folder of an interface in sysfs, if it belongs to this interface: a sysfs mount shows the namespace it was
+/// mounted in, which may have another interface of the same name.
 struct Folder<'a> {
     root: &'a Root,
     path: Option<String>,
@@ -265,7 +279,7 @@ impl<'a> Folder<'a> {
         Self { root, path: is_this.then_some(path) }
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the folder.
     fn file(&self, name: &str) -> Option<String> {
         Some(format!("{}/{name}", self.path.as_ref()?))
     }

@@ -1,21 +1,21 @@
-//! The folder under which everything about a machine is read: `/`, or a recorded machine.
+//! The root folder of a machine: `/`, or the folder of a recorded machine.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a machine is read from. Paths below it are written without a leading slash: `proc/version`.
+/// The root folder of a machine. Paths below it are written without a leading slash: `proc/version`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It does not exist: this machine or kernel has no such thing.
+    /// The file does not exist: this machine or kernel does not have it.
     Absent,
-    /// It exists, or may exist, but this process lacks the right to read it.
+    /// The file exists, or may exist, but this process has no right to read it.
     Forbidden,
-    /// It exists, but the kernel answered with another error.
+    /// The file exists, but the kernel returned another error.
     Failed,
 }
 
@@ -31,34 +31,34 @@ impl Root {
         Self(folder.into())
     }
 
-    /// Whether this is the machine that the process runs on.
+    /// True for the machine that the process runs on.
     #[must_use]
     pub fn is_system(&self) -> bool {
         self.0 == Path::new("/")
     }
 
-    /// Where `path` is in the file system. A leading slash is ignored.
+    /// The path in the file system. A leading slash in `path` is ignored.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// The text of a file without white space and NULs at its ends; `None` when it cannot be read.
+    /// The text of a file without white space and NULs at both ends; `None` if it cannot be read.
     #[must_use]
     pub fn read(&self, path: &str) -> Option<String> {
         self.try_read(path).ok()
     }
 
-    /// As [`read`](Self::read), but tells why not.
+    /// Like [`read`](Self::read), but returns the error.
     ///
     /// # Errors
-    /// [`Unreadable`], which tells an absent file from a forbidden one.
+    /// [`Unreadable`], which distinguishes a missing file from a forbidden one.
     pub fn try_read(&self, path: &str) -> Result<String, Unreadable> {
         let bytes = self.read_bytes(path)?;
         Ok(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
     }
 
-    /// The bytes of a file as they are.
+    /// The bytes of a file, unchanged.
     ///
     /// # Errors
     /// As [`try_read`](Self::try_read).
@@ -66,25 +66,25 @@ impl Root {
         fs::read(self.path(path)).map_err(|error| Unreadable::from(&error))
     }
 
-    /// A file that holds one number.
+    /// The number in a file that contains only one number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.read(path)?.parse().ok()
     }
 
-    /// Where a symbolic link points, as it is written there.
+    /// The target of a symbolic link, as it is stored.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
         Some(fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned())
     }
 
-    /// Whether the file or folder exists, as far as this process can see.
+    /// True if the file or folder exists, as far as this process can see.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// The names in a folder, sorted; empty when it cannot be read.
+    /// The names in a folder, sorted; empty if it cannot be read.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(path)) else { return Vec::new() };
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_trimmed_and_tells_absent_from_forbidden() {
+    fn reads_trimmed_text_and_reports_why_a_file_is_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path("proc/device-tree")).unwrap();

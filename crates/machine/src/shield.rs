@@ -1,9 +1,10 @@
-//! Keeping CPUs free of other work during a run: every task and interrupt that can be moved is, and is put back.
+//! Shields CPUs from other work during a run: moves all tasks and interrupts that can be moved, and undoes it
+//! afterwards.
 //!
-//! | module | does |
+//! | module | contents |
 //! |---|---|
-//! | `groups` | control groups that keep tasks off: a partition (v2) or cpusets (v1) |
-//! | `tasks` | the affinity of each task that groups do not reach, and who stayed |
+//! | `groups` | control groups that keep tasks away: a partition (v2) or cpusets (v1) |
+//! | `tasks` | affinities of single tasks, and the tasks that remained |
 //! | `interrupts` | interrupts, and the kernel's unbound work |
 
 mod groups;
@@ -15,139 +16,138 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::{io, rc::Rc};
 
-use record::{PutBack, ShieldMeans, Shielding};
+use record::{ShieldMeans, Shielding};
 use thiserror::Error;
 
 use crate::{
     CpuError, CpuList, Root, cpus,
-    hands::Hands,
     journal::{self, Journal, JournalError, Masks, Purpose, Undo},
+    system_ops::SystemOps,
     usable_cpus,
 };
 
-/// CPUs kept free of other work. Released or dropped, it puts everything back; a journal does after SIGKILL.
+/// Shielded CPUs. Released or dropped, it undoes all changes; after SIGKILL the journal does.
 #[derive(Debug)]
 pub struct Shield {
-    hands: Box<dyn Hands>,
     cpus: CpuList,
-    told: Shielding,
+    summary: Shielding,
     journal: Journal,
-    /// The partition that a thread has to be in to run on the shielded CPUs, and the group that other threads are in.
+    /// The partition for threads on the shielded CPUs, and the group of all other threads.
     partition: Option<(String, String)>,
-    /// The control group that this process came from.
-    home: Option<String>,
-    released: bool,
+    /// The control group that this process was in before.
+    own_group: Option<String>,
 }
 
-/// Why CPUs cannot be shielded.
+/// Error: CPUs cannot be shielded.
 #[derive(Debug, Error)]
 pub enum ShieldError {
-    /// A CPU is not there or not allowed.
+    /// A CPU does not exist or is not allowed.
     #[error(transparent)]
     Cpu(#[from] CpuError),
-    /// No CPU is left for everything else.
+    /// No CPU remains for other work.
     #[error(
-        "shielding {} would leave no CPU for everything else: shield fewer of {usable}, as with --shield {}",
-        asked.in_words(),
+        "shielding {} would leave no CPU for other work: shield fewer of {usable}, e.g. --shield {}",
+        requested.in_words(),
         usable.last().unwrap_or(0)
     )]
     NothingLeft {
-        /// The CPUs to be shielded.
-        asked: CpuList,
+        /// The CPUs to shield.
+        requested: CpuList,
         /// The CPUs that this process may use.
         usable: CpuList,
     },
-    /// Another run shields CPUs already.
-    #[error("process {process} shields CPUs at this moment: wait until it is done, or end it with `kill {process}`")]
+    /// Another run shields CPUs now.
+    #[error("process {process} already shields CPUs: wait until it ends, or end it with `kill {process}`")]
     Busy {
-        /// That run.
+        /// The process id of that run.
         process: u32,
     },
-    /// A thread cannot get to its side of the shield.
-    #[error(
-        "cannot put a thread on its side of the shield: /{path}: {source}; leave out --shield, or see docs/shield.md"
-    )]
-    Side {
+    /// A thread cannot enter or leave the shield.
+    #[error("cannot move a thread into or out of the shield: /{path}: {source}; omit --shield, or see docs/shield.md")]
+    Enter {
         /// The file that the kernel refused.
         path: String,
-        /// What it answered.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// There is no way back after a crash.
+    /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
 
 impl Shield {
-    /// Moves whatever can be moved off `cpus`, from now on.
+    /// Moves all tasks and interrupts that can be moved away from `cpus`.
     ///
-    /// What cannot be moved is no error: [`Shielding::left`] tells it.
+    /// Tasks and interrupts that cannot be moved are listed in [`Shielding::left`]; they are not an error.
     ///
     /// # Errors
     /// [`ShieldError`]; nothing stays changed then.
     pub fn take(root: &Root, cpus: &CpuList) -> Result<Self, ShieldError> {
-        Self::take_with(Box::new(root.clone()), cpus)
+        Self::take_with(Rc::new(root.clone()), cpus)
     }
 
-    fn take_with(hands: Box<dyn Hands>, cpus: &CpuList) -> Result<Self, ShieldError> {
-        let root = hands.root();
+    fn take_with(ops: Rc<dyn SystemOps>, cpus: &CpuList) -> Result<Self, ShieldError> {
+        let root = ops.root();
         let cpus = usable_cpus(root, Some(cpus))?;
         let usable = usable_cpus(root, None)?;
         if usable.difference(&cpus).is_empty() {
-            return Err(ShieldError::NothingLeft { asked: cpus, usable });
+            return Err(ShieldError::NothingLeft { requested: cpus, usable });
         }
         if let Some(process) = journal::other_shield(root) {
             return Err(ShieldError::Busy { process });
         }
-        let journal = Journal::begin(root, Purpose::Shield)?;
+        let journal = Journal::begin(Rc::clone(&ops), Purpose::Shield)?;
         let isolated = cpus::list(root, "isolated").unwrap_or_default().intersection(&cpus);
-        let told = Shielding { cpus: cpus.to_string(), isolated_at_boot: isolated.to_string(), ..Shielding::default() };
-        let mut shield = Self { hands, cpus, told, journal, partition: None, home: None, released: false };
-        shield.raise(&isolated)?;
+        let summary =
+            Shielding { cpus: cpus.to_string(), isolated_at_boot: isolated.to_string(), ..Shielding::default() };
+        let mut shield = Self { cpus, summary, journal, partition: None, own_group: None };
+        shield.move_everything(&isolated)?;
         Ok(shield)
     }
 
-    fn raise(&mut self, isolated: &CpuList) -> Result<(), JournalError> {
-        let before = tasks::Before::read(self.hands.root());
+    fn move_everything(&mut self, isolated: &CpuList) -> Result<(), JournalError> {
+        let ops = self.journal.ops();
+        let before = tasks::Before::read(ops.root());
         let isolated_already = *isolated == self.cpus;
-        let grouped = !isolated_already && self.raise_by_groups(&before)?;
-        if !grouped {
-            self.told.means = if isolated_already { ShieldMeans::Boot } else { ShieldMeans::Affinity };
+        let by_groups = !isolated_already && self.use_control_groups(&before)?;
+        if !by_groups {
+            self.summary.means = if isolated_already { ShieldMeans::Boot } else { ShieldMeans::Affinity };
             let masks = self.masks(false, &before);
-            self.journal.promise([Undo::Masks(masks)])?;
+            self.journal.record([Undo::Masks(masks)])?;
         }
-        let masks = self.masks(grouped, &before);
-        let moved = tasks::narrow(&*self.hands, &mut self.journal, &masks, before)?;
-        self.told.tasks_moved = moved.count;
-        self.told.left = moved.left;
-        let moved = interrupts::narrow(&*self.hands, &mut self.journal, &self.cpus)?;
-        self.told.interrupts_moved = moved.count;
-        self.told.left.extend(moved.left);
-        self.told.notes.extend(moved.notes);
+        let masks = self.masks(by_groups, &before);
+        let moved = tasks::narrow(&*ops, &mut self.journal, &masks, before)?;
+        self.summary.tasks_moved = moved.count;
+        self.summary.left = moved.left;
+        let moved = interrupts::narrow(&*ops, &mut self.journal, &self.cpus)?;
+        self.summary.interrupts_moved = moved.count;
+        self.summary.left.extend(moved.left);
+        self.summary.notes.extend(moved.notes);
         Ok(())
     }
 
-    /// Tries the control groups that there are, the best first; answers whether one serves.
-    fn raise_by_groups(&mut self, before: &tasks::Before) -> Result<bool, JournalError> {
-        for plan in groups::plans(self.hands.root(), &self.cpus) {
-            let from = self.journal.undo().len();
+    /// Tries the available control groups, the best first. Returns true if one worked.
+    fn use_control_groups(&mut self, before: &tasks::Before) -> Result<bool, JournalError> {
+        let ops = self.journal.ops();
+        for plan in groups::plans(ops.root(), &self.cpus) {
+            let from = self.journal.entries().len();
             let masks = Undo::Masks(self.masks(true, before));
-            self.journal.promise([masks].into_iter().chain(plan.undo.iter().cloned()))?;
-            self.home.clone_from(&plan.home);
-            match plan.make(&*self.hands) {
+            self.journal.record([masks].into_iter().chain(plan.undo.iter().cloned()))?;
+            self.own_group.clone_from(&plan.own_group);
+            match plan.execute(&*ops) {
                 Ok(means) => {
-                    self.told.means = means;
+                    self.summary.means = means;
                     if means != ShieldMeans::CpusetV1 {
                         self.partition = Some((plan.group, plan.top));
                     }
                     return Ok(true);
                 }
                 Err(why) => {
-                    self.told.notes.push(why);
-                    self.go_home();
-                    self.journal.take_back(from, &*self.hands);
+                    self.summary.notes.push(why);
+                    self.return_to_own_group();
+                    self.journal.restore_from(from);
                 }
             }
         }
@@ -155,7 +155,7 @@ impl Shield {
     }
 
     fn masks(&self, by_groups: bool, before: &tasks::Before) -> Masks {
-        let online = cpus::online(self.hands.root());
+        let online = cpus::online(self.journal.ops().root());
         Masks { shielded: self.cpus.clone(), online, by_groups, before: before.masks() }
     }
 
@@ -165,30 +165,30 @@ impl Shield {
         &self.cpus
     }
 
-    /// How it was done, and what could not be.
+    /// The means of shielding, and what could not be moved.
     #[must_use]
-    pub fn told(&self) -> &Shielding {
-        &self.told
+    pub fn summary(&self) -> &Shielding {
+        &self.summary
     }
 
-    /// Whether a thread that is to run on the shielded CPUs must [`enter`](Self::enter) first; then it can run on no
+    /// True if a thread must [`enter`](Self::enter) the shield to run on the shielded CPUs; it can then run on no
     /// others.
     #[must_use]
-    pub fn has_sides(&self) -> bool {
+    pub fn needs_entering(&self) -> bool {
         self.partition.is_some()
     }
 
-    /// Runs `make` with the calling thread inside the shield, where that takes a partition: threads and processes that it
-    /// makes meanwhile are inside for ever.
+    /// Runs `make` while the calling thread is inside the shield, if that needs a partition. Threads and processes that
+    /// `make` starts stay inside.
     ///
     /// # Errors
-    /// [`ShieldError::Side`]; `make` was not run, or is lost.
+    /// [`ShieldError::Enter`]; `make` did not run, or its result is lost.
     pub fn enter<T>(&self, make: impl FnOnce() -> T) -> Result<T, ShieldError> {
         let Some((inside, outside)) = &self.partition else { return Ok(make()) };
-        // 0 names the thread that writes.
+        // Writing 0 moves the writing thread.
         let to = |group: &str| {
             let path = format!("{group}/cgroup.threads");
-            self.hands.write(&path, "0").map_err(|source| ShieldError::Side { path, source })
+            self.journal.ops().write(&path, "0").map_err(|source| ShieldError::Enter { path, source })
         };
         to(inside)?;
         let made = make();
@@ -196,32 +196,25 @@ impl Shield {
         Ok(made)
     }
 
-    /// Puts everything back, and tells what.
+    /// Undoes all changes and reports the result.
     #[must_use]
     pub fn release(mut self) -> Shielding {
-        let put_back = self.put_back();
-        self.told.put_back = Some(put_back);
-        std::mem::take(&mut self.told)
+        self.return_to_own_group();
+        self.summary.put_back = Some(self.journal.restore());
+        std::mem::take(&mut self.summary)
     }
 
-    fn put_back(&mut self) -> PutBack {
-        self.released = true;
-        self.go_home();
-        self.journal.put_back(&*self.hands)
-    }
-
-    fn go_home(&mut self) {
-        if let Some(home) = self.home.take() {
-            // Where that group is gone there is nothing to return to.
-            let _ = self.hands.write(&format!("{home}/cgroup.procs"), &std::process::id().to_string());
+    fn return_to_own_group(&mut self) {
+        if let Some(group) = self.own_group.take() {
+            // If the group no longer exists, there is nothing to return to.
+            let _ = self.journal.ops().write(&format!("{group}/cgroup.procs"), &std::process::id().to_string());
         }
     }
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
-        if !self.released {
-            self.put_back();
-        }
+        self.return_to_own_group();
+        // Dropping the journal undoes the rest.
     }
 }

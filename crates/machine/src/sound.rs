@@ -8,64 +8,64 @@ use crate::Root;
 /// A sound card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// Its number.
+    /// Card number.
     pub number: u32,
-    /// Its short name, which stays when numbers change: `Loopback`.
+    /// Short name, which stays the same when numbers change: `Loopback`.
     pub id: String,
-    /// What it is.
+    /// Full name.
     pub name: String,
-    /// What plays and captures on it.
+    /// Its PCM devices.
     pub devices: Vec<Device>,
 }
 
 /// A device of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// Its number on the card.
+    /// Device number on the card.
     pub number: u32,
-    /// What it is.
+    /// Name of the device.
     pub name: String,
-    /// Whether it plays.
+    /// True if it has a playback direction.
     pub plays: bool,
-    /// Whether it captures.
+    /// True if it has a capture direction.
     pub captures: bool,
 }
 
-/// Who plays or captures on a device.
+/// The process that uses a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process, or the thread of it that opened the device.
+    /// Id of the process, or of its thread that opened the device.
     pub process: u32,
-    /// What it runs.
+    /// Name of the program.
     pub program: String,
 }
 
-/// Why a name leads to no card.
+/// Error: a name does not identify a card.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SoundError {
-    /// It is no such name.
-    #[error("`{0}` names no device of a card: write hw:CARD or hw:CARD,DEVICE, as hw:0 or hw:USB,0")]
+    /// The name has the wrong form.
+    #[error("`{0}` is not a device name: write hw:CARD or hw:CARD,DEVICE, e.g. hw:0 or hw:USB,0")]
     Name(String),
     /// The machine has no card.
-    #[error("there is no sound card: plug one in, or `sudo modprobe snd-aloop` for one in software")]
+    #[error("there is no sound card: plug one in, or use `sudo modprobe snd-aloop` for a software loopback")]
     NoCard,
-    /// It has others.
-    #[error("there is no card `{given}`, only {there}: `punctual amp devices` says what they can")]
+    /// The machine has other cards.
+    #[error("there is no card `{given}`, only {there}: `punctual amp devices` lists their abilities")]
     Unknown {
-        /// What was asked for.
+        /// The requested card.
         given: String,
-        /// What there is.
+        /// The existing cards.
         there: String,
     },
 }
 
-/// All cards, by their numbers.
+/// All cards, in the order of their numbers.
 #[must_use]
 pub fn cards(root: &Root) -> Vec<Card> {
     let pcm = root.read("proc/asound/pcm").unwrap_or_default();
     let devices =
         |card| pcm.lines().filter_map(parse_device).filter(|(of, _)| *of == card).map(|(_, device)| device).collect();
-    // Two lines a card: ` 0 [Loopback       ]: Loopback - Loopback`, and its long name.
+    // Each card has two lines: ` 0 [Loopback       ]: Loopback - Loopback`, and its long name.
     let card = |line: &str| {
         let (number, rest) = line.split_once('[')?;
         let (id, rest) = rest.split_once(']')?;
@@ -76,25 +76,26 @@ pub fn cards(root: &Root) -> Vec<Card> {
     root.read("proc/asound/cards").unwrap_or_default().lines().filter_map(card).collect()
 }
 
-/// `00-01: Loopback PCM : Loopback PCM : playback 8 : capture 8`
+/// Parses a line `00-01: Loopback PCM : Loopback PCM : playback 8 : capture 8`.
 fn parse_device(line: &str) -> Option<(u32, Device)> {
     let mut fields = line.split(':').map(str::trim);
     let (card, number) = fields.next()?.split_once('-')?;
     let name = fields.next()?.to_owned();
-    let ways: Vec<&str> = fields.filter_map(|field| field.split_whitespace().next()).collect();
+    let directions: Vec<&str> = fields.filter_map(|field| field.split_whitespace().next()).collect();
     let device = Device {
         number: number.parse().ok()?,
         name,
-        plays: ways.contains(&"playback"),
-        captures: ways.contains(&"capture"),
+        plays: directions.contains(&"playback"),
+        captures: directions.contains(&"capture"),
     };
     Some((card.parse().ok()?, device))
 }
 
-/// Card and device that `hw:CARD` or `hw:CARD,DEVICE` names, by number or short name; the first device where none is told.
+/// Card and device number of `hw:CARD` or `hw:CARD,DEVICE`, where CARD is a number or a short name. DEVICE defaults to
+/// 0.
 ///
 /// # Errors
-/// [`SoundError`]. Whether the card has the device is not looked at.
+/// [`SoundError`]. A device that the card lacks is not an error here.
 pub fn find(root: &Root, name: &str) -> Result<(u32, u32), SoundError> {
     let wrong = || SoundError::Name(name.to_owned());
     let rest = name.strip_prefix("hw:").ok_or_else(wrong)?;
@@ -115,47 +116,47 @@ pub fn find(root: &Root, name: &str) -> Result<(u32, u32), SoundError> {
     }
 }
 
-/// Why a card cannot be played on.
+/// Error: a card cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Its name leads nowhere.
+    /// The name does not identify a card.
     #[error(transparent)]
     Name(#[from] SoundError),
-    /// The kernel refused it.
+    /// The kernel refused to open it.
     #[error(transparent)]
     Refused(#[from] Box<PcmError>),
-    /// A program has it that can be named.
-    #[error("{node} is held by {program} (process {process}): end it, as `kill {process}`")]
+    /// Another program uses the device.
+    #[error("{node} is in use by {program} (process {process}): end it, e.g. `kill {process}`")]
     Held {
-        /// The direction of the device.
+        /// The device and its direction.
         node: Node,
-        /// What the program is called.
+        /// Name of the program.
         program: String,
-        /// Its process.
+        /// Its process id.
         process: u32,
     },
-    /// It has fewer inputs.
-    #[error("{capture} has {inputs} inputs: choose one of them, as --input 1")]
+    /// The card has fewer inputs.
+    #[error("{capture} has only {inputs} inputs: choose one of them, e.g. --input 1")]
     Input {
-        /// What was to be captured from.
+        /// Name of the capture device.
         capture: String,
-        /// How many it has.
+        /// The number of its inputs.
         inputs: u32,
     },
 }
 
-/// Opens both directions by their names, and sets them alike; `input`, counted from 0, is to be among what is captured.
+/// Opens both directions and configures them alike. `input`, counted from 0, must be among the captured channels.
 ///
 /// # Errors
-/// [`OpenError`]: each tells what there is instead.
-pub fn open(root: &Root, capture: &str, playback: &str, asked: &StreamConfig, input: u32) -> Result<Duplex, OpenError> {
+/// [`OpenError`]; each message names the alternatives.
+pub fn open(root: &Root, capture: &str, playback: &str, config: &StreamConfig, input: u32) -> Result<Duplex, OpenError> {
     let name = capture;
     let node = |name, direction| {
         let (card, device) = find(root, name)?;
         Ok::<_, SoundError>(Node { card, device, direction })
     };
     let (capture, playback) = (node(capture, Direction::Capture)?, node(playback, Direction::Playback)?);
-    let duplex = Duplex::open(capture, playback, asked).map_err(|error| {
+    let duplex = Duplex::open(capture, playback, config).map_err(|error| {
         let PcmError::Busy(node) = error else { return Box::new(error).into() };
         match holder(root, node.card, node.device, node.direction == Direction::Playback) {
             Some(Holder { process, program }) => OpenError::Held { node, program, process },
@@ -168,7 +169,7 @@ pub fn open(root: &Root, capture: &str, playback: &str, asked: &StreamConfig, in
     }
 }
 
-/// Who holds a direction of a device: the first of those who have a part of it.
+/// The process that uses a direction of a device: the owner of its first open substream.
 #[must_use]
 pub fn holder(root: &Root, card: u32, device: u32, is_playback: bool) -> Option<Holder> {
     let letter = if is_playback { 'p' } else { 'c' };
@@ -188,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with a loopback card and a USB interface that is being played on.
+    /// A machine with a loopback card and a USB interface whose playback is in use.
     fn machine() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
@@ -210,18 +211,19 @@ mod tests {
     }
 
     #[test]
-    fn cards_with_their_devices() {
+    fn lists_cards_and_devices() {
         let (_folder, root) = machine();
         let cards = cards(&root);
-        let told: Vec<_> = cards.iter().map(|card| (card.number, &*card.id, &*card.name, card.devices.len())).collect();
-        assert_eq!(told, [(0, "Loopback", "Loopback", 2), (1, "USB", "Scarlett 2i2 USB", 2)]);
+        let found: Vec<_> =
+            cards.iter().map(|card| (card.number, &*card.id, &*card.name, card.devices.len())).collect();
+        assert_eq!(found, [(0, "Loopback", "Loopback", 2), (1, "USB", "Scarlett 2i2 USB", 2)]);
         let usb: Vec<_> =
             cards[1].devices.iter().map(|device| (device.number, device.plays, device.captures)).collect();
         assert_eq!(usb, [(0, true, false), (1, false, true)]);
     }
 
     #[test]
-    fn names_lead_to_cards_or_say_what_there_is() {
+    fn finds_cards_by_name() {
         let (_folder, root) = machine();
         for (name, found) in [("hw:0", (0, 0)), ("hw:USB", (1, 0)), ("hw:1,1", (1, 1)), ("hw:CARD=Loopback,1", (0, 1))]
         {
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_device() {
+    fn finds_the_user_of_a_device() {
         let (_folder, root) = machine();
         assert_eq!(holder(&root, 1, 0, true), Some(Holder { process: 1234, program: "jackd".to_owned() }));
         assert_eq!((holder(&root, 1, 1, false), holder(&root, 0, 0, true)), (None, None));

@@ -1,4 +1,4 @@
-//! All tasks of a machine: the threads of all processes, those of the kernel among them.
+//! All tasks of a machine: the threads of all processes, including kernel threads.
 
 use crate::{CpuList, Root};
 
@@ -9,25 +9,25 @@ const FIXED_AFFINITY: u64 = 0x0400_0000;
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Its number.
+    /// Its thread id.
     pub id: u32,
-    /// The process that it is a thread of.
+    /// The id of its process.
     pub process: u32,
-    /// The process that made that one.
+    /// The id of the parent of its process.
     pub parent: u32,
     /// Its name.
     pub name: String,
-    /// When it began, clock ticks after boot: with the number it names one task and no later one.
+    /// Start time, clock ticks after boot. Together with the id it identifies one task for ever.
     pub start_ticks: u64,
-    /// Whether it is a thread of the kernel.
+    /// True for a kernel thread.
     pub is_kernels: bool,
-    /// Whether the kernel lets nobody change its affinity.
+    /// True if the kernel does not allow changes of its affinity.
     pub is_fixed: bool,
-    /// The CPUs that it may run on; offline ones can be among them.
+    /// The CPUs that it may run on, possibly including offline ones.
     pub cpus: CpuList,
 }
 
-/// The tasks that are there now, but for those that have ended and wait for their parent.
+/// All tasks except zombies.
 pub(crate) fn all(root: &Root) -> Vec<Task> {
     let numbers =
         |folder: &str| -> Vec<u32> { root.list(folder).iter().filter_map(|name| name.parse().ok()).collect() };
@@ -52,19 +52,19 @@ fn task(root: &Root, process: u32, id: u32) -> Option<Task> {
     })
 }
 
-/// All processes, threads of the kernel among them, with their names.
+/// The ids and names of all processes, including kernel threads.
 pub(crate) fn processes(root: &Root) -> Vec<(u32, String)> {
     let name = |id: u32| Some((id, root.read(&format!("proc/{id}/comm"))?));
     root.list("proc").iter().filter_map(|file| name(file.parse().ok()?)).collect()
 }
 
-/// When a process began, clock ticks after boot; `None` when there is none of this number. `process` may be `self`.
+/// Start time of a process, clock ticks after boot; `None` if it does not exist. `process` may be `self`.
 pub(crate) fn start_ticks(root: &Root, process: &str) -> Option<u64> {
     let stat = Stat::parse(&root.read(&format!("proc/{process}/stat"))?)?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.start_ticks)
 }
 
-/// The fields of `/proc/PID/stat` that are of use here.
+/// The fields of `/proc/PID/stat` that this crate uses.
 struct Stat {
     name: String,
     state: char,
@@ -75,7 +75,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // A name may hold blanks and brackets.
+        // A name may contain blanks and brackets.
         let (head, tail) = text.rsplit_once(')')?;
         let fields: Vec<&str> = tail.split_whitespace().collect();
         Some(Self {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_look_like_the_rest_of_the_line() {
+    fn parses_a_name_that_contains_brackets() {
         let line = "17 (a) S 1 (b)) R 2 17 17 0 -1 69238848 0 0 0 0 0 3 0 0 -100 0 1 0 4711 0 0";
         let stat = Stat::parse(line).unwrap();
         assert_eq!((stat.name.as_str(), stat.state, stat.parent, stat.start_ticks), ("a) S 1 (b)", 'R', 2, 4711));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_is_among_the_tasks_of_this_machine() {
+    fn lists_the_current_thread() {
         let all = all(&Root::system());
         let this = all.iter().find(|task| task.id == sys::sched::thread_id()).unwrap();
         assert_eq!(this.process, std::process::id());

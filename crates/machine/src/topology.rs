@@ -1,21 +1,21 @@
-//! Caches, how large they are and which CPUs share them; cores and their threads.
+//! Caches with their sizes and the CPUs that share them; cores with their threads.
 
 use crate::{CpuList, Root, cpus};
 
-/// One cache that a CPU uses.
+/// A cache of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
-    /// Distance from the CPU: 1 is the nearest.
+    /// Level; 1 is the nearest to the CPU.
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
     /// Size, bytes.
     pub bytes: u64,
-    /// CPUs that use the same cache.
+    /// The CPUs that share the cache.
     pub shared_by: CpuList,
 }
 
-/// The caches of one CPU, nearest first; empty when the kernel does not know them, as on some ARM boards.
+/// The caches of one CPU, nearest first; empty if the kernel does not know them, e.g. on some ARM boards.
 #[must_use]
 pub fn caches_of(root: &Root, cpu: u32) -> Vec<Cache> {
     let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache");
@@ -37,19 +37,19 @@ pub fn caches_of(root: &Root, cpu: u32) -> Vec<Cache> {
     caches
 }
 
-/// The CPUs that are threads of the same core as `cpu`, itself among them; `None` when the kernel does not tell.
+/// The CPUs that are threads of the same core as `cpu`, including `cpu`; `None` if the kernel does not report them.
 #[must_use]
 pub fn core_of(root: &Root, cpu: u32) -> Option<CpuList> {
     root.read(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))?.parse().ok()
 }
 
-/// Size of the largest cache of any online CPU, bytes; `None` when the kernel does not know one.
+/// The size of the largest cache of any online CPU, bytes; `None` if the kernel knows no cache.
 #[must_use]
 pub fn largest_cache_bytes(root: &Root) -> Option<u64> {
     cpus::online(root).iter().flat_map(|cpu| caches_of(root, cpu)).map(|cache| cache.bytes).max()
 }
 
-/// `512K`, `32768K`, and `8M` on some kernels.
+/// Parses a size: `512K`, `32768K`, or `8M` on some kernels.
 fn bytes(size: &str) -> Option<u64> {
     let digits = size.trim_end_matches(['K', 'M', 'G']);
     let unit = match &size[digits.len()..] {
@@ -65,7 +65,7 @@ fn bytes(size: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn sizes() {
+    fn parses_sizes() {
         assert_eq!(super::bytes("32K"), Some(32 << 10));
         assert_eq!(super::bytes("8M"), Some(8 << 20));
         assert_eq!(super::bytes("64"), Some(64));

@@ -1,8 +1,8 @@
-//! What stands between this process and the hardware: a hypervisor, a container.
+//! Virtualization: the hypervisor and the container that this process runs in.
 
 use crate::Root;
 
-/// Strings in the firmware's vendor and product names that give a hypervisor away, and its name.
+/// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
 /// On ARM they are the only sign besides the device tree.
 const VENDORS: [(&str, &str); 14] = [
     ("KVM", "kvm"),
@@ -21,9 +21,9 @@ const VENDORS: [(&str, &str); 14] = [
     ("Virtual Machine", "hyperv"),
 ];
 
-/// The hypervisor that this machine is a guest of, `none` on bare metal; absent when the signs cannot be read.
+/// The hypervisor whose guest this machine is, `none` on bare metal; `None` if the signs cannot be read.
 ///
-/// x86 guests carry a CPU flag. ARM has none, so there the device tree and the firmware's names are the signs.
+/// x86 guests have a CPU flag. ARM guests have none, so the device tree and the firmware's names decide.
 pub(crate) fn hypervisor(root: &Root) -> Option<String> {
     let firmware = firmware(root);
     let by_name = firmware
@@ -33,13 +33,13 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
     let flagged = cpu_flag(root);
     let kind = match flagged {
         Some(false) => return Some("none".to_owned()),
-        // QEMU's name says nothing about what runs its CPUs.
+        // QEMU's name does not say what runs its CPUs.
         Some(true) => root
             .read("sys/hypervisor/type")
             .or_else(|| by_name.filter(|&kind| kind != "qemu").map(str::to_owned))
             .or_else(|| by_clock(root))
             .or_else(|| by_name.map(str::to_owned)),
-        // Cloud providers sell whole machines under the same vendor name.
+        // Cloud providers also sell bare-metal machines under the same vendor name.
         None if firmware.as_deref().is_some_and(|name| name.contains(".metal")) => return Some("none".to_owned()),
         None => root
             .read("sys/hypervisor/type")
@@ -56,7 +56,7 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
     }
 }
 
-/// The system's vendor and product, as the firmware names them.
+/// Vendor and product name from the firmware.
 pub(crate) fn firmware(root: &Root) -> Option<String> {
     let name = |file: &str| root.read(&format!("sys/class/dmi/id/{file}")).filter(|name| !name.is_empty());
     match (name("sys_vendor"), name("product_name")) {
@@ -65,14 +65,14 @@ pub(crate) fn firmware(root: &Root) -> Option<String> {
     }
 }
 
-/// Whether x86's `hypervisor` flag is set; `None` on other architectures.
+/// True if x86's `hypervisor` flag is set; `None` on other architectures.
 fn cpu_flag(root: &Root) -> Option<bool> {
     let cpuinfo = root.read("proc/cpuinfo")?;
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     Some(flags.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
-/// A paravirtual clock names the hypervisor that offers it.
+/// The hypervisor that a paravirtual clock names.
 fn by_clock(root: &Root) -> Option<String> {
     let clocks = root.read("sys/devices/system/clocksource/clocksource0/available_clocksource")?;
     let kind = clocks.split_whitespace().find_map(|clock| match clock {
@@ -84,8 +84,8 @@ fn by_clock(root: &Root) -> Option<String> {
     kind.map(str::to_owned)
 }
 
-/// The device tree of a guest has a hypervisor node, QEMU's machine or firmware interface, or calls its firmware
-/// as a guest does (`hvc`). One that calls the firmware directly (`smc`), or knows none of these, is a board's own.
+/// The hypervisor according to the device tree. A guest has a hypervisor node, QEMU's machine or firmware interface, or
+/// calls its firmware through the hypervisor (`hvc`). Any other device tree belongs to a board.
 fn device_tree_hypervisor(root: &Root) -> Option<String> {
     const TREE: &str = "proc/device-tree";
     let kind = if let Some(compatible) = root.read(&format!("{TREE}/hypervisor/compatible")) {
@@ -106,10 +106,10 @@ fn device_tree_hypervisor(root: &Root) -> Option<String> {
     Some(kind.to_owned())
 }
 
-/// The kind of container that this process is in, `none` outside; absent when the signs cannot be read.
+/// The kind of container that this process runs in, `none` outside; `None` if the signs cannot be read.
 pub(crate) fn container(root: &Root) -> Option<String> {
     let namespaces = ["pid", "uts", "ipc", "cgroup"].map(|kind| initial_namespace(root, kind));
-    // Files that mark a container's image also lie on machines that boot such an image: the namespaces decide.
+    // Marker files of a container image also exist on machines that booted such an image, so the namespaces decide.
     if namespaces[0] == Some(true) && !namespaces.contains(&Some(false)) {
         return Some("none".to_owned());
     }
@@ -120,7 +120,7 @@ pub(crate) fn container(root: &Root) -> Option<String> {
     })
 }
 
-/// Whether this process is in the namespace that the kernel booted with. Their numbers are fixed (`nsfs.h`).
+/// True if this process is in the namespace that the kernel created at boot. Those have fixed numbers (`nsfs.h`).
 pub(crate) fn initial_namespace(root: &Root, kind: &str) -> Option<bool> {
     let number = match kind {
         "cgroup" => 4_026_531_835_u64,
@@ -133,7 +133,7 @@ pub(crate) fn initial_namespace(root: &Root, kind: &str) -> Option<bool> {
     Some(root.link(&format!("proc/self/ns/{kind}"))? == format!("{kind}:[{number}]"))
 }
 
-/// The mark that a container manager left.
+/// The kind of container according to the marks of container managers.
 fn container_mark(root: &Root) -> Option<String> {
     if let Some(kind) = root.read("run/systemd/container").filter(|kind| !kind.is_empty()) {
         return Some(kind);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn x86_by_flag() {
+    fn detects_x86_guests_by_the_cpu_flag() {
         const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
         let guest = ("proc/cpuinfo", "flags\t\t: fpu hypervisor lahf_lm\n");
         assert_eq!(hypervisor_of(&[guest]).as_deref(), Some("unidentified"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn arm_by_device_tree_and_firmware() {
+    fn detects_arm_guests_by_device_tree_and_firmware() {
         const TREE: &str = "proc/device-tree/compatible";
         let method = |method| [(TREE, "acme,board"), ("proc/device-tree/psci/method", method)];
         assert_eq!(hypervisor_of(&[(TREE, "linux,dummy-virt\0")]).as_deref(), Some("qemu"));
@@ -203,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn container_by_namespace_and_mark() {
+    fn detects_containers_by_namespaces_and_marks() {
         let (_folder, root) = machine(&[("proc/self/ns/.keep", ""), (".dockerenv", "")]);
         assert_eq!(container(&root).as_deref(), Some("docker"));
         symlink("pid:[4026531836]", root.path("proc/self/ns/pid")).unwrap();
-        assert_eq!(container(&root).as_deref(), Some("none"), "an image's mark on a booted machine");
+        assert_eq!(container(&root).as_deref(), Some("none"), "the marker file of an image on a booted machine");
         symlink("cgroup:[4026532201]", root.path("proc/self/ns/cgroup")).unwrap();
         assert_eq!(container(&root).as_deref(), Some("docker"), "a container in the host's PID namespace");
 

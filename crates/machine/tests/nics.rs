@@ -30,7 +30,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn look(root: &Root, interface: &str) -> Result<Nic, NicError> {
-    Nic::look(root, &mut Answers::of(root), interface)
+    Nic::read(root, &mut Answers::of(root), interface)
 }
 
 fn found(name: &str, period_ns: u64) -> Vec<Finding> {

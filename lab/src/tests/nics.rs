@@ -66,7 +66,7 @@ pub fn are_checked() -> Result<()> {
 /// Delay of receive interrupts as the driver tells it, us.
 fn rx_usecs(interface: &str) -> Result<u32> {
     let root = Root::system();
-    let nic = Nic::look(&root, &mut Answers::of(&root), interface)?;
+    let nic = Nic::read(&root, &mut Answers::of(&root), interface)?;
     nic.coalescing.known().and_then(|values| values.rx_usecs).context("no rx-usecs")
 }
 

@@ -4,7 +4,7 @@ mod address;
 
 use std::{net::SocketAddr, ops::RangeInclusive};
 
-use machine::{CpuList, ends::Ends, nic::way_to};
+use machine::{CpuList, veth::VethPair, nic::outgoing_interface};
 use probes::{
     ReceiveWait,
     companion::Companion,
@@ -98,7 +98,7 @@ impl UdpProbe {
     /// No peer on another machine, or no route to it.
     pub fn interface(&self) -> Result<String, PrepareError> {
         let address = self.peer.as_ref().ok_or(PlanError::NoInterface)?;
-        Ok(way_to(address.resolve()?.ip())?)
+        Ok(outgoing_interface(address.resolve()?.ip())?)
     }
 
     /// How long an answer may take at this period, ns.
@@ -116,7 +116,7 @@ impl UdpProbe {
                 (peer, DatagramSocket::connect(peer).map_err(failed(peer))?, None)
             }
             None => {
-                let ends = Ends::make()?;
+                let ends = VethPair::create()?;
                 let peer = SocketAddr::from((ends.far.address, UDP_PORT));
                 let far = ends.far.namespace.run(|| DatagramSocket::bind(peer)).and_then(|bound| bound);
                 let near = ends.near.namespace.run(|| DatagramSocket::connect(peer)).and_then(|connected| connected);

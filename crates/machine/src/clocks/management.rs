@@ -1,13 +1,13 @@
-//! PTP's management messages as bytes: questions to ptp4l, and what its answers say. Nothing here is trusted to be long
-//! enough or to make sense.
+//! PTP management messages as bytes: requests to ptp4l, and its responses. Length and contents of a response are
+//! checked, never trusted.
 //!
-//! The layout is that of IEEE 1588-2008, clauses 13.3 and 15; what linuxptp adds was read off a running one, version 3.1.1.
+//! The layout follows IEEE 1588-2008, clauses 13.3 and 15; linuxptp's additions were observed on version 3.1.1.
 
 use std::fmt;
 
-/// Length of the header and of what stands behind it in a management message, bytes.
+/// Length of the header and of the management fields after it, bytes.
 const FIXED: usize = 48;
-/// A TLV's kind, length, and the data set's number, bytes.
+/// Length of a TLV's type, length and data set number, bytes.
 const TLV_HEADER: usize = 6;
 const MESSAGE_MANAGEMENT: u8 = 0xd;
 const ACTION_GET: u8 = 0;
@@ -15,74 +15,74 @@ const ACTION_RESPONSE: u8 = 2;
 const TLV_MANAGEMENT: u16 = 1;
 const TLV_ERROR: u16 = 2;
 
-/// What can be asked for.
+/// A data set of a PTP clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum DataSet {
-    /// The clock itself.
+    /// The clock: identity and number of ports.
     Default = 0x2000,
-    /// The distance to the master.
+    /// The offset from the master.
     Current = 0x2001,
-    /// Whom it follows.
+    /// The master and the grandmaster.
     Parent = 0x2002,
-    /// What the time means.
+    /// The time scale.
     TimeProperties = 0x2003,
-    /// Each port.
+    /// The state of each port.
     Port = 0x2004,
-    /// Each port's interface and stamps.
+    /// The interface and the time stamping of each port.
     PortProperties = 0xc004,
 }
 
-/// What an answer says.
+/// The contents of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// The clock itself.
+pub enum Contents {
+    /// The clock.
     Default {
-        /// How many ports it has.
+        /// The number of its ports.
         ports: u16,
         /// Its identity.
         identity: Identity,
     },
-    /// The distance to the master.
+    /// The offset from the master.
     Current {
-        /// Boundaries up to the grandmaster.
+        /// Boundary clocks up to the grandmaster (stepsRemoved).
         steps: u16,
-        /// Distance to the master, ns, rounded away from 0.
+        /// Offset from the master, ns, rounded away from 0.
         offset_ns: i64,
-        /// Mean time of a message, ns, rounded away from 0.
+        /// Mean path delay, ns, rounded away from 0.
         path_delay_ns: i64,
     },
-    /// Whom it follows.
+    /// The master and the grandmaster.
     Parent {
-        /// The clock that all follow.
+        /// The grandmaster's identity.
         grandmaster: Identity,
     },
-    /// What the time means.
+    /// The time scale.
     TimeProperties {
-        /// How far TAI is ahead of UTC, s.
+        /// Offset of TAI from UTC, s.
         utc_offset_s: i16,
-        /// Whether the time is TAI.
+        /// True if the time scale is TAI.
         is_tai: bool,
     },
-    /// A port.
+    /// The state of a port.
     Port {
-        /// Its number.
+        /// Port number.
         number: u16,
-        /// Its state, by its number.
+        /// Number of its state; see [`state_name`].
         state: u8,
-        /// Mean time of a message to the neighbour, ns, rounded away from 0; 0 where that is not measured.
+        /// Mean path delay to the neighbour, ns, rounded away from 0; 0 if it is not measured.
         peer_delay_ns: i64,
     },
-    /// A port's interface and stamps.
+    /// The interface and the time stamping of a port.
     PortProperties {
-        /// Its number.
+        /// Port number.
         number: u16,
-        /// Whether the network card takes the stamps.
+        /// True if the network card takes the time stamps.
         stamps_in_hardware: bool,
-        /// Its interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// It does not tell.
+    /// ptp4l returned an error instead of the data set.
     Refused,
 }
 
@@ -91,75 +91,79 @@ pub enum Told {
 pub struct Identity([u8; 8]);
 
 impl fmt::Display for Identity {
-    /// As linuxptp writes it: `5a666e.fffe.d25bdc`.
+    /// Formats it as linuxptp does: `5a666e.fffe.d25bdc`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g, h, i] = self.0;
         write!(f, "{a:02x}{b:02x}{c:02x}.{d:02x}{e:02x}.{g:02x}{h:02x}{i:02x}")
     }
 }
 
-/// Whom a question goes to, or an answer comes from.
+/// The PTP instance that a request goes to or a response comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     /// PTP domain.
     pub domain: u8,
-    /// Whether it is a gPTP instance, which hears only its own kind.
+    /// True for a gPTP instance, which only accepts gPTP messages.
     pub is_gptp: bool,
 }
 
 impl Address {
-    /// A question for a data set of the clock, or of all its ports.
+    /// Builds a request for a data set of the clock, or of all its ports.
     #[must_use]
-    pub fn question(self, about: DataSet) -> Vec<u8> {
+    pub fn request(self, data_set: DataSet) -> Vec<u8> {
         let mut bytes = vec![0; FIXED];
         bytes[0] = u8::from(self.is_gptp) << 4 | MESSAGE_MANAGEMENT;
         bytes[1] = 2;
         bytes[2..4].copy_from_slice(&((FIXED + TLV_HEADER) as u16).to_be_bytes());
         bytes[4] = self.domain;
-        bytes[30..32].copy_from_slice(&(about as u16).to_be_bytes());
-        // The control field of management messages, an unspecified interval, then all clocks and all ports.
+        bytes[30..32].copy_from_slice(&(data_set as u16).to_be_bytes());
+        // The control field of management messages and an unspecified interval; then all clocks and all ports.
         bytes[32..34].copy_from_slice(&[4, 0x7f]);
         bytes[34..44].fill(0xff);
         bytes[46] = ACTION_GET;
         bytes.extend(TLV_MANAGEMENT.to_be_bytes());
         bytes.extend(2_u16.to_be_bytes());
-        bytes.extend((about as u16).to_be_bytes());
+        bytes.extend((data_set as u16).to_be_bytes());
         bytes
     }
 }
 
-/// An answer of ptp4l.
+/// A response of ptp4l.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Where it comes from.
+pub struct Response {
+    /// The instance that sent it.
     pub address: Address,
-    /// What was asked for.
-    pub about: DataSet,
-    /// What it says.
-    pub told: Told,
+    /// The requested data set.
+    pub data_set: DataSet,
+    /// Its contents.
+    pub contents: Contents,
 }
 
-impl Answer {
-    /// Reads a datagram; `None` for what is no answer to one of our questions, or is cut short.
+impl Response {
+    /// Parses a datagram; `None` if it is truncated or not a response to one of our requests.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let message = Bytes(bytes);
         let message = Bytes(bytes.get(..usize::from(message.u16(2)?))?);
         let (kind, action) = (message.u8(0)?, message.u8(46)? & 0xf);
-        let is_answer = kind & 0xf == MESSAGE_MANAGEMENT && message.u8(1)? & 0xf == 2 && action == ACTION_RESPONSE;
-        // In place of the data an error has its reason first, and then the number of what was asked for.
-        let (about_at, data) = match message.u16(FIXED)? {
+        let is_response = kind & 0xf == MESSAGE_MANAGEMENT && message.u8(1)? & 0xf == 2 && action == ACTION_RESPONSE;
+        // An error TLV contains its reason before the number of the data set.
+        let (data_set_at, has_data) = match message.u16(FIXED)? {
             TLV_MANAGEMENT => (FIXED + 4, true),
             TLV_ERROR => (FIXED + 6, false),
             _ => return None,
         };
-        let about = DataSet::of(message.u16(about_at)?)?;
+        let data_set = DataSet::of(message.u16(data_set_at)?)?;
         let tlv_end = FIXED + 4 + usize::from(message.u16(FIXED + 2)?);
-        let told = if data { about.read(&Bytes(message.0.get(FIXED + TLV_HEADER..tlv_end)?))? } else { Told::Refused };
-        // The sequence number is that of the question, in which it is the number of the data set.
-        let is_ours = is_answer && message.u16(30)? == about as u16;
+        let contents = if has_data {
+            data_set.read(&Bytes(message.0.get(FIXED + TLV_HEADER..tlv_end)?))?
+        } else {
+            Contents::Refused
+        };
+        // A response has the sequence number of its request, which is the number of the data set.
+        let is_ours = is_response && message.u16(30)? == data_set as u16;
         is_ours.then_some(())?;
-        Some(Self { address: Address { domain: message.u8(4)?, is_gptp: kind >> 4 == 1 }, about, told })
+        Some(Self { address: Address { domain: message.u8(4)?, is_gptp: kind >> 4 == 1 }, data_set, contents })
     }
 }
 
@@ -171,30 +175,32 @@ impl DataSet {
         Self::ALL.into_iter().find(|&set| set as u16 == number)
     }
 
-    fn read(self, data: &Bytes) -> Option<Told> {
+    fn read(self, data: &Bytes) -> Option<Contents> {
         Some(match self {
-            Self::Default => Told::Default { ports: data.u16(2)?, identity: data.identity(10)? },
+            Self::Default => Contents::Default { ports: data.u16(2)?, identity: data.identity(10)? },
             Self::Current => {
                 let (offset_ns, path_delay_ns) = (data.interval(2)?, data.interval(10)?);
-                Told::Current { steps: data.u16(0)?, offset_ns, path_delay_ns }
+                Contents::Current { steps: data.u16(0)?, offset_ns, path_delay_ns }
             }
-            Self::Parent => Told::Parent { grandmaster: data.identity(24)? },
+            Self::Parent => Contents::Parent { grandmaster: data.identity(24)? },
             Self::TimeProperties => {
                 let is_tai = data.u8(2)? & 1 << 3 != 0;
-                Told::TimeProperties { utc_offset_s: data.u16(0)?.cast_signed(), is_tai }
+                Contents::TimeProperties { utc_offset_s: data.u16(0)?.cast_signed(), is_tai }
             }
-            Self::Port => Told::Port { number: data.u16(8)?, state: data.u8(10)?, peer_delay_ns: data.interval(12)? },
+            Self::Port => {
+                Contents::Port { number: data.u16(8)?, state: data.u8(10)?, peer_delay_ns: data.interval(12)? }
+            }
             Self::PortProperties => {
                 let length = usize::from(data.u8(12)?);
                 let name = String::from_utf8_lossy(data.0.get(13..13 + length)?);
                 let interface = name.trim_end_matches('\0').to_owned();
-                Told::PortProperties { number: data.u16(8)?, stamps_in_hardware: data.u8(11)? != 0, interface }
+                Contents::PortProperties { number: data.u16(8)?, stamps_in_hardware: data.u8(11)? != 0, interface }
             }
         })
     }
 }
 
-/// A port's state in the words of IEEE 1588-2008, clause 8.2.5.3.1; 10 is linuxptp's own.
+/// The name of a port state in IEEE 1588-2008, clause 8.2.5.3.1; 10 is linuxptp's own.
 #[must_use]
 pub fn state_name(state: u8) -> String {
     const NAMES: [&str; 10] = [
@@ -213,7 +219,7 @@ pub fn state_name(state: u8) -> String {
     name.map_or_else(|| format!("of unknown state {state}"), |&name| name.to_owned())
 }
 
-/// Big-endian values at their places.
+/// Big-endian values at byte offsets.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -233,7 +239,7 @@ impl Bytes<'_> {
         self.array(at).map(Identity)
     }
 
-    /// A TimeInterval, 2^-16 ns, in ns rounded away from 0: an error must not shrink on its way.
+    /// Converts a TimeInterval (2^-16 ns) to ns, rounded away from 0 so that no error is understated.
     fn interval(&self, at: usize) -> Option<i64> {
         let scaled = i64::from_be_bytes(self.array(at)?);
         let ns = scaled.unsigned_abs().div_ceil(1 << 16).cast_signed();

@@ -1,4 +1,4 @@
-//! Clocks looked at again and again, while something is measured.
+//! Reads the clocks repeatedly during a measurement.
 
 use std::{
     io,
@@ -9,28 +9,28 @@ use std::{
 
 use record::Clocks;
 
-use super::look;
+use super::read;
 use crate::Root;
 
-/// An ordinary thread that looks at the clocks of a machine every so often.
+/// An ordinary thread that reads the clocks at an interval.
 #[derive(Debug)]
 pub struct ClockWatch {
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     stop: Sender<()>,
     thread: JoinHandle<Clocks>,
 }
 
 impl ClockWatch {
-    /// Starts it. `first` is what was seen before; the next look comes after `every`.
+    /// Starts the thread. `first` is the reading before the run; the next one follows after `every`.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// If the thread cannot be started.
     pub fn start(root: &Root, first: Clocks, every: Duration) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let (root, mut seen) = (root.clone(), first);
         let watch = move || loop {
             let stopped = stopped.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
-            seen.take_in(&look(&root).unwrap_or_default());
+            seen.take_in(&read(&root).unwrap_or_default());
             if stopped {
                 return seen;
             }
@@ -39,7 +39,8 @@ impl ClockWatch {
         Ok(Self { stop, thread })
     }
 
-    /// Looks for a last time; the worst of all looks, and what happened in between. `None` where the thread has panicked.
+    /// Reads the clocks a last time. Returns the worst values of all readings, and changes between them. `None` if the
+    /// thread panicked.
     #[must_use]
     pub fn finish(self) -> Option<Clocks> {
         drop(self.stop);

@@ -1,4 +1,4 @@
-//! The interrupts of an interface, where they go, and the threads that serve them.
+//! The interrupts of an interface, their CPUs, and the threads that serve them.
 
 use serde::Serialize;
 
@@ -8,39 +8,39 @@ use crate::{CpuList, Root, tasks};
 /// An interrupt of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interrupt {
-    /// Its number.
+    /// Interrupt number.
     pub number: u32,
-    /// Its name, as `eth0-TxRx-0`.
+    /// Name, e.g. `eth0-TxRx-0`.
     pub name: String,
-    /// The CPUs that it may go to, as the kernel writes a list.
+    /// The allowed CPUs, as a list in the kernel's syntax.
     pub allowed: Option<String>,
-    /// The CPU that it does go to.
+    /// The CPU that currently receives it.
     pub effective: Option<String>,
-    /// The thread that serves it, where it has one.
+    /// The thread that serves it, if it has one.
     pub thread: Option<Thread>,
 }
 
-/// A thread and how it is scheduled.
+/// A thread and its scheduling policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Its number.
+    /// Thread id.
     pub id: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// `other`, `fifo`, `rr`, …
     pub policy: String,
-    /// Of a real-time policy, 1 to 99; else 0.
+    /// Real-time priority, 1 to 99; 0 for other policies.
     pub priority: u32,
 }
 
 impl Thread {
-    /// Whether it has a real-time policy.
+    /// True if it has a real-time policy.
     #[must_use]
     pub fn is_realtime(&self) -> bool {
         self.priority > 0 || self.policy == "deadline"
     }
 
-    /// How it is scheduled, in the words of `--policy`: `fifo:50`.
+    /// The policy in the syntax of `--policy`: `fifo:50`.
     #[must_use]
     pub fn scheduled(&self) -> String {
         match self.priority {
@@ -49,10 +49,10 @@ impl Thread {
         }
     }
 
-    /// The thread of this number.
+    /// Reads the thread with this id.
     pub(crate) fn of(root: &Root, id: u32) -> Option<Self> {
         let stat = root.read(&format!("proc/{id}/stat"))?;
-        // A name may hold blanks and brackets; the fields behind it are counted in proc(5) from 3 on.
+        // A name may contain blanks and brackets; proc(5) numbers the fields after it from 3 on.
         let (head, tail) = stat.rsplit_once(')')?;
         let field = |number: usize| tail.split_whitespace().nth(number - 3)?.parse::<u32>().ok();
         let policy = match field(41)? {
@@ -69,15 +69,15 @@ impl Thread {
     }
 }
 
-/// Those that have occurred; `None` when it is not known which are the interface's.
+/// The interrupts that have occurred; `None` if it is not known which ones belong to the interface.
 ///
-/// Drivers name them as they like (`virtio2-input.0`), so the name alone does not do.
+/// Drivers choose the names freely (`virtio2-input.0`), so the name alone is not sufficient.
 pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interrupt>> {
     let root = folder.root;
     let table = root.read("proc/interrupts")?;
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
-    let ways: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
-    let mine = ways.iter().map(|way| way()).find(|numbers| !numbers.is_empty())?;
+    let sources: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
+    let mine = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty())?;
     let threads = tasks::processes(root);
     let interrupt = |line: &Line| {
         let read = |file: &str| root.read(&format!("proc/irq/{}/{file}", line.number));
@@ -94,28 +94,28 @@ pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interr
     Some(lines.iter().filter(|line| mine.contains(&line.number) && line.count > 0).map(interrupt).collect())
 }
 
-/// The interrupts that start what polls the interface.
+/// The interrupts of the NAPI instances.
 fn of_polling(napis: &Told<Vec<Napi>>) -> Vec<u32> {
     napis.known().into_iter().flatten().filter_map(|napi| napi.interrupt).collect()
 }
 
-/// The interrupts of its device, or of the device that this one is a part of, as with virtio.
+/// The interrupts of the device, or of the device that it is a part of, as with virtio.
 fn of_device(folder: &Folder, lines: &[Line]) -> Vec<u32> {
     let of_files = |files: Vec<String>| -> Vec<u32> { files.iter().filter_map(|name| name.parse().ok()).collect() };
     let of_name = || {
         let name = folder.path.as_deref().and_then(|path| path.rsplit('/').next());
         lines.iter().filter(|line| name.is_some_and(|name| is_named(line.name, name))).map(|line| line.number).collect()
     };
-    let ways: [&dyn Fn() -> Vec<u32>; 3] =
+    let sources: [&dyn Fn() -> Vec<u32>; 3] =
         [&|| of_files(folder.list("device/msi_irqs")), &of_name, &|| of_files(folder.list("device/../msi_irqs"))];
-    ways.iter().map(|way| way()).find(|numbers| !numbers.is_empty()).unwrap_or_default()
+    sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty()).unwrap_or_default()
 }
 
 /// The threads that serve an interface: those of all interrupts of its device, whether they have occurred or not, and
-/// those that poll it. `None` when neither is any interrupt known nor polls it a thread.
+/// those that poll it. `None` if no interrupt is known and no thread polls it.
 ///
-/// An interrupt that several devices share is not let through again before the threads of all have served it, so all are
-/// among them.
+/// The threads of shared interrupts are included completely: such an interrupt is only unmasked when the threads of all
+/// its devices have run.
 pub(super) fn serving(folder: &Folder, napis: &Told<Vec<Napi>>, interface: &str) -> Option<Vec<Thread>> {
     let root = folder.root;
     let table = root.read("proc/interrupts").unwrap_or_default();
@@ -128,9 +128,9 @@ pub(super) fn serving(folder: &Folder, napis: &Told<Vec<Napi>>, interface: &str)
     let polls = |id: u32, name: &str| {
         let queue = name.strip_prefix("napi/").and_then(|rest| rest.strip_prefix(interface)?.strip_prefix('-'));
         match napis.known() {
-            // What polls for transmission alone, as with virtio, has no number, and the kernel does not tell of it.
+            // NAPI instances for transmission only, as with virtio, have no id and are not reported.
             Some(napis) => napis.iter().any(|napi| napi.thread == Some(id)) || queue == Some("0"),
-            // Kernels before 6.7 do not tell at all.
+            // Kernels before 6.7 do not report NAPI instances.
             None => queue.is_some(),
         }
     };
@@ -145,12 +145,12 @@ pub(super) fn of_napis(root: &Root, napis: &Told<Vec<Napi>>) -> Vec<Thread> {
     ids.filter_map(|id| Thread::of(root, id)).collect()
 }
 
-/// `eth0`, `eth0-rx`, `eth0:0`, but not `eth01`.
+/// True for `eth0`, `eth0-rx`, `eth0:0`, but not for `eth01`.
 fn is_named(name: &str, interface: &str) -> bool {
     name.strip_prefix(interface).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
 }
 
-/// Whether all tasks of the machine can be seen: those of the kernel cannot where others' are hidden, nor in a
+/// True if all tasks of the machine are visible. Kernel threads are not if /proc hides the tasks of others, or in a
 /// container.
 pub(super) fn sees_all_tasks(root: &Root) -> bool {
     root.read("proc/2/comm").as_deref() == Some("kthreadd")
@@ -159,7 +159,7 @@ pub(super) fn sees_all_tasks(root: &Root) -> bool {
 /// A line of `/proc/interrupts`.
 struct Line<'a> {
     number: u32,
-    /// On all CPUs together.
+    /// Count on all CPUs together.
     count: u64,
     name: &'a str,
 }
@@ -176,7 +176,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether a list of CPUs names more than one.
+/// True if a list of CPUs has more than one.
 pub(super) fn may_move(allowed: &str) -> bool {
     allowed.parse::<CpuList>().is_ok_and(|cpus| cpus.len() > 1)
 }

@@ -1,5 +1,5 @@
-//! Launch times (SO_TXTIME): whether the interface keeps frames until then. The discipline ETF does; any other lets them
-//! leave at once, and says nothing.
+//! Launch times (SO_TXTIME): checks that an interface keeps frames until their launch times. Only the queueing
+//! discipline ETF does; any other sends them at once, without an error.
 
 use thiserror::Error;
 
@@ -10,69 +10,64 @@ use super::{
 use crate::Root;
 
 const CLOCK_TAI: i32 = 11;
-/// Disciplines that stand below each other, at most; the kernel allows 7.
+/// Limit for nested disciplines; the kernel allows 7.
 const DEPTH: usize = 8;
 
-/// How an interface keeps frames until their launch times.
+/// How an interface implements launch times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launching {
-    /// How long before its launch time a frame goes to the driver, ns.
+    /// Time before the launch time when a frame is passed to the driver, ns.
     pub delta_ns: u64,
-    /// Whether the NIC keeps it from then on; else it leaves then.
+    /// True if the NIC then keeps the frame; false if it sends it at once.
     pub is_offloaded: bool,
 }
 
-/// Why it does not.
+/// Error: an interface does not keep frames until their launch times.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LaunchError {
-    /// There is no such interface.
+    /// The interface cannot be used.
     #[error(transparent)]
     Nic(#[from] NicError),
-    /// The disciplines are not told.
-    #[error(
-        "cannot tell whether {interface} keeps frames until their launch times ({why}): look at `tc qdisc show dev {interface}`"
-    )]
+    /// The queueing disciplines cannot be read.
+    #[error("cannot find out if {interface} supports launch times ({why}): see `tc qdisc show dev {interface}`")]
     Unknown {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
-    /// Frames of the stream meet no ETF discipline.
+    /// The frames of the stream pass no ETF discipline.
     #[error(
-        "{interface} has no ETF discipline for frames of priority {priority}, so that their launch times would be ignored: {}",
+        "{interface} has no ETF discipline for frames of priority {priority}, so their launch times would be ignored: {}",
         remedy(interface, at)
     )]
     NoEtf {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The priority.
+        /// The priority of the frames.
         priority: u8,
-        /// Where it is missing, as `tc` writes it.
+        /// The place of the missing discipline in `tc` syntax.
         at: String,
     },
-    /// The discipline goes by another clock.
+    /// The discipline uses another clock.
     #[error(
-        "the ETF discipline of {interface} goes by clock {clock}, and launch times are CLOCK_TAI's: {}",
+        "the ETF discipline of {interface} uses clock {clock}, but launch times use CLOCK_TAI: {}",
         remedy(interface, at)
     )]
     Clock {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The clock's number.
+        /// The clock id.
         clock: i32,
-        /// Where the discipline is.
+        /// The place of the discipline in `tc` syntax.
         at: String,
     },
-    /// The discipline lets frames leave early.
-    #[error(
-        "the ETF discipline of {interface} takes launch times for deadlines, and lets frames leave early: {}",
-        remedy(interface, at)
-    )]
+    /// The discipline sends frames early.
+    #[error("the ETF discipline of {interface} is in deadline mode and sends frames early: {}", remedy(interface, at))]
     Deadlines {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// Where the discipline is.
+        /// The place of the discipline in `tc` syntax.
         at: String,
     },
 }
@@ -82,17 +77,18 @@ fn remedy(interface: &str, at: &str) -> String {
 }
 
 impl Launching {
-    /// Asks how `interface` keeps frames of the sockets' `priority`; where they have a choice of queues, the least good.
+    /// Reads how `interface` handles frames of this socket `priority`. If several queues are possible, returns the
+    /// worst.
     ///
     /// # Errors
-    /// [`LaunchError`] where it does not, or it cannot be told.
+    /// [`LaunchError`] if launch times are not supported, or if that is not known.
     pub fn of(root: &Root, interface: &str, priority: u8) -> Result<Self, LaunchError> {
         let mut answers = Answers::of(root);
         let (link, _) = find(root, &mut answers, interface)?;
         let unknown = |why: &str| LaunchError::Unknown { interface: interface.to_owned(), why: why.to_owned() };
         match qdisc::all(&mut answers, &link) {
             Told::Known(all) => judge(&all, interface, priority),
-            Told::NotSupported => Err(unknown("the kernel does not tell")),
+            Told::NotSupported => Err(unknown("the kernel does not support the query")),
             Told::Unknown(why) => Err(unknown(&why)),
         }
     }
@@ -122,15 +118,15 @@ fn judge(all: &[Qdisc], interface: &str, priority: u8) -> Result<Launching, Laun
     worst.ok_or_else(|| LaunchError::NoEtf { interface: interface(), priority, at: "root".to_owned() })
 }
 
-/// The last discipline on a frame's way.
+/// The last discipline that a frame passes.
 struct Last<'a> {
-    /// The discipline; `None` where a class has none, or none that is told.
+    /// The discipline; `None` if a class has none, or none that the kernel reports.
     qdisc: Option<&'a Qdisc>,
-    /// Where it is, as `tc` writes it.
+    /// Its place in `tc` syntax.
     at: String,
 }
 
-/// The last disciplines that frames of this priority can leave through.
+/// The last disciplines that frames of this priority may pass.
 fn last(all: &[Qdisc], priority: u8) -> Vec<Last<'_>> {
     let mut found = Vec::new();
     if let Some(root) = all.iter().find(|qdisc| qdisc.is_root) {
@@ -144,7 +140,7 @@ fn descend<'a>(all: &'a [Qdisc], from: &'a Qdisc, priority: u8, depth: usize, fo
     let is_child = |qdisc: &&Qdisc| !qdisc.is_root && qdisc.parent >> 16 == from.handle >> 16;
     let classes: Vec<u32> = match &from.priorities {
         Some(priorities) => priorities.classes(priority).map(|class| from.handle | u32::from(class)).collect(),
-        // It goes by something else than the priority: any of them.
+        // The discipline does not classify by priority: any class is possible.
         None => all.iter().filter(is_child).map(|qdisc| qdisc.parent).collect(),
     };
     if classes.is_empty() || depth == 0 {
@@ -159,7 +155,7 @@ fn descend<'a>(all: &'a [Qdisc], from: &'a Qdisc, priority: u8, depth: usize, fo
 }
 
 fn place(is_root: bool, class: u32) -> String {
-    // Below a discipline that has no number of its own nothing can be put.
+    // A discipline without a handle accepts no child.
     if is_root || class >> 16 == 0 {
         "root".to_owned()
     } else {

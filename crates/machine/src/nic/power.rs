@@ -1,21 +1,21 @@
-//! What stands around an interface: the device's power saving.
+//! Power saving of the device behind an interface.
 
 use serde::Serialize;
 
 use super::Folder;
 
-/// Saving of power at the device.
+/// Power saving of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Power {
-    /// The device's folder, without its leading slash.
+    /// Path of the device's folder, without its leading slash.
     pub device: String,
-    /// `on`: never suspended; `auto`: when the kernel thinks fit.
+    /// `on`: never suspended; `auto`: suspended by the kernel.
     pub runtime: Option<String>,
-    /// Whether the device is on a PCI bus.
+    /// True if the device is on a PCI bus.
     pub is_pci: Option<bool>,
-    /// Sleeping states of the PCIe link that are in force: `l0s`, `l1`.
+    /// Enabled sleep states of the PCIe link: `l0s`, `l1`.
     pub link_sleeps: Option<Vec<String>>,
-    /// The kernel's policy for those, as `default`.
+    /// The kernel's policy for these states, e.g. `default`.
     pub link_policy: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn power(folder: &Folder, interface: &str) -> Power {
         let target = folder.root.link(&folder.file(&format!("{device}/subsystem"))?)?;
         target.rsplit('/').next().map(str::to_owned)
     };
-    // Of a virtio NIC, the device on the bus is one up.
+    // The PCI device of a virtio NIC is its parent.
     let device = if bus_of("device").as_deref() == Some("virtio") { "device/.." } else { "device" };
     let is_pci = bus_of(device).map(|bus| bus == "pci");
     let sleep = |name: &str| folder.read(&format!("{device}/link/{name}_aspm")).map(|on| (name.to_owned(), on == "1"));
@@ -40,7 +40,7 @@ pub(super) fn power(folder: &Folder, interface: &str) -> Power {
     }
 }
 
-/// The word in brackets.
+/// The word in brackets, which is the selected one.
 fn chosen(words: &str) -> Option<String> {
     Some(words.split_once('[')?.1.split_once(']')?.0.to_owned())
 }

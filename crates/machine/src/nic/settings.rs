@@ -1,4 +1,4 @@
-//! What is to be set, in the words of `--nic`.
+//! The settings of an interface for a run, in the syntax of `--nic`.
 
 use std::{fmt, str::FromStr};
 
@@ -7,16 +7,16 @@ use sys::hwstamp;
 
 use super::{Knob, knob::Value};
 
-/// What a run is to set: `coalesce=0,eee=off`.
+/// The settings that a run changes: `coalesce=0,eee=off`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct NicSettings(pub(super) Vec<(Knob, Value)>);
+pub struct NicSettings(Vec<(Knob, Value)>);
 
-/// The words of `--nic` and what each sets.
+/// The words of `--nic` and the settings of each.
 const WORDS: [(&str, &[Knob]); 8] = [
     ("coalesce", &[Knob::RxUsecs]),
     ("adaptive", &[Knob::AdaptiveRx]),
     ("eee", &[Knob::Eee]),
-    // What was agreed on with the other side stays in force otherwise.
+    // Otherwise the result of autonegotiation would stay in force.
     ("pause", &[Knob::PauseAutoneg, Knob::PauseRx, Knob::PauseTx]),
     ("rx-ring", &[Knob::RxRing]),
     ("gro", &[Knob::Gro]),
@@ -25,19 +25,24 @@ const WORDS: [(&str, &[Knob]); 8] = [
 ];
 
 impl NicSettings {
-    /// The NIC stamps every frame that comes in, and those that leave and are to be stamped.
+    /// Hardware time stamps for every received frame, and for sent frames that request one.
     #[must_use]
     pub fn stamps() -> Self {
         let value = |number| Value::Number(number);
         Self(vec![(Knob::RxFilter, value(hwstamp::RX_ALL)), (Knob::TxType, value(hwstamp::TX_ON))])
     }
 
-    /// Adds what others want to be set.
+    /// Adds settings.
     pub fn add(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Whether there is nothing to be set.
+    /// The settings in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Knob, Value)> {
+        self.0.iter()
+    }
+
+    /// True if there are no settings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -51,7 +56,7 @@ impl FromStr for NicSettings {
         let mut settings = Vec::new();
         for part in text.split(',') {
             let (word, value) =
-                part.split_once('=').ok_or_else(|| format!("{part:?} has no value: as coalesce=0,eee=off"))?;
+                part.split_once('=').ok_or_else(|| format!("{part:?} has no value: write e.g. coalesce=0,eee=off"))?;
             let Some((_, knobs)) = WORDS.iter().find(|(name, _)| *name == word) else {
                 let words = WORDS.map(|(name, _)| name).join(", ");
                 return Err(format!("{word:?} cannot be set: it must be one of {words}"));
@@ -72,7 +77,7 @@ impl FromStr for NicSettings {
     }
 }
 
-/// As it is written; the stamps of a NIC have no words.
+/// Writes the settings as they are parsed; time stamping has no word.
 impl fmt::Display for NicSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value =
@@ -87,11 +92,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_their_mistakes() {
+    fn reads_settings_and_explains_errors() {
         let parse = |text: &str| text.parse::<NicSettings>();
         let written = "coalesce=0,pause=off,rx-ring=512";
         assert_eq!(parse(written).unwrap().to_string(), written);
-        assert_eq!(parse("pause=off").unwrap().0.len(), 3, "what was agreed on, and both directions");
+        assert_eq!(parse("pause=off").unwrap().0.len(), 3, "autonegotiation and both directions");
         for (wrong, words) in [
             ("", "has no value"),
             ("eee", "has no value"),

@@ -1,4 +1,4 @@
-//! Whether a NIC can stamp the frames of a measurement.
+//! Checks that a NIC can stamp the frames of a measurement.
 
 use thiserror::Error;
 
@@ -7,37 +7,37 @@ use super::{
     ethtool::{Stamping, stamping},
 };
 
-/// Why its stamps cannot be had.
+/// Error: hardware time stamps are not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoStamps {
-    /// It takes none of what is sent, or of what comes.
+    /// The NIC stamps no sent or no received frames.
     #[error(
-        "{interface} takes no stamps of its own of what it sends and receives (it has {}): use --stamps all, or another card; `ethtool -T {interface}` shows the same",
+        "{interface} has no hardware time stamps for sent and received frames (it has {}): use --stamps all, or another card; see `ethtool -T {interface}`",
         list(.has)
     )]
     NotInHardware {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What it can do.
+        /// The capabilities that it has.
         has: Vec<String>,
     },
-    /// It stamps some frames, but not any.
+    /// The NIC stamps only some received frames.
     #[error(
-        "{interface} stamps received frames of PTP alone, not ours (filters {}): use --stamps all, or another card",
+        "{interface} stamps only received PTP frames (filters {}): use --stamps all, or another card",
         list(.filters)
     )]
     NotOurs {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What it can choose.
+        /// The filters that it supports.
         filters: Vec<String>,
     },
-    /// The kernel did not tell.
-    #[error("what {interface} can stamp is not known ({why}): use --stamps all")]
+    /// The kernel did not answer.
+    #[error("cannot read the time stamping of {interface} ({why}): use --stamps all")]
     Unknown {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
@@ -46,7 +46,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Whether an interface can stamp every frame that comes in, and what it sends.
+/// Checks that an interface can stamp every received frame, and every sent one.
 ///
 /// # Errors
 /// [`NoStamps`].
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_stamps_all_will_do_and_no_other() {
+    fn accepts_only_cards_that_stamp_all_frames() {
         let judge = |stamping| judge("eth0", Told::Known(stamping));
         assert_eq!(judge(card(&["none", "all"])), Ok(()));
         let ptp = judge(card(&["none", "ptpv2-event"])).unwrap_err();
         assert!(ptp.to_string().contains("filters none, ptpv2-event"), "{ptp}");
         let software = Stamping { capabilities: vec!["software-receive".to_owned()], ..card(&["all"]) };
         let software = judge(software).unwrap_err();
-        assert!(software.to_string().starts_with("eth0 takes no stamps of its own"), "{software}");
+        assert!(software.to_string().starts_with("eth0 has no hardware time stamps"), "{software}");
         assert!(matches!(
             judge(Stamping { tx_types: Vec::new(), ..card(&["all"]) }),
             Err(NoStamps::NotInHardware { .. })

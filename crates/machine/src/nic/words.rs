@@ -1,9 +1,9 @@
-//! An interface in a few lines.
+//! A short description of an interface.
 
 use super::Nic;
 
 impl Nic {
-    /// The facts that say most about it, each with its name; empty where nothing is known.
+    /// The most important facts, each with its name; empty if not known.
     #[must_use]
     pub fn in_words(&self) -> Vec<(&'static str, String)> {
         let mode = self.mode.known();

@@ -1,6 +1,6 @@
-//! A machine that does not exist: a folder, and hands that do to it what the kernel would do.
+//! A simulated machine: a folder, and operations that change it as the kernel would.
 //!
-//! It is as harsh as older kernels: a control group overwrites the affinity of the tasks that it gets or gives up.
+//! It behaves like older kernels: a control group overwrites the affinity of tasks that enter or leave it.
 
 use std::{
     cell::Cell,
@@ -10,9 +10,9 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{CpuList, Root, hands::Hands, tasks};
+use crate::{CpuList, Root, system_ops::SystemOps, tasks};
 
-/// The control groups of a machine.
+/// The control groups of the simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Groups {
     V2,
@@ -20,16 +20,16 @@ pub(super) enum Groups {
     None,
 }
 
-/// The flag of a thread that the kernel binds to its CPU, and that of the kernel's threads.
+/// The flags of a kernel thread that is bound to its CPU, and of any kernel thread.
 pub(super) const BOUND: u64 = 0x0420_0000;
 pub(super) const KERNEL: u64 = 0x0020_0000;
 
 #[derive(Debug)]
 pub(super) struct Fake {
-    /// Removed with the value.
+    /// Removed on drop.
     _folder: TempDir,
     root: Root,
-    /// How many more changes are done before the hands fall off.
+    /// The number of changes until all further ones fail.
     pub left: Cell<usize>,
     pub done: Cell<usize>,
 }
@@ -79,7 +79,7 @@ impl Fake {
         fs::write(self.root.path(path), text).unwrap();
     }
 
-    /// A process of one thread, which is in the topmost set.
+    /// Adds a process with one thread to the topmost cpuset.
     pub(super) fn add_task(&self, id: u32, parent: u32, flags: u64, cpus: &str) {
         let stat = format!("{id} (task{id}) S {parent} 0 0 0 0 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {} 0", 100 + id);
         self.put(&format!("proc/{id}/stat"), &stat);
@@ -105,13 +105,13 @@ impl Fake {
         self.put(&format!("proc/{id}/task/{id}/status"), &format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"));
     }
 
-    /// Everything that the machine says, but for journals.
+    /// The contents of all files except journals.
     pub(super) fn state(&self) -> Vec<(String, String)> {
         fn walk(root: &Root, folder: &str, state: &mut Vec<(String, String)>) {
             for name in root.list(folder) {
                 let path = format!("{folder}/{name}");
                 match root.read(&path) {
-                    // The order of the members of a set means nothing.
+                    // The order of the members of a set does not matter.
                     Some(text) => {
                         let mut lines: Vec<&str> = text.lines().collect();
                         lines.sort_unstable();
@@ -131,7 +131,7 @@ impl Fake {
         tasks.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// The kernel gives tasks the CPUs of their group.
+    /// Gives tasks the CPUs of their group, as the kernel does.
     fn overwrite(&self, ids: &[u32], cpus: &CpuList) {
         for task in tasks::all(&self.root).iter().filter(|task| ids.contains(&task.id) && !task.is_fixed) {
             self.set_mask(task.id, cpus);
@@ -153,7 +153,7 @@ impl Fake {
     }
 }
 
-impl Hands for Fake {
+impl SystemOps for Fake {
     fn root(&self) -> &Root {
         &self.root
     }

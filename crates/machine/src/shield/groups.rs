@@ -1,4 +1,4 @@
-//! Control groups that keep tasks off CPUs, as lists of steps: a cpuset partition of version 2, or cpusets of version 1.
+//! Control groups that keep tasks off CPUs, as lists of steps: a v2 cpuset partition, or v1 cpusets.
 
 use std::process;
 
@@ -8,23 +8,23 @@ use crate::{
     CpuList, Root,
     cgroup::{self, Group},
     cpus,
-    hands::Hands,
     journal::Undo,
+    system_ops::SystemOps,
 };
 
-/// How often a set is read again for tasks that were born in it while others were moved.
+/// Limit for moving tasks that start while others are moved.
 const ROUNDS: u32 = 20;
 
-/// What is to be done, and what undoes it.
+/// The steps, and the entries that undo them.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Folder of the group that is made.
+    /// Folder of the new group.
     pub group: String,
     /// Folder of the topmost group.
     pub top: String,
-    /// Folder of the group that this process has to leave for the topmost one.
-    pub home: Option<String>,
-    /// What undoes all of it.
+    /// Folder of the group that this process must leave for the topmost one.
+    pub own_group: Option<String>,
+    /// The entries that undo all steps.
     pub undo: Vec<Undo>,
     steps: Vec<Step>,
 }
@@ -33,19 +33,19 @@ pub(super) struct Plan {
 enum Step {
     Make(String),
     Write(String, String),
-    /// Makes the group a partition, isolated where the kernel can.
+    /// Makes the group a partition, an isolated one if the kernel supports it.
     Partition,
-    /// Moves all tasks of the topmost group, but for our own, into the group.
+    /// Moves all tasks of the topmost group, except our own, into the group.
     Gather,
 }
 
-/// The ways that this machine offers, the best first.
+/// The plans that this machine supports, the best first.
 pub(super) fn plans(root: &Root, cpus: &CpuList) -> Vec<Plan> {
     partition(root, cpus).into_iter().chain(cpusets(root, cpus)).collect()
 }
 
-/// A threaded group: the threads of one process can be inside and outside, as ours have to be. That asks for the
-/// process to be in the group above, the topmost.
+/// A threaded group, because the threads of our process must be on both sides. The process itself must then be in the
+/// group above, the topmost one.
 fn partition(root: &Root, cpus: &CpuList) -> Option<Plan> {
     let own = cgroup::group_v2(root)?;
     let has_cpuset = |file: &str| {
@@ -68,11 +68,11 @@ fn partition(root: &Root, cpus: &CpuList) -> Option<Plan> {
         Step::Write(format!("{group}/cpuset.cpus"), cpus.to_string()),
         Step::Partition,
     ]);
-    Some(leaving_home(own, group, undo, steps))
+    Some(leaving_own_group(own, group, undo, steps))
 }
 
-/// A set for all tasks of the topmost one; the sets beside it give up the shielded CPUs. This process moves to the
-/// topmost set, which keeps them.
+/// A cpuset for all tasks of the topmost one; the other cpusets lose the shielded CPUs. This process moves to the
+/// topmost cpuset, which keeps them.
 fn cpusets(root: &Root, cpus: &CpuList) -> Option<Plan> {
     let own = cgroup::group_v1(root, "cpuset")?;
     let list = |folder: &str| root.read(&format!("{folder}/cpuset.cpus"))?.parse::<CpuList>().ok();
@@ -85,7 +85,7 @@ fn cpusets(root: &Root, cpus: &CpuList) -> Option<Plan> {
         Step::Write(format!("{group}/cpuset.cpus"), rest.to_string()),
         Step::Write(format!("{group}/cpuset.mems"), memory),
     ];
-    // The deepest first, since a set may have no CPU that the one above it has not.
+    // The deepest first, because a cpuset may only have CPUs of the one above it.
     for folder in sets_below(root, &own.top).into_iter().rev() {
         let Some(before) = list(&folder).filter(|before| !before.intersection(cpus).is_empty()) else { continue };
         let during = before.difference(cpus);
@@ -94,20 +94,20 @@ fn cpusets(root: &Root, cpus: &CpuList) -> Option<Plan> {
         steps.push(Step::Write(path.clone(), during.clone()));
         undo.push(Undo::File { path, before, during });
     }
-    let mut plan = leaving_home(own, group, undo, steps);
+    let mut plan = leaving_own_group(own, group, undo, steps);
     plan.steps.push(Step::Gather);
     Some(plan)
 }
 
-fn leaving_home(own: Group, group: String, undo: Vec<Undo>, mut steps: Vec<Step>) -> Plan {
-    let home = (own.folder != own.top).then_some(own.folder);
-    if home.is_some() {
+fn leaving_own_group(own: Group, group: String, undo: Vec<Undo>, mut steps: Vec<Step>) -> Plan {
+    let own_group = (own.folder != own.top).then_some(own.folder);
+    if own_group.is_some() {
         steps.insert(0, Step::Write(format!("{}/cgroup.procs", own.top), process::id().to_string()));
     }
-    Plan { group, top: own.top, home, undo, steps }
+    Plan { group, top: own.top, own_group, undo, steps }
 }
 
-/// The sets below a folder, each above those that are in it.
+/// The cpusets below a folder, parents before children.
 fn sets_below(root: &Root, folder: &str) -> Vec<String> {
     let below = |name: String| format!("{folder}/{name}");
     let sets = root.list(folder).into_iter().map(below).filter(|set| root.exists(&format!("{set}/cpuset.cpus")));
@@ -115,47 +115,47 @@ fn sets_below(root: &Root, folder: &str) -> Vec<String> {
 }
 
 impl Plan {
-    /// Does it; or tells what the kernel refused, in one sentence.
-    pub(super) fn make(&self, hands: &dyn Hands) -> Result<ShieldMeans, String> {
+    /// Executes the steps. The error is a sentence that names what the kernel refused.
+    pub(super) fn execute(&self, ops: &dyn SystemOps) -> Result<ShieldMeans, String> {
         let mut means = ShieldMeans::CpusetV1;
         for step in &self.steps {
             let done = match step {
-                Step::Make(folder) => hands.make_group(folder).map_err(|error| (folder.clone(), error)),
-                Step::Write(path, text) => hands.write(path, text).map_err(|error| (path.clone(), error)),
+                Step::Make(folder) => ops.make_group(folder).map_err(|error| (folder.clone(), error)),
+                Step::Write(path, text) => ops.write(path, text).map_err(|error| (path.clone(), error)),
                 Step::Partition => {
-                    means = self.make_partition(hands)?;
+                    means = self.make_partition(ops)?;
                     Ok(())
                 }
                 Step::Gather => {
-                    self.gather(hands);
+                    self.gather(ops);
                     Ok(())
                 }
             };
-            done.map_err(|(path, error)| format!("{} did not serve: /{path}: {error}", self.in_words()))?;
+            done.map_err(|(path, error)| format!("{} did not work: /{path}: {error}", self.in_words()))?;
         }
         Ok(means)
     }
 
-    fn make_partition(&self, hands: &dyn Hands) -> Result<ShieldMeans, String> {
+    fn make_partition(&self, ops: &dyn SystemOps) -> Result<ShieldMeans, String> {
         let path = format!("{}/cpuset.cpus.partition", self.group);
-        let mut said = String::new();
-        // Before Linux 6.1 there are no isolated ones.
+        let mut state = String::new();
+        // Kernels before 6.1 have no isolated partitions.
         for (kind, means) in [("isolated", ShieldMeans::IsolatedPartition), ("root", ShieldMeans::RootPartition)] {
-            if let Err(error) = hands.write(&path, kind) {
-                said = error.to_string();
+            if let Err(error) = ops.write(&path, kind) {
+                state = error.to_string();
                 continue;
             }
-            said = hands.root().read(&path).unwrap_or_default();
-            if said == kind {
+            state = ops.root().read(&path).unwrap_or_default();
+            if state == kind {
                 return Ok(means);
             }
         }
-        Err(format!("{} did not serve: /{path}: {said}", self.in_words()))
+        Err(format!("{} did not work: /{path}: {state}", self.in_words()))
     }
 
-    /// What the kernel does not let go (its own threads, most of them) is left to their affinity.
-    fn gather(&self, hands: &dyn Hands) {
-        let root = hands.root();
+    /// Tasks that the kernel refuses to move (most of them kernel threads) are handled by their affinity.
+    fn gather(&self, ops: &dyn SystemOps) {
+        let root = ops.root();
         let own = root.list(&format!("proc/{}/task", process::id()));
         let mut refused: Vec<String> = Vec::new();
         for _ in 0..ROUNDS {
@@ -166,7 +166,7 @@ impl Plan {
                 break;
             }
             let to = format!("{}/tasks", self.group);
-            refused.extend(left.into_iter().filter(|task| hands.write(&to, task).is_err()));
+            refused.extend(left.into_iter().filter(|task| ops.write(&to, task).is_err()));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Interrupts, and the work that the kernel does on any CPU.
+//! Interrupts, and the kernel's unbound work.
 
 use std::io;
 
@@ -7,44 +7,44 @@ use record::{Left, LeftKind};
 use super::tasks::{Moved, NAMES};
 use crate::{
     CpuList, Root, cpus,
-    hands::Hands,
     journal::{Journal, JournalError, Undo},
+    system_ops::SystemOps,
 };
 
 const IRQ: &str = "proc/irq";
-/// The CPUs of interrupts yet to be set up.
+/// The CPUs of interrupts that are set up later.
 const DEFAULT: &str = "proc/irq/default_smp_affinity";
-/// The CPUs of work that belongs to none.
+/// The CPUs of unbound work.
 pub(super) const WORKQUEUES: &str = "sys/devices/virtual/workqueue/cpumask";
 
-/// A file with CPUs in it, and what it is to say.
+/// A file of CPUs with its old and new contents.
 struct Change {
     path: String,
     before: String,
     during: String,
-    /// Number and handlers of an interrupt.
+    /// Number and handlers, if the file belongs to an interrupt.
     interrupt: Option<(String, String)>,
 }
 
-/// Takes the shielded CPUs out of the affinity of all interrupts and of unbound work.
-pub(super) fn narrow(hands: &dyn Hands, journal: &mut Journal, shielded: &CpuList) -> Result<Moved, JournalError> {
-    let root = hands.root();
+/// Removes the shielded CPUs from the affinity of all interrupts and of unbound work.
+pub(super) fn narrow(ops: &dyn SystemOps, journal: &mut Journal, shielded: &CpuList) -> Result<Moved, JournalError> {
+    let root = ops.root();
     let others = cpus::online(root).difference(shielded);
     let changes: Vec<Change> =
         masks(root, shielded, &others).into_iter().chain(lists(root, shielded, &others)).collect();
-    journal.promise(changes.iter().map(|change| Undo::File {
+    journal.record(changes.iter().map(|change| Undo::File {
         path: change.path.clone(),
         before: change.before.clone(),
         during: change.during.clone(),
     }))?;
     let mut moved = Moved::default();
     for change in changes {
-        match (hands.write(&change.path, &change.during), change.interrupt) {
+        match (ops.write(&change.path, &change.during), change.interrupt) {
             (Ok(()), interrupt) => moved.count += u32::from(interrupt.is_some()),
             (Err(error), None) => moved.notes.push(format!("/{}: {error}", change.path)),
             (Err(error), Some((number, name))) => {
-                let strikes = strikes(root, &number, shielded) && !name.is_empty();
-                if strikes {
+                let can_interrupt = can_interrupt(root, &number, shielded) && !name.is_empty();
+                if can_interrupt {
                     add(&mut moved.left, &error, format!("{number} {name}"));
                 }
             }
@@ -78,15 +78,15 @@ fn lists(root: &Root, shielded: &CpuList, others: &CpuList) -> Vec<Change> {
     numbers.filter_map(change).collect()
 }
 
-/// Whose interrupt it is; empty when nobody's.
+/// The names of an interrupt's handlers; empty if it has none.
 fn handlers(root: &Root, number: &str) -> String {
     let folder = format!("{IRQ}/{number}");
     let names = root.list(&folder).into_iter().filter(|name| root.path(&format!("{folder}/{name}")).is_dir());
     names.collect::<Vec<_>>().join("+")
 }
 
-/// Whether an interrupt can come to a shielded CPU: its affinity may say more than what its controller does.
-fn strikes(root: &Root, number: &str, shielded: &CpuList) -> bool {
+/// True if an interrupt can occur on a shielded CPU: the controller may use fewer CPUs than the affinity allows.
+fn can_interrupt(root: &Root, number: &str, shielded: &CpuList) -> bool {
     let effective = root.read(&format!("{IRQ}/{number}/effective_affinity_list"));
     let effective = effective.and_then(|list| list.parse::<CpuList>().ok());
     effective.is_none_or(|cpus| !cpus.intersection(shielded).is_empty())
@@ -95,9 +95,9 @@ fn strikes(root: &Root, number: &str, shielded: &CpuList) -> bool {
 fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
     let no_right = error.kind() == io::ErrorKind::PermissionDenied;
     let why = if no_right {
-        "this takes root".to_owned()
+        "root is needed".to_owned()
     } else {
-        format!("the kernel does not let them move ({error}): their driver manages them, or they belong to a CPU")
+        format!("the kernel refuses to move them ({error}): their driver manages them, or they are bound to a CPU")
     };
     match left.iter_mut().find(|left| left.why == why) {
         Some(left) => {
@@ -109,8 +109,8 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
     }
 }
 
-/// A mask as the kernel writes it (hexadecimal, in groups of eight digits) without some CPUs, as long as it was; with
-/// `others` alone where nothing would be left. `None` for what is no mask.
+/// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length. Uses
+/// `others` if no CPU would remain. Returns `None` if the text is not a mask.
 fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
     let digits = mask.chars().filter(|&c| c != ',').count() as u32;
     let mut bits = Vec::new();
@@ -128,7 +128,7 @@ fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
         char::from_digit(value, 16)
     };
     let mut made = (0..digits).map(digit);
-    // The commas stay where they are.
+    // The commas keep their positions.
     mask.chars().map(|c| if c == ',' { Some(',') } else { made.next()? }).collect()
 }
 
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_keep_their_form() {
+    fn masks_keep_their_length() {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let without = |mask, shielded, others| without(mask, &list(shielded), &list(others)).unwrap();
         assert_eq!(without("3", "1", "0"), "1");
         assert_eq!(without("f", "2-3", "0-1"), "3");
         assert_eq!(without("00000001,ffffffff", "32", "0-31"), "00000000,ffffffff");
-        assert_eq!(without("0002", "1", "0,2-3"), "000d", "nothing else was in it");
+        assert_eq!(without("0002", "1", "0,2-3"), "000d", "it had no other CPU");
         assert_eq!(without("c", "1", "0,2-3"), "c");
         assert!(super::without("none", &list("1"), &list("0")).is_none());
     }

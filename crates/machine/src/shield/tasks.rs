@@ -1,4 +1,4 @@
-//! The affinity of each task, and who stayed on the shielded CPUs.
+//! The affinities of single tasks, and the tasks that remained on the shielded CPUs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,20 +10,20 @@ use record::{Left, LeftKind};
 use super::interrupts::WORKQUEUES;
 use crate::{
     CpuList, Root,
-    hands::Hands,
     journal::{Journal, JournalError, Masks},
+    system_ops::SystemOps,
     tasks::{self, Task},
 };
 
-/// How often is looked for tasks that were born while others were moved.
+/// Limit for moving tasks that start while others are moved.
 const ROUNDS: u32 = 20;
-/// How many names are told of those that stayed.
+/// Limit for the names of remaining tasks in a report.
 pub(super) const NAMES: usize = 3;
 
-/// The tasks of a machine before anything is changed: their affinity, by number and time of start.
+/// The tasks of a machine before the change: their affinity, by id and start time.
 pub(super) struct Before(HashMap<(u32, u64), CpuList>);
 
-/// What came of it.
+/// The number of moved tasks or interrupts, and those that remained.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     pub count: u32,
@@ -36,7 +36,7 @@ impl Before {
         Self(others(root).into_iter().map(|task| (key(&task), task.cpus)).collect())
     }
 
-    /// What can be changed, and so has to be put back.
+    /// The affinities to record in the journal.
     pub(super) fn masks(&self) -> BTreeMap<CpuList, Vec<(u32, u64)>> {
         let mut masks: BTreeMap<CpuList, Vec<(u32, u64)>> = BTreeMap::new();
         for (&task, cpus) in &self.0 {
@@ -46,7 +46,7 @@ impl Before {
     }
 }
 
-/// The tasks of others.
+/// All tasks except our own.
 fn others(root: &Root) -> Vec<Task> {
     let mut all = tasks::all(root);
     all.retain(|task| task.process != process::id());
@@ -57,20 +57,20 @@ fn key(task: &Task) -> (u32, u64) {
     (task.id, task.start_ticks)
 }
 
-/// Gives each task the affinity that `masks` wants for it, round after round until no new one appears. A task that its
-/// owner has pinned to shielded CPUs alone gets all others.
+/// Gives each task its affinity from `masks`, and repeats until no new task appears. A task that its owner has pinned
+/// only to shielded CPUs gets all others.
 pub(super) fn narrow(
-    hands: &dyn Hands,
+    ops: &dyn SystemOps,
     journal: &mut Journal,
     masks: &Masks,
     mut before: Before,
 ) -> Result<Moved, JournalError> {
     let mut refused: HashMap<(u32, u64), io::Error> = HashMap::new();
     for _ in 0..ROUNDS {
-        let all = others(hands.root());
+        let all = others(ops.root());
         let new: Vec<&Task> = all.iter().filter(|task| !before.0.contains_key(&key(task))).collect();
         if !new.is_empty() {
-            journal.promise_masks(|masks| {
+            journal.record_masks(|masks| {
                 for task in &new {
                     masks.before.entry(task.cpus.clone()).or_default().push(key(task));
                 }
@@ -82,7 +82,7 @@ pub(super) fn narrow(
         for task in all.iter().filter(|task| !task.is_fixed) {
             let differs = |wanted: &CpuList| !masks.same(wanted, &task.cpus) && !refused.contains_key(&key(task));
             let Some(wanted) = wanted(task).filter(differs) else { continue };
-            match hands.set_affinity(task.id, &wanted) {
+            match ops.set_affinity(task.id, &wanted) {
                 Ok(()) => changed = true,
                 Err(error) => drop(refused.insert(key(task), error)),
             }
@@ -91,10 +91,10 @@ pub(super) fn narrow(
             break;
         }
     }
-    Ok(count(hands.root(), &masks.shielded, &before, &refused))
+    Ok(count(ops.root(), &masks.shielded, &before, &refused))
 }
 
-/// Who has left the shielded CPUs, and who is still there.
+/// Counts the tasks that left the shielded CPUs, and lists those that remained.
 fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u32, u64), io::Error>) -> Moved {
     let is_there = |cpus: &CpuList| !cpus.intersection(shielded).is_empty();
     let mut moved = Moved::default();
@@ -112,7 +112,7 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
         .map(|((is_kernels, why, no_right), mut names)| {
             let kind = if is_kernels { LeftKind::KernelThreads } else { LeftKind::Tasks };
             let count = names.len() as u32;
-            // The kernel's workers come and go; others say more.
+            // Other names say more than those of the kernel's workers.
             names.sort_by_key(|name| (name.starts_with("kworker"), name.clone()));
             names.truncate(NAMES);
             Left { kind, count, names, why, no_right }
@@ -121,21 +121,21 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
     moved
 }
 
-/// Why a task is still there, and whether for lack of a right.
+/// The reason why a task remained, and true if a right was missing.
 fn reason(root: &Root, task: &Task, refused: Option<&io::Error>) -> (String, bool) {
     match refused {
         _ if task.is_fixed && task.cpus.len() == 1 => ("the kernel binds each to its CPU".to_owned(), false),
         _ if task.is_fixed && root.exists(WORKQUEUES) => {
-            ("the kernel places them itself, and sends their work to the other CPUs now".to_owned(), false)
+            ("the kernel binds them, but now sends their work to the other CPUs".to_owned(), false)
         }
-        _ if task.is_fixed => ("the kernel lets nobody move them".to_owned(), false),
+        _ if task.is_fixed => ("the kernel refuses to move them".to_owned(), false),
         Some(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            ("this takes the right to move tasks of others".to_owned(), true)
+            ("the right to move tasks of other users is needed".to_owned(), true)
         }
         Some(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-            ("the kernel does not move tasks with a deadline policy".to_owned(), false)
+            ("the kernel refuses to move tasks with a deadline policy".to_owned(), false)
         }
         Some(error) => (error.to_string(), false),
-        None => ("they came while others were moved".to_owned(), false),
+        None => ("they started while others were moved".to_owned(), false),
     }
 }

@@ -1,6 +1,4 @@
-//! Shields on machines that do not exist: what is moved, and that every way to end puts everything back.
-
-use std::rc::Rc;
+//! Shields on simulated machines: what is moved, and that every kind of end undoes it.
 
 use proptest::prelude::*;
 use record::{LeftKind, ShieldMeans};
@@ -11,30 +9,11 @@ use super::{
 };
 use crate::journal::restore_with;
 
-/// The fake is looked at while a shield holds it.
-impl Hands for Rc<Fake> {
-    fn root(&self) -> &Root {
-        Hands::root(&**self)
-    }
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        (**self).write(path, text)
-    }
-    fn make_group(&self, folder: &str) -> io::Result<()> {
-        (**self).make_group(folder)
-    }
-    fn remove_group(&self, folder: &str) -> io::Result<()> {
-        (**self).remove_group(folder)
-    }
-    fn set_affinity(&self, thread_id: u32, cpus: &CpuList) -> io::Result<()> {
-        (**self).set_affinity(thread_id, cpus)
-    }
-}
-
 fn list(text: &str) -> CpuList {
     text.parse().unwrap()
 }
 
-/// A machine with an ordinary task, a pinned one, one that stays away anyway, and three threads of the kernel.
+/// A machine with an ordinary task, two pinned ones, three kernel threads and four interrupts.
 fn machine(groups: Groups) -> Rc<Fake> {
     let fake = Fake::new(groups);
     fake.add_task(1, 0, 0, "0-3");
@@ -51,11 +30,11 @@ fn machine(groups: Groups) -> Rc<Fake> {
 }
 
 fn take(fake: &Rc<Fake>, cpus: &str) -> Result<Shield, ShieldError> {
-    Shield::take_with(Box::new(Rc::clone(fake)), &list(cpus))
+    Shield::take_with(Rc::<Fake>::clone(fake), &list(cpus))
 }
 
 #[test]
-fn everything_that_can_move_does_by_each_means() {
+fn moves_everything_that_can_move() {
     for (groups, means) in [
         (Groups::V2, ShieldMeans::IsolatedPartition),
         (Groups::V1, ShieldMeans::CpusetV1),
@@ -64,56 +43,56 @@ fn everything_that_can_move_does_by_each_means() {
         let fake = machine(groups);
         let before = fake.state();
         let shield = take(&fake, "1").unwrap();
-        let told = shield.told().clone();
-        assert_eq!(told.means, means, "{:?}", told.notes);
+        let summary = shield.summary().clone();
+        assert_eq!(summary.means, means, "{:?}", summary.notes);
         let masks: Vec<String> = [1, 10, 11, 2, 20, 21].map(|id| fake.mask(id)).into();
         assert_eq!(masks, ["0,2-3", "0,2-3", "2", "0,2-3", "1", "0"], "{groups:?}");
-        assert_eq!((told.tasks_moved, told.interrupts_moved), (3, 2), "{told:?}");
+        assert_eq!((summary.tasks_moved, summary.interrupts_moved), (3, 2), "{summary:?}");
         let interrupt = |number| fake.root().read(&format!("proc/irq/{number}/smp_affinity_list")).unwrap();
         assert_eq!([7, 8, 9, 10].map(interrupt), ["0,2-3", "0,2-3", "0-3", "0"]);
         assert_eq!(fake.root().read("proc/irq/default_smp_affinity").unwrap(), "0000000d");
-        let left: Vec<_> = told.left.iter().map(|left| (left.kind, left.count, left.names[0].as_str())).collect();
+        let left: Vec<_> = summary.left.iter().map(|left| (left.kind, left.count, left.names[0].as_str())).collect();
         assert_eq!(left, [(LeftKind::KernelThreads, 1, "task20"), (LeftKind::Interrupts, 1, "9 disk")]);
-        assert_eq!(shield.has_sides(), groups == Groups::V2);
+        assert_eq!(shield.needs_entering(), groups == Groups::V2);
         assert_eq!(shield.enter(|| 7).unwrap(), 7);
 
         let put_back = shield.release().put_back.unwrap();
         assert_eq!(fake.state(), before, "{groups:?}: {put_back:?}");
         assert_eq!((put_back.tasks, put_back.interrupts), (3, 2), "{groups:?}");
         assert!(put_back.failed.is_empty() && put_back.changed_since.is_empty(), "{put_back:?}");
-        assert!(restore_with(&*fake).is_empty(), "the journal is gone");
+        assert!(restore_with(&*fake).is_empty(), "the journal is removed");
     }
 }
 
 #[test]
-fn cpus_that_boot_isolated_are_used_as_they_are() {
+fn uses_cpus_that_were_isolated_at_boot() {
     let fake = machine(Groups::V2);
     fake.put("sys/devices/system/cpu/isolated", "1,3");
     let before = fake.state();
     let shield = take(&fake, "3").unwrap();
-    assert_eq!(shield.told().means, ShieldMeans::Boot);
-    assert_eq!(shield.told().isolated_at_boot, "3");
+    assert_eq!(shield.summary().means, ShieldMeans::Boot);
+    assert_eq!(shield.summary().isolated_at_boot, "3");
     assert!(!fake.root().list("sys/fs/cgroup").iter().any(|name| name.starts_with("punctual")));
-    assert_eq!(fake.mask(1), "0-2", "what was there nevertheless");
+    assert_eq!(fake.mask(1), "0-2", "a task that was there nevertheless");
     drop(shield);
     assert_eq!(fake.state(), before);
 }
 
 #[test]
-fn wrong_wishes_have_their_errors() {
+fn rejects_invalid_requests() {
     let fake = machine(Groups::None);
     let before = fake.state();
     let error = |cpus| take(&fake, cpus).unwrap_err().to_string();
     assert_eq!(
         error("0-3"),
-        "shielding CPUs 0-3 would leave no CPU for everything else: shield fewer of 0-3, as with --shield 3"
+        "shielding CPUs 0-3 would leave no CPU for other work: shield fewer of 0-3, e.g. --shield 3"
     );
     assert!(error("7").contains("CPU 7 is not on this machine"));
     assert_eq!(fake.state(), before);
 }
 
 #[test]
-fn two_shields_at_once_are_refused() {
+fn refuses_a_second_shield() {
     let fake = machine(Groups::None);
     fake.add_task(4711, 1, 0, "0");
     let journal = r#"{"process":4711,"start_ticks":4811,"boot_id":null,"purpose":"shield","undo":[]}"#;
@@ -121,13 +100,13 @@ fn two_shields_at_once_are_refused() {
     fake.put("run/punctual/4711-4811-shield.json", journal);
     assert!(matches!(take(&fake, "2"), Err(ShieldError::Busy { process: 4711 })));
     drop(shield);
-    // One of that number that began later is another.
+    // A process with the same id but another start time is another process.
     fake.put("run/punctual/4711-4811-shield.json", &journal.replace("4811", "4810"));
     assert!(take(&fake, "2").is_ok());
 }
 
 #[test]
-fn what_someone_else_has_changed_meanwhile_stays() {
+fn keeps_changes_that_others_made_meanwhile() {
     for groups in [Groups::V1, Groups::None] {
         let fake = machine(groups);
         let shield = take(&fake, "1").unwrap();
@@ -145,7 +124,7 @@ fn what_someone_else_has_changed_meanwhile_stays() {
 }
 
 #[test]
-fn tasks_born_meanwhile_lose_what_they_inherited_and_keep_what_they_chose() {
+fn new_tasks_lose_inherited_affinity_and_keep_their_own() {
     let fake = machine(Groups::None);
     let shield = take(&fake, "1").unwrap();
     fake.add_task(30, 10, 0, "0,2-3");
@@ -156,7 +135,7 @@ fn tasks_born_meanwhile_lose_what_they_inherited_and_keep_what_they_chose() {
 }
 
 #[test]
-fn a_journal_of_an_earlier_boot_is_void() {
+fn ignores_journals_of_an_earlier_boot() {
     let fake = machine(Groups::None);
     fake.put("proc/sys/kernel/random/boot_id", "one");
     std::mem::forget(take(&fake, "1").unwrap());
@@ -165,7 +144,7 @@ fn a_journal_of_an_earlier_boot_is_void() {
     assert!(restore_with(&*fake).is_empty());
     assert_eq!(fake.state(), moved);
     fake.put("proc/sys/kernel/random/boot_id", "one");
-    assert!(restore_with(&*fake).is_empty(), "it is gone");
+    assert!(restore_with(&*fake).is_empty(), "the journal is removed");
 }
 
 fn cpus() -> impl Strategy<Value = CpuList> {
@@ -175,9 +154,10 @@ fn cpus() -> impl Strategy<Value = CpuList> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Killed after any number of changes, a run leaves a journal that restores everything; killed while restoring, too.
+    /// A run killed after any number of changes leaves a journal that undoes all of them, even if undoing is killed as
+    /// well.
     #[test]
-    fn restoring_after_any_prefix_gives_the_original_state(
+    fn restores_the_original_state_after_any_number_of_changes(
         groups in prop::sample::select(vec![Groups::V2, Groups::V1, Groups::None]),
         tasks in prop::collection::vec((cpus(), prop::sample::select(vec![0, KERNEL, BOUND])), 0..6),
         interrupts in prop::collection::vec(cpus(), 0..4),

@@ -33,7 +33,7 @@ pub fn listen(channel: &Channel<ToFar>, ask: &ListenTask, asked: &FarAsked) -> R
         }
     };
     let record = campaign::run(&plan, &root, watch)?;
-    Ok(Results { record, answered: None, clocks: Some(machine::clocks::look(&root).unwrap_or_default()) })
+    Ok(Results { record, answered: None, clocks: Some(machine::clocks::read(&root).unwrap_or_default()) })
 }
 
 fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: Elsewhere) -> Result<Plan, Failure> {

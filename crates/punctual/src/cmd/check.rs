@@ -26,7 +26,7 @@ fn check_nic(options: &CheckNic) -> anyhow::Result<u8> {
     if let Some(folder) = &options.keep_answers {
         answers = answers.keep_in(folder.clone());
     }
-    let interface = nic::Nic::look(&root, &mut answers, &options.interface)?;
+    let interface = nic::Nic::read(&root, &mut answers, &options.interface)?;
     let machine = machine::facts(&root);
     let mut findings = nic::findings(&interface, options.period);
     let of_machine = machine::findings(&root, &machine).into_iter();

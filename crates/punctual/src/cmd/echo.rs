@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use anyhow::Context;
-use machine::{CpuList, Root, nic::IrqPriorityHold, usable_cpus};
+use machine::{CpuList, IrqPriorityHold, Root, usable_cpus};
 use probes::udp::{Echo, EchoCounts, EchoSettings};
 use record::Outcome;
 use sys::{memory, signal, udp::DatagramSocket};

@@ -96,7 +96,7 @@ pub fn format_and_input_are_those_asked_for() -> Result<()> {
         ("--device hw:Dummy --format S24_3", "has no S24_3 samples, only"),
         (
             "--device hw:Loopback,1 --frames 1024 --input 64",
-            "hw:Loopback,1 has 32 inputs: choose one of them, as --input 1",
+            "hw:Loopback,1 has only 32 inputs: choose one of them, e.g. --input 1",
         ),
     ] {
         let refused = punctual(&format!("measure audio --quiet --no-record {asked} {RIG}"))?;

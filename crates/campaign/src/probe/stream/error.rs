@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use machine::{ends::EndsError, nic::LaunchError};
+use machine::{nic::LaunchError, veth::VethError};
 use rustix::io::Errno;
 
 use super::{XdpRefusal, interface::LINK_PERCENT};
@@ -51,7 +51,7 @@ pub enum StreamError {
     NoRight,
     /// The two namespaces could not be made.
     #[error(transparent)]
-    Ends(#[from] EndsError),
+    VethPair(#[from] VethError),
     /// AF_XDP was asked for, and cannot be had.
     #[error(transparent)]
     Xdp(#[from] XdpRefusal),

@@ -3,7 +3,7 @@
 use frames::{Mac, ethernet};
 use machine::{
     Root,
-    ends::{End, Ends},
+    veth::{VethEnd, VethPair},
 };
 use probes::{ReceiveWait, stream::transmit::TransmitMode};
 use record::ObservedAt;
@@ -23,14 +23,14 @@ const OWN_DELTA_NS: u32 = 50_000;
 /// Where frames go out and come in.
 pub enum Places {
     Interface(Interface),
-    Ends(Box<Ends>),
+    Ends(Box<VethPair>),
 }
 
 impl Places {
     pub fn of(interface: Option<&str>, root: &Root) -> Result<Self, StreamError> {
         Ok(match interface {
             Some(interface) => Self::Interface(Interface::read(root, interface)?),
-            None => Self::Ends(Box::new(Ends::make()?)),
+            None => Self::Ends(Box::new(VethPair::create()?)),
         })
     }
 
@@ -93,6 +93,6 @@ impl Places {
 }
 
 /// Opens a socket inside a namespace; it stays there.
-fn inside<S: Send>(end: &End, open: impl FnOnce(&str) -> Result<S, StreamError> + Send) -> Result<S, StreamError> {
+fn inside<S: Send>(end: &VethEnd, open: impl FnOnce(&str) -> Result<S, StreamError> + Send) -> Result<S, StreamError> {
     end.namespace.run(|| open(&end.interface)).map_err(|error| socket(&end.interface, error))?
 }

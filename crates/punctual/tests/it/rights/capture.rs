@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use capture::Reader;
-use machine::ends::Ends;
+use machine::veth::VethPair;
 use record::{CAPTURE, Measured, ObservedAt, Record, file};
 
 use super::stream::{assert_all_frames_counted, inside, listener, talker};
@@ -83,7 +83,7 @@ fn a_talker_without_listener_is_captured_at_the_sender() {
 }
 
 fn capture_the_talker() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let scratch = Scratch::new();
     let talk = |options: &str| {
         let arguments =

@@ -269,7 +269,7 @@ fn an_incomplete_shield_of_an_ordinary_user_makes_the_run_invalid() {
     let record = scratch.record();
     let reason = &record.validity.reasons[0];
     assert_eq!((reason.id.as_str(), record.series[0].samples), ("shield.incomplete", 50));
-    assert!(reason.text.contains("this takes the right to move tasks of others"), "{}", reason.text);
+    assert!(reason.text.contains("the right to move tasks of other users is needed"), "{}", reason.text);
     assert_eq!(record.shielding.unwrap().means, ShieldMeans::Affinity);
     assert_eq!(nobody("restore").stdout, b"nothing to restore\n");
     before.assert_restored();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use frames::{Payload, ethernet};
-use machine::ends::{End, Ends};
+use machine::veth::{VethEnd, VethPair};
 use sys::{
     link::Links,
     netlink::{Request, Socket},
@@ -71,7 +71,7 @@ fn zero_copy_is_refused_on_a_virtual_cable() {
 }
 
 /// True if an XDP program is attached to the interface (IFLA_XDP, IFLA_XDP_ATTACHED of `if_link.h`).
-fn has_program(end: &End) -> bool {
+fn has_program(end: &VethEnd) -> bool {
     let ask = || {
         let answer = Socket::route().unwrap().ask(&Links::question(&end.interface)).unwrap();
         let messages = answer.messages().unwrap();
@@ -82,7 +82,7 @@ fn has_program(end: &End) -> bool {
 }
 
 /// Starts a listener in the far end and waits until its program is attached.
-fn start_listener(ends: &Ends, scratch: &Scratch) -> Child {
+fn start_listener(ends: &VethPair, scratch: &Scratch) -> Child {
     assert!(!has_program(&ends.far));
     let child = inside(&ends.far, scratch, "measure stream listen far --receive xdp --quiet --record a --blame=off");
     wait_until("the program is attached", || has_program(&ends.far));
@@ -92,7 +92,7 @@ fn start_listener(ends: &Ends, scratch: &Scratch) -> Child {
 #[test]
 fn the_program_is_detached_when_the_process_ends() {
     let _alone = alone();
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     for (how, status) in [("INT", Some(0)), ("KILL", None)] {
         let scratch = Scratch::new();
         let mut child = start_listener(&ends, &scratch);
@@ -104,12 +104,12 @@ fn the_program_is_detached_when_the_process_ends() {
     assert!(!has_program(&ends.near));
 }
 
-fn receiver(ends: &Ends, hook: Hook) -> XdpReceiver {
+fn receiver(ends: &VethPair, hook: Hook) -> XdpReceiver {
     let open = || XdpReceiver::open(&ends.far.interface, ethernet::AVTP, 0, Some(hook), Copying::AsOffered);
     ends.far.namespace.run(open).unwrap().expect("AF_XDP: run as root")
 }
 
-fn raw_sender(ends: &Ends) -> RawSender {
+fn raw_sender(ends: &VethPair) -> RawSender {
     ends.near.namespace.run(|| RawSender::open(&ends.near.interface, 3, false)).unwrap().unwrap()
 }
 
@@ -129,14 +129,14 @@ fn next<T>(mut receive: impl FnMut() -> Option<T>) -> T {
 fn other_frames_still_reach_their_sockets() {
     const OTHER: u16 = 0x88b5;
     for hook in [Hook::Native, Hook::Generic] {
-        let ends = Ends::make().expect("the right to make namespaces: run as root");
+        let ends = VethPair::create().expect("the right to make namespaces: run as root");
         let socket_for = |ethertype| {
             let open = || FrameReceiver::open(&ends.far.interface, ethertype, None);
             ends.far.namespace.run(open).unwrap().unwrap()
         };
         let (others, streams) = (socket_for(OTHER), socket_for(ethernet::AVTP));
         let mut ours = receiver(&ends, hook);
-        let udp = |end: &End| end.namespace.run(|| UdpSocket::bind((end.address, 4711))).unwrap().unwrap();
+        let udp = |end: &VethEnd| end.namespace.run(|| UdpSocket::bind((end.address, 4711))).unwrap().unwrap();
         let (near, far) = (udp(&ends.near), udp(&ends.far));
         far.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let to_others = || FrameSender::open(&ends.near.interface, OTHER, ends.far.mac);
@@ -165,7 +165,7 @@ fn other_frames_still_reach_their_sockets() {
 #[test]
 fn frames_dropped_by_a_full_ring_are_counted_exactly() {
     const CAPACITY: u64 = 8192;
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let mut ours = receiver(&ends, Hook::Native);
     let drops = ours.drops().unwrap();
     let sender = raw_sender(&ends);
@@ -192,7 +192,7 @@ fn frames_dropped_by_a_full_ring_are_counted_exactly() {
 }
 
 /// Sets an interface up or down (`RTM_NEWLINK`, `IFF_UP`). If one end is down, the other has no carrier.
-fn set_up(end: &End, is_up: bool) {
+fn set_up(end: &VethEnd, is_up: bool) {
     let mut header = [0; 16];
     header[4..8].copy_from_slice(&end.index.to_ne_bytes());
     header[8..12].copy_from_slice(&u32::from(is_up).to_ne_bytes());
@@ -203,7 +203,7 @@ fn set_up(end: &End, is_up: bool) {
 
 #[test]
 fn refused_frames_are_not_sent_later() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let mut ours = receiver(&ends, Hook::Native);
     let open = || XdpSender::open(&ends.near.interface, 0, Copying::AsOffered);
     let mut sender = ends.near.namespace.run(open).unwrap().expect("AF_XDP: run as root");
@@ -234,7 +234,7 @@ fn refused_frames_are_not_sent_later() {
 
 #[test]
 fn a_used_queue_is_refused_and_free_after_its_use() {
-    let ends = Ends::make().expect("the right to make namespaces: run as root");
+    let ends = VethPair::create().expect("the right to make namespaces: run as root");
     let open = |queue| {
         let open = || XdpSender::open(&ends.far.interface, queue, Copying::AsOffered);
         ends.far.namespace.run(open).unwrap()

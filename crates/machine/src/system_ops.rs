@@ -1,5 +1,5 @@
-//! What changes the machine: the kernel's files, control groups and affinities. One seam, so that tests can put a machine
-//! behind it that does not exist.
+//! The operations that change a machine: kernel files, control groups, affinities, policies, settings of interfaces.
+//! All changes go through one trait, so that tests can replace the machine.
 
 use std::{fmt, fs, io, io::Write};
 
@@ -10,41 +10,41 @@ use crate::{
     nic::{Knob, Value},
 };
 
-/// Changes a machine. Paths are as those of [`Root`]. A machine of a test has only what it says.
-pub(crate) trait Hands: fmt::Debug {
-    /// Where the machine is read.
+/// Changes a machine. Paths are written as for [`Root`]. The default of each operation is `Unsupported`, for tests.
+pub(crate) trait SystemOps: fmt::Debug {
+    /// The root folder for reading.
     fn root(&self) -> &Root;
-    /// Writes to a file that is there.
+    /// Writes to an existing file.
     fn write(&self, _path: &str, _text: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Makes a control group.
+    /// Creates a control group.
     fn make_group(&self, _folder: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Removes a control group that nobody is in.
+    /// Removes an empty control group.
     fn remove_group(&self, _folder: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Lets a thread run on these CPUs alone.
+    /// Sets the affinity of a thread.
     fn set_affinity(&self, _thread_id: u32, _cpus: &CpuList) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Gives a thread this policy.
+    /// Sets the policy of a thread.
     fn set_policy(&self, _thread_id: u32, _policy: Policy) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// A value of an interface.
+    /// Reads a setting of an interface.
     fn nic_value(&self, _interface: &str, _knob: Knob) -> io::Result<Value> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Sets a value of an interface.
+    /// Changes a setting of an interface.
     fn set_nic_value(&self, _interface: &str, _knob: Knob, _value: Value) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-impl Hands for Root {
+impl SystemOps for Root {
     fn root(&self) -> &Root {
         self
     }

@@ -1,7 +1,9 @@
-//! Values of an interface that are set for a run, and put back afterwards, also after a crash.
+//! Changes settings of an interface for a run, and undoes them afterwards, also after a crash.
 
 use std::{
-    io, thread,
+    io,
+    rc::Rc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -9,18 +11,19 @@ use record::Setting;
 use sys::link::Links;
 use thiserror::Error;
 
-use super::{Knob, NicSettings, knob::Value};
 use crate::{
     Root,
-    hands::Hands,
     journal::{Journal, Purpose, Undo},
     netns,
+    nic::{Knob, NicSettings, Value},
+    system_ops::SystemOps,
 };
 
-/// Many NICs let the line go when they are set anew; agreeing on a speed takes seconds.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Time limit for the link to come back: many NICs reset the link when a setting changes, and autonegotiation takes
+/// seconds.
+const LINK_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why an interface was not set as asked.
+/// Error: a setting could not be changed.
 #[derive(Debug, Error)]
 pub enum NicHoldError {
     /// This process lacks the right.
@@ -28,37 +31,36 @@ pub enum NicHoldError {
     Forbidden {
         /// The interface.
         interface: String,
-        /// The value.
+        /// The setting.
         knob: &'static str,
     },
-    /// The driver does not know it.
-    #[error("the driver of {interface} has no {knob} that could be set: leave it out")]
+    /// The driver does not support the setting.
+    #[error("the driver of {interface} cannot change {knob}: leave it out")]
     NotSupported {
         /// The interface.
         interface: String,
-        /// The value.
+        /// The setting.
         knob: &'static str,
     },
-    /// The kernel answered with another error.
+    /// The kernel returned another error.
     #[error(
-        "cannot set {knob} of {interface} to {value} ({source}): `punctual check nic {interface}` tells what it allows"
+        "cannot set {knob} of {interface} to {value} ({source}): `punctual check nic {interface}` shows its settings"
     )]
     Failed {
         /// The interface.
         interface: String,
-        /// What was to be set.
+        /// The setting.
         knob: &'static str,
-        /// To what.
+        /// The requested value.
         value: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// Values held until released or dropped; the journal puts them back after SIGKILL.
+/// Changed settings, until released or dropped; after SIGKILL the journal undoes them.
 #[derive(Debug)]
 pub struct NicHold {
-    hands: Box<dyn Hands>,
     journal: Journal,
     interface: String,
     held: Vec<Held>,
@@ -72,18 +74,18 @@ struct Held {
 }
 
 impl NicHold {
-    /// Sets what is asked for on an interface of the calling thread's network namespace, and waits until the line is back
-    /// where that has let it go.
+    /// Changes settings of an interface in the calling thread's network namespace, and waits for the link if the change
+    /// reset it.
     ///
     /// # Errors
     /// [`NicHoldError`]; nothing stays changed then.
     pub fn take(root: &Root, interface: &str, settings: &NicSettings) -> Result<Self, NicHoldError> {
-        let hold = Self::take_with(Box::new(root.clone()), interface, settings)?;
-        hold.wait();
+        let hold = Self::take_with(Rc::new(root.clone()), interface, settings)?;
+        hold.wait_for_link();
         Ok(hold)
     }
 
-    fn take_with(hands: Box<dyn Hands>, interface: &str, settings: &NicSettings) -> Result<Self, NicHoldError> {
+    fn take_with(ops: Rc<dyn SystemOps>, interface: &str, settings: &NicSettings) -> Result<Self, NicHoldError> {
         let refused = |knob: Knob, value: Value, source: io::Error| {
             let (interface, knob) = (interface.to_owned(), knob.name());
             match source.kind() {
@@ -93,14 +95,14 @@ impl NicHold {
             }
         };
         let read = |&(knob, during): &(Knob, Value)| {
-            let before = hands.nic_value(interface, knob).map_err(|error| refused(knob, during, error))?;
+            let before = ops.nic_value(interface, knob).map_err(|error| refused(knob, during, error))?;
             Ok(Held { knob, before, during })
         };
-        let held = settings.0.iter().map(read).collect::<Result<Vec<Held>, NicHoldError>>()?;
-        let first = settings.0.first().copied().unwrap_or((Knob::RxUsecs, Value::Number(0)));
+        let held = settings.iter().map(read).collect::<Result<Vec<Held>, NicHoldError>>()?;
+        let first = settings.iter().next().copied().unwrap_or((Knob::RxUsecs, Value::Number(0)));
         let no_journal = |error| refused(first.0, first.1, io::Error::other(error));
-        let mut journal = Journal::begin(hands.root(), Purpose::Nic).map_err(no_journal)?;
-        let namespace = netns::here(hands.root());
+        let mut journal = Journal::begin(Rc::clone(&ops), Purpose::Nic).map_err(no_journal)?;
+        let namespace = netns::current(ops.root());
         let undo = |held: &Held| Undo::Nic {
             namespace: namespace.clone(),
             interface: interface.to_owned(),
@@ -108,9 +110,8 @@ impl NicHold {
             before: held.before,
             during: held.during,
         };
-        journal.promise(held.iter().map(undo)).map_err(no_journal)?;
-        // From here on, dropping it restores.
-        let hold = Self { hands, journal, interface: interface.to_owned(), held };
+        journal.record(held.iter().map(undo)).map_err(no_journal)?;
+        let hold = Self { journal, interface: interface.to_owned(), held };
         for held in hold.held.iter().filter(|held| held.before != held.during) {
             hold.set(held).map_err(|error| refused(held.knob, held.during, error))?;
         }
@@ -118,62 +119,57 @@ impl NicHold {
     }
 
     fn set(&self, &Held { knob, before, during: value }: &Held) -> io::Result<()> {
-        self.hands.set_nic_value(&self.interface, knob, value)?;
-        let taken = self.hands.nic_value(&self.interface, knob)?;
+        let ops = self.journal.ops();
+        ops.set_nic_value(&self.interface, knob, value)?;
+        let taken = ops.nic_value(&self.interface, knob)?;
         if taken == value {
             return Ok(());
         }
-        // The journal would take a value that it does not know for someone else's.
-        let _ = self.hands.set_nic_value(&self.interface, knob, before);
-        Err(io::Error::other(format!("the driver made {taken} of it")))
+        // The journal would take a value that it did not record for a change by others.
+        let _ = ops.set_nic_value(&self.interface, knob, before);
+        Err(io::Error::other(format!("the driver set {taken} instead")))
     }
 
-    /// Waits for the line. One that does not come back is what the measurement will tell.
-    fn wait(&self) {
+    /// Waits for the link. If it stays down, the measurement will show it.
+    fn wait_for_link(&self) {
         let since = Instant::now();
         let is_back = || match Links::open().and_then(|mut links| links.find(&self.interface)) {
             Ok(link) => !link.is_up || link.is_operational,
             Err(_) => true,
         };
-        while !is_back() && since.elapsed() < PATIENCE {
+        while !is_back() && since.elapsed() < LINK_TIMEOUT {
             thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// Puts everything back, and tells what was set, read back afterwards.
+    /// Undoes all changes. Returns each setting with its values before, during and after.
     #[must_use]
-    pub fn release(self) -> Vec<Setting> {
-        let _ = self.journal.put_back(&*self.hands);
+    pub fn release(mut self) -> Vec<Setting> {
+        self.journal.restore();
         let setting = |held: &Held| Setting {
             name: format!("{} {}", self.interface, held.knob.name()),
             before: held.before.to_string(),
             during: held.during.to_string(),
-            after: self.hands.nic_value(&self.interface, held.knob).ok().map(|value| value.to_string()),
+            after: self.journal.ops().nic_value(&self.interface, held.knob).ok().map(|value| value.to_string()),
         };
         self.held.iter().map(setting).collect()
     }
 }
 
-impl Drop for NicHold {
-    fn drop(&mut self) {
-        let _ = self.journal.put_back(&*self.hands);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, rc::Rc};
+    use std::cell::RefCell;
 
     use super::*;
     use crate::journal;
 
-    /// A machine with one NIC, whose driver has three values and makes 3 of any delay below that.
+    /// A machine with one NIC, whose driver has three settings and turns a delay of 1 into 3.
     #[derive(Debug)]
     struct Fake {
         _folder: tempfile::TempDir,
         root: Root,
         values: RefCell<Vec<(Knob, Value)>>,
-        /// Every change, in its order.
+        /// Every change, in order.
         log: RefCell<Vec<(Knob, Value)>>,
     }
 
@@ -189,12 +185,12 @@ mod tests {
             Rc::new(Self { _folder: folder, root, values: RefCell::new(values), log: RefCell::default() })
         }
 
-        fn told(&self) -> Vec<String> {
+        fn values(&self) -> Vec<String> {
             self.values.borrow().iter().map(|(knob, value)| format!("{} {value}", knob.name())).collect()
         }
     }
 
-    impl Hands for Rc<Fake> {
+    impl SystemOps for Fake {
         fn root(&self) -> &Root {
             &self.root
         }
@@ -217,92 +213,100 @@ mod tests {
         }
     }
 
-    const AS_FOUND: [&str; 3] = ["rx-usecs 50", "adaptive-rx on", "eee on"];
+    const INITIAL: [&str; 3] = ["rx-usecs 50", "adaptive-rx on", "eee on"];
 
     fn take(fake: &Rc<Fake>, settings: &str) -> Result<NicHold, NicHoldError> {
-        NicHold::take_with(Box::new(Rc::clone(fake)), "eth0", &settings.parse().unwrap())
+        NicHold::take_with(Rc::<Fake>::clone(fake), "eth0", &settings.parse().unwrap())
     }
 
     #[test]
-    fn what_is_set_is_put_back_the_last_first() {
+    fn restores_settings_in_reverse_order() {
         let fake = Fake::new();
         let hold = take(&fake, "adaptive=off,coalesce=0,eee=on").unwrap();
-        assert_eq!(fake.told(), ["rx-usecs 0", "adaptive-rx off", "eee on"]);
+        assert_eq!(fake.values(), ["rx-usecs 0", "adaptive-rx off", "eee on"]);
         let settings = hold.release();
-        assert_eq!(fake.told(), AS_FOUND);
+        assert_eq!(fake.values(), INITIAL);
         let knobs: Vec<Knob> = fake.log.borrow().iter().map(|(knob, _)| *knob).collect();
-        assert_eq!(knobs, [Knob::AdaptiveRx, Knob::RxUsecs, Knob::RxUsecs, Knob::AdaptiveRx], "EEE was as asked for");
-        let told =
+        assert_eq!(
+            knobs,
+            [Knob::AdaptiveRx, Knob::RxUsecs, Knob::RxUsecs, Knob::AdaptiveRx],
+            "EEE had the requested value"
+        );
+        let describe =
             |s: &Setting| [s.name.clone(), s.before.clone(), s.during.clone(), s.after.clone().unwrap()].join(" ");
         assert_eq!(
-            settings.iter().map(told).collect::<Vec<_>>(),
+            settings.iter().map(describe).collect::<Vec<_>>(),
             ["eth0 adaptive-rx on off on", "eth0 rx-usecs 50 0 50", "eth0 eee on on on"]
         );
     }
 
     #[test]
-    fn after_a_crash_the_journal_puts_back_what_nobody_changed_since() {
+    fn journal_restores_after_a_crash_what_others_did_not_change() {
         let fake = Fake::new();
         std::mem::forget(take(&fake, "coalesce=0,eee=off").unwrap());
         fake.set_nic_value("eth0", Knob::RxUsecs, Value::Number(7)).unwrap();
-        let restored = journal::restore_with(&fake);
+        let restored = journal::restore_with(&*fake);
         assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Nic, 1));
-        assert_eq!(restored[0].put_back.changed_since, ["eth0 rx-usecs: 7"], "someone else's since");
-        assert_eq!(fake.told(), ["rx-usecs 7", "adaptive-rx on", "eee on"]);
-        assert!(journal::restore_with(&fake).is_empty());
+        assert_eq!(restored[0].put_back.changed_since, ["eth0 rx-usecs: 7"], "changed by others since");
+        assert_eq!(fake.values(), ["rx-usecs 7", "adaptive-rx on", "eee on"]);
+        assert!(journal::restore_with(&*fake).is_empty());
     }
 
     #[test]
-    fn what_was_set_in_another_network_namespace_is_put_back_there_alone() {
+    fn settings_are_restored_only_in_their_network_namespace() {
         let fake = Fake::new();
-        let be_in = |file: &str, name: &str| {
+        let set_namespace = |file: &str, name: &str| {
             let path = fake.root.path(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let _ = std::fs::remove_file(&path);
             std::os::unix::fs::symlink(name, path).unwrap();
         };
-        be_in("proc/thread-self/ns/net", "net:[7]");
+        set_namespace("proc/thread-self/ns/net", "net:[7]");
         std::mem::forget(take(&fake, "eee=off").unwrap());
-        be_in("proc/thread-self/ns/net", "net:[1]");
-        be_in("proc/1/ns/net", "net:[1]");
-        be_in("proc/30/ns/net", "net:[7]");
-        let told = journal::restore_with(&fake).remove(0).put_back;
-        assert_eq!(told.settings, 0);
-        assert!(told.failed[0].contains("sudo nsenter --net=/proc/30/ns/net punctual restore"), "{:?}", told.failed);
-        assert_eq!(fake.told()[2], "eee off", "an interface of the same name");
+        set_namespace("proc/thread-self/ns/net", "net:[1]");
+        set_namespace("proc/1/ns/net", "net:[1]");
+        set_namespace("proc/30/ns/net", "net:[7]");
+        let restored = journal::restore_with(&*fake).remove(0).put_back;
+        assert_eq!(restored.settings, 0);
+        assert!(
+            restored.failed[0].contains("sudo nsenter --net=/proc/30/ns/net punctual restore"),
+            "{:?}",
+            restored.failed
+        );
+        assert_eq!(fake.values()[2], "eee off", "another interface of the same name");
 
-        be_in("proc/thread-self/ns/net", "net:[7]");
-        assert_eq!(journal::restore_with(&fake)[0].put_back.settings, 1);
-        assert_eq!(fake.told(), AS_FOUND);
+        set_namespace("proc/thread-self/ns/net", "net:[7]");
+        assert_eq!(journal::restore_with(&*fake)[0].put_back.settings, 1);
+        assert_eq!(fake.values(), INITIAL);
 
         std::mem::forget(take(&fake, "eee=off").unwrap());
-        be_in("proc/thread-self/ns/net", "net:[1]");
+        set_namespace("proc/thread-self/ns/net", "net:[1]");
         std::fs::remove_file(fake.root.path("proc/30/ns/net")).unwrap();
-        let told = journal::restore_with(&fake).remove(0).put_back;
-        assert_eq!(told.changed_since, ["eth0 eee: its network namespace is gone"]);
-        assert!(journal::restore_with(&fake).is_empty());
+        let restored = journal::restore_with(&*fake).remove(0).put_back;
+        assert_eq!(restored.changed_since, ["eth0 eee: its network namespace no longer exists"]);
+        assert!(journal::restore_with(&*fake).is_empty());
     }
 
     #[test]
-    fn a_card_that_was_made_to_stamp_is_put_back_after_a_crash() {
+    fn journal_restores_time_stamping_after_a_crash() {
         let fake = Fake::new();
         *fake.values.borrow_mut() = vec![(Knob::TxType, Value::Number(0)), (Knob::RxFilter, Value::Number(12))];
-        let hold = NicHold::take_with(Box::new(Rc::clone(&fake)), "eth0", &NicSettings::stamps()).unwrap();
-        assert_eq!(fake.told(), ["tx-type 1", "rx-filter 1"]);
+        let hold = NicHold::take_with(Rc::<Fake>::clone(&fake), "eth0", &NicSettings::stamps()).unwrap();
+        assert_eq!(fake.values(), ["tx-type 1", "rx-filter 1"]);
         std::mem::forget(hold);
-        assert_eq!(journal::restore_with(&fake)[0].put_back.settings, 2);
-        assert_eq!(fake.told(), ["tx-type 0", "rx-filter 12"]);
+        assert_eq!(journal::restore_with(&*fake)[0].put_back.settings, 2);
+        assert_eq!(fake.values(), ["tx-type 0", "rx-filter 12"]);
     }
 
     #[test]
-    fn what_is_refused_leaves_nothing_changed() {
+    fn refused_setting_leaves_nothing_changed() {
         let fake = Fake::new();
         let refused = |settings| take(&fake, settings).unwrap_err().to_string();
-        assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 has no gro that could be set: leave it out");
-        let words = refused("eee=off,coalesce=1");
-        assert!(words.starts_with("cannot set rx-usecs of eth0 to 1 (the driver made 3 of it)"), "{words}");
-        assert_eq!(fake.told(), AS_FOUND);
-        assert!(journal::restore_with(&fake).is_empty());
+        assert_eq!(refused("eee=off,gro=off"), "the driver of eth0 cannot change gro: leave it out");
+        let message = refused("eee=off,coalesce=1");
+        assert!(message.starts_with("cannot set rx-usecs of eth0 to 1 (the driver set 3 instead)"), "{message}");
+        assert_eq!(fake.values(), INITIAL);
+        assert!(journal::restore_with(&*fake).is_empty());
     }
 }
 
@@ -311,14 +315,14 @@ mod tests {
 mod rights {
     use super::*;
     use crate::{
-        ends::Ends,
         nic::{Answers, NoStamps, can_stamp},
+        veth::VethPair,
     };
 
     #[test]
-    fn the_kernel_takes_values_and_gives_them_back() {
-        let ends = Ends::make().unwrap();
-        ends.near
+    fn changes_and_restores_settings_of_the_kernel() {
+        let pair = VethPair::create().unwrap();
+        pair.near
             .namespace
             .run(|| {
                 let now = || Knob::Tso.read("near").unwrap();
