@@ -1,12 +1,16 @@
-//! Recorded machines under `machines/`: what is read from each stands in `NAME.json` beside its folder.
+//! Recorded machines under `machines/`: the facts of each are stored in `NAME.json`, the findings in
+//! `findings/ID.json`.
 //!
-//! The folders are written by hand after what such machines print; the VIM3L's kernel, command line, clock and gravity
-//! are those of a published latmus run.
+//! The files of the machines are written by hand after the output of such machines. The kernel, command line, clock and
+//! gravity of the VIM3L are those of a published latmus run.
 //!
-//! `UPDATE=1 cargo test -p punctual-machine --test machines` writes these files anew: read the difference.
+//! `UPDATE=1 cargo test -p punctual-machine --test machines` writes the JSON files: review the difference.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
+mod golden;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +18,6 @@ use std::process::Command;
 use machine::topology::{caches_of, largest_cache_bytes};
 use machine::{Conditions, CpuError, CpuList, Root, facts, findings, usable_cpus};
 use record::{Finding, FindingState};
-use serde_json::json;
 
 const NAMES: [&str; 6] =
     ["cloud-vm", "cnc-pc-rt", "container-cpuset", "khadas-vim3l-evl", "laptop-voluntary", "raspberry-pi-rt"];
@@ -32,28 +35,21 @@ fn list(text: &str) -> CpuList {
 }
 
 #[test]
-fn what_is_read_from_each_recorded_machine() {
-    let recorded: Vec<String> =
-        Root::at(folder()).list("").into_iter().filter(|name| folder().join(name).is_dir()).collect();
+fn facts_and_findings_of_each_recorded_machine() {
+    let is_machine = |name: &String| folder().join(name).is_dir() && name != "findings";
+    let recorded: Vec<String> = Root::at(folder()).list("").into_iter().filter(is_machine).collect();
     assert_eq!(recorded, NAMES);
+    let mut found = BTreeMap::new();
     for name in NAMES {
         let root = machine(name);
         let facts = facts(&root);
-        let seen = json!({ "findings": findings(&root, &facts), "machine": facts });
-        let seen = serde_json::to_string_pretty(&seen).unwrap() + "\n";
-        let golden = folder().join(format!("{name}.json"));
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&golden, &seen).unwrap();
-        }
-        let expected = fs::read_to_string(&golden).unwrap_or_default();
-        for (seen, expected) in seen.lines().zip(expected.lines()) {
-            assert_eq!(seen, expected, "{name}");
-        }
-        assert_eq!(seen.lines().count(), expected.lines().count(), "{name}");
+        golden::check(&folder().join(format!("{name}.json")), &facts);
+        found.insert(name, findings(&root, &facts));
     }
+    golden::check_findings(&folder().join("findings"), &found);
 }
 
-/// Whoever reads a finding learns where it comes from; whoever is warned learns why and what to do.
+/// Every finding has evidence; every warning has a reason and a remedy.
 #[test]
 fn every_finding_explains_itself() {
     let mut roots: Vec<Root> = NAMES.map(machine).into();
@@ -72,7 +68,7 @@ fn every_finding_explains_itself() {
     }
 }
 
-/// Nothing readable: nothing is known, and nothing is fine.
+/// Without any readable file, everything is unknown and nothing is `ok`.
 #[test]
 fn an_empty_folder_is_unknown_and_never_ok() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,9 +82,9 @@ fn an_empty_folder_is_unknown_and_never_ok() {
     assert_eq!(largest_cache_bytes(&root), None);
 }
 
-/// The same files with nonsense in each: whatever is made of it, nothing panics.
+/// The same files with invalid contents: nothing panics.
 #[test]
-fn nonsense_in_every_file_is_survived() {
+fn survives_invalid_contents_of_every_file() {
     fn fill(from: &Path, to: &Path, nonsense: &[u8]) {
         fs::create_dir_all(to).unwrap();
         for entry in fs::read_dir(from).unwrap().flatten() {
@@ -116,9 +112,9 @@ fn nonsense_in_every_file_is_survived() {
 }
 
 #[test]
-fn cpus_that_may_be_measured() {
+fn finds_the_cpus_that_may_be_measured() {
     let usable = |name, wanted: Option<&str>| usable_cpus(&machine(name), wanted.map(list).as_ref());
-    assert_eq!(usable("raspberry-pi-rt", None), Ok(list("0-3")), "the isolated CPU is among them");
+    assert_eq!(usable("raspberry-pi-rt", None), Ok(list("0-3")), "the isolated CPU is included");
     assert_eq!(usable("khadas-vim3l-evl", None), Ok(list("0-3")));
     assert_eq!(usable("container-cpuset", None), Ok(list("2-3")));
     assert_eq!(usable("cnc-pc-rt", None), Ok(list("0-1")), "the group's own cpuset, not the root's");
@@ -126,12 +122,12 @@ fn cpus_that_may_be_measured() {
 }
 
 #[test]
-fn every_wrong_wish_has_its_own_error_and_remedy() {
+fn every_invalid_request_has_an_error_with_a_remedy() {
     let refused = |name, wanted| usable_cpus(&machine(name), Some(&list(wanted))).unwrap_err().to_string();
     assert_eq!(refused("raspberry-pi-rt", "3-5"), "CPUs 4-5 are not on this machine: it has CPUs 0-3");
     assert_eq!(
         refused("cnc-pc-rt", "3"),
-        "CPU 3 is offline: bring back with `echo 1 | sudo tee /sys/devices/system/cpu/cpu3/online`"
+        "CPU 3 is offline: bring online with `echo 1 | sudo tee /sys/devices/system/cpu/cpu3/online`"
     );
     assert_eq!(
         refused("cnc-pc-rt", "1-2"),
@@ -147,7 +143,7 @@ fn every_wrong_wish_has_its_own_error_and_remedy() {
 }
 
 #[test]
-fn caches() {
+fn reads_caches() {
     let laptop = machine("laptop-voluntary");
     assert_eq!(largest_cache_bytes(&laptop), Some(12 << 20));
     let caches = caches_of(&laptop, 5);
@@ -156,7 +152,7 @@ fn caches() {
     assert_eq!(largest_cache_bytes(&machine("khadas-vim3l-evl")), None);
 }
 
-/// The facts of the machine that the tests run on agree with other programs' answers.
+/// The facts about this machine agree with other programs.
 #[test]
 fn facts_of_this_machine_agree_with_uname_and_getconf() {
     let answer = |program: &str, argument: &str| {

@@ -7,7 +7,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
+mod golden;
+
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -18,7 +21,6 @@ use machine::{
     nic::{Answers, Nic, NicError, findings},
 };
 use record::{Ahead, Finding, FindingState, Ptp, PtpPort};
-use serde_json::json;
 use sys::netlink::{Answer, Request};
 
 /// The folders with the interface in each.
@@ -29,40 +31,29 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nics").join(name)
 }
 
-fn look(root: &Root, interface: &str) -> Result<Nic, NicError> {
+fn read(root: &Root, interface: &str) -> Result<Nic, NicError> {
     Nic::read(root, &mut Answers::of(root), interface)
 }
 
 fn found(name: &str, period_ns: u64) -> Vec<Finding> {
     let (name, interface) = NAMES.iter().find(|(folder, _)| *folder == name).unwrap();
-    findings(&look(&Root::at(folder(name)), interface).unwrap(), period_ns)
+    findings(&read(&Root::at(folder(name)), interface).unwrap(), period_ns)
 }
 
 fn state(findings: &[Finding], id: &str) -> FindingState {
     findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no {id}")).state
 }
 
-fn update() -> bool {
-    std::env::var_os("UPDATE").is_some()
-}
-
 #[test]
 fn what_is_found_of_each_recorded_interface() {
     write_made_up();
+    let mut found = BTreeMap::new();
     for (name, interface) in NAMES {
-        let nic = look(&Root::at(folder(name)), interface).unwrap();
-        let seen = json!({ "findings": findings(&nic, PERIOD_NS), "interface": nic });
-        let seen = serde_json::to_string_pretty(&seen).unwrap() + "\n";
-        let golden = folder(&format!("{name}.json"));
-        if update() {
-            fs::write(&golden, &seen).unwrap();
-        }
-        let expected = fs::read_to_string(&golden).unwrap_or_default();
-        for (seen, expected) in seen.lines().zip(expected.lines()) {
-            assert_eq!(seen, expected, "{name}");
-        }
-        assert_eq!(seen.lines().count(), expected.lines().count(), "{name}");
+        let nic = read(&Root::at(folder(name)), interface).unwrap();
+        golden::check(&folder(&format!("{name}.json")), &nic);
+        found.insert(name, findings(&nic, PERIOD_NS));
     }
+    golden::check_findings(&folder("findings"), &found);
 }
 
 #[test]
@@ -137,7 +128,7 @@ fn what_cannot_be_read_is_never_ok() {
     fs::create_dir_all(copy.path().join("netlink/eth0")).unwrap();
     let link = "netlink/eth0/link.hex";
     fs::copy(folder("i225").join(link), copy.path().join(link)).unwrap();
-    let nic = look(&Root::at(copy.path()), "eth0").unwrap();
+    let nic = read(&Root::at(copy.path()), "eth0").unwrap();
     for finding in findings(&nic, PERIOD_NS) {
         let told = ["nic.link.carrier", "nic.link.mtu", "nic.losses"].contains(&finding.id.as_str());
         assert_eq!(finding.state == FindingState::Unknown, !told, "{finding:?}");
@@ -147,7 +138,7 @@ fn what_cannot_be_read_is_never_ok() {
 /// Where tasks are hidden, that none was seen says nothing.
 #[test]
 fn hidden_tasks_are_unknown() {
-    let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+    let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
     nic.sees_all_tasks = false;
     nic.interrupts.iter_mut().flatten().for_each(|interrupt| interrupt.thread = None);
     let found = findings(&nic, PERIOD_NS);
@@ -161,7 +152,7 @@ fn the_clock_is_judged_by_how_far_it_is_away() {
     use FindingState::{Ok, Warn};
     let port = |state: &str| PtpPort { state: state.to_owned(), stamps_in_hardware: Some(true), ..PtpPort::default() };
     let judged = |state: &str, offset_ns, ahead_ns| {
-        let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+        let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
         let clocks = nic.clocks.as_mut().unwrap();
         let ports = vec![port(state)];
         clocks.ptp = Some(Ptp { grandmaster: "gm".to_owned(), offset_ns, ports, utc_offset_s: 37, ..Ptp::default() });
@@ -174,10 +165,12 @@ fn the_clock_is_judged_by_how_far_it_is_away() {
     assert_eq!(judged("UNCALIBRATED", 10, 12_101), (Warn, Warn));
     assert_eq!(judged("SLAVE", 10, 36_000_000_000), (Ok, Warn), "neither TAI nor UTC");
 
-    let mut nic = look(&Root::at(folder("i225")), "eth0").unwrap();
+    let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
     let elsewhere = PtpPort { interface: Some("eth1".to_owned()), ..port("SLAVE") };
     let of_kernel = PtpPort { stamps_in_hardware: Some(false), ..port("SLAVE") };
-    for (port, title) in [(elsewhere, "ptp4l runs, but not on eth0"), (of_kernel, "ptp4l takes the kernel's stamps")] {
+    for (port, title) in
+        [(elsewhere, "ptp4l runs, but not on eth0"), (of_kernel, "ptp4l uses the kernel's time stamps")]
+    {
         nic.clocks.as_mut().unwrap().ptp = Some(Ptp { ports: vec![port], ..Ptp::default() });
         let found = findings(&nic, PERIOD_NS);
         let sync = found.iter().find(|finding| finding.id == "nic.clock.sync").unwrap();
@@ -210,7 +203,7 @@ fn other_interfaces_are_refused_with_a_sentence() {
     put("netlink/tun0/link.hex", &hex(&Answer::of(&[link("tun0", 0xfffe)])));
     put("sys/class/net/wl0/ifindex", "2\n");
     put("sys/class/net/wl0/phy80211/name", "phy0\n");
-    let refused = |name: &str| look(&root, name).unwrap_err();
+    let refused = |name: &str| read(&root, name).unwrap_err();
     assert_eq!(refused("lo"), NicError::Loopback("lo".to_owned()));
     assert_eq!(refused("wl0"), NicError::Wireless("wl0".to_owned()));
     assert_eq!(refused("tun0"), NicError::NotEthernet("tun0".to_owned()));
@@ -236,7 +229,7 @@ fn nonsense_in_every_answer_is_survived() {
             let mut bytes = answer.bytes().to_vec();
             bytes[at] ^= 0xff;
             fs::write(&file, hex(&Answer::from_bytes(bytes))).unwrap();
-            if let Ok(nic) = look(&root, "eth0") {
+            if let Ok(nic) = read(&root, "eth0") {
                 assert!(!findings(&nic, PERIOD_NS).is_empty());
             }
         }
@@ -246,7 +239,7 @@ fn nonsense_in_every_answer_is_survived() {
 
 /// Files of the interfaces that are made up here.
 fn write_made_up() {
-    if !update() {
+    if !golden::update() {
         return;
     }
     for (name, is_tuned) in [("i225", false), ("i225-tuned", true)] {

@@ -1,28 +1,30 @@
-//! The kernel, its clock, and who else decides when we run.
+//! The kernel: preemption, throttling, timers and the clock source.
 
 use record::{Finding, Machine};
 
-use super::{Explain, Look, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::kernel::{DYNAMIC, Preempt, preempt as preempt_model, version};
 
-pub(super) fn preempt(look: &Look) -> Finding {
+pub(super) const CHECKS: &[Check] = &[preempt, rt_throttling, timer_migration, clock_source];
+
+fn preempt(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.preempt";
-    let machine = look.machine;
-    let found = preempt_model(look.root, machine.kernel_build.as_deref(), machine.cmdline.as_deref());
+    let machine = context.machine;
+    let found = preempt_model(context.root, machine.kernel_build.as_deref(), machine.cmdline.as_deref());
     let Some(Preempt { model, evidence }) = found else {
-        return unknown(ID, "preemption model not readable", look.evidence("proc/sys/kernel/version"));
+        return unknown(ID, "preemption model not readable", context.evidence("proc/sys/kernel/version"));
     };
     if model == "PREEMPT_RT" {
         return ok(ID, "real-time kernel (PREEMPT_RT)", evidence);
     }
     if let Some(gravity) = &machine.evl_gravity {
-        let title = format!("EVL core (gravity {gravity}) beside a kernel without PREEMPT_RT ({model})");
+        let title = format!("EVL core (gravity {gravity}) on a kernel without PREEMPT_RT ({model})");
         return warn(ID, title, evidence).because(
             "Only threads attached to the EVL core are real-time; ordinary threads wait as on any other kernel.",
             "attach the threads that must be on time to the EVL core: evl_attach_self() of libevl",
         );
     }
-    let install = real_time_kernel(look);
+    let install = real_time_kernel(context);
     let title = format!("kernel without real-time preemption ({model})");
     match model.as_str() {
         "full" | "lazy" | "full or lazy" => warn(ID, title, evidence).because(
@@ -34,7 +36,7 @@ pub(super) fn preempt(look: &Look) -> Finding {
             format!("see the mode with `sudo cat /sys/kernel/debug/sched/preempt`, boot with preempt=full, or {install}"),
         ),
         _ => fail(ID, title, evidence).because(
-            "A system call of any process delays a real-time thread until it ends or comes to a point where it may yield.",
+            "A system call of any process delays a real-time thread until it ends or reaches a scheduling point.",
             if machine.kernel_build.as_deref().is_some_and(|build| build.contains("PREEMPT_DYNAMIC")) {
                 format!("boot with preempt=full, or {install}")
             } else {
@@ -44,9 +46,9 @@ pub(super) fn preempt(look: &Look) -> Finding {
     }
 }
 
-/// How to come by a real-time kernel on this distribution.
-fn real_time_kernel(look: &Look) -> String {
-    let Machine { os, arch, .. } = look.machine;
+/// The command that installs a real-time kernel on this distribution.
+fn real_time_kernel(context: &CheckContext) -> String {
+    let Machine { os, arch, .. } = context.machine;
     let os = os.as_deref().unwrap_or_default();
     let packages = match arch.as_deref() {
         Some("x86_64") => Some("amd64"),
@@ -60,26 +62,26 @@ fn real_time_kernel(look: &Look) -> String {
     }
 }
 
-pub(super) fn rt_throttling(look: &Look) -> Finding {
+fn rt_throttling(context: &CheckContext) -> Finding {
     const ID: &str = "rt.throttling";
     const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
     const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
-    if look.machine.kernel.as_deref().and_then(version) >= Some((6, 12)) {
-        return fair_server(look, ID);
+    if context.machine.kernel.as_deref().and_then(version) >= Some((6, 12)) {
+        return fair_server(context, ID);
     }
-    let runtime = match look.root.try_read(RUNTIME) {
+    let runtime = match context.root.try_read(RUNTIME) {
         Ok(runtime) => runtime,
         Err(why) => return unknown(ID, "limit of real-time threads not readable", without(RUNTIME, why)),
     };
     let read = evidence(RUNTIME, &runtime);
-    match (runtime.parse::<i64>(), look.root.number::<i64>(PERIOD)) {
+    match (runtime.parse::<i64>(), context.root.number::<i64>(PERIOD)) {
         (Ok(-1), _) => ok(ID, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) if runtime >= period => ok(ID, "real-time threads are not throttled", read),
         (Ok(runtime), Some(period)) => {
             let (stopped_ms, period_ms) = (period.saturating_sub(runtime) / 1000, period / 1000);
             let title = format!("busy real-time threads are stopped for {stopped_ms} ms of every {period_ms} ms");
-            warn(ID, title, format!("{read}, {}", look.evidence(PERIOD))).because(
-                "Real-time threads that use more than their share of a CPU wait for the rest of the period, deadline or not.",
+            warn(ID, title, format!("{read}, {}", context.evidence(PERIOD))).because(
+                "Real-time threads that use more than their share of a CPU wait until the end of the period, even past a deadline.",
                 "echo -1 | sudo tee /proc/sys/kernel/sched_rt_runtime_us",
             )
         }
@@ -87,12 +89,12 @@ pub(super) fn rt_throttling(look: &Look) -> Finding {
     }
 }
 
-/// Linux 6.12 replaced throttling by a server that gives ordinary threads time on demand, whatever the old limit says.
-fn fair_server(look: &Look, id: &str) -> Finding {
+/// Since Linux 6.12 a server gives ordinary threads CPU time on demand; the old limit has no effect.
+fn fair_server(context: &CheckContext, id: &str) -> Finding {
     const NS_PER_MS: u64 = 1_000_000;
-    let folder = format!("sys/kernel/debug/sched/fair_server/cpu{}", look.online.first().unwrap_or(0));
+    let folder = format!("sys/kernel/debug/sched/fair_server/cpu{}", context.online.first().unwrap_or(0));
     let path = format!("{folder}/runtime");
-    let runtime = match look.root.try_read(&path) {
+    let runtime = match context.root.try_read(&path) {
         Ok(runtime) => runtime,
         Err(why) => {
             let title = "fair server not readable; unless changed, a real-time thread that never sleeps loses 50 ms of each second";
@@ -100,8 +102,8 @@ fn fair_server(look: &Look, id: &str) -> Finding {
         }
     };
     let read = evidence(&path, &runtime);
-    match (runtime.parse::<u64>(), look.root.number::<u64>(&format!("{folder}/period"))) {
-        (Ok(0), _) => ok(id, "ordinary threads get no time from busy real-time threads", read),
+    match (runtime.parse::<u64>(), context.root.number::<u64>(&format!("{folder}/period"))) {
+        (Ok(0), _) => ok(id, "busy real-time threads give no time to ordinary ones", read),
         (Ok(runtime_ns), Some(period_ns)) => {
             let (given_ms, period_ms) = (runtime_ns / NS_PER_MS, period_ns / NS_PER_MS);
             warn(id, format!("busy real-time threads give ordinary ones {given_ms} ms of every {period_ms} ms"), read).because(
@@ -113,95 +115,50 @@ fn fair_server(look: &Look, id: &str) -> Finding {
     }
 }
 
-/// A sleeping thread's timer on a CPU without tick is moved to another CPU, which must then wake this one.
-pub(super) fn timer_migration(look: &Look) -> Finding {
+/// The timer of a sleeping thread on a tickless CPU may move to another CPU, which must then wake the first one.
+fn timer_migration(context: &CheckContext) -> Finding {
     const ID: &str = "kernel.timer_migration";
     const PATH: &str = "proc/sys/kernel/timer_migration";
-    let tickless = look.machine.cpus_nohz_full.as_deref().unwrap_or_default();
-    match look.root.try_read(PATH) {
+    let tickless = context.machine.cpus_nohz_full.as_deref().unwrap_or_default();
+    match context.root.try_read(PATH) {
         Ok(value) if value == "0" => ok(ID, "timers stay on their CPU", evidence(PATH, &value)),
         Ok(value) if tickless.is_empty() => {
             ok(ID, "no CPU runs without a tick, so timers of running threads stay on their CPU", evidence(PATH, &value))
         }
         Ok(value) => warn(ID, format!("timers of CPUs {tickless} may run on other CPUs"), evidence(PATH, &value)).because(
-            "The kernel may put timers set on a nohz_full CPU onto a housekeeping CPU, whose delays then add to ours.",
+            "The kernel may move timers of a nohz_full CPU to a housekeeping CPU, whose delays then add to those of the thread.",
             "echo 0 | sudo tee /proc/sys/kernel/timer_migration",
         ),
-        Err(crate::Unreadable::Absent) if look.root.exists("proc/sys/kernel") => {
-            not_applicable(ID, "this kernel does not migrate timers", look.evidence(PATH))
+        Err(crate::Unreadable::Absent) if context.root.exists("proc/sys/kernel") => {
+            not_applicable(ID, "this kernel does not migrate timers", context.evidence(PATH))
         }
         Err(why) => unknown(ID, "timer migration not readable", without(PATH, why)),
     }
 }
 
-pub(super) fn clock_source(look: &Look) -> Finding {
+fn clock_source(context: &CheckContext) -> Finding {
     const ID: &str = "clock.source";
     const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
     let path = format!("{FOLDER}/current_clocksource");
-    let clock = match look.root.try_read(&path) {
+    let clock = match context.root.try_read(&path) {
         Ok(clock) => clock,
         Err(why) => return unknown(ID, "clock source not readable", without(&path, why)),
     };
     let read = evidence(&path, &clock);
-    let available = look.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let available = context.root.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     let remedy =
         match available.split_whitespace().find(|clock| ["tsc", "arch_sys_counter", "kvm-clock"].contains(clock)) {
             Some(better) => format!("echo {better} | sudo tee /{path}"),
-            None => "look for why the kernel dropped the CPU's own counter: sudo dmesg | grep -i -e tsc -e clocksource"
+            None => "find out why the kernel rejected the CPU's counter: sudo dmesg | grep -i -e tsc -e clocksource"
                 .to_owned(),
         };
     match clock.as_str() {
         "jiffies" | "refined-jiffies" => fail(ID, format!("clock counts ticks ({clock})"), read)
-            .because("Time stamps are no finer than a tick, 1 to 10 ms: no lateness below that can be seen.", remedy),
+            .because("Time stamps have the resolution of a tick, 1 to 10 ms: smaller latencies cannot be measured.", remedy),
         "hpet" | "acpi_pm" | "pit" => warn(ID, format!("slow clock ({clock})"), read).because(
-            "Each reading of the clock is a system call and an access to a slow device: microseconds that every cycle pays.",
+            "Each reading of the clock is a system call and an access to a slow device, which costs microseconds in every cycle.",
             remedy,
         ),
         _ => ok(ID, format!("clock {clock}"), read),
-    }
-}
-
-pub(super) fn hypervisor(look: &Look) -> Finding {
-    const ID: &str = "machine.hypervisor";
-    match look.machine.hypervisor.as_deref() {
-        None => unknown(ID, "cannot tell whether this is a virtual machine", look.evidence("sys/class/dmi/id/sys_vendor")),
-        Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(look)),
-        Some(kind) => warn(ID, format!("virtual machine: {kind}"), hypervisor_evidence(look)).because(
-            "The host can take the CPU away at any time, for milliseconds, and nothing in the guest can prevent it.",
-            "measure on the hardware itself, or pin each virtual CPU to a host CPU of its own: virsh vcpupin GUEST VCPU HOSTCPU",
-        ),
-    }
-}
-
-fn hypervisor_evidence(look: &Look) -> String {
-    let flags = look.root.read("proc/cpuinfo").unwrap_or_default();
-    match flags.lines().find(|line| line.starts_with("flags")) {
-        Some(flags) if flags.split_whitespace().any(|flag| flag == "hypervisor") => {
-            "/proc/cpuinfo = flags: ... hypervisor ...".to_owned()
-        }
-        Some(_) => "/proc/cpuinfo = flags without hypervisor".to_owned(),
-        None if look.root.exists("proc/device-tree/psci/method") => look.evidence("proc/device-tree/psci/method"),
-        None if look.root.exists("proc/device-tree") => look.evidence("proc/device-tree/hypervisor/compatible"),
-        None => look.evidence("sys/class/dmi/id/sys_vendor"),
-    }
-}
-
-pub(super) fn irq_balance(look: &Look) -> Finding {
-    const ID: &str = "irq.balance";
-    let runs = look.root.list("proc").into_iter().find(|pid| {
-        pid.bytes().all(|byte| byte.is_ascii_digit())
-            && look.root.read(&format!("proc/{pid}/comm")).as_deref() == Some("irqbalance")
-    });
-    match runs {
-        Some(pid) => warn(ID, "irqbalance runs", evidence(&format!("proc/{pid}/comm"), "irqbalance")).because(
-            "It moves interrupts between CPUs while we run, onto CPUs meant to be quiet, too.",
-            "sudo systemctl disable --now irqbalance",
-        ),
-        // Inside a container, or with a /proc that hides others' processes, not seeing it says nothing.
-        None if look.in_container() => {
-            unknown(ID, "host's processes not visible from this container", look.evidence("proc/1/comm"))
-        }
-        None if look.root.exists("proc/1/comm") => ok(ID, "irqbalance does not run", "/proc/*/comm: no irqbalance"),
-        None => unknown(ID, "other users' processes not visible", look.evidence("proc/1/comm")),
     }
 }

@@ -1,16 +1,18 @@
-//! Memory that may go away, or be moved, under a thread that must be on time.
+//! Memory that may be swapped out or moved while a thread needs it.
 
 use record::Finding;
 
-use super::{Explain, Look, evidence, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, not_applicable, ok, unknown, warn, without};
 use crate::Unreadable;
 
-pub(super) fn swap(look: &Look) -> Finding {
+pub(super) const CHECKS: &[Check] = &[swap, thp];
+
+fn swap(context: &CheckContext) -> Finding {
     const ID: &str = "memory.swap";
     const PATH: &str = "proc/swaps";
-    let swaps = match look.root.try_read(PATH) {
+    let swaps = match context.root.try_read(PATH) {
         Ok(swaps) => swaps,
-        Err(Unreadable::Absent) if look.root.exists("proc/meminfo") => {
+        Err(Unreadable::Absent) if context.root.exists("proc/meminfo") => {
             return not_applicable(ID, "this kernel cannot swap", without(PATH, Unreadable::Absent));
         }
         Err(why) => return unknown(ID, "swap not readable", without(PATH, why)),
@@ -25,21 +27,21 @@ pub(super) fn swap(look: &Look) -> Finding {
     )
 }
 
-pub(super) fn thp(look: &Look) -> Finding {
+fn thp(context: &CheckContext) -> Finding {
     const ID: &str = "memory.thp";
     const PATH: &str = "sys/kernel/mm/transparent_hugepage/enabled";
-    match look.root.try_read(PATH) {
+    match context.root.try_read(PATH) {
         Ok(modes) if modes.contains("[always]") => {
             warn(ID, "transparent huge pages for every process", evidence(PATH, &modes)).because(
-                "The kernel moves memory to join it into huge pages, and threads that touch it meanwhile wait.",
+                "The kernel moves memory to join it into huge pages, and threads that access it meanwhile wait.",
                 "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
             )
         }
         Ok(modes) if modes.contains("[madvise]") || modes.contains("[never]") => {
-            ok(ID, "no huge pages unless asked for", evidence(PATH, &modes))
+            ok(ID, "huge pages only on request", evidence(PATH, &modes))
         }
-        Ok(modes) => unknown(ID, "huge pages not understood", evidence(PATH, &modes)),
-        Err(Unreadable::Absent) if look.root.exists("sys/kernel") => {
+        Ok(modes) => unknown(ID, "unknown mode of huge pages", evidence(PATH, &modes)),
+        Err(Unreadable::Absent) if context.root.exists("sys/kernel") => {
             not_applicable(ID, "this kernel has no transparent huge pages", without(PATH, Unreadable::Absent))
         }
         Err(why) => unknown(ID, "huge pages not readable", without(PATH, why)),

@@ -1,6 +1,7 @@
-//! What about the machine may cost punctuality, why, and what to do about it. One function a finding.
+//! Settings of the machine that may cause latency, each with the reason and a remedy. Each finding has one function.
 
 mod cpu;
+mod host;
 mod kernel;
 mod memory;
 mod rights;
@@ -9,50 +10,37 @@ use record::{Finding, FindingState, Machine};
 
 use crate::{CpuList, Root, Unreadable, cpus};
 
-/// Looks at everything known to cost punctuality: one finding each, always all of them, in this order.
+/// The check of one finding.
+type Check = fn(&CheckContext) -> Finding;
+
+/// The checks of all modules. To add a finding, write its function and add it to `CHECKS` of its module.
+const GROUPS: [&[Check]; 5] = [kernel::CHECKS, cpu::CHECKS, host::CHECKS, memory::CHECKS, rights::CHECKS];
+
+/// Checks everything that is known to cause latency. Returns all findings, always in this order.
 ///
-/// What cannot be read is [`Unknown`](FindingState::Unknown) and what this machine does not have is
-/// [`NotApplicable`](FindingState::NotApplicable); neither is ever taken for [`Ok`](FindingState::Ok).
+/// A value that cannot be read is [`Unknown`](FindingState::Unknown), and a feature that the machine lacks is
+/// [`NotApplicable`](FindingState::NotApplicable); neither is ever reported as [`Ok`](FindingState::Ok).
 #[must_use]
 pub fn findings(root: &Root, machine: &Machine) -> Vec<Finding> {
-    let look = Look { root, machine, online: cpus::online(root) };
-    let checks: [fn(&Look) -> Finding; 17] = [
-        kernel::preempt,
-        kernel::rt_throttling,
-        kernel::timer_migration,
-        kernel::clock_source,
-        cpu::governor,
-        cpu::idle_states,
-        cpu::latency_request,
-        cpu::isolated,
-        cpu::smt,
-        cpu::mitigations,
-        kernel::hypervisor,
-        kernel::irq_balance,
-        memory::swap,
-        memory::thp,
-        rights::realtime,
-        rights::rt_budget,
-        rights::memlock,
-    ];
-    let mut findings: Vec<Finding> = checks.iter().map(|check| check(&look)).collect();
-    if look.in_container() {
-        // What a container may do is decided where it is started; all else is the host's to set.
+    let context = CheckContext { root, machine, online: cpus::online(root) };
+    let mut findings: Vec<Finding> = GROUPS.into_iter().flatten().map(|check| check(&context)).collect();
+    if context.in_container() {
+        // The rights of a container are set where it is started; everything else is set on the host.
         let of_host = |finding: &&mut Finding| !finding.remedy.is_empty() && !finding.id.starts_with("rights.");
         findings.iter_mut().filter(of_host).for_each(|finding| finding.remedy.insert_str(0, "on the host: "));
     }
     findings
 }
 
-/// What the checks look at.
-struct Look<'a> {
+/// The machine, for the checks.
+struct CheckContext<'a> {
     root: &'a Root,
     machine: &'a Machine,
     online: CpuList,
 }
 
-impl Look<'_> {
-    /// `path = value`, or why there is no value.
+impl CheckContext<'_> {
+    /// `path = value`, or the reason why it cannot be read.
     fn evidence(&self, path: &str) -> String {
         match self.root.try_read(path) {
             Ok(value) => evidence(path, &value),
@@ -60,29 +48,29 @@ impl Look<'_> {
         }
     }
 
-    /// Whether this process is in a container, as far as can be known.
+    /// True if this process is known to run in a container.
     fn in_container(&self) -> bool {
         self.machine.container.as_deref().is_some_and(|kind| kind != "none")
     }
 
-    /// Whether this machine is known to be a guest, which sees of the CPUs what the host shows it.
+    /// True if this machine is known to be a guest, whose view of the CPUs is the host's choice.
     fn is_guest(&self) -> bool {
         self.machine.hypervisor.as_deref().is_some_and(|kind| kind != "none")
     }
 
-    /// The last online CPU, which examples in remedies name: CPU 0 has work of its own.
+    /// The last online CPU, for examples in remedies. CPU 0 is a bad example because the kernel uses it most.
     fn last_cpu(&self) -> u32 {
         self.online.last().unwrap_or(0)
     }
 }
 
-/// `path = value`, in one line.
+/// `path = value` in one line.
 fn evidence(path: &str, value: &str) -> String {
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("/{path} = {}", if value.is_empty() { "(empty)" } else { &value })
 }
 
-/// A path that could not be read, and why.
+/// The path of an unreadable file, with the reason.
 fn without(path: &str, why: Unreadable) -> String {
     let why = match why {
         Unreadable::Absent => "does not exist",
@@ -92,7 +80,7 @@ fn without(path: &str, why: Unreadable) -> String {
     format!("/{path} {why}")
 }
 
-/// A finding that needs no action.
+/// A finding without reason and remedy.
 fn quiet(id: &str, state: FindingState, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     let (why, remedy) = (String::new(), String::new());
     Finding { id: id.to_owned(), state, title: title.into(), evidence: evidence.into(), why, remedy }
@@ -118,7 +106,7 @@ pub(crate) fn fail(id: &str, title: impl Into<String>, evidence: impl Into<Strin
     quiet(id, FindingState::Fail, title, evidence)
 }
 
-/// Adds why it matters and what to do.
+/// Adds the reason and the remedy.
 pub(crate) trait Explain {
     fn because(self, why: impl Into<String>, remedy: impl Into<String>) -> Self;
 }

@@ -1,8 +1,8 @@
-//! What this process may do: real-time priorities, locked memory.
+//! The rights of this process: real-time priorities and locked memory.
 
 use record::Finding;
 
-use super::{Explain, Look, evidence, fail, not_applicable, ok, unknown, warn, without};
+use super::{Check, CheckContext, Explain, evidence, fail, not_applicable, ok, unknown, warn, without};
 use crate::{SETCAP, cgroup, virt};
 
 /// Bits of `CapEff` (`capability.h`).
@@ -13,18 +13,20 @@ const STATUS: &str = "proc/self/status";
 const LIMITS: &str = "proc/self/limits";
 const GROUPS: &str = "proc/self/cgroup";
 
-/// What locking everything takes with a hundred threads, whose whole stacks count, bytes.
+/// Memory that a run with a hundred threads locks, whose whole stacks count, bytes.
 const MEMLOCK_BYTES_NEEDED: u64 = 256 << 20;
 
-pub(super) fn realtime(look: &Look) -> Finding {
+pub(super) const CHECKS: &[Check] = &[realtime, rt_budget, memlock];
+
+fn realtime(context: &CheckContext) -> Finding {
     const ID: &str = "rights.realtime";
-    let granted = Granted::read(look, CAP_SYS_NICE, "Max realtime priority");
+    let granted = Granted::read(context, CAP_SYS_NICE, "Max realtime priority");
     match (granted.capable, granted.soft_limit.as_deref()) {
         (Some(true), _) => ok(ID, "may use real-time priorities (CAP_SYS_NICE)", granted.evidence),
         (_, Some("unlimited")) => ok(ID, "may use real-time priorities (RLIMIT_RTPRIO)", granted.evidence),
         (Some(false), Some("0")) => fail(ID, "may not use real-time priorities", granted.evidence).because(
-            "Without one, the measuring thread waits its turn among all others: the figures say nothing about real-time work.",
-            if look.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { SETCAP },
+            "Without one, the measuring thread is scheduled like all others: the results say nothing about real-time threads.",
+            if context.in_container() { "start the container with --cap-add=SYS_NICE --ulimit rtprio=99" } else { SETCAP },
         ),
         (_, Some(limit)) if limit != "0" => {
             ok(ID, format!("may use real-time priorities up to {limit} (RLIMIT_RTPRIO)"), granted.evidence)
@@ -33,35 +35,35 @@ pub(super) fn realtime(look: &Look) -> Finding {
     }
 }
 
-/// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even to root.
-pub(super) fn rt_budget(look: &Look) -> Finding {
+/// Kernels with CONFIG_RT_GROUP_SCHED refuse real-time priorities in a group without a budget, even for root.
+fn rt_budget(context: &CheckContext) -> Finding {
     const ID: &str = "rights.rt_budget";
-    if let Err(why) = look.root.try_read(GROUPS) {
+    if let Err(why) = context.root.try_read(GROUPS) {
         return unknown(ID, "control group not readable", without(GROUPS, why));
     }
-    let Some(group) = cgroup::group_v1(look.root, "cpu") else {
-        return not_applicable(ID, "no control group rations real-time threads", look.evidence(GROUPS));
+    let Some(group) = cgroup::group_v1(context.root, "cpu") else {
+        return not_applicable(ID, "no control group limits real-time threads", context.evidence(GROUPS));
     };
     let path = format!("{}/cpu.rt_runtime_us", group.folder);
-    match look.root.try_read(&path) {
+    match context.root.try_read(&path) {
         Ok(value) if value == "0" => {
             fail(ID, format!("control group {} has no time for real-time threads", group.name), evidence(&path, &value))
                 .because(
-                    "The kernel refuses real-time priorities to every process in this group, to root as well.",
+                    "The kernel refuses real-time priorities for every process in this group, even for root.",
                     format!("echo 950000 | sudo tee /{path}"),
                 )
         }
         Ok(value) => ok(ID, format!("control group {} may run real-time threads", group.name), evidence(&path, &value)),
         Err(crate::Unreadable::Absent) => {
-            not_applicable(ID, "no control group rations real-time threads", look.evidence(&path))
+            not_applicable(ID, "no control group limits real-time threads", context.evidence(&path))
         }
         Err(why) => unknown(ID, "real-time budget of the control group not readable", without(&path, why)),
     }
 }
 
-pub(super) fn memlock(look: &Look) -> Finding {
+fn memlock(context: &CheckContext) -> Finding {
     const ID: &str = "rights.memlock";
-    let granted = Granted::read(look, CAP_IPC_LOCK, "Max locked memory");
+    let granted = Granted::read(context, CAP_IPC_LOCK, "Max locked memory");
     match (granted.capable, granted.soft_limit.as_deref()) {
         (Some(true), _) => ok(ID, "may lock its memory (CAP_IPC_LOCK)", granted.evidence),
         (_, Some("unlimited")) => ok(ID, "may lock its memory (RLIMIT_MEMLOCK)", granted.evidence),
@@ -72,8 +74,8 @@ pub(super) fn memlock(look: &Look) -> Finding {
                 return ok(ID, title, granted.evidence);
             }
             warn(ID, format!("{title} only"), granted.evidence).because(
-                "Memory that cannot be locked may be paged out, and touching it again costs up to milliseconds.",
-                if look.in_container() {
+                "Memory that cannot be locked may be paged out, and the next access takes up to milliseconds.",
+                if context.in_container() {
                     "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1"
                 } else {
                     SETCAP
@@ -84,7 +86,7 @@ pub(super) fn memlock(look: &Look) -> Finding {
     }
 }
 
-/// What the process was granted, by capability and by limit.
+/// A right of the process, by capability and by limit.
 struct Granted {
     capable: Option<bool>,
     soft_limit: Option<String>,
@@ -92,15 +94,15 @@ struct Granted {
 }
 
 impl Granted {
-    fn read(look: &Look, bit: u32, limit: &str) -> Self {
-        let status = look.root.read(STATUS).unwrap_or_default();
+    fn read(context: &CheckContext, bit: u32, limit: &str) -> Self {
+        let status = context.root.read(STATUS).unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).map(str::trim);
         let held = effective.and_then(|hex| u64::from_str_radix(hex, 16).ok()).map(|set| set & (1 << bit) != 0);
-        // Root in a user namespace has every bit, and none of them counts for these rights.
-        let confined = virt::initial_namespace(look.root, "user") == Some(false);
+        // Root in a user namespace has every capability, but none of them grants these rights.
+        let confined = virt::initial_namespace(context.root, "user") == Some(false);
         let capable = if confined { held.map(|_| false) } else { held };
 
-        let limits = look.root.read(LIMITS).unwrap_or_default();
+        let limits = context.root.read(LIMITS).unwrap_or_default();
         let values = limits.lines().find_map(|line| line.strip_prefix(limit));
         let soft_limit = values.and_then(|values| values.split_whitespace().next()).map(str::to_owned);
 

@@ -72,7 +72,7 @@ fn the_page_shows_facts_then_findings() {
         "What was looked at",
         "a received frame waits up to 20 us for its interrupt (limit 12.5 us)",
         "sudo ethtool -C eth0 rx-usecs 0",
-        "the line sleeps between frames (EEE)",
+        "the link sleeps between frames (EEE)",
         "sudo ethtool --set-eee eth0 eee off",
         "2 fail, 16 warn, 1 unknown of 39 findings",
     ];

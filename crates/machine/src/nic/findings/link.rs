@@ -1,8 +1,8 @@
-//! The line: what carries it, how fast it is, and what was lost on it.
+//! The link: hardware, speed, duplex, and lost frames.
 
 use record::Finding;
 
-use super::{Check, judged};
+use super::{Check, CheckContext, judged};
 use crate::{
     findings::{Explain, fail, ok, unknown, warn},
     nic::Hardware,
@@ -10,103 +10,101 @@ use crate::{
 
 const LINK: &str = "ip -s link show";
 
-/// Bytes that a frame of full length takes on the wire: 1518 with its VLAN tag 1522, preamble 8, gap 12 (IEEE 802.3).
+/// Bytes on the wire of a frame of maximum length: 1522 with VLAN tag, preamble 8, gap 12 (IEEE 802.3).
 const LONGEST_FRAME: u64 = 1542;
 
-pub(super) fn hardware(check: &Check) -> Finding {
+pub(super) const CHECKS: &[Check] = &[hardware, carrier, speed, duplex, mtu, losses];
+
+fn hardware(context: &CheckContext) -> Finding {
     const ID: &str = "nic.hardware";
-    let driver = check.nic.driver.as_deref();
-    let read = check.evidence("ethtool -i", &format!("driver = {}", driver.unwrap_or("not readable")));
-    match (check.nic.hardware, driver) {
+    let driver = context.nic.driver.as_deref();
+    let read = context.evidence("ethtool -i", &format!("driver = {}", driver.unwrap_or("not readable")));
+    match (context.nic.hardware, driver) {
         (Some(Hardware::Nic), Some(driver)) => ok(ID, format!("an Ethernet NIC, driver {driver}"), read),
-        (Some(Hardware::OfHost), Some(driver)) => warn(ID, format!("a NIC that the host makes up ({driver})"), read)
+        (Some(Hardware::OfHost), Some(driver)) => warn(ID, format!("a virtual NIC of the host ({driver})"), read)
             .because(
-                "Its frames wait for what the host does with them, and nothing here can tell for how long.",
-                "measure on the host, or hand a NIC of its own to this guest",
+                "The host delays its frames, and this guest cannot measure for how long.",
+                "measure on the host, or assign a physical NIC to this guest",
             ),
-        (Some(Hardware::Software), Some(driver)) => warn(ID, format!("software makes this interface ({driver})"), read)
-            .because(
-                "What delays frames on a line is set at the NIC below, if there is one.",
-                format!("see what is below: ip -d link show {}", check.nic.interface),
-            ),
+        (Some(Hardware::Software), Some(driver)) => warn(ID, format!("a software interface ({driver})"), read).because(
+            "The settings that delay frames belong to the NIC below, if there is one.",
+            format!("find the NIC below: ip -d link show {}", context.nic.interface),
+        ),
         _ => unknown(ID, "the driver is not readable", read),
     }
 }
 
-pub(super) fn carrier(check: &Check) -> Finding {
+fn carrier(context: &CheckContext) -> Finding {
     const ID: &str = "nic.link.carrier";
-    let name = &check.nic.interface;
-    match (check.nic.is_up, check.nic.has_carrier) {
-        (false, _) => fail(ID, format!("{name} is down"), check.evidence(LINK, "not UP"))
-            .because("Nothing is sent or received.", format!("sudo ip link set {name} up")),
-        (true, Some(false)) => fail(ID, "no carrier", check.evidence(LINK, "UP, NO-CARRIER"))
-            .because("Nothing is sent or received.", "plug in the cable, and switch on the other side"),
-        (true, Some(true)) => ok(ID, "up, with a carrier", check.evidence(LINK, "UP, LOWER_UP")),
-        (true, None) => unknown(ID, "whether there is a carrier is not told", check.evidence(LINK, "UP")),
+    let name = &context.nic.interface;
+    match (context.nic.is_up, context.nic.has_carrier) {
+        (false, _) => fail(ID, format!("{name} is down"), context.evidence(LINK, "not UP"))
+            .because("No frame is sent or received.", format!("sudo ip link set {name} up")),
+        (true, Some(false)) => fail(ID, "no carrier", context.evidence(LINK, "UP, NO-CARRIER"))
+            .because("No frame is sent or received.", "plug in the cable, and switch on the link partner"),
+        (true, Some(true)) => ok(ID, "up, with a carrier", context.evidence(LINK, "UP, LOWER_UP")),
+        (true, None) => unknown(ID, "carrier state not reported", context.evidence(LINK, "UP")),
     }
 }
 
-pub(super) fn speed(check: &Check) -> Finding {
+fn speed(context: &CheckContext) -> Finding {
     const ID: &str = "nic.link.speed";
     judged(|| {
-        check.hardware(ID, "no line of its own")?;
-        let mode = check.known(ID, "speed", &check.nic.mode, "ethtool")?;
+        context.hardware(ID, "no link of its own")?;
+        let mode = context.known(ID, "speed", &context.nic.mode, "ethtool")?;
         let Some(mbit) = mode.speed_mbit else {
-            return Ok(unknown(ID, "speed not known to the driver", check.evidence("ethtool", "Speed: Unknown!")));
+            return Ok(unknown(ID, "speed not known to the driver", context.evidence("ethtool", "Speed: Unknown!")));
         };
-        let read = check.evidence("ethtool", &format!("Speed: {mbit}Mb/s"));
+        let read = context.evidence("ethtool", &format!("Speed: {mbit}Mb/s"));
         let frame_ns = LONGEST_FRAME * 8 * 1000 / u64::from(mbit);
-        let title = format!("{mbit} Mbit/s: a frame of full length takes {}", super::micros(frame_ns));
-        if frame_ns <= check.tenth_ns() {
+        let title = format!("{mbit} Mbit/s: a frame of maximum length takes {}", super::micros(frame_ns));
+        if frame_ns <= context.tenth_ns() {
             return Ok(ok(ID, title, read));
         }
-        let why = "A frame that is due waits until the one that is being sent, perhaps somebody else's, has left.";
+        let why = "A frame that is due waits until the frame in transmission, perhaps of another program, has left.";
         let remedy = "use a faster port and cable, or keep other traffic off this interface";
-        let too_slow = frame_ns >= check.period_ns;
+        let too_slow = frame_ns >= context.period_ns;
         let finding = if too_slow { fail(ID, title, read) } else { warn(ID, title, read) };
         Ok(finding.because(why, remedy))
     })
 }
 
-pub(super) fn duplex(check: &Check) -> Finding {
+fn duplex(context: &CheckContext) -> Finding {
     const ID: &str = "nic.link.duplex";
     judged(|| {
-        check.hardware(ID, "no line of its own")?;
-        let mode = check.known(ID, "duplex", &check.nic.mode, "ethtool")?;
+        context.hardware(ID, "no link of its own")?;
+        let mode = context.known(ID, "duplex", &context.nic.mode, "ethtool")?;
         Ok(match mode.is_full_duplex {
-            Some(true) => ok(ID, "both directions at once", check.evidence("ethtool", "Duplex: Full")),
-            Some(false) => fail(ID, "one direction at a time", check.evidence("ethtool", "Duplex: Half")).because(
-                "Frames collide and are sent again after a pause of random length.",
-                check.remedy("ethtool -s", "autoneg on"),
+            Some(true) => ok(ID, "full duplex", context.evidence("ethtool", "Duplex: Full")),
+            Some(false) => fail(ID, "half duplex", context.evidence("ethtool", "Duplex: Half")).because(
+                "Frames collide and are sent again after a random delay.",
+                context.remedy("ethtool -s", "autoneg on"),
             ),
-            None => unknown(ID, "duplex not known to the driver", check.evidence("ethtool", "Duplex: Unknown!")),
+            None => unknown(ID, "duplex not known to the driver", context.evidence("ethtool", "Duplex: Unknown!")),
         })
     })
 }
 
-pub(super) fn mtu(check: &Check) -> Finding {
+fn mtu(context: &CheckContext) -> Finding {
     const ID: &str = "nic.link.mtu";
     const STANDARD: u32 = 1500;
-    let Some(mtu) = check.nic.mtu else {
-        return unknown(ID, "MTU not told", check.evidence(LINK, "no mtu"));
+    let Some(mtu) = context.nic.mtu else {
+        return unknown(ID, "MTU not reported", context.evidence(LINK, "no mtu"));
     };
-    let read = check.evidence(LINK, &format!("mtu {mtu}"));
+    let read = context.evidence(LINK, &format!("mtu {mtu}"));
     let title = format!("frames hold up to {mtu} bytes");
-    let remedy = || format!("sudo ip link set {} mtu {STANDARD}", check.nic.interface);
+    let remedy = || format!("sudo ip link set {} mtu {STANDARD}", context.nic.interface);
     match mtu {
-        ..STANDARD => warn(ID, title, read).because("Streams whose frames are longer cannot be sent.", remedy()),
+        ..STANDARD => warn(ID, title, read).because("Streams with longer frames cannot be sent.", remedy()),
         STANDARD => ok(ID, title, read),
-        _ => warn(ID, title, read).because(
-            "While such a frame is being sent or received, the one that is due waits for longer than behind others.",
-            remedy(),
-        ),
+        _ => warn(ID, title, read).because("A frame that is due waits longer behind such a long frame.", remedy()),
     }
 }
 
-pub(super) fn losses(check: &Check) -> Finding {
+fn losses(context: &CheckContext) -> Finding {
     const ID: &str = "nic.losses";
-    let Some(counts) = check.nic.counts else {
-        return unknown(ID, "counters not told", check.evidence(LINK, "no statistics"));
+    let Some(counts) = context.nic.counts else {
+        return unknown(ID, "counters not reported", context.evidence(LINK, "no statistics"));
     };
     let named = [
         ("received damaged", counts.receive_errors),
@@ -120,16 +118,16 @@ pub(super) fn losses(check: &Check) -> Finding {
         named.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     let all = format!("{} frames received, {} sent", counts.received, counts.sent);
     if lost.is_empty() {
-        return ok(ID, format!("nothing lost among {all}"), check.evidence(LINK, &all));
+        return ok(ID, format!("nothing lost among {all}"), context.evidence(LINK, &all));
     }
     let lost = lost.join(", ");
     warn(
         ID,
         format!("frames lost since the interface was made: {lost}"),
-        check.evidence(LINK, &format!("{all}; {lost}")),
+        context.evidence(LINK, &format!("{all}; {lost}")),
     )
     .because(
-        "Lost frames are gaps in a stream; where they are still growing, the ring, the line or the CPU is to blame.",
-        format!("see which counter grows: ethtool -S {}", check.nic.interface),
+        "Lost frames are gaps in a stream; if the counts still grow, the ring, the link or the CPU is the cause.",
+        format!("see which counter grows: ethtool -S {}", context.nic.interface),
     )
 }

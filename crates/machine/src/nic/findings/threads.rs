@@ -1,33 +1,35 @@
-//! Who brings frames in: interrupts, the CPUs that they go to, and the threads that serve them.
+//! Reception of frames: interrupts, their CPUs, and the threads that serve them.
 
 use record::Finding;
 
-use super::{Check, judged, micros};
+use super::{Check, CheckContext, judged, micros};
 use crate::{
     findings::{Explain, fail, not_applicable, ok, unknown, warn},
     nic::{Hardware, Interrupt, Thread, interrupts::may_move},
 };
 
-/// What the kernel gives every interrupt thread.
+/// The priority that the kernel gives to every interrupt thread.
 const USUAL_PRIORITY: u32 = 50;
 /// Above ordinary real-time work, below a measuring thread.
 const GOOD_PRIORITY: u32 = 85;
 
-pub(super) fn interrupts(check: &Check) -> Finding {
+pub(super) const CHECKS: &[Check] = &[interrupts, affinity, interrupt_threads, napi_threads, napi_defer];
+
+fn interrupts(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq";
-    match &check.nic.interrupts {
-        None if check.nic.hardware == Some(Hardware::Software) => {
-            not_applicable(ID, "no interrupts: software makes this interface", "/proc/interrupts: none of it")
+    match &context.nic.interrupts {
+        None if context.nic.hardware == Some(Hardware::Software) => {
+            not_applicable(ID, "no interrupts: this is a software interface", "/proc/interrupts: none of it")
         }
-        None => unknown(ID, "which interrupts are its own is not known", "/proc/interrupts: none of its name"),
+        None => unknown(ID, "its interrupts are not known", "/proc/interrupts: none of its name"),
         Some(all) if all.is_empty() => unknown(ID, "no interrupt has occurred yet", "/proc/interrupts: all 0"),
         Some(all) => ok(ID, format!("interrupts {}", numbers(all)), format!("/proc/interrupts: {}", names(all))),
     }
 }
 
-pub(super) fn affinity(check: &Check) -> Finding {
+fn affinity(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq.affinity";
-    with_interrupts(check, ID, |all| {
+    with_interrupts(context, ID, |all| {
         let Some(allowed) = all.iter().map(|irq| irq.allowed.as_deref()).collect::<Option<Vec<_>>>() else {
             return unknown(ID, "CPUs of its interrupts not readable", "/proc/irq/*/smp_affinity_list cannot be read");
         };
@@ -45,17 +47,17 @@ pub(super) fn affinity(check: &Check) -> Finding {
             format!("echo {cpu} | sudo tee /proc/irq/{}/smp_affinity_list", irq.number)
         };
         warn(ID, format!("{title}, and they may move"), read).because(
-            "An interrupt that moves to the CPU of a real-time thread stops it, and finds cold caches there.",
+            "An interrupt that moves to the CPU of a real-time thread interrupts it, and has cold caches there.",
             all.iter().map(pin).collect::<Vec<_>>().join("\n"),
         )
     })
 }
 
-pub(super) fn interrupt_threads(check: &Check) -> Finding {
+fn interrupt_threads(context: &CheckContext) -> Finding {
     const ID: &str = "nic.irq.threads";
-    with_interrupts(check, ID, |all| {
+    with_interrupts(context, ID, |all| {
         let threads: Vec<&Thread> = all.iter().filter_map(|irq| irq.thread.as_ref()).collect();
-        if threads.is_empty() && !check.nic.sees_all_tasks {
+        if threads.is_empty() && !context.nic.sees_all_tasks {
             let title = "not all threads of this machine are visible";
             return unknown(ID, title, "/proc/2/comm is not kthreadd");
         }
@@ -66,30 +68,26 @@ pub(super) fn interrupt_threads(check: &Check) -> Finding {
     })
 }
 
-pub(super) fn napi_threads(check: &Check) -> Finding {
+fn napi_threads(context: &CheckContext) -> Finding {
     const ID: &str = "nic.napi.threads";
     const COMMAND: &str = "netdev NAPI_GET";
     judged(|| {
-        let napis = check.known(ID, "polling (NAPI)", &check.nic.napis, COMMAND)?;
+        let napis = context.known(ID, "polling (NAPI)", &context.nic.napis, COMMAND)?;
         let ids: Vec<u32> = napis.iter().filter_map(|napi| napi.thread).collect();
         if ids.is_empty() {
-            let title = "frames are brought in by softirqs, not by threads of their own";
-            return Ok(not_applicable(ID, title, check.evidence(COMMAND, "no pid")));
+            let title = "frames are received in softirqs, not in separate threads";
+            return Ok(not_applicable(ID, title, context.evidence(COMMAND, "no pid")));
         }
-        let threads = &check.nic.napi_threads;
+        let threads = &context.nic.napi_threads;
         if threads.len() < ids.len() {
             let read = ids.iter().map(|id| format!("/proc/{id}/stat")).collect::<Vec<_>>().join(", ");
-            return Ok(unknown(
-                ID,
-                "how its polling threads are scheduled is not readable",
-                format!("{read} cannot be read"),
-            ));
+            return Ok(unknown(ID, "policy of its polling threads not readable", format!("{read} cannot be read")));
         }
         Ok(judge(ID, "polling", &threads.iter().collect::<Vec<_>>()))
     })
 }
 
-/// Judges the threads that bring frames in.
+/// Judges the policies of the threads that receive frames.
 fn judge(id: &str, what: &str, threads: &[&Thread]) -> Finding {
     let read: Vec<String> = threads
         .iter()
@@ -104,51 +102,45 @@ fn judge(id: &str, what: &str, threads: &[&Thread]) -> Finding {
         threads.iter().map(raise).collect::<Vec<_>>().join("\n")
     };
     if threads.iter().any(|thread| !thread.is_realtime()) {
-        return fail(id, title, read).because(
-            "Any busy program keeps such a thread, and with it every frame, waiting for milliseconds.",
-            remedy(),
-        );
+        return fail(id, title, read)
+            .because("Any busy program delays such a thread, and every frame with it, by milliseconds.", remedy());
     }
     if threads.iter().any(|thread| thread.policy != "deadline" && thread.priority <= USUAL_PRIORITY) {
         return warn(id, title, read).because(
-            "All other interrupts of this machine, disks among them, have threads of that priority, and come first as often as not.",
+            "The threads of all other interrupts of this machine, e.g. of disks, have the same priority and may run first.",
             remedy(),
         );
     }
     ok(id, title, read)
 }
 
-pub(super) fn napi_defer(check: &Check) -> Finding {
+fn napi_defer(context: &CheckContext) -> Finding {
     const ID: &str = "nic.napi.defer";
     const COMMAND: &str = "netdev NAPI_GET";
     judged(|| {
-        let napis = check.known(ID, "polling (NAPI)", &check.nic.napis, COMMAND)?;
+        let napis = context.known(ID, "polling (NAPI)", &context.nic.napis, COMMAND)?;
         let longest = napis.iter().map(|napi| Some((napi.gro_flush_timeout_ns?, napi.defer_hard_irqs?)));
         let longest = longest.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
         Ok(match longest {
             None if napis.is_empty() => {
-                not_applicable(ID, "nothing polls this interface", check.evidence(COMMAND, "none"))
+                not_applicable(ID, "nothing polls this interface", context.evidence(COMMAND, "none"))
             }
-            None => unknown(
-                ID,
-                "how long interrupts are held back is not told",
-                check.evidence(COMMAND, "no gro-flush-timeout"),
-            ),
+            None => unknown(ID, "delay of interrupts not reported", context.evidence(COMMAND, "no gro-flush-timeout")),
             Some((timeout_ns, defer)) => {
                 let read =
-                    check.evidence(COMMAND, &format!("gro-flush-timeout = {timeout_ns}, defer-hard-irqs = {defer}"));
+                    context.evidence(COMMAND, &format!("gro-flush-timeout = {timeout_ns}, defer-hard-irqs = {defer}"));
                 let title = match timeout_ns {
-                    0 => "interrupts are not held back".to_owned(),
-                    _ => format!("interrupts are held back for up to {}", micros(timeout_ns)),
+                    0 => "interrupts are not deferred".to_owned(),
+                    _ => format!("interrupts are deferred for up to {}", micros(timeout_ns)),
                 };
-                if timeout_ns <= check.tenth_ns() {
+                if timeout_ns <= context.tenth_ns() {
                     ok(ID, title, read)
                 } else {
                     warn(ID, title, read).because(
-                        "Without a program that polls busily, frames wait for that long.",
+                        "Unless a program busy-polls, frames wait for that long.",
                         format!(
                             "echo 0 | sudo tee /sys/class/net/{0}/gro_flush_timeout /sys/class/net/{0}/napi_defer_hard_irqs",
-                            check.nic.interface
+                            context.nic.interface
                         ),
                     )
                 }
@@ -157,10 +149,10 @@ pub(super) fn napi_defer(check: &Check) -> Finding {
     })
 }
 
-fn with_interrupts(check: &Check, id: &str, judge: impl FnOnce(&[Interrupt]) -> Finding) -> Finding {
-    match &check.nic.interrupts {
+fn with_interrupts(context: &CheckContext, id: &str, judge: impl FnOnce(&[Interrupt]) -> Finding) -> Finding {
+    match &context.nic.interrupts {
         Some(all) if !all.is_empty() => judge(all),
-        _ => Finding { id: id.to_owned(), ..interrupts(check) },
+        _ => Finding { id: id.to_owned(), ..interrupts(context) },
     }
 }
 
