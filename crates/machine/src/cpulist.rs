@@ -156,7 +156,9 @@ impl FromStr for CpuList {
                 return Err(CpuListError::TooHigh(part.to_owned()));
             }
             let (used, group) = step.map_or(Some((1, 1)), used_of_group).ok_or_else(syntax)?;
-            cpus.extend((low..=high).filter(|cpu| (cpu - low) % group < used).map(|cpu| cpu as u32));
+            cpus.extend(
+                (low..=high).filter(|cpu| (cpu - low) % group < used).filter_map(|cpu| u32::try_from(cpu).ok()),
+            );
         }
         Ok(Self(cpus))
     }

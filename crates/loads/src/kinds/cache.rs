@@ -76,8 +76,9 @@ fn plan(size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
         Some(size) => size,
         None => (2 * cache).min(usable / threads).max(64 << 10),
     };
+    let words = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<u64>();
     let mut plan = Plan::each_cpu("blocks of 64 KiB read or written", cpus, move |meter| {
-        let mut buffer = vec![0u64; bytes as usize / size_of::<u64>()];
+        let mut buffer = vec![0u64; words];
         let mut pass = 0u64;
         while meter.running() {
             pass += 1;

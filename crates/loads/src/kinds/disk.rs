@@ -24,7 +24,8 @@ use crate::{
 const DEFAULT_DIR: &str = "/var/tmp";
 const DEFAULT_SIZE: u64 = 64 << 20;
 /// Bytes between two calls of fsync.
-const BLOCK: u64 = 256 << 10;
+const BLOCK: usize = 256 << 10;
+const BLOCK_BYTES: u64 = BLOCK as u64;
 /// Magic numbers of the file systems in memory: tmpfs and ramfs.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
@@ -88,19 +89,19 @@ impl LoadKind for Disk {
 
 fn plan(dir: Option<&Path>, size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
     let dir = dir.unwrap_or(Path::new(DEFAULT_DIR));
-    let blocks = (size.unwrap_or(DEFAULT_SIZE) / cpus.len() as u64 / BLOCK).max(1);
+    let blocks = (size.unwrap_or(DEFAULT_SIZE) / cpus.len() as u64 / BLOCK_BYTES).max(1);
     let jobs = cpus.iter().map(|cpu| {
-        let file = scratch(dir, blocks * BLOCK).map_err(|error| failed(dir, &error))?;
+        let file = scratch(dir, blocks * BLOCK_BYTES).map_err(|error| failed(dir, &error))?;
         let dir = dir.to_owned();
         Ok(Job::on(cpu, move |meter| {
-            let mut data = vec![0x5au8; BLOCK as usize];
+            let mut data = vec![0x5au8; BLOCK];
             for pass in 0u64.. {
                 if !meter.running() {
                     break;
                 }
                 // Write new content in each pass, so that no disk or file system can skip the write.
                 data[..8].copy_from_slice(&pass.to_le_bytes());
-                let written = file.write_all_at(&data, pass % blocks * BLOCK).and_then(|()| file.sync_all());
+                let written = file.write_all_at(&data, pass % blocks * BLOCK_BYTES).and_then(|()| file.sync_all());
                 written.map_err(|error| failed(&dir, &error))?;
                 meter.add(1);
             }

@@ -65,10 +65,10 @@ fn plan(size: Option<u64>, cpus: &CpuList) -> Result<Plan, LoadError> {
     if needed > usable {
         return Err(not_enough(Memory::KIND.name, needed, usable));
     }
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Ok(Plan::each_cpu("pages mapped, touched and unmapped", cpus, move |meter| {
         while meter.running() {
-            let mut mapping =
-                Mapping::new(bytes as usize).map_err(LoadError::kernel("memory", "a mapping of its size"))?;
+            let mut mapping = Mapping::new(bytes).map_err(LoadError::kernel("memory", "a mapping of its size"))?;
             for page in mapping.chunks_mut(page_size()) {
                 page[0] = 1;
                 meter.add(1);

@@ -149,7 +149,7 @@ fn frames(interface: &str, rate: Option<u64>, cpus: &CpuList) -> Result<Plan, Lo
     if sysfs("wireless") || sysfs("phy80211") {
         return Err(failed(&format!("{interface} is wireless; name a wired interface, see `ip link`")));
     }
-    let rate = rate.unwrap_or(DEFAULT_RATE) as f64 / cpus.len() as f64;
+    let rate = Rate { frames_per_s: rate.unwrap_or(DEFAULT_RATE), threads: cpus.len() as u64 };
     let explain = |error: &io::Error, interface: &str| failed(&frame_reason(error, interface));
     let jobs = cpus.iter().map(|cpu| {
         let sender =
@@ -169,13 +169,39 @@ fn payload() -> [u8; MIN_PAYLOAD] {
     payload
 }
 
+/// The share of a rate that each of several threads has.
+#[derive(Clone, Copy)]
+struct Rate {
+    frames_per_s: u64,
+    threads: u64,
+}
+
+impl Rate {
+    /// Whole frames that one thread sends in `time`.
+    fn frames_in(self, time: Duration) -> u64 {
+        let (frames, parts) = self.fraction(time);
+        u64::try_from(frames / parts).unwrap_or(u64::MAX)
+    }
+
+    /// Like [`frames_in`](Self::frames_in), but rounded up.
+    fn frames_in_at_most(self, time: Duration) -> u64 {
+        let (frames, parts) = self.fraction(time);
+        u64::try_from(frames.div_ceil(parts)).unwrap_or(u64::MAX)
+    }
+
+    /// Numerator and denominator of the frames that one thread sends in `time`.
+    fn fraction(self, time: Duration) -> (u128, u128) {
+        (time.as_nanos() * u128::from(self.frames_per_s), u128::from(self.threads) * 1_000_000_000)
+    }
+}
+
 /// Sends `rate` frames per second. Drops what the queue does not accept; catches up on at most two ticks.
-fn send_at(rate: f64, sender: &FrameSender, meter: &Meter) -> io::Result<()> {
+fn send_at(rate: Rate, sender: &FrameSender, meter: &Meter) -> io::Result<()> {
     let (payload, began) = (payload(), Instant::now());
-    let most = (2.0 * rate * TICK.as_secs_f64()).ceil() as u64;
+    let most = rate.frames_in_at_most(2 * TICK);
     let mut passed = 0;
     while meter.running() {
-        let due = (began.elapsed().as_secs_f64() * rate) as u64;
+        let due = rate.frames_in(began.elapsed());
         for _ in 0..(due - passed).min(most) {
             if !unless_full(sender.send(&payload))? {
                 break;

@@ -9,6 +9,8 @@ use std::fmt;
 const FIXED: usize = 48;
 /// Length of a TLV's type, length and data set number, bytes.
 const TLV_HEADER: usize = 6;
+/// Length of a request: the fixed part and the header of an empty TLV, bytes.
+const REQUEST_LENGTH: u16 = 54;
 const MESSAGE_MANAGEMENT: u8 = 0xd;
 const ACTION_GET: u8 = 0;
 const ACTION_RESPONSE: u8 = 2;
@@ -114,7 +116,7 @@ impl Address {
         let mut bytes = vec![0; FIXED];
         bytes[0] = u8::from(self.is_gptp) << 4 | MESSAGE_MANAGEMENT;
         bytes[1] = 2;
-        bytes[2..4].copy_from_slice(&((FIXED + TLV_HEADER) as u16).to_be_bytes());
+        bytes[2..4].copy_from_slice(&REQUEST_LENGTH.to_be_bytes());
         bytes[4] = self.domain;
         bytes[30..32].copy_from_slice(&(data_set as u16).to_be_bytes());
         // The control field of management messages and an unspecified interval; then all clocks and all ports.

@@ -26,9 +26,9 @@ const TIMEOUT: Duration = Duration::from_millis(300);
 /// Longer than any answer to our requests, bytes.
 const MAX_RESPONSE: usize = 1500;
 
-/// Data sets of the clock, of which ptp4l sends one each.
+/// Data sets of the clock; ptp4l sends one of each.
 const CLOCK_DATA_SETS: [DataSet; 3] = [DataSet::Current, DataSet::Parent, DataSet::TimeProperties];
-/// Data sets of the ports, of which ptp4l sends one per port.
+/// Data sets of the ports; ptp4l sends one of each per port.
 const PORT_DATA_SETS: [DataSet; 2] = [DataSet::Port, DataSet::PortProperties];
 
 /// Reads the state of ptp4l; `Ok(None)` if none runs.
@@ -110,7 +110,7 @@ impl Connection<'_> {
         clock.ok_or_else(|| self.no_answer())
     }
 
-    /// Requests all data sets of a clock, and returns those that arrive in time.
+    /// Requests all data sets of a clock, and returns the ones received in time.
     fn request_data_sets(&self, clock: &FoundClock) -> Result<Vec<(DataSet, Contents)>, String> {
         for data_set in CLOCK_DATA_SETS.into_iter().chain(PORT_DATA_SETS) {
             self.socket.send(&clock.address.request(data_set)).map_err(|_| self.no_answer())?;

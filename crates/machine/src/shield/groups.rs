@@ -33,7 +33,7 @@ pub(super) struct Plan {
 enum Step {
     Make(String),
     Write(String, String),
-    /// Makes the group a partition, an isolated one if the kernel supports it.
+    /// Turns the group into a partition, an isolated one if the kernel supports it.
     Partition,
     /// Moves all tasks of the topmost group, except our own, into the group.
     Gather,

@@ -112,24 +112,25 @@ fn add(left: &mut Vec<Left>, error: &io::Error, name: String) {
 /// Removes CPUs from a mask as the kernel writes it (hexadecimal, in groups of eight digits), keeping its length. Uses
 /// `others` if no CPU would remain. Returns `None` if the text is not a mask.
 fn without(mask: &str, shielded: &CpuList, others: &CpuList) -> Option<String> {
-    let digits = mask.chars().filter(|&c| c != ',').count() as u32;
-    let mut bits = Vec::new();
-    for (index, digit) in mask.chars().filter(|&c| c != ',').enumerate() {
+    // The lowest CPU of each digit, from the right.
+    let lowest_cpus = (0_u32..).step_by(4);
+    let mut cpus = CpuList::new();
+    for (digit, lowest) in mask.chars().rev().filter(|&c| c != ',').zip(lowest_cpus.clone()) {
         let value = digit.to_digit(16)?;
-        let lowest = (digits - 1 - index as u32) * 4;
-        bits.extend((0..4).filter(|bit| value >> bit & 1 == 1).map(|bit| lowest + bit));
+        cpus = cpus.union(&(0..4).filter(|bit| value >> bit & 1 == 1).map(|bit| lowest + bit).collect());
     }
-    let cpus: CpuList = bits.into_iter().collect();
     let rest = cpus.difference(shielded);
     let rest = if rest.intersection(others).is_empty() { others } else { &rest };
-    let digit = |index: u32| {
-        let lowest = (digits - 1 - index) * 4;
+    let mut lowest_cpus = lowest_cpus;
+    let mut digit = || {
+        let lowest = lowest_cpus.next()?;
         let value = (0..4).filter(|bit| rest.contains(lowest + bit)).fold(0, |sum, bit| sum | 1 << bit);
         char::from_digit(value, 16)
     };
-    let mut made = (0..digits).map(digit);
     // The commas keep their positions.
-    mask.chars().map(|c| if c == ',' { Some(',') } else { made.next()? }).collect()
+    let reversed: Vec<char> =
+        mask.chars().rev().map(|c| if c == ',' { Some(',') } else { digit() }).collect::<Option<_>>()?;
+    Some(reversed.into_iter().rev().collect())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) const NAMES: usize = 3;
 /// The tasks of a machine before the change: their affinity, by id and start time.
 pub(super) struct Before(HashMap<(u32, u64), CpuList>);
 
-/// The number of moved tasks or interrupts, and those that remained.
+/// The number of tasks or interrupts that were moved, and the ones that remained.
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     pub count: u32,
@@ -111,8 +111,8 @@ fn count(root: &Root, shielded: &CpuList, before: &Before, refused: &HashMap<(u3
         .into_iter()
         .map(|((is_kernels, why, no_right), mut names)| {
             let kind = if is_kernels { LeftKind::KernelThreads } else { LeftKind::Tasks };
-            let count = names.len() as u32;
-            // Other names say more than those of the kernel's workers.
+            let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            // Names of kernel workers come last, because they say least.
             names.sort_by_key(|name| (name.starts_with("kworker"), name.clone()));
             names.truncate(NAMES);
             Left { kind, count, names, why, no_right }

@@ -73,7 +73,7 @@ fn uses_cpus_that_were_isolated_at_boot() {
     assert_eq!(shield.summary().means, ShieldMeans::Boot);
     assert_eq!(shield.summary().isolated_at_boot, "3");
     assert!(!fake.root().list("sys/fs/cgroup").iter().any(|name| name.starts_with("punctual")));
-    assert_eq!(fake.mask(1), "0-2", "a task that was there nevertheless");
+    assert_eq!(fake.mask(1), "0-2", "a task on the isolated CPU");
     drop(shield);
     assert_eq!(fake.state(), before);
 }
@@ -166,11 +166,11 @@ proptest! {
         killed_again_after in 0_usize..40,
     ) {
         let fake = machine(groups);
-        for (index, (cpus, flags)) in tasks.iter().enumerate() {
-            fake.add_task(100 + index as u32, 1, *flags, &cpus.to_string());
+        for (id, (cpus, flags)) in (100..).zip(&tasks) {
+            fake.add_task(id, 1, *flags, &cpus.to_string());
         }
-        for (index, cpus) in interrupts.iter().enumerate() {
-            fake.add_interrupt(30 + index as u32, &cpus.to_string());
+        for (number, cpus) in (30..).zip(&interrupts) {
+            fake.add_interrupt(number, &cpus.to_string());
         }
         let before = fake.state();
         let shielded: CpuList = shielded.into_iter().collect();

@@ -40,6 +40,7 @@ pub fn check_findings(folder: &Path, found: &BTreeMap<&str, Vec<Finding>>) {
     let mut expected: Vec<String> = all_ids.iter().map(|id| format!("{id}.json")).collect();
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut files: Vec<String> = names.collect();
-    (expected.sort(), files.sort());
+    expected.sort();
+    files.sort();
     assert_eq!(files, expected, "one file for each finding");
 }
