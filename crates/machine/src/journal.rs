@@ -59,7 +59,7 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// A sentence that says what was undone and what was not.
+    /// A sentence about the restored settings and about those that were not restored.
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { process, put_back, .. } = self;
@@ -254,7 +254,7 @@ fn read(path: &Path) -> Option<Document> {
 
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    if is_private(folder) { Ok(()) } else { Err(io::Error::other("the folder is someone else's")) }
+    if is_private(folder) { Ok(()) } else { Err(io::Error::other("the folder belongs to another user")) }
 }
 
 /// True if the folder belongs to this user. This matters because the contents of a journal are executed.

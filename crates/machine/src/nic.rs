@@ -12,7 +12,7 @@
 //! | `power` | power saving of the device |
 //! | `route` | the interface for an address |
 //! | `findings` | the checks |
-//! | `knob` | the settings that can be changed |
+//! | `parameter` | the settings that can be changed |
 //! | `settings` | the settings of a run, as text |
 //! | `stamping` | support for time stamps of measured frames |
 
@@ -21,9 +21,9 @@ mod counts;
 mod ethtool;
 mod findings;
 mod interrupts;
-mod knob;
 mod launch;
 mod netdev;
+mod parameter;
 mod power;
 mod qdisc;
 mod route;
@@ -42,9 +42,9 @@ pub use self::{
     ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
     findings::findings,
     interrupts::{Interrupt, Thread},
-    knob::{Knob, Value},
     launch::{LaunchError, Launching},
     netdev::{Napi, Xdp},
+    parameter::{Parameter, Value},
     power::Power,
     qdisc::{Qdisc, Shaper},
     route::{RouteError, outgoing_interface},

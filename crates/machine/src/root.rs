@@ -72,7 +72,7 @@ impl Root {
         self.read(path)?.parse().ok()
     }
 
-    /// The target of a symbolic link, as it is stored.
+    /// The stored target of a symbolic link.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
         Some(fs::read_link(self.path(path)).ok()?.to_string_lossy().into_owned())

@@ -98,8 +98,8 @@ impl Shield {
         if let Some(process) = journal::other_shield(root) {
             return Err(ShieldError::Busy { process });
         }
-        let journal = Journal::begin(Rc::clone(&ops), Purpose::Shield)?;
         let isolated = cpus::list(root, "isolated").unwrap_or_default().intersection(&cpus);
+        let journal = Journal::begin(ops, Purpose::Shield)?;
         let summary =
             Shielding { cpus: cpus.to_string(), isolated_at_boot: isolated.to_string(), ..Shielding::default() };
         let mut shield = Self { cpus, summary, journal, partition: None, own_group: None };

@@ -7,7 +7,7 @@ use sys::sched::Policy;
 
 use crate::{
     CpuList, Root,
-    nic::{Knob, Value},
+    nic::{Parameter, Value},
 };
 
 /// Changes a machine. Paths are written as for [`Root`]. The default of each operation is `Unsupported`, for tests.
@@ -35,11 +35,11 @@ pub(crate) trait SystemOps: fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Reads a setting of an interface.
-    fn nic_value(&self, _interface: &str, _knob: Knob) -> io::Result<Value> {
+    fn nic_parameter(&self, _interface: &str, _knob: Parameter) -> io::Result<Value> {
         Err(io::ErrorKind::Unsupported.into())
     }
     /// Changes a setting of an interface.
-    fn set_nic_value(&self, _interface: &str, _knob: Knob, _value: Value) -> io::Result<()> {
+    fn set_nic_parameter(&self, _interface: &str, _knob: Parameter, _value: Value) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
@@ -76,11 +76,11 @@ impl SystemOps for Root {
         }
     }
 
-    fn nic_value(&self, interface: &str, knob: Knob) -> io::Result<Value> {
-        if self.is_system() { knob.read(interface) } else { Err(io::ErrorKind::Unsupported.into()) }
+    fn nic_parameter(&self, interface: &str, parameter: Parameter) -> io::Result<Value> {
+        if self.is_system() { parameter.read(interface) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    fn set_nic_value(&self, interface: &str, knob: Knob, value: Value) -> io::Result<()> {
-        if self.is_system() { knob.write(interface, value) } else { Err(io::ErrorKind::Unsupported.into()) }
+    fn set_nic_parameter(&self, interface: &str, parameter: Parameter, value: Value) -> io::Result<()> {
+        if self.is_system() { parameter.write(interface, value) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Task {
     pub parent: u32,
     /// Its name.
     pub name: String,
-    /// Start time, clock ticks after boot. Together with the id it identifies one task for ever.
+    /// Start time, clock ticks after boot. Together with the id it identifies a task uniquely.
     pub start_ticks: u64,
     /// True for a kernel thread.
     pub is_kernels: bool,

@@ -73,7 +73,7 @@ pub enum VethError {
 }
 
 impl VethPair {
-    /// Makes the namespaces and the veth pair.
+    /// Creates the namespaces and the veth pair.
     ///
     /// # Errors
     /// [`VethError`]; nothing remains then.

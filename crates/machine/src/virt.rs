@@ -3,7 +3,7 @@
 use crate::Root;
 
 /// Strings in the firmware's vendor and product names that identify a hypervisor, each with its name.
-/// On ARM they are the only sign besides the device tree.
+/// On ARM only these and the device tree identify a guest.
 const VENDORS: [(&str, &str); 14] = [
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -33,7 +33,7 @@ pub(crate) fn hypervisor(root: &Root) -> Option<String> {
     let flagged = cpu_flag(root);
     let kind = match flagged {
         Some(false) => return Some("none".to_owned()),
-        // QEMU's name does not say what runs its CPUs.
+        // QEMU may run its CPUs in software or with KVM, so its name does not identify the hypervisor.
         Some(true) => root
             .read("sys/hypervisor/type")
             .or_else(|| by_name.filter(|&kind| kind != "qemu").map(str::to_owned))

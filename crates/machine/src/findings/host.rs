@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Check] = &[hypervisor, irq_balance];
 fn hypervisor(context: &CheckContext) -> Finding {
     const ID: &str = "machine.hypervisor";
     match context.machine.hypervisor.as_deref() {
-        None => unknown(ID, "cannot tell whether this is a virtual machine", context.evidence("sys/class/dmi/id/sys_vendor")),
+        None => unknown(ID, "hypervisor not readable", context.evidence("sys/class/dmi/id/sys_vendor")),
         Some("none") => ok(ID, "no hypervisor", hypervisor_evidence(context)),
         Some(kind) => warn(ID, format!("virtual machine: {kind}"), hypervisor_evidence(context)).because(
             "The host can take the CPU away at any time, for milliseconds, and the guest cannot prevent it.",

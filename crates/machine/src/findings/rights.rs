@@ -67,8 +67,10 @@ fn memlock(context: &CheckContext) -> Finding {
     match (granted.capable, granted.soft_limit.as_deref()) {
         (Some(true), _) => ok(ID, "may lock its memory (CAP_IPC_LOCK)", granted.evidence),
         (_, Some("unlimited")) => ok(ID, "may lock its memory (RLIMIT_MEMLOCK)", granted.evidence),
-        (_, Some(bytes)) if granted.capable.is_some() => {
-            let bytes = bytes.parse::<u64>().unwrap_or(0);
+        (Some(false), Some(limit)) => {
+            let Ok(bytes) = limit.parse::<u64>() else {
+                return unknown(ID, "limit of locked memory not understood", granted.evidence);
+            };
             let title = format!("may lock {} KiB of memory", bytes / 1024);
             if bytes >= MEMLOCK_BYTES_NEEDED {
                 return ok(ID, title, granted.evidence);

@@ -79,19 +79,19 @@ impl IrqPriorityHold {
     }
 
     fn take_with(ops: Rc<dyn SystemOps>, interface: &str, policy: Policy) -> Result<Self, IrqPriorityError> {
-        let root = ops.root();
-        let threads = serving(root, interface)?;
+        let threads = serving(ops.root(), interface)?;
         for thread in &threads {
             let (name, policy) = (thread.name.clone(), thread.scheduled());
             let strange = |source| IrqPriorityError::Strange { thread: name, id: thread.id, policy, source };
             thread.scheduled().parse::<Policy>().map_err(strange)?;
         }
         let during = policy.to_string();
-        let mut journal = Journal::begin(Rc::clone(&ops), Purpose::IrqPriority)?;
+        let mut journal = Journal::begin(ops, Purpose::IrqPriority)?;
+        let ops = journal.ops();
         let undo = |thread: &Thread| {
             Some(Undo::Policy {
                 thread: thread.id,
-                start_ticks: tasks::start_ticks(root, &thread.id.to_string())?,
+                start_ticks: tasks::start_ticks(ops.root(), &thread.id.to_string())?,
                 name: thread.name.clone(),
                 before: thread.scheduled(),
                 during: during.clone(),

@@ -13,9 +13,9 @@ use thiserror::Error;
 
 use crate::{
     Root,
-    journal::{Journal, Purpose, Undo},
+    journal::{Journal, JournalError, Purpose, Undo},
     netns,
-    nic::{Knob, NicSettings, Value},
+    nic::{NicSettings, Parameter, Value},
     system_ops::SystemOps,
 };
 
@@ -27,30 +27,33 @@ const LINK_TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug, Error)]
 pub enum NicHoldError {
     /// This process lacks the right.
-    #[error("no right to set {knob} of {interface}: run as root")]
+    #[error("no right to set {parameter} of {interface}: run as root")]
     Forbidden {
         /// The interface.
         interface: String,
         /// The setting.
-        knob: &'static str,
+        parameter: &'static str,
     },
     /// The driver does not support the setting.
-    #[error("the driver of {interface} cannot change {knob}: leave it out")]
+    #[error("the driver of {interface} cannot change {parameter}: leave it out")]
     NotSupported {
         /// The interface.
         interface: String,
         /// The setting.
-        knob: &'static str,
+        parameter: &'static str,
     },
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The kernel returned another error.
     #[error(
-        "cannot set {knob} of {interface} to {value} ({source}): `punctual check nic {interface}` shows its settings"
+        "cannot set {parameter} of {interface} to {value} ({source}): `punctual check nic {interface}` shows its settings"
     )]
     Failed {
         /// The interface.
         interface: String,
         /// The setting.
-        knob: &'static str,
+        parameter: &'static str,
         /// The requested value.
         value: String,
         /// The kernel's error.
@@ -68,7 +71,7 @@ pub struct NicHold {
 
 #[derive(Debug)]
 struct Held {
-    knob: Knob,
+    parameter: Parameter,
     before: Value,
     during: Value,
 }
@@ -86,47 +89,45 @@ impl NicHold {
     }
 
     fn take_with(ops: Rc<dyn SystemOps>, interface: &str, settings: &NicSettings) -> Result<Self, NicHoldError> {
-        let refused = |knob: Knob, value: Value, source: io::Error| {
-            let (interface, knob) = (interface.to_owned(), knob.name());
+        let refused = |parameter: Parameter, value: Value, source: io::Error| {
+            let (interface, parameter) = (interface.to_owned(), parameter.name());
             match source.kind() {
-                io::ErrorKind::PermissionDenied => NicHoldError::Forbidden { interface, knob },
-                io::ErrorKind::Unsupported => NicHoldError::NotSupported { interface, knob },
-                _ => NicHoldError::Failed { interface, knob, value: value.to_string(), source },
+                io::ErrorKind::PermissionDenied => NicHoldError::Forbidden { interface, parameter },
+                io::ErrorKind::Unsupported => NicHoldError::NotSupported { interface, parameter },
+                _ => NicHoldError::Failed { interface, parameter, value: value.to_string(), source },
             }
         };
-        let read = |&(knob, during): &(Knob, Value)| {
-            let before = ops.nic_value(interface, knob).map_err(|error| refused(knob, during, error))?;
-            Ok(Held { knob, before, during })
+        let read = |&(parameter, during): &(Parameter, Value)| {
+            let before = ops.nic_parameter(interface, parameter).map_err(|error| refused(parameter, during, error))?;
+            Ok(Held { parameter, before, during })
         };
         let held = settings.iter().map(read).collect::<Result<Vec<Held>, NicHoldError>>()?;
-        let first = settings.iter().next().copied().unwrap_or((Knob::RxUsecs, Value::Number(0)));
-        let no_journal = |error| refused(first.0, first.1, io::Error::other(error));
-        let mut journal = Journal::begin(Rc::clone(&ops), Purpose::Nic).map_err(no_journal)?;
-        let namespace = netns::current(ops.root());
+        let mut journal = Journal::begin(ops, Purpose::Nic)?;
+        let namespace = netns::current(journal.ops().root());
         let undo = |held: &Held| Undo::Nic {
             namespace: namespace.clone(),
             interface: interface.to_owned(),
-            knob: held.knob,
+            parameter: held.parameter,
             before: held.before,
             during: held.during,
         };
-        journal.record(held.iter().map(undo)).map_err(no_journal)?;
+        journal.record(held.iter().map(undo))?;
         let hold = Self { journal, interface: interface.to_owned(), held };
         for held in hold.held.iter().filter(|held| held.before != held.during) {
-            hold.set(held).map_err(|error| refused(held.knob, held.during, error))?;
+            hold.set(held).map_err(|error| refused(held.parameter, held.during, error))?;
         }
         Ok(hold)
     }
 
-    fn set(&self, &Held { knob, before, during: value }: &Held) -> io::Result<()> {
+    fn set(&self, &Held { parameter, before, during: value }: &Held) -> io::Result<()> {
         let ops = self.journal.ops();
-        ops.set_nic_value(&self.interface, knob, value)?;
-        let taken = ops.nic_value(&self.interface, knob)?;
+        ops.set_nic_parameter(&self.interface, parameter, value)?;
+        let taken = ops.nic_parameter(&self.interface, parameter)?;
         if taken == value {
             return Ok(());
         }
         // The journal would take a value that it did not record for a change by others.
-        let _ = ops.set_nic_value(&self.interface, knob, before);
+        let _ = ops.set_nic_parameter(&self.interface, parameter, before);
         Err(io::Error::other(format!("the driver set {taken} instead")))
     }
 
@@ -147,10 +148,15 @@ impl NicHold {
     pub fn release(mut self) -> Vec<Setting> {
         self.journal.restore();
         let setting = |held: &Held| Setting {
-            name: format!("{} {}", self.interface, held.knob.name()),
+            name: format!("{} {}", self.interface, held.parameter.name()),
             before: held.before.to_string(),
             during: held.during.to_string(),
-            after: self.journal.ops().nic_value(&self.interface, held.knob).ok().map(|value| value.to_string()),
+            after: self
+                .journal
+                .ops()
+                .nic_parameter(&self.interface, held.parameter)
+                .ok()
+                .map(|value| value.to_string()),
         };
         self.held.iter().map(setting).collect()
     }
@@ -168,9 +174,9 @@ mod tests {
     struct Fake {
         _folder: tempfile::TempDir,
         root: Root,
-        values: RefCell<Vec<(Knob, Value)>>,
+        values: RefCell<Vec<(Parameter, Value)>>,
         /// Every change, in order.
-        log: RefCell<Vec<(Knob, Value)>>,
+        log: RefCell<Vec<(Parameter, Value)>>,
     }
 
     impl Fake {
@@ -178,15 +184,15 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let root = Root::at(folder.path());
             let values = vec![
-                (Knob::RxUsecs, Value::Number(50)),
-                (Knob::AdaptiveRx, Value::Switch(true)),
-                (Knob::Eee, Value::Switch(true)),
+                (Parameter::RxUsecs, Value::Number(50)),
+                (Parameter::AdaptiveRx, Value::Switch(true)),
+                (Parameter::Eee, Value::Switch(true)),
             ];
             Rc::new(Self { _folder: folder, root, values: RefCell::new(values), log: RefCell::default() })
         }
 
         fn values(&self) -> Vec<String> {
-            self.values.borrow().iter().map(|(knob, value)| format!("{} {value}", knob.name())).collect()
+            self.values.borrow().iter().map(|(parameter, value)| format!("{} {value}", parameter.name())).collect()
         }
     }
 
@@ -195,20 +201,25 @@ mod tests {
             &self.root
         }
 
-        fn nic_value(&self, interface: &str, knob: Knob) -> io::Result<Value> {
+        fn nic_parameter(&self, interface: &str, parameter: Parameter) -> io::Result<Value> {
             if interface != "eth0" {
                 return Err(io::ErrorKind::NotFound.into());
             }
             let values = self.values.borrow();
-            let value = values.iter().find(|(known, _)| *known == knob).map(|(_, value)| *value);
+            let value = values.iter().find(|(known, _)| *known == parameter).map(|(_, value)| *value);
             value.ok_or_else(|| io::ErrorKind::Unsupported.into())
         }
 
-        fn set_nic_value(&self, interface: &str, knob: Knob, value: Value) -> io::Result<()> {
-            self.nic_value(interface, knob)?;
-            let value = if (knob, value) == (Knob::RxUsecs, Value::Number(1)) { Value::Number(3) } else { value };
-            self.log.borrow_mut().push((knob, value));
-            self.values.borrow_mut().iter_mut().filter(|(known, _)| *known == knob).for_each(|(_, old)| *old = value);
+        fn set_nic_parameter(&self, interface: &str, parameter: Parameter, value: Value) -> io::Result<()> {
+            self.nic_parameter(interface, parameter)?;
+            let value =
+                if (parameter, value) == (Parameter::RxUsecs, Value::Number(1)) { Value::Number(3) } else { value };
+            self.log.borrow_mut().push((parameter, value));
+            self.values
+                .borrow_mut()
+                .iter_mut()
+                .filter(|(known, _)| *known == parameter)
+                .for_each(|(_, old)| *old = value);
             Ok(())
         }
     }
@@ -226,10 +237,10 @@ mod tests {
         assert_eq!(fake.values(), ["rx-usecs 0", "adaptive-rx off", "eee on"]);
         let settings = hold.release();
         assert_eq!(fake.values(), INITIAL);
-        let knobs: Vec<Knob> = fake.log.borrow().iter().map(|(knob, _)| *knob).collect();
+        let parameters: Vec<Parameter> = fake.log.borrow().iter().map(|(parameter, _)| *parameter).collect();
         assert_eq!(
-            knobs,
-            [Knob::AdaptiveRx, Knob::RxUsecs, Knob::RxUsecs, Knob::AdaptiveRx],
+            parameters,
+            [Parameter::AdaptiveRx, Parameter::RxUsecs, Parameter::RxUsecs, Parameter::AdaptiveRx],
             "EEE had the requested value"
         );
         let describe =
@@ -244,7 +255,7 @@ mod tests {
     fn journal_restores_after_a_crash_what_others_did_not_change() {
         let fake = Fake::new();
         std::mem::forget(take(&fake, "coalesce=0,eee=off").unwrap());
-        fake.set_nic_value("eth0", Knob::RxUsecs, Value::Number(7)).unwrap();
+        fake.set_nic_parameter("eth0", Parameter::RxUsecs, Value::Number(7)).unwrap();
         let restored = journal::restore_with(&*fake);
         assert_eq!((restored.len(), restored[0].purpose, restored[0].put_back.settings), (1, Purpose::Nic, 1));
         assert_eq!(restored[0].put_back.changed_since, ["eth0 rx-usecs: 7"], "changed by others since");
@@ -290,7 +301,8 @@ mod tests {
     #[test]
     fn journal_restores_time_stamping_after_a_crash() {
         let fake = Fake::new();
-        *fake.values.borrow_mut() = vec![(Knob::TxType, Value::Number(0)), (Knob::RxFilter, Value::Number(12))];
+        *fake.values.borrow_mut() =
+            vec![(Parameter::TxType, Value::Number(0)), (Parameter::RxFilter, Value::Number(12))];
         let hold = NicHold::take_with(Rc::<Fake>::clone(&fake), "eth0", &NicSettings::stamps()).unwrap();
         assert_eq!(fake.values(), ["tx-type 1", "rx-filter 1"]);
         std::mem::forget(hold);
@@ -325,21 +337,21 @@ mod rights {
         pair.near
             .namespace
             .run(|| {
-                let now = || Knob::Tso.read("near").unwrap();
+                let now = || Parameter::Tso.read("near").unwrap();
                 let settings: NicSettings = "tso=off,gro=on".parse().unwrap();
                 assert_eq!(now(), Value::Switch(true));
                 let hold = NicHold::take(&Root::system(), "near", &settings).unwrap();
-                assert_eq!((now(), Knob::Gro.read("near").unwrap()), (Value::Switch(false), Value::Switch(true)));
+                assert_eq!((now(), Parameter::Gro.read("near").unwrap()), (Value::Switch(false), Value::Switch(true)));
                 let settings = hold.release();
                 assert_eq!(settings[0].after.as_deref(), Some("on"));
-                assert_eq!((now(), Knob::Gro.read("near").unwrap()), (Value::Switch(true), Value::Switch(false)));
+                assert_eq!((now(), Parameter::Gro.read("near").unwrap()), (Value::Switch(true), Value::Switch(false)));
                 let refused = NicHold::take(&Root::system(), "near", &"eee=off".parse().unwrap()).unwrap_err();
                 assert!(matches!(refused, NicHoldError::NotSupported { .. }), "{refused}");
                 let stamps = NicHold::take(&Root::system(), "near", &NicSettings::stamps()).unwrap_err();
                 assert!(matches!(stamps, NicHoldError::NotSupported { .. }), "{stamps}");
                 let none = can_stamp(&mut Answers::of(&Root::system()), "near").unwrap_err();
                 assert!(matches!(none, NoStamps::NotInHardware { .. }), "{none}");
-                assert_eq!(Knob::Tso.read("other").unwrap_err().kind(), io::ErrorKind::NotFound);
+                assert_eq!(Parameter::Tso.read("other").unwrap_err().kind(), io::ErrorKind::NotFound);
             })
             .unwrap();
     }

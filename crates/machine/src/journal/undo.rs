@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     CpuList, Root, Unreadable,
     netns::{self, NamespaceAccess},
-    nic::{Knob, Thread, Value},
+    nic::{Parameter, Thread, Value},
     system_ops::SystemOps,
     tasks::{self, Task},
 };
@@ -43,7 +43,8 @@ pub(crate) enum Undo {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
         interface: String,
-        knob: Knob,
+        #[serde(rename = "knob")]
+        parameter: Parameter,
         before: Value,
         during: Value,
     },
@@ -102,9 +103,9 @@ pub(crate) fn restore(ops: &dyn SystemOps, undo: &[Undo], owner: Option<u32>) ->
             Undo::Controller { folder, name } => controller(ops, folder, name, &mut result),
             Undo::Group { folder, members } => group(ops, folder, members, &mut result),
             Undo::Masks(masks) => affinities(ops, masks, owner, &mut result),
-            Undo::Nic { namespace, interface, knob, before, during } => {
-                if is_in_current_namespace(ops.root(), namespace.as_deref(), interface, *knob, &mut result) {
-                    nic(ops, interface, *knob, (*before, *during), &mut result);
+            Undo::Nic { namespace, interface, parameter, before, during } => {
+                if is_in_current_namespace(ops.root(), namespace.as_deref(), interface, *parameter, &mut result) {
+                    nic(ops, interface, *parameter, (*before, *during), &mut result);
                 }
             }
             Undo::Policy { thread, start_ticks, name, before, during } => {
@@ -128,7 +129,7 @@ fn count_changed(root: &Root, undo: &[Undo]) -> u32 {
             let before = known.get(&(task.id, task.start_ticks));
             before.is_some_and(|before| !task.is_fixed && !masks.same(before, &task.cpus))
         };
-        tasks::all(root).iter().filter(|task| is_changed(task)).count() as u32
+        u32::try_from(tasks::all(root).iter().filter(|task| is_changed(task)).count()).unwrap_or(u32::MAX)
     };
     masks.map(count).max().unwrap_or(0)
 }
@@ -160,11 +161,11 @@ fn is_in_current_namespace(
     root: &Root,
     namespace: Option<&str>,
     interface: &str,
-    knob: Knob,
+    parameter: Parameter,
     result: &mut PutBack,
 ) -> bool {
     let Some(namespace) = namespace else { return true };
-    let name = format!("{interface} {}", knob.name());
+    let name = format!("{interface} {}", parameter.name());
     match netns::access(root, namespace) {
         NamespaceAccess::Current => return true,
         NamespaceAccess::Gone => result.changed_since.push(format!("{name}: its network namespace no longer exists")),
@@ -178,11 +179,17 @@ fn is_in_current_namespace(
     false
 }
 
-fn nic(ops: &dyn SystemOps, interface: &str, knob: Knob, (before, during): (Value, Value), result: &mut PutBack) {
-    let name = format!("{interface} {}", knob.name());
-    let restored = ops.nic_value(interface, knob).and_then(|now| match now {
+fn nic(
+    ops: &dyn SystemOps,
+    interface: &str,
+    parameter: Parameter,
+    (before, during): (Value, Value),
+    result: &mut PutBack,
+) {
+    let name = format!("{interface} {}", parameter.name());
+    let restored = ops.nic_parameter(interface, parameter).and_then(|now| match now {
         now if now == before => Ok(None),
-        now if now == during => ops.set_nic_value(interface, knob, before).map(Some),
+        now if now == during => ops.set_nic_parameter(interface, parameter, before).map(Some),
         now => {
             result.changed_since.push(format!("{name}: {now}"));
             Ok(None)

@@ -112,7 +112,7 @@ fn of_device(folder: &Folder, lines: &[Line]) -> Vec<u32> {
 }
 
 /// The threads that serve an interface: those of all interrupts of its device, whether they have occurred or not, and
-/// those that poll it. `None` if no interrupt is known and no thread polls it.
+/// threads that poll it. `None` if no interrupt is known and no thread polls it.
 ///
 /// The threads of shared interrupts are included completely: such an interrupt is only unmasked when the threads of all
 /// its devices have run.

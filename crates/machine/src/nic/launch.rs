@@ -13,7 +13,7 @@ const CLOCK_TAI: i32 = 11;
 /// Limit for nested disciplines; the kernel allows 7.
 const DEPTH: usize = 8;
 
-/// How an interface implements launch times.
+/// The implementation of launch times by an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launching {
     /// Time before the launch time when a frame is passed to the driver, ns.

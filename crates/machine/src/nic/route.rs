@@ -11,7 +11,7 @@ pub enum RouteError {
     /// The address belongs to this machine.
     #[error("{0} is an address of this machine, so its packets use no network card: name another machine")]
     ThisMachine(IpAddr),
-    /// There is no route to the address.
+    /// The address has no route.
     #[error("no route to {address} ({source}): compare with `ip route get {address}`")]
     NoRoute {
         /// The address.

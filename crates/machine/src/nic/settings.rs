@@ -5,23 +5,23 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use sys::hwstamp;
 
-use super::{Knob, knob::Value};
+use super::{Parameter, parameter::Value};
 
 /// The settings that a run changes: `coalesce=0,eee=off`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct NicSettings(Vec<(Knob, Value)>);
+pub struct NicSettings(Vec<(Parameter, Value)>);
 
 /// The words of `--nic` and the settings of each.
-const WORDS: [(&str, &[Knob]); 8] = [
-    ("coalesce", &[Knob::RxUsecs]),
-    ("adaptive", &[Knob::AdaptiveRx]),
-    ("eee", &[Knob::Eee]),
+const WORDS: [(&str, &[Parameter]); 8] = [
+    ("coalesce", &[Parameter::RxUsecs]),
+    ("adaptive", &[Parameter::AdaptiveRx]),
+    ("eee", &[Parameter::Eee]),
     // Otherwise the result of autonegotiation would stay in force.
-    ("pause", &[Knob::PauseAutoneg, Knob::PauseRx, Knob::PauseTx]),
-    ("rx-ring", &[Knob::RxRing]),
-    ("gro", &[Knob::Gro]),
-    ("lro", &[Knob::Lro]),
-    ("tso", &[Knob::Tso]),
+    ("pause", &[Parameter::PauseAutoneg, Parameter::PauseRx, Parameter::PauseTx]),
+    ("rx-ring", &[Parameter::RxRing]),
+    ("gro", &[Parameter::Gro]),
+    ("lro", &[Parameter::Lro]),
+    ("tso", &[Parameter::Tso]),
 ];
 
 impl NicSettings {
@@ -29,7 +29,7 @@ impl NicSettings {
     #[must_use]
     pub fn stamps() -> Self {
         let value = |number| Value::Number(number);
-        Self(vec![(Knob::RxFilter, value(hwstamp::RX_ALL)), (Knob::TxType, value(hwstamp::TX_ON))])
+        Self(vec![(Parameter::RxFilter, value(hwstamp::RX_ALL)), (Parameter::TxType, value(hwstamp::TX_ON))])
     }
 
     /// Adds settings.
@@ -38,7 +38,7 @@ impl NicSettings {
     }
 
     /// The settings in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Knob, Value)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Parameter, Value)> {
         self.0.iter()
     }
 
@@ -57,20 +57,20 @@ impl FromStr for NicSettings {
         for part in text.split(',') {
             let (word, value) =
                 part.split_once('=').ok_or_else(|| format!("{part:?} has no value: write e.g. coalesce=0,eee=off"))?;
-            let Some((_, knobs)) = WORDS.iter().find(|(name, _)| *name == word) else {
+            let Some((_, parameters)) = WORDS.iter().find(|(name, _)| *name == word) else {
                 let words = WORDS.map(|(name, _)| name).join(", ");
                 return Err(format!("{word:?} cannot be set: it must be one of {words}"));
             };
             let value: Value = value.parse()?;
-            for &knob in *knobs {
-                if knob.is_number() != matches!(value, Value::Number(_)) {
-                    let wanted = if knob.is_number() { "a number" } else { "on or off" };
+            for &parameter in *parameters {
+                if parameter.is_number() != matches!(value, Value::Number(_)) {
+                    let wanted = if parameter.is_number() { "a number" } else { "on or off" };
                     return Err(format!("{word} takes {wanted}, not {value}"));
                 }
-                if settings.iter().any(|(known, _)| *known == knob) {
+                if settings.iter().any(|(known, _)| *known == parameter) {
                     return Err(format!("{word} is given twice"));
                 }
-                settings.push((knob, value));
+                settings.push((parameter, value));
             }
         }
         Ok(Self(settings))
@@ -80,9 +80,10 @@ impl FromStr for NicSettings {
 /// Writes the settings as they are parsed; time stamping has no word.
 impl fmt::Display for NicSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value =
-            |knobs: &[Knob]| self.0.iter().find(|(knob, _)| knobs.first() == Some(knob)).map(|(_, value)| value);
-        let words = WORDS.iter().filter_map(|(name, knobs)| Some(format!("{name}={}", value(knobs)?)));
+        let value = |parameters: &[Parameter]| {
+            self.0.iter().find(|(parameter, _)| parameters.first() == Some(parameter)).map(|(_, value)| value)
+        };
+        let words = WORDS.iter().filter_map(|(name, parameters)| Some(format!("{name}={}", value(parameters)?)));
         f.write_str(&words.collect::<Vec<_>>().join(","))
     }
 }

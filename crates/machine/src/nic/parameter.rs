@@ -1,4 +1,4 @@
-//! What about an interface can be set: one value each, read and written over the generic family `ethtool`.
+//! The parameters of an interface that can be changed, read and written over the generic netlink family `ethtool`.
 
 use std::{io, str::FromStr};
 
@@ -20,43 +20,43 @@ const COALESCE_SET: u8 = 20;
 const PAUSE_SET: u8 = 22;
 const EEE_SET: u8 = 24;
 
-/// A value of an interface.
+/// A parameter of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Knob {
+pub enum Parameter {
     /// Delay of receive interrupts, us.
     RxUsecs,
-    /// Whether the driver changes that by itself.
+    /// Adaptive coalescing: the driver changes the delay dynamically.
     AdaptiveRx,
     /// Energy-efficient Ethernet.
     Eee,
-    /// Whether pause frames are agreed on with the other side.
+    /// Autonegotiation of pause frames.
     PauseAutoneg,
-    /// Whether pause frames are obeyed.
+    /// Reaction to received pause frames.
     PauseRx,
-    /// Whether pause frames are sent.
+    /// Transmission of pause frames.
     PauseTx,
     /// Length of the receive ring, frames.
     RxRing,
-    /// Joining of received packets.
+    /// Generic receive offload: the kernel joins received packets.
     Gro,
-    /// The same by the NIC.
+    /// Large receive offload: the NIC joins received packets.
     Lro,
-    /// Cutting of long segments by the NIC.
+    /// TCP segmentation offload: the NIC splits long segments.
     Tso,
-    /// Which received frames the NIC stamps, by the kernel's number.
+    /// Which received frames the NIC stamps, as a number of the kernel.
     RxFilter,
-    /// Which sent frames it stamps, by the kernel's number.
+    /// Which sent frames the NIC stamps, as a number of the kernel.
     TxType,
 }
 
-/// A number, or on and off.
+/// The value of a parameter: a number, or on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// On or off.
     Switch(bool),
-    /// Microseconds, or frames.
+    /// Microseconds, frames, or a number of the kernel.
     Number(u32),
 }
 
@@ -82,8 +82,8 @@ impl std::fmt::Display for Value {
     }
 }
 
-impl Knob {
-    /// As ethtool calls it.
+impl Parameter {
+    /// The name in the output of ethtool.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,26 +102,34 @@ impl Knob {
         }
     }
 
-    /// Whether it takes a number.
+    /// True if its value is a number.
     pub(super) fn is_number(self) -> bool {
         matches!(self, Self::RxUsecs | Self::RxRing | Self::RxFilter | Self::TxType)
     }
 
-    /// The kernel's name, where it is an offload.
+    /// The kernel's name of an offload; `None` for other parameters.
     fn feature(self) -> Option<&'static str> {
         match self {
             Self::Gro => Some("rx-gro"),
             Self::Lro => Some("rx-lro"),
             Self::Tso => Some("tx-tcp-segmentation"),
-            _ => None,
+            Self::RxUsecs
+            | Self::AdaptiveRx
+            | Self::Eee
+            | Self::PauseAutoneg
+            | Self::PauseRx
+            | Self::PauseTx
+            | Self::RxRing
+            | Self::RxFilter
+            | Self::TxType => None,
         }
     }
 
-    /// The value now.
+    /// Reads the current value.
     ///
     /// # Errors
-    /// `NotFound` where there is no such interface, `Unsupported` where its driver knows no such value, and what else the
-    /// kernel answered.
+    /// `NotFound` if there is no such interface, `Unsupported` if its driver does not support the parameter, or the
+    /// kernel's error.
     pub(crate) fn read(self, interface: &str) -> io::Result<Value> {
         let mut answers = Answers::of(&Root::system());
         let found = answers.link(interface).map_err(io::Error::other)?;
@@ -130,16 +138,18 @@ impl Knob {
         let number = |value: Option<u32>| value.map(Value::Number);
         let answers = &mut answers;
         let value = match self {
-            Self::RxUsecs => told(ethtool::coalescing(answers, &link))?.and_then(|values| number(values.rx_usecs)),
+            Self::RxUsecs => supported(ethtool::coalescing(answers, &link))?.and_then(|values| number(values.rx_usecs)),
             Self::AdaptiveRx => {
-                told(ethtool::coalescing(answers, &link))?.and_then(|values| switch(values.adaptive_rx))
+                supported(ethtool::coalescing(answers, &link))?.and_then(|values| switch(values.adaptive_rx))
             }
-            Self::Eee => told(ethtool::eee(answers, &link))?.and_then(|eee| switch(eee.is_enabled)),
-            Self::PauseAutoneg => told(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.autonegotiated)),
-            Self::PauseRx => told(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.rx)),
-            Self::PauseTx => told(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.tx)),
-            Self::RxRing => told(ethtool::rings(answers, &link))?.and_then(|rings| number(rings.rx)),
-            Self::Gro | Self::Lro | Self::Tso => told(ethtool::features(answers, &link))?.map(|features| {
+            Self::Eee => supported(ethtool::eee(answers, &link))?.and_then(|eee| switch(eee.is_enabled)),
+            Self::PauseAutoneg => {
+                supported(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.autonegotiated))
+            }
+            Self::PauseRx => supported(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.rx)),
+            Self::PauseTx => supported(ethtool::pause(answers, &link))?.and_then(|pause| switch(pause.tx)),
+            Self::RxRing => supported(ethtool::rings(answers, &link))?.and_then(|rings| number(rings.rx)),
+            Self::Gro | Self::Lro | Self::Tso => supported(ethtool::features(answers, &link))?.map(|features| {
                 Value::Switch(features.active.iter().any(|name| Some(name.as_str()) == self.feature()))
             }),
             Self::RxFilter => number(Some(hwstamp::stamping(interface)?.rx_filter)),
@@ -148,13 +158,13 @@ impl Knob {
         value.ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Sets it. Whether the driver has taken it is to be read afterwards.
+    /// Changes the value. The caller must read it back, because a driver may set another value.
     ///
     /// # Errors
-    /// EPERM without CAP_NET_ADMIN, `Unsupported` where the driver takes no such value, and what else the kernel answered.
+    /// EPERM without CAP_NET_ADMIN, `Unsupported` if the parameter cannot be changed, or the kernel's error.
     pub(crate) fn write(self, interface: &str, value: Value) -> io::Result<()> {
         if let (Self::RxFilter | Self::TxType, Value::Number(number)) = (self, value) {
-            // Both go together.
+            // The kernel sets both together.
             let mut stamping = hwstamp::stamping(interface)?;
             let one = if self == Self::RxFilter { &mut stamping.rx_filter } else { &mut stamping.tx_type };
             *one = number;
@@ -167,45 +177,40 @@ impl Knob {
         Ok(())
     }
 
-    /// `None` for what the family does not set.
+    /// Builds the request; `None` for parameters that the family does not set.
     fn request(self, family: u16, interface: &str, value: Value) -> Option<Request> {
-        let command = match self {
-            Self::RxUsecs | Self::AdaptiveRx => COALESCE_SET,
-            Self::Eee => EEE_SET,
-            Self::PauseAutoneg | Self::PauseRx | Self::PauseTx => PAUSE_SET,
-            Self::RxRing => RINGS_SET,
-            Self::Gro | Self::Lro | Self::Tso => FEATURES_SET,
-            Self::RxFilter | Self::TxType => return None,
+        let request = |command: u8| to_interface(Request::generic(family, command), interface);
+        let with_value = |command: u8, attribute: u16| match value {
+            Value::Switch(on) => request(command).u8(attribute, u8::from(on)),
+            Value::Number(number) => request(command).u32(attribute, number),
         };
-        let request = to_interface(Request::generic(family, command), interface);
-        if let Some(feature) = self.feature() {
+        let with_feature = |feature: &str| {
             let wanted =
                 |wanted: Request| wanted.nested(3, |bits| bits.nested(1, |bit| wanted_bit(bit, feature, value)));
-            return Some(request.nested(3, wanted));
-        }
-        let kind = match self {
-            Self::RxUsecs | Self::PauseAutoneg => 2,
-            Self::AdaptiveRx => 11,
-            Self::Eee => 5,
-            Self::PauseRx => 3,
-            Self::PauseTx => 4,
-            _ => 6,
+            request(FEATURES_SET).nested(3, wanted)
         };
-        Some(match value {
-            Value::Switch(on) => request.u8(kind, u8::from(on)),
-            Value::Number(number) => request.u32(kind, number),
-        })
+        match self {
+            Self::RxUsecs => Some(with_value(COALESCE_SET, 2)),
+            Self::AdaptiveRx => Some(with_value(COALESCE_SET, 11)),
+            Self::Eee => Some(with_value(EEE_SET, 5)),
+            Self::PauseAutoneg => Some(with_value(PAUSE_SET, 2)),
+            Self::PauseRx => Some(with_value(PAUSE_SET, 3)),
+            Self::PauseTx => Some(with_value(PAUSE_SET, 4)),
+            Self::RxRing => Some(with_value(RINGS_SET, 6)),
+            Self::Gro | Self::Lro | Self::Tso => self.feature().map(with_feature),
+            Self::RxFilter | Self::TxType => None,
+        }
     }
 }
 
-/// A bit by its name, set where it has a value.
+/// Adds a bit by its name; it has a value attribute if it must be set.
 fn wanted_bit(bit: Request, feature: &str, value: Value) -> Request {
     let bit = bit.text(2, feature);
     if value == Value::Switch(true) { bit.bytes_of(3, &[]) } else { bit }
 }
 
-fn told<T>(told: Told<T>) -> io::Result<Option<T>> {
-    match told {
+fn supported<T>(reading: Told<T>) -> io::Result<Option<T>> {
+    match reading {
         Told::Known(value) => Ok(Some(value)),
         Told::NotSupported => Ok(None),
         Told::Unknown(why) => Err(io::Error::other(why)),
