@@ -37,7 +37,7 @@ use sys::link::Link;
 use thiserror::Error;
 
 pub use self::{
-    answers::{Answers, Told},
+    answers::{Answers, Reading},
     counts::Counts,
     ethtool::{Channels, Coalescing, Eee, Features, Mode, Pause, Preemption, Rings, Stamping},
     findings::findings,
@@ -78,29 +78,29 @@ pub struct Nic {
     /// Counts of frames since the interface was created.
     pub counts: Option<Counts>,
     /// Speed and duplex.
-    pub mode: Told<Mode>,
+    pub mode: Reading<Mode>,
     /// Interrupt coalescing.
-    pub coalescing: Told<Coalescing>,
+    pub coalescing: Reading<Coalescing>,
     /// Energy-efficient Ethernet.
-    pub eee: Told<Eee>,
+    pub eee: Reading<Eee>,
     /// Pause frames.
-    pub pause: Told<Pause>,
+    pub pause: Reading<Pause>,
     /// Sizes of the rings.
-    pub rings: Told<Rings>,
+    pub rings: Reading<Rings>,
     /// Numbers of queues.
-    pub channels: Told<Channels>,
+    pub channels: Reading<Channels>,
     /// Offloads.
-    pub features: Told<Features>,
+    pub features: Reading<Features>,
     /// Support for time stamps.
-    pub stamping: Told<Stamping>,
+    pub stamping: Reading<Stamping>,
     /// Frame preemption.
-    pub preemption: Told<Preemption>,
+    pub preemption: Reading<Preemption>,
     /// Queueing disciplines, the root first.
-    pub qdiscs: Told<Vec<Qdisc>>,
+    pub qdiscs: Reading<Vec<Qdisc>>,
     /// Support for AF_XDP.
-    pub xdp: Told<Xdp>,
+    pub xdp: Reading<Xdp>,
     /// The NAPI instances that poll it.
-    pub napis: Told<Vec<Napi>>,
+    pub napis: Reading<Vec<Napi>>,
     /// The threads that poll it, if it has any and they are visible.
     pub napi_threads: Vec<Thread>,
     /// Its interrupts that have occurred; `None` if they are not known.

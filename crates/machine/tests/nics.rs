@@ -1,9 +1,9 @@
-//! Recorded interfaces under `nics/`: what is learned and found of each stands in `NAME.json` beside its folder.
+//! Recorded interfaces under `nics/`: the settings of each are stored in `NAME.json`, the findings in `findings/ID.json`.
 //!
-//! `virtio` and `veth` are what a guest's kernel answered (`punctual check nic IF --keep-answers DIR`). Both `i225` are
-//! made up here, message by message: a NIC as it comes, and one that is set up well.
+//! `virtio` and `veth` are answers of a guest's kernel (`punctual check nic IF --keep-answers DIR`). Both `i225` are
+//! generated here: a NIC with default settings, and one with good settings.
 //!
-//! `UPDATE=1 cargo test -p punctual-machine --test nics` writes these files anew: read the difference.
+//! `UPDATE=1 cargo test -p punctual-machine --test nics` writes the JSON files: review the difference.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its files has failed")]
 
@@ -23,7 +23,7 @@ use machine::{
 use record::{Ahead, Finding, FindingState, Ptp, PtpPort};
 use sys::netlink::{Answer, Request};
 
-/// The folders with the interface in each.
+/// The folders, each with the name of its interface.
 const NAMES: [(&str, &str); 4] = [("i225", "eth0"), ("i225-tuned", "eth0"), ("veth", "near"), ("virtio", "eth0")];
 const PERIOD_NS: u64 = 125_000;
 
@@ -45,8 +45,8 @@ fn state(findings: &[Finding], id: &str) -> FindingState {
 }
 
 #[test]
-fn what_is_found_of_each_recorded_interface() {
-    write_made_up();
+fn settings_and_findings_of_each_recorded_interface() {
+    write_generated();
     let mut found = BTreeMap::new();
     for (name, interface) in NAMES {
         let nic = read(&Root::at(folder(name)), interface).unwrap();
@@ -73,9 +73,9 @@ fn every_finding_explains_itself() {
     }
 }
 
-/// The table of the documentation has a row for each identity, and none for others.
+/// The table in the documentation has one row for each finding.
 #[test]
-fn every_identity_is_documented() {
+fn every_finding_is_documented() {
     let page = fs::read_to_string(folder("../../../../docs/check.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `nic.")?.split_once('`'));
     let documented: Vec<String> = rows.map(|(id, _)| format!("nic.{id}")).collect();
@@ -84,7 +84,7 @@ fn every_identity_is_documented() {
 }
 
 #[test]
-fn what_is_planted_is_found_and_what_is_well_set_is_not() {
+fn bad_settings_are_found_and_good_ones_are_not() {
     use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
     let (plain, tuned) = (found("i225", PERIOD_NS), found("i225-tuned", PERIOD_NS));
     let expected = [
@@ -107,8 +107,8 @@ fn what_is_planted_is_found_and_what_is_well_set_is_not() {
         ("nic.clock.sync", Warn, Unknown),
         ("nic.clock.system", Unknown, Unknown),
     ];
-    for (id, as_it_comes, well_set) in expected {
-        assert_eq!((state(&plain, id), state(&tuned, id)), (as_it_comes, well_set), "{id}");
+    for (id, default, good) in expected {
+        assert_eq!((state(&plain, id), state(&tuned, id)), (default, good), "{id}");
     }
     assert!(tuned.iter().all(|finding| !matches!(finding.state, Fail | Warn)), "{tuned:#?}");
 }
@@ -121,21 +121,21 @@ fn limits_grow_with_the_period() {
     assert_eq!((ring(195_000), ring(196_000)), (FindingState::Warn, FindingState::Ok), "256 frames in 50 ms");
 }
 
-/// Only the interface itself is told: everything else is unknown, and nothing is fine but what its answer holds.
+/// With only the answer about the link, everything else is unknown and never `ok`.
 #[test]
-fn what_cannot_be_read_is_never_ok() {
+fn unreadable_settings_are_never_ok() {
     let copy = tempfile::tempdir().unwrap();
     fs::create_dir_all(copy.path().join("netlink/eth0")).unwrap();
     let link = "netlink/eth0/link.hex";
     fs::copy(folder("i225").join(link), copy.path().join(link)).unwrap();
     let nic = read(&Root::at(copy.path()), "eth0").unwrap();
     for finding in findings(&nic, PERIOD_NS) {
-        let told = ["nic.link.carrier", "nic.link.mtu", "nic.losses"].contains(&finding.id.as_str());
-        assert_eq!(finding.state == FindingState::Unknown, !told, "{finding:?}");
+        let is_known = ["nic.link.carrier", "nic.link.mtu", "nic.losses"].contains(&finding.id.as_str());
+        assert_eq!(finding.state == FindingState::Unknown, !is_known, "{finding:?}");
     }
 }
 
-/// Where tasks are hidden, that none was seen says nothing.
+/// If tasks are hidden, a missing one proves nothing.
 #[test]
 fn hidden_tasks_are_unknown() {
     let mut nic = read(&Root::at(folder("i225")), "eth0").unwrap();
@@ -146,9 +146,9 @@ fn hidden_tasks_are_unknown() {
     assert_eq!(state(&found, "nic.clock.sync"), FindingState::Unknown);
 }
 
-/// What ptp4l and the clock itself tell decides, not that a program runs.
+/// The state of ptp4l and the clock's offset decide, not the existence of a program.
 #[test]
-fn the_clock_is_judged_by_how_far_it_is_away() {
+fn clock_is_judged_by_its_offset() {
     use FindingState::{Ok, Warn};
     let port = |state: &str| PtpPort { state: state.to_owned(), stamps_in_hardware: Some(true), ..PtpPort::default() };
     let judged = |state: &str, offset_ns, ahead_ns| {
@@ -161,7 +161,7 @@ fn the_clock_is_judged_by_how_far_it_is_away() {
         (self::state(&found, "nic.clock.sync"), self::state(&found, "nic.clock.system"))
     };
     assert_eq!(judged("SLAVE", 1000, 37_000_000_120), (Ok, Ok));
-    assert_eq!(judged("SLAVE", 1001, 12_100), (Warn, Ok), "12.1 us and half a window are a tenth of the period");
+    assert_eq!(judged("SLAVE", 1001, 12_100), (Warn, Ok), "12.1 us plus half a window is a tenth of the period");
     assert_eq!(judged("UNCALIBRATED", 10, 12_101), (Warn, Warn));
     assert_eq!(judged("SLAVE", 10, 36_000_000_000), (Ok, Warn), "neither TAI nor UTC");
 
@@ -179,7 +179,7 @@ fn the_clock_is_judged_by_how_far_it_is_away() {
 }
 
 #[test]
-fn what_the_driver_refuses_does_not_apply() {
+fn unsupported_settings_are_not_applicable() {
     let veth = found("veth", PERIOD_NS);
     for id in ["nic.coalesce.rx_usecs", "nic.eee", "nic.pause", "nic.rings.rx", "nic.preemption"] {
         assert_eq!(state(&veth, id), FindingState::NotApplicable, "{id}");
@@ -187,7 +187,7 @@ fn what_the_driver_refuses_does_not_apply() {
 }
 
 #[test]
-fn other_interfaces_are_refused_with_a_sentence() {
+fn refuses_interfaces_that_are_not_wired_ethernet() {
     let machine = tempfile::tempdir().unwrap();
     let put = |name: &str, text: &str| {
         fs::create_dir_all(machine.path().join(name).parent().unwrap()).unwrap();
@@ -213,17 +213,17 @@ fn other_interfaces_are_refused_with_a_sentence() {
     assert!(matches!(refused("new0"), NicError::Unknown { .. }), "not recorded");
 }
 
-/// The same answers with bytes changed, one at a time: whatever is made of it, nothing panics.
+/// The same answers with single bytes changed: nothing panics.
 #[test]
-fn nonsense_in_every_answer_is_survived() {
+fn survives_invalid_answers() {
     let copy = tempfile::tempdir().unwrap();
     let netlink = copy.path().join("netlink/eth0");
     fs::create_dir_all(&netlink).unwrap();
-    for (name, answer) in made_up(false) {
+    for (name, answer) in generated(false) {
         fs::write(netlink.join(format!("{name}.hex")), hex(&answer)).unwrap();
     }
     let root = Root::at(copy.path());
-    for (name, answer) in made_up(false) {
+    for (name, answer) in generated(false) {
         let file = netlink.join(format!("{name}.hex"));
         for at in (0..answer.bytes().len()).step_by(5) {
             let mut bytes = answer.bytes().to_vec();
@@ -237,15 +237,15 @@ fn nonsense_in_every_answer_is_survived() {
     }
 }
 
-/// Files of the interfaces that are made up here.
-fn write_made_up() {
+/// Writes the files of the generated interfaces.
+fn write_generated() {
     if !golden::update() {
         return;
     }
     for (name, is_tuned) in [("i225", false), ("i225-tuned", true)] {
         let netlink = folder(name).join("netlink/eth0");
         fs::create_dir_all(&netlink).unwrap();
-        for (file, answer) in made_up(is_tuned) {
+        for (file, answer) in generated(is_tuned) {
             fs::write(netlink.join(format!("{file}.hex")), format!("# made up\n{}", hex(&answer))).unwrap();
         }
     }
@@ -270,7 +270,7 @@ fn link(name: &str, hardware: u16) -> Request {
     Request::get(16).header(&header).text(3, name).u32(4, 1500).u8(16, 6).u8(33, 1)
 }
 
-/// Names of a bit set without a mask.
+/// Adds a bit set without a mask.
 fn bits(request: Request, kind: u16, names: &[&str]) -> Request {
     request.nested(kind, |set| {
         set.bytes_of(1, &[])
@@ -279,7 +279,7 @@ fn bits(request: Request, kind: u16, names: &[&str]) -> Request {
     })
 }
 
-/// tcmsg of interface 2 with this parent.
+/// A discipline of interface 2 with this parent: the tcmsg and its kind.
 fn qdisc(parent: u32, kind: &str) -> Request {
     let words = [0, 2, 0x10000, parent, 2].map(u32::to_ne_bytes).concat();
     Request::get(36).header(&words).text(1, kind)
@@ -289,16 +289,16 @@ fn parameters(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_ne_bytes()).collect()
 }
 
-/// An Intel i225 (driver igc) as it comes, or set up well: what its kernel would answer.
-fn made_up(is_tuned: bool) -> Vec<(&'static str, Answer)> {
+/// The kernel's answers for an Intel i225 (driver igc) with default or good settings.
+fn generated(is_tuned: bool) -> Vec<(&'static str, Answer)> {
     let one = |request: Request| Answer::of(&[request]);
-    // The header that each answer of the family ethtool begins with.
+    // The header of each answer of the family ethtool.
     let ethtool = |command: u8| Request::generic(21, command).nested(1, |header| header.u32(1, 2).text(2, "eth0"));
     let netdev = |command: u8| Request::generic(25, command);
-    let choose = |as_it_comes: u32, tuned: u32| if is_tuned { tuned } else { as_it_comes };
+    let choose = |default: u32, tuned: u32| if is_tuned { tuned } else { default };
     let on = u8::from(!is_tuned);
 
-    // rtnl_link_stats64: 100 000 frames received, of which 12 missed for want of time.
+    // rtnl_link_stats64: 100 000 frames received, 12 missed.
     let mut statistics = [0_u64; 25];
     (statistics[0], statistics[1]) = (100_000, 90_000);
     statistics[15] = if is_tuned { 0 } else { 12 };

@@ -1,7 +1,7 @@
-//! Where answers come from: the kernel, or files below the root folder of a recorded machine.
+//! The source of netlink answers: the kernel, or files below the root folder of a recorded machine.
 //!
-//! A recorded answer is `netlink/IF/NAME.hex`: all bytes that the kernel sent for that question, in hexadecimal, in the
-//! byte order of the machine; white space between bytes and lines that begin with `#` mean nothing.
+//! A recorded answer is `netlink/IF/NAME.hex`: all bytes that the kernel sent for that query, in hexadecimal and in the
+//! byte order of the machine. White space between bytes and lines that start with `#` are ignored.
 
 use std::{collections::HashMap, fmt::Write as _, fs, io, path::PathBuf};
 
@@ -15,20 +15,20 @@ use sys::{
 use super::counts::Counts;
 use crate::{Root, Unreadable};
 
-/// What became of a question.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told<T> {
+pub enum Reading<T> {
     /// The answer.
     Known(T),
-    /// The driver, or this kernel, has no such thing.
+    /// The driver or the kernel does not support it.
     NotSupported,
-    /// It could not be learned, and why.
+    /// The value could not be read, with the reason.
     Unknown(String),
 }
 
-impl<T> Told<T> {
-    /// The answer, where there is one.
+impl<T> Reading<T> {
+    /// The value, if it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -37,27 +37,27 @@ impl<T> Told<T> {
     }
 }
 
-/// Something to ask about an interface.
+/// A query about an interface.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question {
-    /// What its file is called.
+pub(super) struct Query {
+    /// Name of its file on a recorded machine.
     pub name: &'static str,
-    /// Whom to ask for what.
-    pub to: To,
+    /// The netlink family and command.
+    pub target: Target,
 }
 
-/// Whom to ask for what.
+/// The netlink family and command of a query.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum To {
+pub(super) enum Target {
     /// rtnetlink: the interface.
     Link,
-    /// rtnetlink: queueing disciplines, of all interfaces.
+    /// rtnetlink: the queueing disciplines of all interfaces.
     Qdiscs,
-    /// Generic family `ethtool`: a command.
+    /// Generic family `ethtool`: this command.
     Ethtool(u8),
     /// Generic family `netdev`: the device.
     Device,
-    /// Generic family `netdev`: all that poll it.
+    /// Generic family `netdev`: the NAPI instances.
     Napis,
 }
 
@@ -68,7 +68,7 @@ const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_CMD_NAPI_GET: u8 = 11;
 const NETDEV_A_IFINDEX: u16 = 1;
 
-/// Answers to questions about interfaces.
+/// Answers to queries about interfaces.
 #[derive(Debug)]
 pub struct Answers {
     from: Source,
@@ -82,7 +82,7 @@ enum Source {
 }
 
 impl Answers {
-    /// Those of the machine under this root: the kernel's, or the recorded ones.
+    /// Answers from the machine below this root: from the kernel, or from its recorded files.
     #[must_use]
     pub fn of(root: &Root) -> Self {
         let from =
@@ -90,16 +90,16 @@ impl Answers {
         Self { from, keep: None }
     }
 
-    /// Keeps each answer in a file below `folder`, so that it can be the root of a recorded machine.
+    /// Writes each answer to a file below `folder`, which can then be the root of a recorded machine.
     #[must_use]
     pub fn keep_in(mut self, folder: PathBuf) -> Self {
         self.keep = Some(folder);
         self
     }
 
-    /// The interface of this name and what it counts; `Ok(None)` where there is none.
+    /// The interface with this name and its counts; `Ok(None)` if it does not exist.
     pub(super) fn link(&mut self, interface: &str) -> Result<Option<(Link, Option<Counts>)>, String> {
-        let answer = self.ask(Question { name: "link", to: To::Link }, interface, 0)?;
+        let answer = self.ask(Query { name: "link", target: Target::Link }, interface, 0)?;
         match answer.messages() {
             Ok(messages) => {
                 let read = |message: &Message| Some((Link::read(message)?, Counts::read(message)));
@@ -110,38 +110,40 @@ impl Answers {
         }
     }
 
-    /// Asks, and reads the messages of the answer; `None` from `read` means that they make no sense.
-    pub(super) fn told<T>(
+    /// Sends a query and reads the messages of the answer. `read` returns `None` if they are invalid.
+    pub(super) fn query<T>(
         &mut self,
-        question: Question,
+        query: Query,
         of: &Link,
         read: impl FnOnce(&[Message]) -> Option<T>,
-    ) -> Told<T> {
-        let answer = match self.ask(question, &of.name, of.index) {
+    ) -> Reading<T> {
+        let answer = match self.ask(query, &of.name, of.index) {
             Ok(answer) => answer,
-            Err(why) => return Told::Unknown(why),
+            Err(why) => return Reading::Unknown(why),
         };
         match answer.messages() {
-            Ok(messages) => read(&messages).map_or_else(|| Told::Unknown(not_understood()), Told::Known),
-            Err(AnswerError::Refused { errno, .. }) if errno == Errno::OPNOTSUPP.raw_os_error() => Told::NotSupported,
-            Err(error) => Told::Unknown(error.to_string()),
+            Ok(messages) => read(&messages).map_or_else(|| Reading::Unknown(not_understood()), Reading::Known),
+            Err(AnswerError::Refused { errno, .. }) if errno == Errno::OPNOTSUPP.raw_os_error() => {
+                Reading::NotSupported
+            }
+            Err(error) => Reading::Unknown(error.to_string()),
         }
     }
 
-    fn ask(&mut self, question: Question, interface: &str, index: u32) -> Result<Answer, String> {
+    fn ask(&mut self, query: Query, interface: &str, index: u32) -> Result<Answer, String> {
         let answer = match &mut self.from {
-            Source::Kernel { families } => ask_kernel(families, question, interface, index)?,
-            Source::Files(root) => read(root, &path(interface, question.name))?,
+            Source::Kernel { families } => ask_kernel(families, query, interface, index)?,
+            Source::Files(root) => read(root, &path(interface, query.name))?,
         };
         if let Some(folder) = &self.keep {
-            let file = folder.join(path(interface, question.name));
-            keep(&file, question, &answer).map_err(|error| format!("cannot keep {}: {error}", file.display()))?;
+            let file = folder.join(path(interface, query.name));
+            write(&file, query, &answer).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         }
         Ok(answer)
     }
 }
 
-/// A request of the family `ethtool` about this interface.
+/// Adds the interface's name to a request of the family `ethtool`.
 pub(super) fn to_interface(request: Request, interface: &str) -> Request {
     request.nested(ETHTOOL_A_HEADER, |header| header.text(ETHTOOL_A_HEADER_DEV_NAME, interface))
 }
@@ -156,7 +158,7 @@ fn path(interface: &str, name: &str) -> String {
 
 fn ask_kernel(
     families: &mut HashMap<&'static str, Result<u16, String>>,
-    question: Question,
+    query: Query,
     interface: &str,
     index: u32,
 ) -> Result<Answer, String> {
@@ -168,15 +170,16 @@ fn ask_kernel(
         };
         families.entry(name).or_insert_with(lookup).clone()
     };
-    let request = match question.to {
-        To::Link => Links::question(interface),
+    let request = match query.target {
+        Target::Link => Links::question(interface),
         // tcmsg: family and padding; index; handle, parent, info.
-        To::Qdiscs => Request::dump(RTM_GETQDISC).header(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()),
-        To::Ethtool(command) => to_interface(Request::generic(family("ethtool")?, command), interface),
-        To::Device => Request::generic(family("netdev")?, NETDEV_CMD_DEV_GET).u32(NETDEV_A_IFINDEX, index),
-        To::Napis => Request::generic_dump(family("netdev")?, NETDEV_CMD_NAPI_GET).u32(NETDEV_A_IFINDEX, index),
+        Target::Qdiscs => Request::dump(RTM_GETQDISC).header(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 12]].concat()),
+        Target::Ethtool(command) => to_interface(Request::generic(family("ethtool")?, command), interface),
+        Target::Device => Request::generic(family("netdev")?, NETDEV_CMD_DEV_GET).u32(NETDEV_A_IFINDEX, index),
+        Target::Napis => Request::generic_dump(family("netdev")?, NETDEV_CMD_NAPI_GET).u32(NETDEV_A_IFINDEX, index),
     };
-    let socket = if matches!(question.to, To::Link | To::Qdiscs) { Socket::route() } else { Socket::generic() };
+    let socket =
+        if matches!(query.target, Target::Link | Target::Qdiscs) { Socket::route() } else { Socket::generic() };
     socket.and_then(|mut socket| socket.ask(&request)).map_err(failed)
 }
 
@@ -199,12 +202,12 @@ fn parse(text: &str) -> Option<Vec<u8>> {
     pairs.remainder().is_empty().then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-fn keep(file: &std::path::Path, question: Question, answer: &Answer) -> io::Result<()> {
+fn write(file: &std::path::Path, query: Query, answer: &Answer) -> io::Result<()> {
     fs::create_dir_all(file.parent().unwrap_or(file))?;
-    fs::write(file, in_hex(&format!("{:?}", question.to), answer))
+    fs::write(file, in_hex(&format!("{:?}", query.target), answer))
 }
 
-/// The text of a file that holds an answer.
+/// The contents of a file for an answer.
 fn in_hex(title: &str, answer: &Answer) -> String {
     let mut text = format!("# {title}\n");
     for line in answer.bytes().chunks(16) {
@@ -222,20 +225,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_again() {
+    fn reads_the_answers_that_it_wrote() {
         let folder = tempfile::tempdir().unwrap();
-        let question = Question { name: "rings", to: To::Ethtool(15) };
+        let query = Query { name: "rings", target: Target::Ethtool(15) };
         let answer = Answer::of(&[Request::generic(21, 16).u32(6, 256)]);
-        keep(&folder.path().join(path("eth0", "rings")), question, &answer).unwrap();
+        write(&folder.path().join(path("eth0", "rings")), query, &answer).unwrap();
         let mut answers = Answers::of(&Root::at(folder.path()));
-        assert_eq!(answers.ask(question, "eth0", 2), Ok(answer));
-        assert!(answers.ask(question, "eth1", 2).unwrap_err().contains("not recorded"));
+        assert_eq!(answers.ask(query, "eth0", 2), Ok(answer));
+        assert!(answers.ask(query, "eth1", 2).unwrap_err().contains("not recorded"));
         fs::write(folder.path().join(path("eth0", "rings")), "# odd\n0 1 2\n").unwrap();
-        assert!(answers.ask(question, "eth0", 2).unwrap_err().contains("not hexadecimal"));
+        assert!(answers.ask(query, "eth0", 2).unwrap_err().contains("not hexadecimal"));
     }
 
     #[test]
-    fn hexadecimal_with_comments() {
+    fn parses_hexadecimal_with_comments() {
         assert_eq!(parse("# a title\n01 aB\ncd"), Some(vec![1, 0xab, 0xcd]));
         assert_eq!((parse("0"), parse("0g"), parse("")), (None, None, Some(Vec::new())));
     }

@@ -1,33 +1,33 @@
-//! Frames that passed an interface and frames that were lost there, as rtnetlink counts them.
+//! Counts of received, sent and lost frames, from rtnetlink.
 
 use serde::Serialize;
 use sys::{native::u64_at, netlink::Message};
 
 const IFLA_STATS64: u16 = 23;
 
-/// Frames since the interface was made.
+/// Counts of frames since the interface was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
-    /// Received.
+    /// Frames received.
     pub received: u64,
-    /// Sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Damaged ones received, of every kind.
+    /// Invalid frames received, all kinds together.
     pub receive_errors: u64,
-    /// Received and dropped by the kernel, as those of a protocol that nobody speaks.
+    /// Received frames that the kernel dropped, e.g. frames of an unknown protocol.
     pub receive_dropped: u64,
-    /// Lost for want of room in the receive ring.
+    /// Frames lost because the receive ring was full.
     pub receive_overrun: u64,
-    /// Lost in the NIC.
+    /// Frames lost in the NIC.
     pub receive_missed: u64,
-    /// Not sent, for every kind of error.
+    /// Frames not sent because of an error, all kinds together.
     pub send_errors: u64,
-    /// Dropped by the kernel on the way out.
+    /// Frames that the kernel dropped before sending.
     pub send_dropped: u64,
 }
 
 impl Counts {
-    /// From the answer about a link: `rtnl_link_stats64`, numbers of eight bytes each.
+    /// Reads `rtnl_link_stats64` from the answer about a link: numbers of eight bytes each.
     pub(super) fn read(link: &Message) -> Option<Self> {
         let bytes = link.with_header::<16>().ok()?.1.bytes(IFLA_STATS64)?;
         let at = |index: usize| u64_at(bytes, 8 * index);
@@ -38,7 +38,7 @@ impl Counts {
             send_errors: at(5)?,
             receive_dropped: at(6)?,
             send_dropped: at(7)?,
-            // rx_over_errors and rx_fifo_errors: drivers fill in one or the other.
+            // rx_over_errors and rx_fifo_errors: drivers count in one of the two.
             receive_overrun: at(11)?.saturating_add(at(14)?),
             receive_missed: at(15)?,
         })

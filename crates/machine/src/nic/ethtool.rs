@@ -1,6 +1,6 @@
-//! What the driver was told, as the generic family `ethtool` answers it. Numbers are those of `ethtool_netlink.h`.
+//! Settings of the driver, from the generic family `ethtool`. Numbers are those of `ethtool_netlink.h`.
 //!
-//! An attribute that is not there means that the driver does not know such a value.
+//! A missing attribute means that the driver does not support the setting.
 
 use serde::Serialize;
 use sys::{
@@ -8,7 +8,7 @@ use sys::{
     netlink::{Attributes, Message},
 };
 
-use super::answers::{Answers, Question, To, Told};
+use super::answers::{Answers, Query, Reading, Target};
 
 const LINKMODES_GET: u8 = 4;
 const FEATURES_GET: u8 = 11;
@@ -23,112 +23,112 @@ const MM_GET: u8 = 42;
 /// Speed and duplex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mode {
-    /// Mbit/s.
+    /// Speed, Mbit/s.
     pub speed_mbit: Option<u32>,
-    /// Whether both directions are used at once.
+    /// True for full duplex.
     pub is_full_duplex: Option<bool>,
-    /// Whether it was agreed on with the other side.
+    /// True if autonegotiation is on.
     pub autonegotiated: Option<bool>,
 }
 
-/// When the NIC raises an interrupt.
+/// Interrupt coalescing: the delay of interrupts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Coalescing {
-    /// After a frame has come, us.
+    /// Delay after a received frame, us.
     pub rx_usecs: Option<u32>,
-    /// After so many frames.
+    /// Limit of received frames before the interrupt.
     pub rx_frames: Option<u32>,
-    /// After a frame was sent, us.
+    /// Delay after a sent frame, us.
     pub tx_usecs: Option<u32>,
-    /// After so many frames were sent.
+    /// Limit of sent frames before the interrupt.
     pub tx_frames: Option<u32>,
-    /// Whether the driver changes the first by itself.
+    /// True if the driver changes the receive delay dynamically.
     pub adaptive_rx: Option<bool>,
-    /// Whether the driver changes that of sending by itself.
+    /// True if the driver changes the send delay dynamically.
     pub adaptive_tx: Option<bool>,
 }
 
-/// Energy-efficient Ethernet: the line sleeps between frames.
+/// Energy-efficient Ethernet: the link sleeps between frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Eee {
-    /// Both sides do it.
+    /// True if both sides use it.
     pub is_active: Option<bool>,
-    /// This side would.
+    /// True if it is enabled on this side.
     pub is_enabled: Option<bool>,
-    /// Whether the line that we send on sleeps.
+    /// True if the transmit direction may sleep.
     pub sends_to_sleep: Option<bool>,
 }
 
 /// Pause frames: a full receiver stops the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Pause {
-    /// Whether it is agreed on with the other side.
+    /// True if autonegotiation decides.
     pub autonegotiated: Option<bool>,
-    /// Whether we obey them.
+    /// True if received pause frames stop our sender.
     pub rx: Option<bool>,
-    /// Whether we send them.
+    /// True if we send them.
     pub tx: Option<bool>,
 }
 
-/// Frames that can wait between NIC and driver.
+/// Sizes of the rings between NIC and driver, frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rings {
-    /// On their way in.
+    /// Receive ring.
     pub rx: Option<u32>,
-    /// The most that the NIC allows.
+    /// Largest receive ring.
     pub rx_max: Option<u32>,
-    /// On their way out.
+    /// Send ring.
     pub tx: Option<u32>,
-    /// The most that the NIC allows.
+    /// Largest send ring.
     pub tx_max: Option<u32>,
 }
 
-/// Queues.
+/// Numbers of queues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Channels {
-    /// For receiving alone.
+    /// Queues for receiving only.
     pub rx: Option<u32>,
-    /// For sending alone.
+    /// Queues for sending only.
     pub tx: Option<u32>,
-    /// For both.
+    /// Queues for both directions.
     pub combined: Option<u32>,
-    /// The most that there can be for both.
+    /// Largest number of queues for both directions.
     pub combined_max: Option<u32>,
 }
 
 /// Offloads, by the kernel's names: `rx-gro`, `tx-tcp-segmentation`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Features {
-    /// In force.
+    /// Enabled offloads.
     pub active: Vec<String>,
-    /// Those that nobody can change.
+    /// Offloads that cannot be changed.
     pub fixed: Vec<String>,
 }
 
-/// Time stamps that the interface can take, by the kernel's names.
+/// Supported time stamps, by the kernel's names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stamping {
     /// `hardware-transmit`, `software-receive`, …
     pub capabilities: Vec<String>,
     /// `off`, `on`, `onestep-sync`.
     pub tx_types: Vec<String>,
-    /// Frames that can be stamped on arrival: `none`, `all`, `ptpv2-event`.
+    /// Received frames that can be stamped: `none`, `all`, `ptpv2-event`.
     pub rx_filters: Vec<String>,
-    /// The number of its clock, N of `/dev/ptpN`.
+    /// Number of its clock: N of `/dev/ptpN`.
     pub phc: Option<u32>,
 }
 
-/// Frame preemption (IEEE 802.3br): long frames make way for urgent ones.
+/// Frame preemption (IEEE 802.3br): urgent frames interrupt long ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Preemption {
-    /// Whether it was asked for.
+    /// True if it is enabled.
     pub is_enabled: Option<bool>,
-    /// Whether the other side takes part.
+    /// True if the link partner uses it, too.
     pub is_active: Option<bool>,
 }
 
-pub(super) fn mode(answers: &mut Answers, link: &Link) -> Told<Mode> {
-    // The greatest values stand for unknown.
+pub(super) fn mode(answers: &mut Answers, link: &Link) -> Reading<Mode> {
+    // The largest value and 0 mean unknown.
     ask(answers, link, "linkmodes", LINKMODES_GET, |mode| Mode {
         speed_mbit: mode.u32(5).filter(|&speed| speed != u32::MAX && speed != 0),
         is_full_duplex: mode.u8(6).filter(|&duplex| duplex <= 1).map(|duplex| duplex == 1),
@@ -136,7 +136,7 @@ pub(super) fn mode(answers: &mut Answers, link: &Link) -> Told<Mode> {
     })
 }
 
-pub(super) fn coalescing(answers: &mut Answers, link: &Link) -> Told<Coalescing> {
+pub(super) fn coalescing(answers: &mut Answers, link: &Link) -> Reading<Coalescing> {
     ask(answers, link, "coalesce", COALESCE_GET, |values| Coalescing {
         rx_usecs: values.u32(2),
         rx_frames: values.u32(3),
@@ -147,7 +147,7 @@ pub(super) fn coalescing(answers: &mut Answers, link: &Link) -> Told<Coalescing>
     })
 }
 
-pub(super) fn eee(answers: &mut Answers, link: &Link) -> Told<Eee> {
+pub(super) fn eee(answers: &mut Answers, link: &Link) -> Reading<Eee> {
     ask(answers, link, "eee", EEE_GET, |eee| Eee {
         is_active: eee.flag(4),
         is_enabled: eee.flag(5),
@@ -155,7 +155,7 @@ pub(super) fn eee(answers: &mut Answers, link: &Link) -> Told<Eee> {
     })
 }
 
-pub(super) fn pause(answers: &mut Answers, link: &Link) -> Told<Pause> {
+pub(super) fn pause(answers: &mut Answers, link: &Link) -> Reading<Pause> {
     ask(answers, link, "pause", PAUSE_GET, |pause| Pause {
         autonegotiated: pause.flag(2),
         rx: pause.flag(3),
@@ -163,7 +163,7 @@ pub(super) fn pause(answers: &mut Answers, link: &Link) -> Told<Pause> {
     })
 }
 
-pub(super) fn rings(answers: &mut Answers, link: &Link) -> Told<Rings> {
+pub(super) fn rings(answers: &mut Answers, link: &Link) -> Reading<Rings> {
     ask(answers, link, "rings", RINGS_GET, |rings| Rings {
         rx: rings.u32(6),
         rx_max: rings.u32(2),
@@ -172,7 +172,7 @@ pub(super) fn rings(answers: &mut Answers, link: &Link) -> Told<Rings> {
     })
 }
 
-pub(super) fn channels(answers: &mut Answers, link: &Link) -> Told<Channels> {
+pub(super) fn channels(answers: &mut Answers, link: &Link) -> Reading<Channels> {
     ask(answers, link, "channels", CHANNELS_GET, |channels| Channels {
         rx: channels.u32(6),
         tx: channels.u32(7),
@@ -181,19 +181,19 @@ pub(super) fn channels(answers: &mut Answers, link: &Link) -> Told<Channels> {
     })
 }
 
-pub(super) fn features(answers: &mut Answers, link: &Link) -> Told<Features> {
-    let told = ask(answers, link, "features", FEATURES_GET, |features| {
+pub(super) fn features(answers: &mut Answers, link: &Link) -> Reading<Features> {
+    let reading = ask(answers, link, "features", FEATURES_GET, |features| {
         Some(Features { active: names(features, 4)?, fixed: names(features, 5).unwrap_or_default() })
     });
-    match told {
-        Told::Known(Some(features)) => Told::Known(features),
-        Told::Known(None) => Told::Unknown("the kernel tells no features".to_owned()),
-        Told::NotSupported => Told::NotSupported,
-        Told::Unknown(why) => Told::Unknown(why),
+    match reading {
+        Reading::Known(Some(features)) => Reading::Known(features),
+        Reading::Known(None) => Reading::Unknown("the kernel reports no features".to_owned()),
+        Reading::NotSupported => Reading::NotSupported,
+        Reading::Unknown(why) => Reading::Unknown(why),
     }
 }
 
-pub(super) fn stamping(answers: &mut Answers, link: &Link) -> Told<Stamping> {
+pub(super) fn stamping(answers: &mut Answers, link: &Link) -> Reading<Stamping> {
     ask(answers, link, "tsinfo", TSINFO_GET, |stamps| Stamping {
         capabilities: names(stamps, 2).unwrap_or_default(),
         tx_types: names(stamps, 3).unwrap_or_default(),
@@ -202,7 +202,7 @@ pub(super) fn stamping(answers: &mut Answers, link: &Link) -> Told<Stamping> {
     })
 }
 
-pub(super) fn preemption(answers: &mut Answers, link: &Link) -> Told<Preemption> {
+pub(super) fn preemption(answers: &mut Answers, link: &Link) -> Reading<Preemption> {
     ask(answers, link, "mm", MM_GET, |mac| Preemption { is_enabled: mac.flag(3), is_active: mac.flag(4) })
 }
 
@@ -212,12 +212,12 @@ fn ask<T>(
     name: &'static str,
     command: u8,
     read: impl FnOnce(&Attributes) -> T,
-) -> Told<T> {
+) -> Reading<T> {
     let first = |messages: &[Message]| Some(read(&messages.first()?.generic().ok()?.1));
-    answers.told(Question { name, to: To::Ethtool(command) }, link, first)
+    answers.query(Query { name, target: Target::Ethtool(command) }, link, first)
 }
 
-/// The names of the bits that are set in a bit set: those with a value, or all that stand in one without a mask.
+/// The names of the set bits of a bit set: bits with a value, or every bit of a set without a mask.
 fn names(attributes: &Attributes, kind: u16) -> Option<Vec<String>> {
     const NOMASK: u16 = 1;
     const BITS: u16 = 3;

@@ -10,7 +10,7 @@ mod timing;
 
 use record::Finding;
 
-use super::{Hardware, Nic, Told};
+use super::{Hardware, Nic, Reading};
 use crate::findings::{not_applicable, unknown};
 
 /// The check of one finding.
@@ -70,15 +70,21 @@ impl CheckContext<'_> {
     }
 
     /// The value that was read, or the finding that it is missing.
-    fn known<'b, T>(&self, id: &str, what: &str, told: &'b Told<T>, command: &str) -> Result<&'b T, Box<Finding>> {
-        match told {
-            Told::Known(value) => Ok(value),
-            Told::NotSupported => Err(Box::new(not_applicable(
+    fn known<'b, T>(
+        &self,
+        id: &str,
+        what: &str,
+        reading: &'b Reading<T>,
+        command: &str,
+    ) -> Result<&'b T, Box<Finding>> {
+        match reading {
+            Reading::Known(value) => Ok(value),
+            Reading::NotSupported => Err(Box::new(not_applicable(
                 id,
                 format!("the driver does not support {what}"),
                 self.evidence(command, "not supported"),
             ))),
-            Told::Unknown(why) => {
+            Reading::Unknown(why) => {
                 Err(Box::new(unknown(id, format!("{what} not readable"), self.evidence(command, why))))
             }
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Folder, answers::Told, netdev::Napi};
+use super::{Folder, answers::Reading, netdev::Napi};
 use crate::{CpuList, Root, tasks};
 
 /// An interrupt of the interface.
@@ -72,7 +72,7 @@ impl Thread {
 /// The interrupts that have occurred; `None` if it is not known which ones belong to the interface.
 ///
 /// Drivers choose the names freely (`virtio2-input.0`), so the name alone is not sufficient.
-pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interrupt>> {
+pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>) -> Option<Vec<Interrupt>> {
     let root = folder.root;
     let table = root.read("proc/interrupts")?;
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
@@ -95,7 +95,7 @@ pub(super) fn all(folder: &Folder, napis: &Told<Vec<Napi>>) -> Option<Vec<Interr
 }
 
 /// The interrupts of the NAPI instances.
-fn of_polling(napis: &Told<Vec<Napi>>) -> Vec<u32> {
+fn of_polling(napis: &Reading<Vec<Napi>>) -> Vec<u32> {
     napis.known().into_iter().flatten().filter_map(|napi| napi.interrupt).collect()
 }
 
@@ -116,7 +116,7 @@ fn of_device(folder: &Folder, lines: &[Line]) -> Vec<u32> {
 ///
 /// The threads of shared interrupts are included completely: such an interrupt is only unmasked when the threads of all
 /// its devices have run.
-pub(super) fn serving(folder: &Folder, napis: &Told<Vec<Napi>>, interface: &str) -> Option<Vec<Thread>> {
+pub(super) fn serving(folder: &Folder, napis: &Reading<Vec<Napi>>, interface: &str) -> Option<Vec<Thread>> {
     let root = folder.root;
     let table = root.read("proc/interrupts").unwrap_or_default();
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
@@ -140,7 +140,7 @@ pub(super) fn serving(folder: &Folder, napis: &Told<Vec<Napi>>, interface: &str)
 }
 
 /// The threads that poll an interface.
-pub(super) fn of_napis(root: &Root, napis: &Told<Vec<Napi>>) -> Vec<Thread> {
+pub(super) fn of_napis(root: &Root, napis: &Reading<Vec<Napi>>) -> Vec<Thread> {
     let ids = napis.known().into_iter().flatten().filter_map(|napi| napi.thread);
     ids.filter_map(|id| Thread::of(root, id)).collect()
 }

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::{
-    Answers, NicError, Told, find,
+    Answers, NicError, Reading, find,
     qdisc::{self, Qdisc, Shaper},
 };
 use crate::Root;
@@ -87,9 +87,9 @@ impl Launching {
         let (link, _) = find(root, &mut answers, interface)?;
         let unknown = |why: &str| LaunchError::Unknown { interface: interface.to_owned(), why: why.to_owned() };
         match qdisc::all(&mut answers, &link) {
-            Told::Known(all) => judge(&all, interface, priority),
-            Told::NotSupported => Err(unknown("the kernel does not support the query")),
-            Told::Unknown(why) => Err(unknown(&why)),
+            Reading::Known(all) => judge(&all, interface, priority),
+            Reading::NotSupported => Err(unknown("the kernel does not support the query")),
+            Reading::Unknown(why) => Err(unknown(&why)),
         }
     }
 }

@@ -1,42 +1,42 @@
-//! How the kernel polls the interface, and what AF_XDP can do there, as the generic family `netdev` answers it (since
-//! Linux 6.3 and 6.8). Numbers are those of `netdev.h`.
+//! NAPI instances and support for AF_XDP, from the generic family `netdev` (since Linux 6.3 and 6.8). Numbers are those
+//! of `netdev.h`.
 
 use serde::Serialize;
 use sys::{link::Link, netlink::Message};
 
-use super::answers::{Answers, Question, To, Told};
+use super::answers::{Answers, Query, Reading, Target};
 
-/// What AF_XDP and XDP can do there.
+/// Support for AF_XDP and XDP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Xdp {
-    /// Whether the driver runs XDP programs itself.
+    /// True if the driver runs XDP programs itself.
     pub has_native: bool,
-    /// Whether frames reach a program's memory without a copy.
+    /// True if frames reach the memory of a program without a copy.
     pub has_zero_copy: bool,
-    /// Whether a program can have the NIC's time stamp of a frame received.
+    /// True if a program can read the hardware time stamp of a received frame.
     pub stamps_received: bool,
-    /// Whether a program can have the NIC's time stamp of a frame sent.
+    /// True if a program can read the hardware time stamp of a sent frame.
     pub stamps_sent: bool,
-    /// Whether the NIC sends a frame at a time that a program tells.
+    /// True if the NIC sends a frame at a time that a program sets.
     pub has_launch_time: bool,
 }
 
-/// One of those that poll.
+/// A NAPI instance, which polls a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Napi {
-    /// Its number.
+    /// NAPI id.
     pub id: u32,
-    /// The interrupt that starts it.
+    /// Number of the interrupt that starts it.
     pub interrupt: Option<u32>,
-    /// The thread that it runs in, where it has its own.
+    /// Id of its thread, if it has one.
     pub thread: Option<u32>,
-    /// How often it polls in vain before the interrupt is switched on again.
+    /// Number of empty polls before the interrupt is enabled again.
     pub defer_hard_irqs: Option<u32>,
-    /// How long frames wait to be joined, and interrupts are held back, ns.
+    /// Time that frames wait to be joined and interrupts are deferred, ns.
     pub gro_flush_timeout_ns: Option<u64>,
 }
 
-pub(super) fn xdp(answers: &mut Answers, link: &Link) -> Told<Xdp> {
+pub(super) fn xdp(answers: &mut Answers, link: &Link) -> Reading<Xdp> {
     let read = |messages: &[Message]| {
         let device = messages.first()?.generic().ok()?.1;
         let bit = |kind, bit: u64| device.uint(kind).unwrap_or(0) & bit != 0;
@@ -49,10 +49,10 @@ pub(super) fn xdp(answers: &mut Answers, link: &Link) -> Told<Xdp> {
             has_launch_time: bit(6, 4),
         })
     };
-    answers.told(Question { name: "netdev", to: To::Device }, link, read)
+    answers.query(Query { name: "netdev", target: Target::Device }, link, read)
 }
 
-pub(super) fn napis(answers: &mut Answers, link: &Link) -> Told<Vec<Napi>> {
+pub(super) fn napis(answers: &mut Answers, link: &Link) -> Reading<Vec<Napi>> {
     let read = |messages: &[Message]| {
         let napi = |message: &Message| {
             let napi = message.generic().ok()?.1;
@@ -66,5 +66,5 @@ pub(super) fn napis(answers: &mut Answers, link: &Link) -> Told<Vec<Napi>> {
         };
         messages.iter().map(napi).collect()
     };
-    answers.told(Question { name: "napi", to: To::Napis }, link, read)
+    answers.query(Query { name: "napi", target: Target::Napis }, link, read)
 }

@@ -9,7 +9,7 @@ use sys::{
 };
 
 use super::{
-    answers::{Answers, Told, to_interface},
+    answers::{Answers, Reading, to_interface},
     ethtool,
 };
 use crate::Root;
@@ -44,9 +44,9 @@ pub enum Parameter {
     Lro,
     /// TCP segmentation offload: the NIC splits long segments.
     Tso,
-    /// Which received frames the NIC stamps, as a number of the kernel.
+    /// The received frames that the NIC stamps, as a number of the kernel.
     RxFilter,
-    /// Which sent frames the NIC stamps, as a number of the kernel.
+    /// The sent frames that the NIC stamps, as a number of the kernel.
     TxType,
 }
 
@@ -209,10 +209,10 @@ fn wanted_bit(bit: Request, feature: &str, value: Value) -> Request {
     if value == Value::Switch(true) { bit.bytes_of(3, &[]) } else { bit }
 }
 
-fn supported<T>(reading: Told<T>) -> io::Result<Option<T>> {
+fn supported<T>(reading: Reading<T>) -> io::Result<Option<T>> {
     match reading {
-        Told::Known(value) => Ok(Some(value)),
-        Told::NotSupported => Ok(None),
-        Told::Unknown(why) => Err(io::Error::other(why)),
+        Reading::Known(value) => Ok(Some(value)),
+        Reading::NotSupported => Ok(None),
+        Reading::Unknown(why) => Err(io::Error::other(why)),
     }
 }

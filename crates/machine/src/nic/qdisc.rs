@@ -1,4 +1,4 @@
-//! Queueing disciplines of the interface: in which order frames leave. Numbers are those of `pkt_sched.h`.
+//! Queueing disciplines: the order in which frames leave. Numbers are those of `pkt_sched.h`.
 
 use std::ops::Range;
 
@@ -10,88 +10,88 @@ use sys::{
     qdisc::{ROOT, TCA_KIND, TCA_OPTIONS},
 };
 
-use super::answers::{Answers, Question, To, Told};
+use super::answers::{Answers, Query, Reading, Target};
 
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
 
-/// A queueing discipline. Handles and classes are numbers as `tc` writes them: 16 bits of the discipline, a colon, and 16
-/// bits of its class.
+/// A queueing discipline. Handles and classes have the format of `tc`: 16 bits for the discipline, a colon, 16 bits for
+/// its class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Qdisc {
     /// `fq_codel`, `mq`, `etf`, …
     pub kind: String,
-    /// Whether it is the first that a frame meets.
+    /// True if this is the root discipline.
     pub is_root: bool,
-    /// Its number, with class 0.
+    /// Its handle, with class 0.
     #[serde(skip)]
     pub handle: u32,
-    /// The class of another that it stands below.
+    /// The class of another discipline that it is attached to.
     #[serde(skip)]
     pub parent: u32,
-    /// Where it sends frames of each priority, where it goes by that.
+    /// The class of frames of each priority, if it classifies by priority.
     #[serde(skip)]
     pub(super) priorities: Option<Priorities>,
-    /// Its parameters, where it is one that shapes.
+    /// Its parameters, if it is a shaper.
     pub shaper: Option<Shaper>,
     /// Frames that it has dropped.
     pub dropped: Option<u32>,
 }
 
-/// What a discipline made for streams was told.
+/// The parameters of a discipline for streams.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shaper {
-    /// Credit-based (IEEE 802.1Qav).
+    /// Credit-based shaper (IEEE 802.1Qav).
     Cbs {
-        /// Whether the NIC does it.
+        /// True if the NIC does it.
         is_offloaded: bool,
-        /// Bytes.
+        /// High credit, bytes.
         hi_credit: i32,
-        /// Bytes.
+        /// Low credit, bytes.
         lo_credit: i32,
-        /// kbit/s.
+        /// Idle slope, kbit/s.
         idle_slope: i32,
-        /// kbit/s.
+        /// Send slope, kbit/s.
         send_slope: i32,
     },
     /// Launch times (SO_TXTIME).
     Etf {
-        /// Whether the NIC does it.
+        /// True if the NIC does it.
         is_offloaded: bool,
-        /// How long before its time a frame is handed on, ns.
+        /// Time before the launch time when a frame is passed on, ns.
         delta_ns: i32,
-        /// The clock, as 11 for CLOCK_TAI.
+        /// Clock id, e.g. 11 for CLOCK_TAI.
         clock: i32,
-        /// Whether a time is the latest one, not the exact one.
+        /// True in deadline mode: frames may leave before their time.
         is_deadline: bool,
     },
-    /// Time-aware (IEEE 802.1Qbv).
+    /// Time-aware shaper (IEEE 802.1Qbv).
     Taprio {
-        /// Whether the NIC does it.
+        /// True if the NIC does it.
         is_offloaded: bool,
     },
 }
 
-/// The classes that frames of each priority 0 to 15 go to: the first, and how many.
+/// The classes for frames of priority 0 to 15: first class and number of classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Priorities([(u16, u16); 16]);
 
 impl Priorities {
-    /// The classes that frames of this priority go to.
+    /// The classes for frames of this priority.
     pub(super) fn classes(&self, priority: u8) -> Range<u16> {
         let (first, count) = self.0[usize::from(priority & 15)];
         first..first.saturating_add(count)
     }
 
-    /// From a `tc_prio_qopt`: bands i32; of each priority its band u8, whose class is one more.
+    /// Reads a `tc_prio_qopt`: number of bands i32; for each priority its band u8, whose class is one more.
     fn of_bands(bytes: &[u8]) -> Option<Self> {
         let bands: &[u8; 16] = bytes.get(4..)?.first_chunk()?;
         Some(Self(bands.map(|band| (u16::from(band) + 1, 1))))
     }
 
-    /// From a `tc_mqprio_qopt`: number of traffic classes u8; of each priority its traffic class u8; offload u8; of each
-    /// traffic class how many queues it has u16, and which is the first u16. The class of a queue is one more.
+    /// Reads a `tc_mqprio_qopt`: number of traffic classes u8; for each priority its traffic class u8; offload u8; for
+    /// each traffic class the number of its queues u16, then the first queue u16. The class of a queue is one more.
     fn of_traffic_classes(bytes: &[u8]) -> Option<Self> {
         let traffic_classes: &[u8; 16] = bytes.get(1..)?.first_chunk()?;
         let mut classes = [(0, 0); 16];
@@ -103,11 +103,11 @@ impl Priorities {
     }
 }
 
-pub(super) fn all(answers: &mut Answers, link: &Link) -> Told<Vec<Qdisc>> {
-    answers.told(Question { name: "qdiscs", to: To::Qdiscs }, link, |messages| read(messages, link.index))
+pub(super) fn all(answers: &mut Answers, link: &Link) -> Reading<Vec<Qdisc>> {
+    answers.query(Query { name: "qdiscs", target: Target::Qdiscs }, link, |messages| read(messages, link.index))
 }
 
-/// Those of the interface of this number, the root first.
+/// Reads the disciplines of the interface with this index, the root first.
 pub(super) fn read(messages: &[Message], index: u32) -> Option<Vec<Qdisc>> {
     let mut all: Vec<Qdisc> = Vec::new();
     for message in messages {

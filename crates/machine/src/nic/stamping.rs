@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::{
-    answers::{Answers, Told},
+    answers::{Answers, Reading},
     ethtool::{Stamping, stamping},
 };
 
@@ -51,20 +51,20 @@ fn list(names: &[String]) -> String {
 /// # Errors
 /// [`NoStamps`].
 pub fn can_stamp(answers: &mut Answers, interface: &str) -> Result<(), NoStamps> {
-    let told = match answers.link(interface) {
+    let reading = match answers.link(interface) {
         Ok(Some((link, _))) => stamping(answers, &link),
-        Ok(None) => Told::Unknown("there is no such interface".to_owned()),
-        Err(why) => Told::Unknown(why),
+        Ok(None) => Reading::Unknown("there is no such interface".to_owned()),
+        Err(why) => Reading::Unknown(why),
     };
-    judge(interface, told)
+    judge(interface, reading)
 }
 
-fn judge(interface: &str, told: Told<Stamping>) -> Result<(), NoStamps> {
+fn judge(interface: &str, reading: Reading<Stamping>) -> Result<(), NoStamps> {
     let interface = interface.to_owned();
-    let stamping = match told {
-        Told::Known(stamping) => stamping,
-        Told::NotSupported => return Err(NoStamps::NotInHardware { interface, has: Vec::new() }),
-        Told::Unknown(why) => return Err(NoStamps::Unknown { interface, why }),
+    let stamping = match reading {
+        Reading::Known(stamping) => stamping,
+        Reading::NotSupported => return Err(NoStamps::NotInHardware { interface, has: Vec::new() }),
+        Reading::Unknown(why) => return Err(NoStamps::Unknown { interface, why }),
     };
     let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
     let needed = ["hardware-transmit", "hardware-receive", "hardware-raw-clock"];
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn accepts_only_cards_that_stamp_all_frames() {
-        let judge = |stamping| judge("eth0", Told::Known(stamping));
+        let judge = |stamping| judge("eth0", Reading::Known(stamping));
         assert_eq!(judge(card(&["none", "all"])), Ok(()));
         let ptp = judge(card(&["none", "ptpv2-event"])).unwrap_err();
         assert!(ptp.to_string().contains("filters none, ptpv2-event"), "{ptp}");
