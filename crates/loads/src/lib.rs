@@ -31,5 +31,5 @@ pub use running::Running;
 pub use spec::{LoadSpec, SpecError};
 pub use worker::worker;
 
-/// The hidden subcommand that must hand its arguments to [`worker()`].
+/// The hidden subcommand, which must pass its arguments to [`worker()`].
 pub const WORKER_COMMAND: &str = "__load";

@@ -140,7 +140,7 @@ impl Threads {
             threads.counts.push(done);
             threads.threads.push(thread::spawn(move || {
                 let placed = pin(&cpus);
-                // The receiver waits for one message a thread.
+                // The receiver waits for one message per thread.
                 let _ = arrived.send(placed.is_ok());
                 placed.and_then(|()| work(&meter))
             }));

@@ -57,8 +57,8 @@ fn ahead(root: &Root, device: &str) -> Result<Ahead, String> {
     }
     let readings =
         timekeeping::readings(&root.path(&format!("dev/{device}")), READINGS).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => format!("/dev/{device} may not be read: run as root"),
-            _ => format!("/dev/{device} cannot be compared with the system clock: {error}"),
+            io::ErrorKind::PermissionDenied => format!("no right to read /dev/{device}: run as root"),
+            _ => format!("cannot compare /dev/{device} with the system clock: {error}"),
         })?;
     let quickest = readings.iter().min_by_key(|reading| reading.window_ns());
     let quickest = quickest.ok_or_else(|| format!("/dev/{device} gave no plausible reading"))?;

@@ -141,10 +141,12 @@ fn cooling(root: &Root) -> BTreeMap<String, u64> {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Steal { cpu, ms } => write!(f, "the host took {ms} ms of CPU {cpu} for others"),
-            Self::Throttled { cpu, times } => write!(f, "CPU {cpu} was slowed down for heat {times} times"),
-            Self::Cooled { device, step } => write!(f, "{device} limited the frequency against heat (step {step})"),
-            Self::Clocksource { before, after } => write!(f, "the kernel changed its clock from {before} to {after}"),
+            Self::Steal { cpu, ms } => write!(f, "the hypervisor gave {ms} ms of CPU {cpu} to others"),
+            Self::Throttled { cpu, times } => write!(f, "CPU {cpu} was throttled {times} times because of heat"),
+            Self::Cooled { device, step } => write!(f, "{device} limited the frequency because of heat (step {step})"),
+            Self::Clocksource { before, after } => {
+                write!(f, "the kernel changed its clock source from {before} to {after}")
+            }
             Self::WentOffline { cpu } => write!(f, "CPU {cpu} went offline"),
         }
     }

@@ -8,8 +8,8 @@
 //! | [`findings()`] | settings that may cause latency, each with its remedy |
 //! | [`usable_cpus`] | the CPUs that may be measured |
 //! | [`cpulist`] | sets of CPUs in the kernel's syntax |
-//! | [`hold`] | keeps CPUs out of their idle states during a run |
-//! | [`shield`] | keeps CPUs free of other work during a run |
+//! | [`hold`] | settings that are changed for a run: idle states, interfaces, priorities of interrupt threads |
+//! | [`shield`] | CPUs that are kept free of other work during a run |
 //! | [`journal`] | the changes to undo, also after a crash |
 //! | [`conditions`] | changes during a run: stolen time, throttling, clock source |
 //! | [`topology`] | caches and cores |

@@ -59,7 +59,7 @@ impl LoadKind for Cpu {
 }
 
 fn arithmetic(cpus: &CpuList) -> Plan {
-    Plan::each_cpu("times 1000 arithmetic steps", cpus, |meter| {
+    Plan::each_cpu("blocks of 1000 arithmetic steps", cpus, |meter| {
         let (mut integer, mut real) = (0x9e37_79b9_7f4a_7c15u64, 1.0f64);
         while meter.running() {
             (integer, real) = steps(black_box(integer), black_box(real));

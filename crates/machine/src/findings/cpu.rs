@@ -52,7 +52,7 @@ fn governor(context: &CheckContext) -> Finding {
         context.evidence(&file(first, "governor")),
     )
     .because(
-        "After a pause the CPU runs slowly for a while, and changing the frequency stops it for a moment.",
+        "After a pause the CPU runs slowly for some time, and each change of the frequency stops it briefly.",
         "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
     )
 }
@@ -80,7 +80,7 @@ fn idle_states(context: &CheckContext) -> Finding {
                 ok(ID, "all idle states are disabled", context.evidence(&format!("{CPU}/cpu0/cpuidle/state0/disable")))
             }
             Err(Unreadable::Absent) if !context.online.is_empty() => {
-                not_applicable(ID, "the kernel knows no idle states here", without(&path, Unreadable::Absent))
+                not_applicable(ID, "the kernel has no idle states for this CPU", without(&path, Unreadable::Absent))
             }
             Err(why) => unknown(ID, "idle states not readable", without(&path, why)),
         };
@@ -91,7 +91,7 @@ fn idle_states(context: &CheckContext) -> Finding {
         return ok(ID, title, read);
     }
     warn(ID, title, read).because(
-        "A CPU that sleeps when its timer fires must first wake: that time is part of the lateness.",
+        "A sleeping CPU must wake before it can handle its timer, which adds to the latency.",
         format!("punctual measure timer --hold-cpu-awake, or for good: sudo cpupower idle-set -D {IDLE_EXIT_LIMIT_US}"),
     )
 }
@@ -112,11 +112,11 @@ fn latency_request(context: &CheckContext) -> Finding {
     };
     let read_first = evidence(&file(*first), value);
     if value == "0" {
-        return ok(ID, "no CPU is held out of its idle states", read_first);
+        return ok(ID, "no latency limit for any CPU", read_first);
     }
     let held: CpuList = read.iter().filter(|(_, value)| value != "0").map(|(cpu, _)| *cpu).collect();
     let files = held.iter().map(|cpu| format!("/{}", file(cpu))).collect::<Vec<_>>().join(" ");
-    warn(ID, format!("{} held out of idle states by a standing limit", held.in_words()), read_first).because(
+    warn(ID, format!("{} kept out of idle states by a latency limit", held.in_words()), read_first).because(
         "Results are better than without this limit, which disappears at the next boot.",
         format!("echo 0 | sudo tee {files}"),
     )
@@ -145,11 +145,9 @@ fn smt(context: &CheckContext) -> Finding {
     const ID: &str = "cpu.smt";
     let active = format!("{CPU}/smt/active");
     match context.root.try_read(&active) {
-        Ok(value) if value == "0" && context.is_guest() => unknown(
-            ID,
-            "whether CPUs share a core of the host is not visible from this guest",
-            evidence(&active, &value),
-        ),
+        Ok(value) if value == "0" && context.is_guest() => {
+            unknown(ID, "sharing of the host's cores not visible from this guest", evidence(&active, &value))
+        }
         Ok(value) if value == "0" => ok(ID, "no two CPUs share a core", evidence(&active, &value)),
         Ok(value) if value == "1" => warn(ID, "two CPUs share each core (SMT)", evidence(&active, &value)).because(
             "Threads on the sibling take execution units and cache from the measured CPU at any time.",
@@ -195,7 +193,7 @@ fn mitigations(context: &CheckContext) -> Finding {
     let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let read = evidence(&format!("{FOLDER}/{name}"), state);
     warn(ID, format!("mitigations that cost time on each kernel entry: {names}"), read).because(
-        "Each system call, interrupt or switch of threads takes longer, by up to a few microseconds.",
+        "Each system call, interrupt or thread switch takes up to a few microseconds longer.",
         "kernel argument, only where all code on the machine is trusted: mitigations=off",
     )
 }

@@ -22,7 +22,7 @@ fn swap(context: &CheckContext) -> Finding {
         return ok(ID, "no swap", format!("/{PATH}: no entry"));
     }
     warn(ID, "swap is on", evidence(PATH, &areas.join(", "))).because(
-        "A thread whose memory was swapped out waits for the disk, for milliseconds; only locked memory is safe.",
+        "A thread whose memory was swapped out waits milliseconds for the disk; only locked memory is safe.",
         "sudo swapoff -a",
     )
 }

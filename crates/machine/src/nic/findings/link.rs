@@ -30,7 +30,7 @@ fn hardware(context: &CheckContext) -> Finding {
             "The settings that delay frames belong to the NIC below, if there is one.",
             format!("find the NIC below: ip -d link show {}", context.nic.interface),
         ),
-        _ => unknown(ID, "the driver is not readable", read),
+        _ => unknown(ID, "driver not readable", read),
     }
 }
 
@@ -92,7 +92,7 @@ fn mtu(context: &CheckContext) -> Finding {
         return unknown(ID, "MTU not reported", context.evidence(LINK, "no mtu"));
     };
     let read = context.evidence(LINK, &format!("mtu {mtu}"));
-    let title = format!("frames hold up to {mtu} bytes");
+    let title = format!("frames carry up to {mtu} bytes");
     let remedy = || format!("sudo ip link set {} mtu {STANDARD}", context.nic.interface);
     match mtu {
         ..STANDARD => warn(ID, title, read).because("Streams with longer frames cannot be sent.", remedy()),

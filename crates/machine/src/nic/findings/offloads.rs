@@ -48,8 +48,8 @@ fn tso(context: &CheckContext) -> Finding {
         id: "nic.offload.tso",
         feature: "tx-tcp-segmentation",
         option: "tso",
-        on: "the NIC cuts long TCP segments (TSO)",
-        off: "the NIC gets no long TCP segments to cut (TSO off)",
+        on: "the NIC splits long TCP segments (TSO)",
+        off: "the NIC does not split TCP segments (TSO off)",
         why: "A segment of 64 KiB of another program takes half a millisecond at 1 Gbit/s, and frames in the same queue wait.",
     }
     .should_be_off(context)
@@ -72,7 +72,7 @@ fn vlan_tag(context: &CheckContext) -> Finding {
         id: "nic.offload.vlan_tag",
         feature: "rx-vlan-hw-parse",
         option: "rxvlan",
-        on: "the NIC takes VLAN tags off received frames",
+        on: "the NIC strips VLAN tags from received frames",
         off: "received frames keep their VLAN tags",
         why: "A listener on AF_XDP does not see the tag, so it cannot check priority and VLAN.",
     }

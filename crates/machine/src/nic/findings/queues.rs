@@ -29,7 +29,7 @@ fn rx_ring(context: &CheckContext) -> Finding {
         };
         let frames = STALL_NS.div_ceil(context.period_ns.max(1));
         let read = context.evidence(RINGS, &format!("RX = {rx}"));
-        let title = format!("the receive ring holds {rx} frames; a stall of 50 ms brings {frames}");
+        let title = format!("the receive ring holds {rx} frames; {frames} arrive during a stall of 50 ms");
         if u64::from(rx) >= frames {
             return Ok(ok(ID, title, read));
         }
@@ -75,11 +75,11 @@ fn channels(context: &CheckContext) -> Finding {
         let title = format!("{to_send} queues for sending, {} for receiving", rx.saturating_add(combined));
         Ok(match (to_send, queues.combined_max) {
             (0, _) => unknown(ID, "number of queues not reported", read),
-            (1, Some(max)) if max > 1 => warn(ID, "one queue for everything", read).because(
+            (1, Some(max)) if max > 1 => warn(ID, "a single queue for all frames", read).because(
                 "Urgent frames wait behind all others.",
                 context.remedy("ethtool -L", &format!("combined {max}")),
             ),
-            (1, _) => warn(ID, "one queue for everything", read).because(
+            (1, _) => warn(ID, "a single queue for all frames", read).because(
                 "Urgent frames wait behind all others.",
                 "keep other traffic off this interface: the NIC has no more queues",
             ),
@@ -182,7 +182,7 @@ fn preemption(context: &CheckContext) -> Finding {
         Ok(match (enabled, active) {
             (_, Some(true)) => ok(ID, "urgent frames preempt long ones", read),
             (Some(true), _) => warn(ID, "frame preemption is on, but the link partner does not use it", read).because(
-                "Urgent frames wait behind long ones as if it were off.",
+                "Urgent frames wait behind long ones as without preemption.",
                 "enable frame preemption with verification at the link partner",
             ),
             (Some(false), _) => not_applicable(ID, "frame preemption is not used", read),

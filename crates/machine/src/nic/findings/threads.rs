@@ -62,7 +62,11 @@ fn interrupt_threads(context: &CheckContext) -> Finding {
             return unknown(ID, title, "/proc/2/comm is not kthreadd");
         }
         if threads.is_empty() {
-            return not_applicable(ID, "interrupts are served without threads", "/proc/*/comm: no irq/N of its own");
+            return not_applicable(
+                ID,
+                "interrupts are handled without threads",
+                "/proc/*/comm: no irq/N thread of this interface",
+            );
         }
         judge(ID, "interrupt", &threads)
     })
