@@ -14,7 +14,7 @@ pub enum CpuError {
         online: CpuList,
     },
     /// The machine has no such CPU.
-    #[error("{} not on this machine: it has {}", be(cpus), present.in_words())]
+    #[error("{} not on this machine: it has {}", with_verb(cpus), present.in_words())]
     NotThere {
         /// The requested CPUs that do not exist.
         cpus: CpuList,
@@ -22,13 +22,13 @@ pub enum CpuError {
         present: CpuList,
     },
     /// The CPU exists but is offline.
-    #[error("{} offline: bring online with `echo 1 | sudo tee {}`", be(cpus), online_files(cpus))]
+    #[error("{} offline: bring online with `echo 1 | sudo tee {}`", with_verb(cpus), online_files(cpus))]
     Offline {
         /// The requested CPUs that are offline.
         cpus: CpuList,
     },
     /// The control group of this process does not allow the CPU.
-    #[error("{} outside the control group {group}, which allows {allowed}: {remedy}", be(cpus))]
+    #[error("{} outside the control group {group}, which allows {allowed}: {remedy}", with_verb(cpus))]
     OutsideCgroup {
         /// The requested CPUs that are not allowed.
         cpus: CpuList,
@@ -115,6 +115,6 @@ fn online_files(cpus: &CpuList) -> String {
     cpus.iter().map(|cpu| format!("/{CPU}/cpu{cpu}/online")).collect::<Vec<_>>().join(" ")
 }
 
-fn be(cpus: &CpuList) -> String {
+fn with_verb(cpus: &CpuList) -> String {
     format!("{} {}", cpus.in_words(), if cpus.len() == 1 { "is" } else { "are" })
 }

@@ -250,7 +250,7 @@ pub enum Hardware {
 }
 
 /// Drivers of virtual NICs.
-const OF_HOSTS: [&str; 9] =
+const VIRTUAL_NIC_DRIVERS: [&str; 9] =
     ["virtio_net", "vmxnet3", "xen_netfront", "vif", "hv_netvsc", "netvsc", "ena", "gve", "mana"];
 /// The kind of a switch port, which is hardware although it has a kind.
 const SWITCH_PORT: &str = "dsa";
@@ -259,7 +259,7 @@ impl Hardware {
     fn of(link: &Link, driver: Option<&str>) -> Option<Self> {
         match (link.kind.as_deref(), driver?) {
             (Some(kind), _) if kind != SWITCH_PORT => Some(Self::Software),
-            (_, driver) if OF_HOSTS.contains(&driver) => Some(Self::OfHost),
+            (_, driver) if VIRTUAL_NIC_DRIVERS.contains(&driver) => Some(Self::OfHost),
             _ => Some(Self::Nic),
         }
     }

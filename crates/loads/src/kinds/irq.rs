@@ -155,10 +155,10 @@ impl Gate {
     /// Waits repeatedly, and counts the wake-ups of this thread.
     fn woken(&self, meter: &Meter) -> Result<(), LoadError> {
         // The thread that opens the gate may have stopped first.
-        let patience = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         let mut seen = self.0.load(Ordering::Acquire);
         while meter.running() {
-            match futex::wait(&self.0, Flags::PRIVATE, seen, Some(&patience)) {
+            match futex::wait(&self.0, Flags::PRIVATE, seen, Some(&timeout)) {
                 Ok(()) => meter.add(1),
                 Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
                 Err(error) => return Err(LoadError::kernel("irq", "to wait for a wake-up")(error)),

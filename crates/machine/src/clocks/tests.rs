@@ -159,12 +159,12 @@ fn reports_a_missing_data_set() {
 #[test]
 fn ignores_invalid_responses() {
     let responses = recorded("slave.txt");
-    let hostile = Fake::start(move |request| {
+    let server = Fake::start(move |request| {
         let Some(response) = response(&responses, request) else { return vec![vec![0xff; 1500]] };
         let cut = (0..response.len()).step_by(7).map(|length| response[..length].to_vec());
         cut.chain([vec![0; 100], response.clone()]).collect()
     });
-    assert_eq!(hostile.ptp(), Fake::recorded("slave.txt").ptp());
+    assert_eq!(server.ptp(), Fake::recorded("slave.txt").ptp());
 }
 
 #[test]
@@ -263,12 +263,12 @@ fn offset_is_rounded_away_from_zero_and_an_error_is_a_refusal() {
 #[test]
 fn keeps_the_worst_reading_of_a_run() {
     let responses = recorded("slave.txt");
-    let mut looks = 0;
+    let mut readings = 0;
     let fake = Fake::start(move |request| {
         let mut response = response(&responses, request);
         if request[DATA_SET_AT..DATA_SET_AT + 2] == [0x20, 0x01] {
-            looks += 1;
-            if let (3, Some(response)) = (looks, &mut response) {
+            readings += 1;
+            if let (3, Some(response)) = (readings, &mut response) {
                 // IEEE 1588 15.5.3.4.1: two bytes of steps, then the offset, ns times 65536.
                 response[DATA_SET_AT + 4..DATA_SET_AT + 12].copy_from_slice(&(9000_i64 << 16).to_be_bytes());
             }

@@ -81,29 +81,29 @@ fn without(path: &str, why: Unreadable) -> String {
 }
 
 /// A finding without reason and remedy.
-fn quiet(id: &str, state: FindingState, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
+fn without_advice(id: &str, state: FindingState, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
     let (why, remedy) = (String::new(), String::new());
     Finding { id: id.to_owned(), state, title: title.into(), evidence: evidence.into(), why, remedy }
 }
 
 pub(crate) fn ok(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
-    quiet(id, FindingState::Ok, title, evidence)
+    without_advice(id, FindingState::Ok, title, evidence)
 }
 
 pub(crate) fn not_applicable(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
-    quiet(id, FindingState::NotApplicable, title, evidence)
+    without_advice(id, FindingState::NotApplicable, title, evidence)
 }
 
 pub(crate) fn unknown(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
-    quiet(id, FindingState::Unknown, title, evidence)
+    without_advice(id, FindingState::Unknown, title, evidence)
 }
 
 pub(crate) fn warn(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
-    quiet(id, FindingState::Warn, title, evidence)
+    without_advice(id, FindingState::Warn, title, evidence)
 }
 
 pub(crate) fn fail(id: &str, title: impl Into<String>, evidence: impl Into<String>) -> Finding {
-    quiet(id, FindingState::Fail, title, evidence)
+    without_advice(id, FindingState::Fail, title, evidence)
 }
 
 /// Adds the reason and the remedy.

@@ -33,7 +33,7 @@ pub enum IrqPriorityError {
     Hidden,
     /// A thread has a policy that could not be restored.
     #[error("{thread} is scheduled as `{policy}`, which could not be restored ({source}): sudo chrt -f -p 50 {id}")]
-    Strange {
+    UnknownPolicy {
         /// Name of the thread.
         thread: String,
         /// Thread id.
@@ -82,8 +82,9 @@ impl IrqPriorityHold {
         let threads = serving(ops.root(), interface)?;
         for thread in &threads {
             let (name, policy) = (thread.name.clone(), thread.scheduled());
-            let strange = |source| IrqPriorityError::Strange { thread: name, id: thread.id, policy, source };
-            thread.scheduled().parse::<Policy>().map_err(strange)?;
+            let unknown_policy =
+                |source| IrqPriorityError::UnknownPolicy { thread: name, id: thread.id, policy, source };
+            thread.scheduled().parse::<Policy>().map_err(unknown_policy)?;
         }
         let during = policy.to_string();
         let mut journal = Journal::begin(ops, Purpose::IrqPriority)?;

@@ -24,7 +24,7 @@ use crate::{
 const GROUP_TRIES: u32 = 200;
 const GROUP_PAUSE: Duration = Duration::from_millis(10);
 /// Limit for the number of ancestors that are searched for a recorded task.
-const GENERATIONS: u32 = 64;
+const MAX_ANCESTORS: u32 = 64;
 
 /// A change and the values that undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,7 +298,7 @@ fn inherited<'a>(
     known: &HashMap<(u32, u64), &'a CpuList>,
 ) -> Option<&'a CpuList> {
     let mut task = task;
-    for _ in 0..GENERATIONS {
+    for _ in 0..MAX_ANCESTORS {
         let from = if task.id == task.process { task.parent } else { task.process };
         task = by_id.get(&from)?;
         if let Some(before) = known.get(&(task.id, task.start_ticks)) {

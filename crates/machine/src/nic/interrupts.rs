@@ -77,7 +77,7 @@ pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>) -> Option<Vec<Int
     let table = root.read("proc/interrupts")?;
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
     let sources: [&dyn Fn() -> Vec<u32>; 2] = [&|| of_polling(napis), &|| of_device(folder, &lines)];
-    let mine = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty())?;
+    let own = sources.iter().map(|source| source()).find(|numbers| !numbers.is_empty())?;
     let threads = tasks::processes(root);
     let interrupt = |line: &Line| {
         let read = |file: &str| root.read(&format!("proc/irq/{}/{file}", line.number));
@@ -91,7 +91,7 @@ pub(super) fn all(folder: &Folder, napis: &Reading<Vec<Napi>>) -> Option<Vec<Int
             thread: thread.and_then(|&(id, _)| Thread::of(root, id)),
         }
     };
-    Some(lines.iter().filter(|line| mine.contains(&line.number) && line.count > 0).map(interrupt).collect())
+    Some(lines.iter().filter(|line| own.contains(&line.number) && line.count > 0).map(interrupt).collect())
 }
 
 /// The interrupts of the NAPI instances.
@@ -120,10 +120,10 @@ pub(super) fn serving(folder: &Folder, napis: &Reading<Vec<Napi>>, interface: &s
     let root = folder.root;
     let table = root.read("proc/interrupts").unwrap_or_default();
     let lines: Vec<Line> = table.lines().skip(1).filter_map(Line::parse).collect();
-    let mine = [of_polling(napis), of_device(folder, &lines)].concat();
+    let own = [of_polling(napis), of_device(folder, &lines)].concat();
     let serves = |name: &str| {
         let number = name.strip_prefix("irq/").and_then(|rest| rest.split_once('-')?.0.parse().ok());
-        number.is_some_and(|number| mine.contains(&number))
+        number.is_some_and(|number| own.contains(&number))
     };
     let polls = |id: u32, name: &str| {
         let queue = name.strip_prefix("napi/").and_then(|rest| rest.strip_prefix(interface)?.strip_prefix('-'));
@@ -136,7 +136,7 @@ pub(super) fn serving(folder: &Folder, napis: &Reading<Vec<Napi>>, interface: &s
     };
     let all = tasks::processes(root).into_iter().filter(|(id, name)| serves(name) || polls(*id, name));
     let found: Vec<Thread> = all.filter_map(|(id, _)| Thread::of(root, id)).collect();
-    (!mine.is_empty() || !found.is_empty()).then_some(found)
+    (!own.is_empty() || !found.is_empty()).then_some(found)
 }
 
 /// The threads that poll an interface.

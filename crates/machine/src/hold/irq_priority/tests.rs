@@ -133,8 +133,8 @@ fn refused_change_leaves_nothing_changed() {
 
     let fake = Fake::new(None);
     fake.schedule(302, 5, 0);
-    let strange = take(&fake).unwrap_err();
-    assert!(matches!(strange, IrqPriorityError::Strange { id: 302, .. }), "{strange}");
+    let unknown_policy = take(&fake).unwrap_err();
+    assert!(matches!(unknown_policy, IrqPriorityError::UnknownPolicy { id: 302, .. }), "{unknown_policy}");
     assert!(fake.log.borrow().is_empty());
 }
 
