@@ -174,7 +174,7 @@ fn is_in_current_namespace(
             .push(format!("{name}, in another network namespace: run `sudo nsenter --net={file} punctual restore`")),
         NamespaceAccess::NotVisible => result
             .failed
-            .push(format!("{name}, in another network namespace: run `sudo punctual restore`, which names it")),
+            .push(format!("{name}, in another network namespace: `sudo punctual restore` shows how to enter it")),
     }
     false
 }
