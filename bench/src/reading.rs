@@ -72,7 +72,7 @@ fn read(path: &Path) -> Result<usize> {
     let mut dat = Dat::open(path)?;
     let mut events = 0;
     for cpu in dat.cpus().collect::<Vec<_>>() {
-        dat.pieces(cpu, |piece| events += piece.len())?;
+        dat.for_each_chunk(cpu, |piece| events += piece.len())?;
     }
     Ok(events)
 }

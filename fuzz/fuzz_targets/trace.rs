@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(mut dat) = Dat::read(Cursor::new(bytes), Path::new("fuzzed.dat")) {
         let mut events = 0;
         for cpu in dat.cpus().take(4).collect::<Vec<_>>() {
-            let _ = dat.pieces(cpu, |piece| events += piece.len());
+            let _ = dat.for_each_chunk(cpu, |chunk| events += chunk.len());
         }
         assert!(events <= bytes.len(), "an event has more than one byte a CPU");
         let _ = dat.symbol(0xffff_ffff_8100_0000);
@@ -32,13 +32,13 @@ fn formats_and_pages(bytes: &[u8]) {
     for text in texts {
         let Some(format) = Format::parse(text) else { continue };
         for system in ["sched", "irq", "irq_vectors", "ipi", "nmi", "timer", "power", "preemptirq", "signal", "ftrace"] {
-            decoder.learn(system, &format);
+            decoder.add_format(system, &format);
         }
         let _ = (strings(text), Symbols::parse(text.to_owned()).name(1));
     }
     for page in pages.chunks(layout.size).filter_map(|page| Page::parse(page, &layout)) {
         for record in page.records() {
-            let event = decoder.event(0, record.at_ns, record.data);
+            let event = decoder.decode(0, record.at_ns, record.data);
             assert!(event.is_none_or(|event| event.at_ns == record.at_ns));
         }
     }

@@ -24,7 +24,7 @@ fn read(path: &Path) -> Result<(), DatError> {
     let opened = start.elapsed();
     let (mut count, mut lost) = (0, 0);
     for cpu in dat.cpus().collect::<Vec<_>>() {
-        lost += dat.pieces(cpu, |events| count += events.len())?.lost_events;
+        lost += dat.for_each_chunk(cpu, |events| count += events.len())?.lost_events;
     }
     let took = start.elapsed();
     let a_second = count as f64 / took.as_secs_f64();

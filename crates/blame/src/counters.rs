@@ -18,13 +18,13 @@ use crate::Explanation;
 pub use reading::Reading;
 
 /// Readings kept: a spike is told soon after it happened, but a collector may be late as well.
-const KEPT: usize = 64;
+const MAX_READINGS: usize = 64;
 /// How far a counter must stand above its usual count, in standard deviations of a random count.
-const STRIKING: f64 = 5.0;
+const MIN_SCORE: f64 = 5.0;
 /// A rate so many times the usual one is a storm.
-const STORM: f64 = 4.0;
+const STORM_FACTOR: f64 = 4.0;
 /// Weight of the newest interval in the usual rate.
-const NEWEST: f64 = 0.05;
+const NEWEST_WEIGHT: f64 = 0.05;
 
 /// The counters of one measured CPU and its measuring thread.
 #[derive(Debug)]
@@ -52,21 +52,21 @@ impl Counters {
 
     /// Reads the counters; to be called some twenty times a second. `now_ns` is CLOCK_MONOTONIC.
     pub fn read(&mut self, now_ns: u64) {
-        self.take_in(Reading::now(&self.root, self.cpu, self.thread_id, now_ns));
+        self.add(Reading::now(&self.root, self.cpu, self.thread_id, now_ns));
     }
 
-    fn take_in(&mut self, reading: Reading) {
+    fn add(&mut self, reading: Reading) {
         if let Some(before) = self.readings.back() {
             let seconds = reading.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
             for (cause, count) in reading.events_since(before) {
                 let rate = if seconds > 0.0 { count as f64 / seconds } else { continue };
                 let usual = self.usual.entry(cause).or_insert(rate);
                 // A storm must not become usual within one interval.
-                *usual += (rate.min(*usual * STORM) - *usual) * NEWEST;
+                *usual += (rate.min(*usual * STORM_FACTOR) - *usual) * NEWEST_WEIGHT;
             }
         }
         self.readings.push_back(reading);
-        if self.readings.len() > KEPT {
+        if self.readings.len() > MAX_READINGS {
             self.readings.pop_front();
         }
     }
@@ -91,21 +91,21 @@ impl Counters {
     /// From the surest sign to the weakest.
     fn suspect(&self, before: &Reading, after: &Reading, lateness_ns: u64) -> Cause {
         let rise = |of: fn(&Reading) -> Option<u64>| of(after).zip(of(before)).map_or(0, |(a, b)| a.saturating_sub(b));
-        let told = |kind, detail: String| Cause { detail, ..Cause::new(kind, "") };
+        let cause_with = |kind, detail: String| Cause { detail, ..Cause::new(kind, "") };
         let smi = rise(|reading| reading.smi);
         if smi > 0 {
-            return told(CauseKind::Firmware, format!("{smi} system management interrupts around it"));
+            return cause_with(CauseKind::Firmware, format!("{smi} system management interrupts around it"));
         }
         let stolen_ns = rise(|reading| reading.steal_ns);
         if stolen_ns >= lateness_ns / 2 && stolen_ns > 0 {
-            return told(CauseKind::Stolen, format!("{} ms stolen around it", stolen_ns / 1_000_000));
+            return cause_with(CauseKind::Stolen, format!("{} ms stolen around it", stolen_ns / 1_000_000));
         }
         let faults = rise(|reading| reading.faults);
         if faults > 0 {
-            return told(CauseKind::PageFault, format!("{faults} around it"));
+            return cause_with(CauseKind::PageFault, format!("{faults} around it"));
         }
-        if let Some(striking) = self.striking(before, after) {
-            return striking;
+        if let Some(unusual_event) = self.unusual_event(before, after) {
+            return unusual_event;
         }
         let waited_ns = rise(|reading| reading.waited_ns);
         if waited_ns >= lateness_ns / 2 && waited_ns > 0 {
@@ -116,7 +116,7 @@ impl Counters {
     }
 
     /// The interrupt or softirq that came much more often than usual.
-    fn striking(&self, before: &Reading, after: &Reading) -> Option<Cause> {
+    fn unusual_event(&self, before: &Reading, after: &Reading) -> Option<Cause> {
         let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let score = |cause: &Cause, count: u64| {
             let expected = self.usual.get(cause).copied().unwrap_or(0.0) * seconds;
@@ -125,7 +125,7 @@ impl Counters {
         let (cause, count) = after
             .events_since(before)
             .into_iter()
-            .filter(|(cause, count)| score(cause, *count) > STRIKING)
+            .filter(|(cause, count)| score(cause, *count) > MIN_SCORE)
             .max_by(|a, b| score(&a.0, a.1).total_cmp(&score(&b.0, b.1)))?;
         let expected = self.usual.get(&cause).copied().unwrap_or(0.0) * seconds;
         let detail = format!("{count} times around it, usually {expected:.0}");
@@ -143,7 +143,7 @@ mod tests {
     fn quiet(readings: u64) -> Counters {
         let mut counters = Counters::start(&Root::at("/nonexistent"), 1, 42);
         for i in 0..readings {
-            counters.take_in(reading(i, i * 4, 0));
+            counters.add(reading(i, i * 4, 0));
         }
         counters
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_flood_of_interrupts_is_named() {
         let mut counters = quiet(30);
-        counters.take_in(reading(30, 29 * 4 + 900, 0));
+        counters.add(reading(30, 29 * 4 + 900, 0));
         let cause = cause(&counters);
         assert_eq!((cause.kind, cause.name.as_str(), cause.number), (CauseKind::Interrupt, "eth0", Some(17)));
         assert_eq!(cause.detail, "900 times around it, usually 5");
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_usual_is_no_suspect() {
         let mut counters = quiet(30);
-        counters.take_in(reading(30, 30 * 4, 0));
+        counters.add(reading(30, 30 * 4, 0));
         assert_eq!(cause(&counters).kind, CauseKind::Unexplained);
     }
 
@@ -189,21 +189,21 @@ mod tests {
     fn stolen_time_comes_before_all_but_firmware() {
         let mut counters = quiet(30);
         let stolen = Reading { steal_ns: Some(10 * MS), ..reading(30, 29 * 4 + 900, 0) };
-        counters.take_in(stolen.clone());
+        counters.add(stolen.clone());
         assert_eq!(cause(&counters).kind, CauseKind::Stolen);
         let mut counters = quiet(29);
-        counters.take_in(Reading { smi: Some(3), ..reading(29, 29 * 4, 0) });
-        counters.take_in(Reading { smi: Some(4), ..stolen });
+        counters.add(Reading { smi: Some(3), ..reading(29, 29 * 4, 0) });
+        counters.add(Reading { smi: Some(4), ..stolen });
         assert_eq!(cause(&counters).kind, CauseKind::Firmware);
     }
 
     #[test]
     fn page_faults_and_waiting_are_told() {
         let mut counters = quiet(30);
-        counters.take_in(Reading { faults: Some(9), ..reading(30, 120, 0) });
+        counters.add(Reading { faults: Some(9), ..reading(30, 120, 0) });
         assert_eq!(cause(&counters).kind, CauseKind::PageFault);
         let mut counters = quiet(30);
-        counters.take_in(reading(30, 120, 900_000));
+        counters.add(reading(30, 120, 900_000));
         assert_eq!(cause(&counters).detail, "the thread was ready and waited 900 us for its CPU");
     }
 }

@@ -1,184 +1,184 @@
-//! What happened on a CPU, in our words: the one form between the kernel's trace and whoever explains it.
+//! Trace events, independent of the kernel's record formats.
 
 use std::{collections::HashMap, fmt};
 
 /// One trace event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When, ns on CLOCK_MONOTONIC.
+    /// Time, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// On which CPU.
+    /// CPU that wrote the event.
     pub cpu: u32,
-    /// Process id of the thread that had the CPU; 0 for idle.
+    /// Id of the thread on the CPU; 0 for idle.
     pub pid: u32,
-    /// What.
-    pub what: What,
+    /// Kind of the event, with its data.
+    pub kind: EventKind,
 }
 
-/// What happened.
+/// Kind of a trace event, with its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// The CPU went from one thread to another.
+pub enum EventKind {
+    /// The CPU switched from one thread to another.
     Switch {
-        /// The thread that had it.
+        /// The thread that left the CPU.
         from: Task,
-        /// Why it gave it up.
-        left: Left,
-        /// The thread that has it now.
+        /// State in which it left the CPU.
+        prev_state: PrevState,
+        /// The thread that got the CPU.
         to: Task,
     },
-    /// A thread was made ready to run; the thread that had the CPU, or an interrupt in it, did that.
+    /// A thread was made ready to run, by the thread on the CPU or by an interrupt on top of it.
     Waking {
-        /// The thread.
+        /// The woken thread.
         task: Task,
-        /// The CPU that it is to run on.
+        /// The CPU chosen for it.
         target_cpu: u32,
     },
-    /// A device's interrupt handler began.
+    /// The interrupt handler of a device began.
     IrqEntry {
-        /// Number of the interrupt.
+        /// Interrupt number.
         irq: u32,
         /// Name of the handler, as in `/proc/interrupts`.
         name: Name,
     },
-    /// A device's interrupt handler ended.
+    /// The interrupt handler of a device ended.
     IrqExit {
-        /// Number of the interrupt.
+        /// Interrupt number.
         irq: u32,
     },
-    /// A CPU's own interrupt began: `local_timer`, `reschedule`, `call_function`, ...
+    /// An interrupt of the CPU itself began: `local_timer`, `reschedule`, `call_function`, ...
     VectorEntry {
-        /// Its name without `_entry`.
+        /// Name of the event without `_entry`.
         name: Name,
     },
-    /// A CPU's own interrupt ended.
+    /// An interrupt of the CPU itself ended.
     VectorExit {
-        /// Its name without `_exit`.
+        /// Name of the event without `_exit`.
         name: Name,
     },
     /// A softirq began.
     SoftirqEntry {
-        /// Its number; [`softirq_name`] has the name.
+        /// Number of the softirq; see [`softirq_name`].
         vec: u32,
     },
     /// A softirq ended.
     SoftirqExit {
-        /// Its number.
+        /// Number of the softirq.
         vec: u32,
     },
-    /// A softirq was asked for.
+    /// A softirq was raised.
     SoftirqRaise {
-        /// Its number.
+        /// Number of the softirq.
         vec: u32,
     },
-    /// A non-maskable interrupt's handler ended.
+    /// The handler of a non-maskable interrupt ended.
     Nmi {
         /// Address of the handler.
         handler: u64,
-        /// How long it took, ns.
+        /// Run time of the handler, ns.
         took_ns: u64,
     },
-    /// A timer's callback began.
+    /// The callback of a timer began.
     TimerEntry {
         /// Address of the timer.
         timer: u64,
         /// Address of the callback.
         function: u64,
     },
-    /// A timer's callback ended.
+    /// The callback of a timer ended.
     TimerExit {
         /// Address of the timer.
         timer: u64,
     },
-    /// The CPU went into an idle state, or out of it.
+    /// The CPU entered or left an idle state.
     Idle {
-        /// The state; `None` on the way out.
+        /// The entered state; `None` when the CPU leaves its state.
         state: Option<u32>,
     },
-    /// Interrupts were turned off.
+    /// Interrupts were disabled.
     IrqsOff {
-        /// Address of the place that did it.
+        /// Address of the code that disabled them.
         caller: u64,
     },
-    /// Interrupts were turned on.
+    /// Interrupts were enabled.
     IrqsOn {
-        /// Address of the place that did it.
+        /// Address of the code that enabled them.
         caller: u64,
     },
-    /// Preemption was turned off.
+    /// Preemption was disabled.
     PreemptOff {
-        /// Address of the place that did it.
+        /// Address of the code that disabled it.
         caller: u64,
     },
-    /// Preemption was turned on.
+    /// Preemption was enabled.
     PreemptOn {
-        /// Address of the place that did it.
+        /// Address of the code that enabled it.
         caller: u64,
     },
-    /// The thread on the CPU met a page fault.
+    /// The thread on the CPU had a page fault.
     PageFault {
-        /// Address it wanted.
+        /// The address accessed.
         address: u64,
-        /// Whether the kernel wanted it, on the thread's behalf.
+        /// True if the kernel accessed it on behalf of the thread.
         in_kernel: bool,
     },
-    /// A signal was sent by the thread that had the CPU.
+    /// The thread on the CPU sent a signal.
     Signal {
-        /// Its number.
+        /// Number of the signal.
         signal: u32,
-        /// The thread that it was sent to.
+        /// Id of the receiving thread or process.
         pid: u32,
     },
-    /// The thread on the CPU made another one, or a process.
+    /// The thread on the CPU created a thread or process.
     Fork {
-        /// Process id of the new thread.
+        /// Id of the new thread.
         child: u32,
     },
-    /// The thread on the CPU is about to end.
+    /// The thread on the CPU is about to exit.
     Exit,
     /// A sample of the kernel's timerlat tracer.
     Timerlat {
-        /// Number of the cycle.
+        /// Number of the timerlat cycle.
         cycle: u32,
-        /// 0 in the interrupt, 1 in the thread, 2 back in user space.
+        /// 0 in the interrupt, 1 in the thread, 2 after the return to user space.
         context: u32,
         /// Latency since the deadline, ns.
         latency_ns: u64,
     },
 }
 
-/// Why a thread gave up its CPU.
+/// State of a thread when it left the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// It was preempted: it would have run on.
+pub enum PrevState {
+    /// Runnable: it was preempted.
     Preempted,
-    /// It sleeps until something happens.
+    /// Interruptible sleep.
     Sleeping,
-    /// It sleeps and takes no signals: a page is read, a device is waited for.
+    /// Uninterruptible sleep, e.g. until a page or a device is ready.
     Uninterruptible,
-    /// A signal stopped it, or a debugger.
+    /// Stopped by a signal or a debugger.
     Stopped,
-    /// It ended, or is in another state.
+    /// Dead, or any other state.
     Other,
 }
 
 /// A thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Process id of the thread; 0 for idle.
+    /// Thread id; 0 for idle.
     pub pid: u32,
-    /// Priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary.
+    /// Priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus the number), 100 to 139 ordinary.
     pub priority: i32,
     /// Name of its command.
     pub comm: Comm,
 }
 
-/// Name of a command: at most 15 bytes, NUL-filled to 16, as the kernel keeps it.
+/// Name of a command: at most 15 bytes, padded with NULs to 16, as in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Comm(pub [u8; 16]);
 
 impl Comm {
-    /// A name from text; what is beyond 15 bytes is cut off, as the kernel does.
+    /// Takes the first 15 bytes of a text, as the kernel does.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut bytes = [0; 16];
@@ -201,11 +201,11 @@ impl fmt::Debug for Comm {
     }
 }
 
-/// A name in a [`Names`].
+/// A name stored in a [`Names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(u32);
 
-/// Names that occur again and again, kept once.
+/// Stores each distinct name once.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     texts: Vec<Box<str>>,
@@ -213,7 +213,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The name that stands for this text.
+    /// Returns the name for a text, and stores the text if it is new.
     pub fn name(&mut self, text: &str) -> Name {
         if let Some(&name) = self.of.get(text) {
             return name;
@@ -224,7 +224,7 @@ impl Names {
         name
     }
 
-    /// The text of a name that this made.
+    /// Returns the text of a name from this store.
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.texts.get(name.0 as usize).map_or("?", |text| text)
@@ -235,7 +235,7 @@ impl Names {
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// The kernel's name of a softirq.
+/// Returns the kernel's name of a softirq.
 #[must_use]
 pub fn softirq_name(vec: u32) -> &'static str {
     SOFTIRQS.get(vec as usize).copied().unwrap_or("?")

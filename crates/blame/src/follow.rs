@@ -3,12 +3,9 @@
 
 use std::{collections::BTreeMap, mem, thread};
 
-use sys::clock::Clock;
-
 use crate::{
     Event, Process,
-    trace::{Gap, Instance, Settings, TraceError, Tracefs},
-    watch::ring_kib,
+    trace::{Gap, Instance, Settings, TraceError, Tracefs, clock::now_ns, ring_kib},
 };
 
 /// What is younger waits for the next time, ns: a CPU may be held up while it writes an event that others are ahead of.
@@ -23,7 +20,7 @@ pub struct Follower {
     gaps: Vec<Gap>,
     /// Until when each CPU was read, ns.
     read_ns: BTreeMap<u32, u64>,
-    taken: u64,
+    delivered: u64,
     lost: u64,
     has_gaps: bool,
 }
@@ -36,13 +33,13 @@ impl Follower {
     pub fn start(thread_ids: &[u32]) -> Result<Self, TraceError> {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let settings = Settings { buffer_kb_per_cpu: ring_kib(cpus), ..Settings::default() };
-        let instance = Instance::of_threads(&Tracefs::open()?, &settings, thread_ids)?;
+        let instance = Instance::for_threads(&Tracefs::open()?, &settings, thread_ids)?;
         Ok(Self {
             instance,
             held: Vec::new(),
             gaps: Vec::new(),
             read_ns: BTreeMap::new(),
-            taken: 0,
+            delivered: 0,
             lost: 0,
             has_gaps: false,
         })
@@ -63,7 +60,7 @@ impl Follower {
     pub fn read(&mut self, process: &mut Process) -> Result<(), TraceError> {
         let now_ns = now_ns();
         self.drain()?;
-        self.hand_on(process, now_ns.saturating_sub(HOLD_NS));
+        self.deliver(process, now_ns.saturating_sub(HOLD_NS));
         Ok(())
     }
 
@@ -74,7 +71,7 @@ impl Follower {
     pub fn finish(&mut self, process: &mut Process) -> Result<(), TraceError> {
         self.instance.set_on(false)?;
         self.drain()?;
-        self.hand_on(process, u64::MAX);
+        self.deliver(process, u64::MAX);
         Ok(())
     }
 
@@ -94,7 +91,7 @@ impl Follower {
         Ok(())
     }
 
-    fn hand_on(&mut self, process: &mut Process, until_ns: u64) {
+    fn deliver(&mut self, process: &mut Process, until_ns: u64) {
         self.held.sort_by_key(|event| event.at_ns);
         let ready = self.held.partition_point(|event| event.at_ns <= until_ns);
         let mut gaps = mem::take(&mut self.gaps);
@@ -105,11 +102,11 @@ impl Follower {
             while let Some(gap) = gaps.next_if(|gap| gap.from_ns < event.at_ns) {
                 process.lost(gap.from_ns, gap.to_ns);
             }
-            process.take(&event);
+            process.handle_event(&event);
         }
         gaps.for_each(|gap| process.lost(gap.from_ns, gap.to_ns));
         self.gaps = later;
-        self.taken += ready as u64;
+        self.delivered += ready as u64;
     }
 
     /// The trace events that are on, as `system:name`.
@@ -120,8 +117,8 @@ impl Follower {
 
     /// Events handed on so far.
     #[must_use]
-    pub fn taken_events(&self) -> u64 {
-        self.taken
+    pub fn delivered_events(&self) -> u64 {
+        self.delivered
     }
 
     /// Whether events are missing anywhere.
@@ -135,8 +132,4 @@ impl Follower {
     pub fn lost_events(&self) -> u64 {
         self.lost
     }
-}
-
-fn now_ns() -> u64 {
-    Clock::Monotonic.now_ns().unsigned_abs()
 }

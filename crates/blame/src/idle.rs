@@ -5,10 +5,7 @@ use std::collections::HashMap;
 use machine::Root;
 use record::{Cause, CauseKind};
 
-use crate::Explanation;
-
-/// How a cause says that the idle thread has the CPU because it sleeps; the state's number or name follows.
-pub(crate) const IN_STATE: &str = "idle state ";
+use crate::explain::{Explanation, IDLE_STATE_PREFIX};
 
 /// The names of a machine's idle states, each read once.
 #[derive(Debug, Clone)]
@@ -36,8 +33,10 @@ impl IdleStates {
             if let Some(name) = self.name_of(cpu, &cause.name) {
                 name.clone_into(&mut cause.name);
             }
-        } else if let Some(name) = cause.detail.strip_prefix(IN_STATE).and_then(|state| self.name_of(cpu, state)) {
-            cause.detail = format!("{IN_STATE}{name}");
+        } else if let Some(name) =
+            cause.detail.strip_prefix(IDLE_STATE_PREFIX).and_then(|state| self.name_of(cpu, state))
+        {
+            cause.detail = format!("{IDLE_STATE_PREFIX}{name}");
         }
     }
 

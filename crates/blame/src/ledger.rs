@@ -2,14 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `line` | what is kept of one cause |
-//! | `mend` | the record's spikes, as the ledger counts them |
+//! | `total_of` | what is kept of one cause |
+//! | `relabel_stalls` | the record's spikes, as the ledger counts them |
 //! | `stalls` | spikes of all CPUs at once |
 //! | `regular` | whether strikes come at a regular interval |
 
-mod line;
-mod mend;
+mod cause_total;
 mod regular;
+mod relabel;
 mod stalls;
 
 use std::{cmp::Reverse, collections::HashMap};
@@ -17,15 +17,15 @@ use std::{cmp::Reverse, collections::HashMap};
 use record::{Account, Cause, CauseKind, Culprit, Why};
 
 use crate::remedy::{RemedyFacts, remedy};
-use line::Line;
-use stalls::Stall;
+use cause_total::CauseTotal;
+use stalls::LedgerSpike;
 
 /// How many causes are told apart; further ones of a kind are one.
-const LINES: usize = 1024;
+const MAX_CAUSES: usize = 1024;
 /// How many spikes are kept that may be part of a stall of all CPUs; at twice as many the shorter half is let go of.
-const STALLS: usize = 4096;
+const MAX_PENDING: usize = 4096;
 /// A cause without a spike of its own stands in the ledger if it has one part in so many of all lateness.
-const WORTH_TELLING: u64 = 50;
+const MIN_PART: u64 = 50;
 
 /// One spike, as the ledger takes it.
 #[derive(Debug, Clone, Copy)]
@@ -50,34 +50,34 @@ pub struct Entry<'a> {
 /// All spikes of a run by cause, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    lines: Vec<Line>,
-    of: HashMap<(CauseKind, Option<Why>, String), usize>,
+    totals: Vec<CauseTotal>,
+    index: HashMap<(CauseKind, Option<Why>, String), usize>,
     phases: Vec<String>,
     /// Spikes that are not in the lines yet: they may be part of a stall of all CPUs.
-    stalls: Vec<Stall>,
+    pending: Vec<LedgerSpike>,
 }
 
 impl Ledger {
     /// Takes one spike in.
     pub fn add(&mut self, entry: Entry<'_>) {
         let Some(main) = entry.culprits.first() else { return };
-        let spike = Stall {
+        let spike = LedgerSpike {
             cpu: entry.cpu,
             phase: self.phase(entry.phase),
             at_ns: entry.at_ns,
             deadline_ns: entry.deadline_ns,
             lateness_ns: entry.lateness_ns,
-            shares: entry.culprits.iter().map(|culprit| (self.line(&culprit.cause), culprit.ns)).collect(),
+            shares: entry.culprits.iter().map(|culprit| (self.total_of(&culprit.cause), culprit.ns)).collect(),
             main: main.cause.clone(),
         };
-        if entry.may_coincide || !spike.may_be_everywhere() {
-            return post(&mut self.lines, &spike);
+        if entry.may_coincide || !spike.may_be_stall() {
+            return add_shares(&mut self.totals, &spike);
         }
-        self.stalls.push(spike);
-        if self.stalls.len() >= 2 * STALLS {
-            self.stalls.sort_unstable_by_key(|stall| Reverse(stall.lateness_ns));
-            for stall in self.stalls.drain(STALLS..) {
-                post(&mut self.lines, &stall);
+        self.pending.push(spike);
+        if self.pending.len() >= 2 * MAX_PENDING {
+            self.pending.sort_unstable_by_key(|stall| Reverse(stall.lateness_ns));
+            for stall in self.pending.drain(MAX_PENDING..) {
+                add_shares(&mut self.totals, &stall);
             }
         }
     }
@@ -85,39 +85,39 @@ impl Ledger {
     /// The accounts, the one with the largest total first. To be asked at any time, also while spikes come.
     #[must_use]
     pub fn accounts(&self, facts: &RemedyFacts) -> Vec<Account> {
-        let mut lines = self.lines.clone();
-        let everywhere = stalls::on_all_cpus(&self.stalls, &facts.measured);
-        let mut all_cpus = Line::new(Cause::new(CauseKind::AllCpus, ""));
-        for (stall, everywhere) in self.stalls.iter().zip(&everywhere) {
+        let mut totals = self.totals.clone();
+        let everywhere = stalls::part_of_stall(&self.pending, &facts.measured);
+        let mut all_cpus = CauseTotal::new(Cause::new(CauseKind::AllCpus, ""));
+        for (stall, everywhere) in self.pending.iter().zip(&everywhere) {
             if *everywhere {
                 all_cpus.strike(stall, true);
                 all_cpus.total_ns += stall.shares[0].1;
-                for &(line, ns) in &stall.shares[1..] {
-                    lines[line].total_ns += ns;
+                for &(total_of, ns) in &stall.shares[1..] {
+                    totals[total_of].total_ns += ns;
                 }
             } else {
-                post(&mut lines, stall);
+                add_shares(&mut totals, stall);
             }
         }
-        lines.push(all_cpus);
-        let total_ns: u64 = lines.iter().map(|line| line.total_ns).sum();
-        lines.retain(|line| line.count > 0 || line.total_ns > total_ns / WORTH_TELLING);
-        lines.sort_by(|a, b| {
+        totals.push(all_cpus);
+        let total_ns: u64 = totals.iter().map(|total_of| total_of.total_ns).sum();
+        totals.retain(|total_of| total_of.count > 0 || total_of.total_ns > total_ns / MIN_PART);
+        totals.sort_by(|a, b| {
             (b.total_ns, b.count).cmp(&(a.total_ns, a.count)).then_with(|| a.cause.name.cmp(&b.cause.name))
         });
-        lines.into_iter().map(|line| self.account(line, facts)).collect()
+        totals.into_iter().map(|total_of| self.account(total_of, facts)).collect()
     }
 
-    fn account(&self, line: Line, facts: &RemedyFacts) -> Account {
+    fn account(&self, total_of: CauseTotal, facts: &RemedyFacts) -> Account {
         Account {
-            remedy: remedy(&line.cause, facts),
-            count: line.count,
-            worst_ns: line.worst_ns,
-            total_ns: line.total_ns,
-            cpus: line.cpus.iter().copied().collect::<machine::CpuList>().to_string(),
-            phases: line.phases.iter().map(|&phase| self.phases[phase].clone()).collect(),
-            every_ns: regular::every_ns(line.strikes, facts.period_ns),
-            cause: line.cause,
+            remedy: remedy(&total_of.cause, facts),
+            count: total_of.count,
+            worst_ns: total_of.worst_ns,
+            total_ns: total_of.total_ns,
+            cpus: total_of.cpus.iter().copied().collect::<machine::CpuList>().to_string(),
+            phases: total_of.phases.iter().map(|&phase| self.phases[phase].clone()).collect(),
+            every_ns: regular::every_ns(total_of.strikes, facts.period_ns),
+            cause: total_of.cause,
             ..Account::default()
         }
     }
@@ -130,29 +130,29 @@ impl Ledger {
     }
 
     /// The line of a cause.
-    fn line(&mut self, cause: &Cause) -> usize {
-        let mut name = line::family(cause).to_owned();
+    fn total_of(&mut self, cause: &Cause) -> usize {
+        let mut name = cause_total::family(cause).to_owned();
         let mut key = (cause.kind, cause.why, name.clone());
-        if !self.of.contains_key(&key) && self.lines.len() >= LINES {
+        if !self.index.contains_key(&key) && self.totals.len() >= MAX_CAUSES {
             name = "others".to_owned();
             key.2.clone_from(&name);
         }
-        *self.of.entry(key).or_insert_with(|| {
-            self.lines.push(Line::new(Cause { name, ..cause.clone() }));
-            self.lines.len() - 1
+        *self.index.entry(key).or_insert_with(|| {
+            self.totals.push(CauseTotal::new(Cause { name, ..cause.clone() }));
+            self.totals.len() - 1
         })
     }
 }
 
 /// Enters a spike in the lines of its causes.
-fn post(lines: &mut [Line], spike: &Stall) {
+fn add_shares(totals: &mut [CauseTotal], spike: &LedgerSpike) {
     let whole_ns: u64 = spike.shares.iter().map(|&(_, ns)| ns).sum();
-    for (place, &(line, ns)) in spike.shares.iter().enumerate() {
-        lines[line].total_ns += ns;
-        if place == 0 {
-            lines[line].strike(spike, true);
+    for (index, &(total_of, ns)) in spike.shares.iter().enumerate() {
+        totals[total_of].total_ns += ns;
+        if index == 0 {
+            totals[total_of].strike(spike, true);
         } else if ns >= whole_ns / 5 {
-            lines[line].strike(spike, false);
+            totals[total_of].strike(spike, false);
         }
     }
 }

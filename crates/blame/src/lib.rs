@@ -1,19 +1,31 @@
-//! Kernel trace in, culprits out.
+//! Finds the culprits of late wake-ups in the kernel's trace.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | [`watch`] | watches a run: reads the trace at each spike, and explains it |
-//! | [`counters`] | a likely culprit where there is no trace |
-//! | [`event`] | what happened on a CPU, in our words |
-//! | [`mod@explain`] | the culprits of one spike, from the events of its CPU |
+//! | [`watch`]
+//! explains the spikes of a run while it goes on |
+//! | [`counters`]
+//! a likely culprit if there is no trace |
+//! | [`event`]
+//! decoded trace events |
+//! | [`mod@explain`]
+//! the culprits of one spike, from trace events |
 //! | `idle` | names of idle states |
-//! | [`ledger`] | the causes of all spikes, the heaviest first |
-//! | [`process`] | what the scheduler did with the threads of a program |
-//! | [`follow`] | a program's threads followed in the kernel's trace |
-//! | [`mod@remedy`] | what to do about a cause |
-//! | [`mod@perfetto`] | time lines for a viewer |
-//! | [`timerlat`] | the kernel's own measurement, beside ours |
-//! | [`trace`] | the kernel's trace as such events |
+//! | [`ledger`]
+//! the causes of all spikes, the largest total first |
+//! | [`process`]
+//! scheduling statistics of a program's threads |
+//! | [`follow`]
+//! reads the trace of a program's threads |
+//! | [`mod@remedy`]
+//! what to do about a cause |
+//! | [`mod@perfetto`]
+//! export of time lines to a trace viewer |
+//! | [`timerlat`]
+//! measurements of the kernel's timerlat tracer |
+//! | [`trace`]
+//! reads and decodes the kernel's trace |
 
 pub mod counters;
 pub mod event;
@@ -29,13 +41,13 @@ pub mod trace;
 pub mod watch;
 
 pub use counters::Counters;
-pub use event::{Comm, Event, Name, Names, Task, What};
-pub use explain::{Explanation, Waiter, Wake, Work, explain};
+pub use event::{Comm, Event, EventKind, Name, Names, Task};
+pub use explain::{Explanation, MeasuredThread, WakeUp, Work, explain};
 pub use follow::Follower;
 pub use ledger::{Entry, Ledger};
 pub use perfetto::perfetto;
-pub use process::{Known, Pattern, Process, Selection};
+pub use process::{Pattern, Process, Selection, ThreadInfo};
 pub use remedy::{RemedyFacts, remedy};
 pub use timerlat::{Timerlat, TimerlatError};
 pub use trace::{DatError, Instance, Settings, TraceError, Tracefs};
-pub use watch::{Asked, Watch};
+pub use watch::{BlameMode, Watch};

@@ -13,7 +13,7 @@ use machine::{CpuList, Root};
 use record::{Granted, Series, Spike};
 
 use crate::{
-    Event, Waiter,
+    Event, MeasuredThread,
     trace::{Instance, Settings, Tracefs, remove_leftovers},
 };
 use cycles::{Cycles, Traced};
@@ -29,12 +29,12 @@ pub struct Timerlat {
     root: Root,
     setup: Setup,
     instance: Instance,
-    cpus: BTreeMap<u32, OfCpu>,
+    cpus: BTreeMap<u32, MeasuredCpu>,
 }
 
 /// What is known of one measured CPU.
 #[derive(Debug, Default)]
-struct OfCpu {
+struct MeasuredCpu {
     thread: Option<Thread>,
     cycles: Cycles,
     /// Spikes since the last collection, in order of time, for others to explain.
@@ -64,14 +64,15 @@ impl Timerlat {
         let setup = Setup::read(&tracefs, cpus)?;
         let measured: Vec<u32> = cpus.iter().collect();
         let settings = Settings { cpus: &measured, buffer_kb_per_cpu: RING_KIB, ..Settings::default() };
-        let instance = Instance::of_timerlat(&tracefs, &settings).map_err(TimerlatError::starting)?;
-        let mut of_cpus: BTreeMap<u32, OfCpu> = cpus.iter().map(|cpu| (cpu, OfCpu::default())).collect();
+        let instance = Instance::for_timerlat(&tracefs, &settings).map_err(TimerlatError::starting)?;
+        let mut measured_cpus: BTreeMap<u32, MeasuredCpu> =
+            cpus.iter().map(|cpu| (cpu, MeasuredCpu::default())).collect();
         for (cpu, thread) in Thread::all(root) {
-            if let Some(of_cpu) = of_cpus.get_mut(&cpu) {
+            if let Some(of_cpu) = measured_cpus.get_mut(&cpu) {
                 of_cpu.thread = Some(thread);
             }
         }
-        Ok(Self { root: root.clone(), setup, instance, cpus: of_cpus })
+        Ok(Self { root: root.clone(), setup, instance, cpus: measured_cpus })
     }
 
     /// How the tracer is set up, for the whole machine.
@@ -100,23 +101,23 @@ impl Timerlat {
     }
 
     /// The tracer's threads, as far as they are known.
-    pub fn waiters(&self) -> impl Iterator<Item = Waiter> + '_ {
-        self.cpus.iter().filter_map(|(&cpu, of_cpu)| of_cpu.waiter(cpu))
+    pub fn measured_threads(&self) -> impl Iterator<Item = MeasuredThread> + '_ {
+        self.cpus.iter().filter_map(|(&cpu, of_cpu)| of_cpu.measured_thread(cpu))
     }
 
     /// The spikes that the last [`collect`](Self::collect) brought, by thread, with its first deadline in ns on
     /// CLOCK_MONOTONIC. What is written into them stays with those that are kept.
-    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (Waiter, u64, &mut [Spike])> {
+    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, u64, &mut [Spike])> {
         self.cpus.iter_mut().filter_map(|(&cpu, of_cpu)| {
-            let waiter = of_cpu.waiter(cpu)?;
-            Some((waiter, of_cpu.cycles.first_deadline_ns()?, of_cpu.fresh.as_mut_slice()))
+            let measured_thread = of_cpu.measured_thread(cpu)?;
+            Some((measured_thread, of_cpu.cycles.first_deadline_ns()?, of_cpu.fresh.as_mut_slice()))
         })
     }
 
     /// What was seen so far: the interrupt's series and the thread's of each CPU.
     #[must_use]
     pub fn series(&self, phase: &str) -> Vec<Series> {
-        let of_cpu = |(&cpu, of_cpu): (&u32, &OfCpu)| {
+        let of_cpu = |(&cpu, of_cpu): (&u32, &MeasuredCpu)| {
             let granted = Granted {
                 policy: of_cpu.thread.as_ref().map(|thread| thread.policy.clone()).unwrap_or_default(),
                 cpus: cpu.to_string(),
@@ -138,7 +139,7 @@ impl Timerlat {
     }
 }
 
-impl OfCpu {
+impl MeasuredCpu {
     fn take_in(&mut self, root: &Root) {
         mem::take(&mut self.fresh).into_iter().for_each(|spike| self.cycles.keep(spike));
         for event in mem::take(&mut self.events) {
@@ -149,8 +150,13 @@ impl OfCpu {
         }
     }
 
-    fn waiter(&self, cpu: u32) -> Option<Waiter> {
-        self.thread.as_ref().map(|thread| Waiter { pid: thread.pid, priority: thread.priority, cpu, spins: false })
+    fn measured_thread(&self, cpu: u32) -> Option<MeasuredThread> {
+        self.thread.as_ref().map(|thread| MeasuredThread {
+            pid: thread.pid,
+            priority: thread.priority,
+            cpu,
+            spins: false,
+        })
     }
 }
 

@@ -1,17 +1,27 @@
-//! From the kernel's trace to [`Event`](crate::Event)s.
+//! Reads the kernel's trace and decodes it to [`Event`](crate::Event)s.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | [`tracefs`] | where the kernel's trace is |
-//! | [`instance`] | a private instance of it: what is traced, drained ring by ring |
-//! | [`ring`] | the pages of one CPU, and where events are missing |
-//! | [`wanted`] | which events are traced |
-//! | [`format`](mod@format) | the kernel's own description of its records |
-//! | [`page`] | a page of a ring: records and their times |
-//! | [`decode`] | a record as an event |
-//! | [`symbols`] | names of the kernel's functions and strings |
+//! | [`tracefs`]
+//! finds or mounts tracefs |
+//! | [`instance`]
+//! a private trace instance: its settings, events and rings |
+//! | [`ring`]
+//! reads the pages of one CPU in order, with the gaps between them |
+//! | [`selectors`]
+//! the events to trace |
+//! | [`format`](mod@format)
+//! the kernel's descriptions of its records |
+//! | [`page`]
+//! one page of a ring: records and their times |
+//! | [`decode`]
+//! decodes a record to an event |
+//! | [`symbols`]
+//! names of kernel functions and strings |
 //! | [`dat`] | trace files of trace-cmd and KernelShark |
 
+pub(crate) mod clock;
 pub mod dat;
 pub mod decode;
 pub mod error;
@@ -21,15 +31,16 @@ pub mod format;
 pub mod instance;
 pub mod page;
 pub mod ring;
+pub mod selectors;
 mod states;
 pub mod symbols;
 pub mod tracefs;
-pub mod wanted;
 
 pub use dat::{Dat, DatError};
 pub use decode::Decoder;
 pub use error::TraceError;
 pub use folder::remove_leftovers;
+pub(crate) use instance::ring_kib;
 pub use instance::{Instance, Settings};
 pub use ring::{Drained, Gap};
 pub use symbols::Symbols;

@@ -1,7 +1,7 @@
-//! Watches a run: when a measuring thread tells a spike, reads out the trace of its CPU and explains it, while
-//! measuring goes on.
+//! Watches a run: when a measuring thread reports a spike, reads the trace of its CPU and explains the spike, while
+//! the measurement goes on.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
 //! | `traced` | culprits from the kernel's trace |
 //! | `window` | the events of one CPU that a spike may still need |
@@ -10,6 +10,7 @@ mod traced;
 mod window;
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     fs::File,
     path::Path,
@@ -17,149 +18,167 @@ use std::{
 };
 
 use machine::Root;
-use record::{Blame, BlameMode, CauseKind, Evidence, Record, SeriesKind, Spike};
+use record::{Blame, CauseKind, Evidence, Record, SeriesKind, Spike};
 
 use crate::{
-    Counters, Entry, Explanation, Ledger, RemedyFacts, Waiter, Wake, Work,
+    Counters, Entry, Explanation, Ledger, MeasuredThread, RemedyFacts, WakeUp, Work,
     idle::IdleStates,
     trace::{DatError, TraceError},
 };
 use traced::Traced;
-pub(crate) use traced::ring_kib;
 
-/// How culprits are to be looked for.
+/// The requested source of culprits; the record has the source that was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asked {
-    /// In the kernel's trace where rights and kernel allow it, else by counters.
+pub enum BlameMode {
+    /// The kernel's trace if rights and kernel allow it, else counters.
     #[default]
     Auto,
-    /// In this way and no other.
-    Only(BlameMode),
+    /// The kernel's trace, or an error.
+    Trace,
+    /// The kernel's trace with every section that disables interrupts or preemption, or an error.
+    Deep,
+    /// Counters.
+    Counters,
+    /// None.
+    Off,
 }
 
-/// How long explaining may take at a time, the worst spikes first; at the usual 25 times a second it bounds what looking
-/// may cost.
-const LOOK_LIMIT: Duration = Duration::from_millis(100);
-/// The worst spikes that are explained however long it takes: the first one reads the kernel's symbols, and the whole
+/// Time limit for explaining the spikes of one call, worst spikes first. With the usual 25 calls a second, it bounds the
+/// CPU time of explaining.
+const EXPLAIN_LIMIT: Duration = Duration::from_millis(100);
+/// Spikes explained in one call regardless of the time limit: the first spike reads the kernel's symbols, and the
 /// process may be stopped meanwhile.
-const EXPLAINED_AT_LEAST: usize = 64;
-/// And how many spikes.
-const EXPLAINED_AT_A_TIME: usize = 400;
-/// Where the kernel with the EVL core shows it. Its threads wake outside what Linux can trace.
+const MIN_EXPLAINED: usize = 64;
+/// Maximum number of spikes explained in one call.
+const MAX_EXPLAINED: usize = 400;
+/// Exists on kernels with the EVL core. Linux cannot trace the wake-ups of EVL threads.
 const EVL: &str = "sys/devices/virtual/evl";
 
-/// Looks for culprits, in one of several ways.
+/// Finds the culprits of spikes during a run.
 #[derive(Debug)]
 pub struct Watch {
     root: Root,
     idle_states: IdleStates,
     source: Source,
-    told: Blame,
+    /// The results so far, without the ledger.
+    blame: Blame,
     ledger: Ledger,
+    /// True if the trace is kept for a file.
     keep: bool,
 }
 
 #[derive(Debug)]
 enum Source {
     Off,
-    /// By thread.
+    /// By thread id.
     Counters(BTreeMap<u32, Counters>),
     Trace(Box<Traced>),
 }
 
 impl Source {
+    fn counters() -> Self {
+        Self::Counters(BTreeMap::new())
+    }
+
     fn traced(cpus: &[u32], deep: bool, keep: bool) -> Result<Self, TraceError> {
         Ok(Self::Trace(Box::new(Traced::start(cpus, deep, keep)?)))
     }
 }
 
 impl Watch {
-    /// Gets ready to look for the culprits on these CPUs; removes what crashed runs have left behind. With `keep`, all
-    /// CPUs are traced, and what was read is kept for [`write_dat`](Self::write_dat).
+    /// Prepares to find culprits on these CPUs, and removes trace instances that crashed runs left. With `keep`, all
+    /// CPUs are traced, and the events are kept for [`write_dat`](Self::write_dat).
     ///
     /// # Errors
-    /// When the kernel's trace was asked for by name, and the kernel or the rights do not allow it. Otherwise the
-    /// reason stands in the record, and counters take its place.
-    pub fn start(asked: Asked, root: &Root, cpus: &[u32], keep: bool) -> Result<Self, TraceError> {
-        let evl = root.exists(EVL);
-        let (source, mode, why) = match asked {
-            Asked::Only(BlameMode::Off) => (Source::Off, BlameMode::Off, String::new()),
-            Asked::Only(BlameMode::Counters) => {
-                (Source::Counters(BTreeMap::new()), BlameMode::Counters, "counters were asked for".to_owned())
+    /// The trace was requested by name, and the kernel or the rights do not allow it. With [`BlameMode::Auto`],
+    /// counters replace the trace then, and the record contains the reason.
+    pub fn start(mode: BlameMode, root: &Root, cpus: &[u32], keep: bool) -> Result<Self, TraceError> {
+        let (source, used, why) = match mode {
+            BlameMode::Off => (Source::Off, record::BlameMode::Off, String::new()),
+            BlameMode::Counters => {
+                (Source::counters(), record::BlameMode::Counters, "counters were requested".to_owned())
             }
-            Asked::Only(mode) => (Source::traced(cpus, mode == BlameMode::Deep, keep)?, mode, String::new()),
-            Asked::Auto if evl => {
-                let why = "threads of the EVL core wake outside what the kernel's trace sees".to_owned();
-                (Source::Counters(BTreeMap::new()), BlameMode::Counters, why)
+            BlameMode::Trace => (Source::traced(cpus, false, keep)?, record::BlameMode::Trace, String::new()),
+            BlameMode::Deep => (Source::traced(cpus, true, keep)?, record::BlameMode::Deep, String::new()),
+            BlameMode::Auto if root.exists(EVL) => {
+                let why = "the kernel's trace does not contain the wake-ups of EVL threads".to_owned();
+                (Source::counters(), record::BlameMode::Counters, why)
             }
-            Asked::Auto => match Source::traced(cpus, false, keep) {
-                Ok(source) => (source, BlameMode::Trace, String::new()),
-                Err(error) => (Source::Counters(BTreeMap::new()), BlameMode::Counters, error.to_string()),
+            BlameMode::Auto => match Source::traced(cpus, false, keep) {
+                Ok(source) => (source, record::BlameMode::Trace, String::new()),
+                Err(error) => (Source::counters(), record::BlameMode::Counters, error.to_string()),
             },
         };
         let events = match &source {
             Source::Trace(traced) => traced.instance.events_on().to_vec(),
             _ => Vec::new(),
         };
-        let told = Blame { mode, why, events, ..Blame::default() };
+        let blame = Blame { mode: used, why, events, ..Blame::default() };
         let (root, idle_states) = (root.clone(), IdleStates::of(root));
-        Ok(Self { root, idle_states, source, told, ledger: Ledger::default(), keep })
+        Ok(Self { root, idle_states, source, blame, ledger: Ledger::default(), keep })
     }
 
-    /// From what culprits are found.
+    /// The source of culprits in use.
     #[must_use]
-    pub fn mode(&self) -> BlameMode {
-        self.told.mode
+    pub fn mode(&self) -> record::BlameMode {
+        self.blame.mode
     }
 
-    /// Why culprits are not found from the kernel's trace; empty where they are.
+    /// The reason why the kernel's trace is not used; empty if it is used.
     #[must_use]
-    pub fn why_not(&self) -> &str {
-        &self.told.why
+    pub fn why_not_traced(&self) -> &str {
+        &self.blame.why
     }
 
-    /// To be told before threads begin to measure. Page faults and wake-ups of others are not traced, unless the trace
-    /// is kept for other tools.
-    pub fn begin(&mut self, thread_ids: &[u32]) {
+    /// Restricts page faults and wake-ups in the trace to these threads, unless the trace is kept for other tools. Call
+    /// it before the threads begin to measure.
+    pub fn filter_by_threads(&mut self, thread_ids: &[u32]) {
         if let (Source::Trace(traced), false) = (&self.source, self.keep) {
-            // Without the filters the rings fill sooner; what is lost then is told.
-            let _ = traced.instance.only_of(thread_ids);
+            // Without the filters the rings fill sooner; lost events are reported.
+            let _ = traced.instance.filter_by_threads(thread_ids);
         }
     }
 
-    /// As [`begin`](Self::begin), for threads that make others at any time: wake-ups of all are traced.
-    pub fn follow(&mut self, thread_ids: &[u32]) {
+    /// Restricts page faults in the trace to these threads; traces the wake-ups of all threads, because these threads
+    /// may create others at any time.
+    pub fn filter_page_faults(&mut self, thread_ids: &[u32]) {
         if let Source::Trace(traced) = &self.source {
-            // As above; the kernel takes no filter of more than a page, and then keeps the one before.
-            let _ = traced.instance.only_faults_of(thread_ids);
+            // As above. The kernel refuses a filter longer than a page, and then keeps the previous one.
+            let _ = traced.instance.filter_page_faults(thread_ids);
         }
     }
 
-    /// To be called some twenty times a second, spike or not, with all threads that measure now: counters must be read
-    /// before a spike to tell its cause, and events kept that a thread's next spike may need.
-    pub fn tick(&mut self, waiters: &[Waiter], now_ns: u64) {
-        let measures = |pid: u32| waiters.iter().any(|waiter| waiter.pid == pid);
+    /// Reads the counters, or keeps the events that the next spikes may need. Call it some twenty times a second with
+    /// all threads that measure at this time, whether there was a spike or not.
+    pub fn tick(&mut self, threads: &[MeasuredThread], now_ns: u64) {
+        let measures = |pid: u32| threads.iter().any(|thread| thread.pid == pid);
         match &mut self.source {
             Source::Off => {}
             Source::Counters(counters) => {
                 counters.retain(|&pid, _| measures(pid));
-                for &Waiter { pid, cpu, .. } in waiters {
+                for &MeasuredThread { pid, cpu, .. } in threads {
                     counters.entry(pid).or_insert_with(|| Counters::start(&self.root, cpu, pid)).read(now_ns);
                 }
             }
-            Source::Trace(traced) => traced.keep_for(waiters, now_ns),
+            Source::Trace(traced) => traced.begin_round(threads, now_ns),
         }
     }
 
-    /// Explains the spikes that one measuring thread just told. `first_deadline_ns` is on CLOCK_MONOTONIC.
-    pub fn look(&mut self, waiter: &Waiter, phase: &str, first_deadline_ns: u64, spikes: &mut [Spike]) {
-        self.look_at_work(waiter, phase, first_deadline_ns, 0, spikes);
+    /// Explains new spikes of one measuring thread. `first_deadline_ns` is on CLOCK_MONOTONIC.
+    pub fn explain_spikes(
+        &mut self,
+        thread: &MeasuredThread,
+        phase: &str,
+        first_deadline_ns: u64,
+        spikes: &mut [Spike],
+    ) {
+        self.explain_periods(thread, phase, first_deadline_ns, 0, spikes);
     }
 
-    /// As [`look`](Self::look), for a thread whose spikes are periods: what they were made of usually takes `usual_work_ns`.
-    pub fn look_at_work(
+    /// Explains new spikes that include the work of their period. The work usually takes `usual_work_ns`.
+    pub fn explain_periods(
         &mut self,
-        waiter: &Waiter,
+        thread: &MeasuredThread,
         phase: &str,
         first_deadline_ns: u64,
         usual_work_ns: u64,
@@ -169,72 +188,79 @@ impl Watch {
             return;
         }
         if let Source::Trace(traced) = &mut self.source {
-            traced.read(waiter.cpu);
+            traced.read(thread.cpu);
         }
-        let mut by_lateness: Vec<&mut Spike> = spikes.iter_mut().collect();
-        by_lateness.sort_by_key(|spike| std::cmp::Reverse(spike.lateness_ns));
-        self.told.passed_over += by_lateness.len().saturating_sub(EXPLAINED_AT_A_TIME) as u64;
-        by_lateness.truncate(EXPLAINED_AT_A_TIME);
-        let mut last_ns = 0;
-        let (begun, count) = (Instant::now(), by_lateness.len());
-        for (done, spike) in by_lateness.into_iter().enumerate() {
-            if done >= EXPLAINED_AT_LEAST && begun.elapsed() > LOOK_LIMIT {
-                self.told.passed_over += (count - done) as u64;
+        let count = spikes.len();
+        let mut worst_first: Vec<&mut Spike> = spikes.iter_mut().collect();
+        worst_first.sort_by_key(|spike| Reverse(spike.lateness_ns));
+        let begun = Instant::now();
+        let (mut explained, mut last_ns) = (0, 0);
+        for spike in worst_first.into_iter().take(MAX_EXPLAINED) {
+            if explained >= MIN_EXPLAINED && begun.elapsed() > EXPLAIN_LIMIT {
                 break;
             }
-            let deadline_ns = first_deadline_ns + spike.at_ns;
-            let work_ns = spike.played.map_or(0, |played| played.dsp_ns.max(0));
-            let woke_ns = deadline_ns.saturating_add_signed(spike.lateness_ns - work_ns);
-            let work = Work { ns: work_ns.unsigned_abs(), usual_ns: usual_work_ns };
-            let wake = Wake { deadline_ns, woke_ns, work };
-            let mut explanation = self.explain(waiter, wake);
-            self.idle_states.name(waiter.cpu, &mut explanation);
-            let Explanation { culprits, timeline, evidence } = explanation;
-            let &mut Spike { at_ns, lateness_ns, .. } = spike;
-            let may_coincide = waiter.spins && evidence == Evidence::Counters;
-            let cpu = waiter.cpu;
-            self.ledger.add(Entry { cpu, phase, at_ns, deadline_ns, lateness_ns, culprits: &culprits, may_coincide });
-            self.told.spikes += 1;
-            self.told.incomplete += u64::from(evidence == Evidence::Incomplete);
-            (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
-            last_ns = last_ns.max(wake.end_ns());
+            let wake_up = wake_up_of(spike, first_deadline_ns, usual_work_ns);
+            self.explain_spike(thread, phase, wake_up, spike);
+            explained += 1;
+            last_ns = last_ns.max(wake_up.end_ns());
         }
+        self.blame.passed_over += (count - explained) as u64;
         if let Source::Trace(traced) = &mut self.source {
-            traced.explained(waiter, last_ns);
+            traced.explained(thread, last_ns);
         }
     }
 
-    fn explain(&mut self, waiter: &Waiter, wake: Wake) -> Explanation {
+    /// Explains one spike, and adds it to the ledger.
+    fn explain_spike(&mut self, thread: &MeasuredThread, phase: &str, wake_up: WakeUp, spike: &mut Spike) {
+        let mut explanation = self.explain(thread, wake_up);
+        self.idle_states.name(thread.cpu, &mut explanation);
+        let Explanation { culprits, timeline, evidence } = explanation;
+        self.ledger.add(Entry {
+            cpu: thread.cpu,
+            phase,
+            at_ns: spike.at_ns,
+            deadline_ns: wake_up.deadline_ns,
+            lateness_ns: spike.lateness_ns,
+            culprits: &culprits,
+            may_coincide: thread.spins && evidence == Evidence::Counters,
+        });
+        self.blame.spikes += 1;
+        self.blame.incomplete += u64::from(evidence == Evidence::Incomplete);
+        (spike.culprits, spike.timeline, spike.evidence) = (culprits, timeline, evidence);
+    }
+
+    fn explain(&mut self, thread: &MeasuredThread, wake_up: WakeUp) -> Explanation {
         match &mut self.source {
             Source::Off => Explanation::default(),
             Source::Counters(counters) => counters
-                .get(&waiter.pid)
-                .map_or_else(Explanation::default, |counters| counters.explain(wake.deadline_ns, wake.end_ns())),
-            Source::Trace(traced) => traced.explain(waiter, wake),
+                .get(&thread.pid)
+                .map_or_else(Explanation::default, |counters| counters.explain(wake_up.deadline_ns, wake_up.end_ns())),
+            Source::Trace(traced) => traced.explain(thread, wake_up),
         }
     }
 
-    /// A handle that freezes the trace when `0` is written to it; `None` without a trace.
+    /// Another handle of the trace's `tracing_on` file: writing `0` freezes the trace. `None` without a trace.
     #[must_use]
-    pub fn switch(&self) -> Option<File> {
+    pub fn tracing_on_file(&self) -> Option<File> {
         match &self.source {
-            Source::Trace(traced) => traced.instance.switch().ok(),
+            Source::Trace(traced) => traced.instance.tracing_on_file().ok(),
             _ => None,
         }
     }
 
-    /// Turns the trace on or off; nothing without one.
+    /// Turns the trace on or off; does nothing without a trace.
     pub fn set_on(&mut self, on: bool) {
         if let Source::Trace(traced) = &mut self.source {
-            // Asked of a file that was written to before; should it fail, the cost that is measured by it is none.
+            // The file was written before. If this fails, the cost of tracing that is measured with it is zero.
             let _ = traced.instance.set_on(on);
         }
     }
 
-    /// Writes the trace that led here, for trace-cmd and KernelShark; to be asked once, after it was frozen.
+    /// Writes the trace up to now for trace-cmd and KernelShark; does nothing without a trace. Call it once, after the
+    /// trace was frozen.
     ///
     /// # Errors
-    /// The rings cannot be read, the file cannot be written, or there is no trace.
+    /// The rings cannot be read, or the file cannot be written.
     pub fn write_dat(&mut self, path: &Path) -> Result<(), DatError> {
         match &mut self.source {
             Source::Trace(traced) => traced.instance.write_dat(path),
@@ -242,29 +268,40 @@ impl Watch {
         }
     }
 
-    /// What was found so far, with the ledger.
+    /// The results so far, with the ledger.
     #[must_use]
-    pub fn told(&self, facts: &RemedyFacts) -> Blame {
-        let mut told = self.told.clone();
+    pub fn to_record(&self, facts: &RemedyFacts) -> Blame {
+        let mut blame = self.blame.clone();
         if let Source::Trace(traced) = &self.source {
-            told.lost_events = traced.lost_events();
+            blame.lost_events = traced.lost_events();
         }
-        told.ledger = self.ledger.accounts(facts);
-        told
+        blame.ledger = self.ledger.accounts(facts);
+        blame
     }
 
-    /// Gives the spikes that the ledger counts as stalls of all CPUs that cause in the record too. It takes the whole run
-    /// to know them, so this is for its end.
-    pub fn mend(&self, record: &mut Record) {
+    /// Changes the cause of the record's spikes that the ledger counts as stalls of all CPUs. Call it at the end of the
+    /// run, because stalls are found from the spikes of the whole run.
+    pub fn relabel_stalls(&self, record: &mut Record) {
         let measured = RemedyFacts::of(record).measured;
-        self.ledger.mend(record, &measured);
+        self.ledger.relabel_stalls(record, &measured);
         if matches!(self.source, Source::Trace(_)) && measured.len() > 1 {
             count_strikes_of_all(record);
         }
     }
 }
 
-/// Writes into each series of gaps how many of those that are kept struck all CPUs at once.
+/// The wake-up of a spike. The lateness of a played period includes its signal processing.
+fn wake_up_of(spike: &Spike, first_deadline_ns: u64, usual_work_ns: u64) -> WakeUp {
+    let deadline_ns = first_deadline_ns + spike.at_ns;
+    let work_ns = spike.played.map_or(0, |played| played.dsp_ns.max(0));
+    WakeUp {
+        deadline_ns,
+        woke_ns: deadline_ns.saturating_add_signed(spike.lateness_ns - work_ns),
+        work: Work { ns: work_ns.unsigned_abs(), usual_ns: usual_work_ns },
+    }
+}
+
+/// Stores in each noise series how many of its kept spikes are stalls of all CPUs.
 fn count_strikes_of_all(record: &mut Record) {
     let of_all = |spike: &&Spike| spike.culprits.first().is_some_and(|main| main.cause.kind == CauseKind::AllCpus);
     for series in &mut record.series {

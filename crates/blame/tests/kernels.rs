@@ -7,7 +7,7 @@ mod common;
 
 use std::{fs, path::Path};
 
-use blame::{event::What, trace::Dat};
+use blame::{event::EventKind, trace::Dat};
 use common::{assert_same, events};
 
 /// Reads a recorded trace, which must agree with trace-cmd.
@@ -19,21 +19,22 @@ fn recorded(kernel: &str) -> (Dat, Vec<blame::Event>) {
     (dat, events)
 }
 
-fn count(events: &[blame::Event], what: impl Fn(&What) -> bool) -> usize {
-    events.iter().filter(|event| what(&event.what)).count()
+fn count(events: &[blame::Event], kind: impl Fn(&EventKind) -> bool) -> usize {
+    events.iter().filter(|event| kind(&event.kind)).count()
 }
 
 #[test]
 fn linux_6_1_on_x86_64() {
     let (dat, events) = recorded("6.1-rt-amd64");
-    let timers = |what: &What| matches!(what, What::VectorEntry { name } if dat.names().text(*name) == "local_timer");
+    let timers =
+        |kind: &EventKind| matches!(kind, EventKind::VectorEntry { name } if dat.names().text(*name) == "local_timer");
     assert_eq!((events.len(), count(&events, timers)), (273, 22));
 }
 
 #[test]
 fn linux_6_12_on_x86_64() {
     let (_, events) = recorded("6.12-rt-amd64");
-    assert_eq!((events.len(), count(&events, |what| matches!(what, What::Signal { .. }))), (336, 2));
+    assert_eq!((events.len(), count(&events, |kind| matches!(kind, EventKind::Signal { .. }))), (336, 2));
 }
 
 #[test]
@@ -41,8 +42,10 @@ fn linux_6_1_on_arm64() {
     let (dat, events) = recorded("6.1-rt-arm64");
     assert_eq!(dat.cpus().collect::<Vec<_>>(), [0, 1]);
     let wanted = "Rescheduling interrupts";
-    let interrupts = |what: &What| matches!(what, What::VectorEntry { name } if dat.names().text(*name) == wanted);
-    let timers = |what: &What| matches!(what, What::IrqEntry { name, .. } if dat.names().text(*name) == "arch_timer");
+    let interrupts =
+        |kind: &EventKind| matches!(kind, EventKind::VectorEntry { name } if dat.names().text(*name) == wanted);
+    let timers =
+        |kind: &EventKind| matches!(kind, EventKind::IrqEntry { name, .. } if dat.names().text(*name) == "arch_timer");
     assert!(count(&events, interrupts) > 5, "the strings of the kernel name them");
     assert!(count(&events, timers) > 20, "{}", events.len());
 }

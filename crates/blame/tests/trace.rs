@@ -16,7 +16,7 @@ mod rights {
 
     use blame::{
         Event, Instance, Settings, TraceError, Tracefs,
-        event::{Left, What},
+        event::{EventKind, PrevState},
         trace::remove_leftovers,
     };
     use sys::clock::Clock;
@@ -56,7 +56,7 @@ mod rights {
     }
 
     fn switches_to(events: &[Event], pid: u32) -> usize {
-        events.iter().filter(|event| matches!(event.what, What::Switch { to, .. } if to.pid == pid)).count()
+        events.iter().filter(|event| matches!(event.kind, EventKind::Switch { to, .. } if to.pid == pid)).count()
     }
 
     #[test]
@@ -67,21 +67,22 @@ mod rights {
         let (sleeper, before, after) = sleep_on_cpu_0("sleeper", 50);
         let events = drain_cpu_0(&mut instance);
         assert!(events.is_sorted_by_key(|event| event.at_ns));
-        let at = |what: &dyn Fn(&What) -> bool| {
-            let found = events.iter().find(|event| (before..=after).contains(&event.at_ns) && what(&event.what));
+        let at = |kind: &dyn Fn(&EventKind) -> bool| {
+            let found = events.iter().find(|event| (before..=after).contains(&event.at_ns) && kind(&event.kind));
             found.unwrap_or_else(|| panic!("not in {} events", events.len())).at_ns
         };
-        let asleep = at(&|what| match what {
-            What::Switch { from, left: Left::Sleeping, .. } => {
+        let asleep = at(&|kind| match kind {
+            EventKind::Switch { from, prev_state: PrevState::Sleeping, .. } => {
                 from.pid == sleeper && from.comm.to_string() == "sleeper"
             }
             _ => false,
         });
-        let woken = at(&|what| matches!(what, What::Waking { task, .. } if task.pid == sleeper));
-        let back = at(&|what| matches!(what, What::Switch { to, .. } if to.pid == sleeper));
+        let woken = at(&|kind| matches!(kind, EventKind::Waking { task, .. } if task.pid == sleeper));
+        let back = at(&|kind| matches!(kind, EventKind::Switch { to, .. } if to.pid == sleeper));
         assert!(asleep + 4_000_000 < woken && woken <= back, "{before} {asleep} {woken} {back} {after}");
-        let timer = events.iter().rfind(|event| event.at_ns < woken && matches!(event.what, What::TimerEntry { .. }));
-        let Some(Event { what: What::TimerEntry { function, .. }, .. }) = timer else {
+        let timer =
+            events.iter().rfind(|event| event.at_ns < woken && matches!(event.kind, EventKind::TimerEntry { .. }));
+        let Some(Event { kind: EventKind::TimerEntry { function, .. }, .. }) = timer else {
             panic!("no timer in {events:?}")
         };
         assert_eq!(instance.symbol(*function), Some("hrtimer_wakeup"));
@@ -103,7 +104,7 @@ mod rights {
         let mut events = Vec::new();
         let drained = first.drain(0, &mut events).unwrap();
         assert_eq!(switches_to(&events, sleeper), 0, "it was off");
-        assert!(!drained.is_whole(off_ns, off_ns + 1), "{drained:?}");
+        assert!(!drained.is_complete(off_ns, off_ns + 1), "{drained:?}");
         assert!(switches_to(&drain_cpu_0(&mut second), sleeper) > 0);
     }
 
@@ -124,7 +125,10 @@ mod rights {
         assert!(drained.lost_events > 100 && gap.lost > 0, "{drained:?}");
         assert!(gap.from_ns < gap.to_ns && events.iter().any(|event| event.at_ns == gap.to_ns), "{drained:?}");
         assert!(!events.iter().any(|event| (gap.from_ns + 1..gap.to_ns).contains(&event.at_ns)), "{drained:?}");
-        assert!(!drained.is_whole(gap.from_ns, gap.to_ns) && drained.is_whole(gap.to_ns, now_ns()), "{drained:?}");
+        assert!(
+            !drained.is_complete(gap.from_ns, gap.to_ns) && drained.is_complete(gap.to_ns, now_ns()),
+            "{drained:?}"
+        );
         assert!(matches!(instance.drain(1, &mut events), Err(TraceError::NoCpu { cpu: 1 })));
     }
 
@@ -140,7 +144,7 @@ mod rights {
         let _one = ONE.lock();
         let mut instance = create(&settings());
         let (before, ..) = sleep_on_cpu_0("before", 1);
-        instance.switch().unwrap().write_all(b"0").unwrap();
+        instance.tracing_on_file().unwrap().write_all(b"0").unwrap();
         let (after, ..) = sleep_on_cpu_0("after", 1);
         let events = drain_cpu_0(&mut instance);
         assert!(switches_to(&events, before) > 0 && switches_to(&events, after) == 0);
@@ -150,7 +154,7 @@ mod rights {
     fn page_faults_of_one_thread_alone_are_traced() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
-        instance.only_of(&[sys::sched::thread_id()]).unwrap();
+        instance.filter_by_threads(&[sys::sched::thread_id()]).unwrap();
         // Those of others may have come before.
         drain_cpu_0(&mut instance);
         let touch = || {
@@ -163,7 +167,7 @@ mod rights {
         thread::spawn(touch).join().unwrap();
         sys::sched::set_affinity(&before).unwrap();
         let events = drain_cpu_0(&mut instance);
-        let faults = events.iter().filter(|event| matches!(event.what, What::PageFault { .. }));
+        let faults = events.iter().filter(|event| matches!(event.kind, EventKind::PageFault { .. }));
         let (own, others): (Vec<&Event>, Vec<&Event>) = faults.partition(|event| event.pid == own);
         assert_eq!((own.is_empty(), others.len()), (false, 0));
     }

@@ -42,7 +42,7 @@ pub fn measure(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) 
 fn stretch(watch: &mut Watch, settings: &Settings, shield: Option<&Shield>) -> Option<Histogram> {
     let heartbeat = Heartbeat::start().ok()?;
     let mut timer = on_its_side(shield, settings.cpu, || Timer::prepare(settings, heartbeat)).ok()?.ok()?;
-    watch.begin(&[timer.grant().thread_id]);
+    watch.filter_by_threads(&[timer.grant().thread_id]);
     timer.start(settings.clock.now_ns() + LEAD_NS, i64::MAX / 2);
     timer.wait_for_end(Duration::from_nanos(20 * STRETCH_NS));
     timer.stop();

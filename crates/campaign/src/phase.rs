@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blame::{Timerlat, Waiter, Watch};
+use blame::{MeasuredThread, Timerlat, Watch};
 use loads::Running;
 use machine::{CpuList, Root, Shield};
 use probes::{
@@ -123,7 +123,8 @@ impl<'a> PhaseRun<'a> {
     /// The threads that measure, ours and the kernel's, as the kernel numbers them.
     pub fn thread_ids(&self) -> Vec<u32> {
         let ours = self.timers.iter().map(|timer| timer.grant().thread_id);
-        ours.chain(self.timerlat.iter().flat_map(|timerlat| timerlat.waiters()).map(|waiter| waiter.pid)).collect()
+        ours.chain(self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads()).map(|thread| thread.pid))
+            .collect()
     }
 
     /// What the kernel's own measurement has seen so far.
@@ -196,15 +197,15 @@ impl<'a> PhaseRun<'a> {
 
     /// Takes in what the threads told, and has fresh spikes explained.
     fn look(&mut self, plan: &Plan, phase: &PhasePlan, watch: &mut Watch) {
-        let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.waiters());
-        let waiters: Vec<Waiter> = self.timers.iter().filter_map(waiter).chain(kernels).collect();
-        watch.tick(&waiters, Clock::Monotonic.now_ns() as u64);
+        let kernels = self.timerlat.iter().flat_map(|timerlat| timerlat.measured_threads());
+        let threads: Vec<MeasuredThread> = self.timers.iter().filter_map(measured_thread).chain(kernels).collect();
+        watch.tick(&threads, Clock::Monotonic.now_ns() as u64);
         let ahead_ns = ahead_ns(plan.clock);
         for timer in &mut self.timers {
             timer.collect();
-            if let Some(waiter) = waiter(timer) {
+            if let Some(thread) = measured_thread(timer) {
                 let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
-                watch.look(&waiter, &phase.name, first_ns, timer.fresh_spikes());
+                watch.explain_spikes(&thread, &phase.name, first_ns, timer.fresh_spikes());
             }
         }
         if let Some(companion) = &mut self.companion {
@@ -212,16 +213,16 @@ impl<'a> PhaseRun<'a> {
             let usual_ns = companion.usual_work_ns();
             for (index, timer) in self.timers.iter().enumerate() {
                 let spikes = companion.fresh_spikes(index);
-                if let Some(waiter) = waiter(timer) {
+                if let Some(thread) = measured_thread(timer) {
                     let first_ns = (timer.first_deadline_ns() - ahead_ns).max(0) as u64;
-                    watch.look_at_work(&waiter, &phase.name, first_ns, usual_ns, spikes);
+                    watch.explain_periods(&thread, &phase.name, first_ns, usual_ns, spikes);
                 }
             }
         }
         if let Some(timerlat) = &mut self.timerlat {
             timerlat.collect();
-            for (waiter, first_ns, spikes) in timerlat.fresh_spikes() {
-                watch.look(&waiter, &phase.name, first_ns, spikes);
+            for (thread, first_ns, spikes) in timerlat.fresh_spikes() {
+                watch.explain_spikes(&thread, &phase.name, first_ns, spikes);
             }
         }
     }
@@ -291,12 +292,12 @@ pub fn threads(plan: &Plan, phase: &PhasePlan, cpus: &CpuList, stop_on: Option<&
 }
 
 /// The thread whose spikes are to be explained; none that wanders over CPUs.
-fn waiter(timer: &Timer) -> Option<Waiter> {
+fn measured_thread(timer: &Timer) -> Option<MeasuredThread> {
     let priority = match timer.grant().policy {
         Policy::Deadline { .. } => -1,
         Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority as i32,
         Policy::Other | Policy::Unknown(_) => 120,
     };
     let spins = timer.settings().spin.is_some();
-    Some(Waiter { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins })
+    Some(MeasuredThread { pid: timer.grant().thread_id, priority, cpu: timer.cpu()?, spins })
 }

@@ -56,7 +56,7 @@ pub struct Plan {
     /// How the interface is set for the run that datagrams or frames go over.
     pub nic: NicPlan,
     /// How to look for the culprits of spikes.
-    pub blame: blame::Asked,
+    pub blame: blame::BlameMode,
     /// Whether to measure after the run what looking costs; that takes half a second.
     pub blame_cost: bool,
     /// Whether to run the kernel's timerlat tracer beside the probe.
@@ -94,7 +94,7 @@ impl Plan {
             shield: None,
             hold_cpu_awake: false,
             nic: NicPlan::default(),
-            blame: blame::Asked::Auto,
+            blame: blame::BlameMode::Auto,
             blame_cost: true,
             timerlat: false,
             stop_on: None,

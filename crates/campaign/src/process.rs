@@ -52,7 +52,7 @@ pub struct ProcessPlan {
     /// Whether to hold the CPUs out of their idle states.
     pub hold_cpu_awake: bool,
     /// How to look for the culprits of spikes.
-    pub blame: blame::Asked,
+    pub blame: blame::BlameMode,
     /// Where the record is kept while the run goes on; `None` to keep it in memory alone.
     pub record_path: Option<PathBuf>,
     /// The punctual binary, which runs itself for each load.
@@ -134,7 +134,7 @@ pub fn watch_process(
     if let Some(loads) = loads {
         record.phases[0].loads = loads.stop();
     }
-    blame.mend(&mut record);
+    blame.relabel_stalls(&mut record);
     validity::judge_changes(&mut record, &conditions::changes(&before, &Conditions::read(root, &cpus)));
     changes.undo(&mut record);
     if let Some(keeper) = keeper {
@@ -169,9 +169,9 @@ fn tell_end(record: &mut Record, program: &Program) {
 fn unseen(error: TraceError) -> RunError {
     RunError::Unseen(match error {
         TraceError::NoMemory { kb_per_cpu } => format!("there is no memory for {kb_per_cpu} KB a CPU; free some"),
-        TraceError::Busy { what } => format!("another tracer uses {what} of it; end that one"),
-        TraceError::Refused { what, source } => {
-            format!("the kernel refused {what} of it ({source}); end other tracers, as `trace-cmd reset` does")
+        TraceError::Busy { part } => format!("another tracer uses {part} of it; end that one"),
+        TraceError::Refused { part, source } => {
+            format!("the kernel refused {part} of it ({source}); end other tracers, as `trace-cmd reset` does")
         }
         other => other.to_string(),
     })
@@ -179,5 +179,5 @@ fn unseen(error: TraceError) -> RunError {
 
 /// What culprits were found, with remedies for the thread that had the worst spike.
 fn blamed(blame: &Watch, record: &Record) -> Option<record::Blame> {
-    (blame.mode() != BlameMode::Off).then(|| blame.told(&RemedyFacts::of(record)))
+    (blame.mode() != BlameMode::Off).then(|| blame.to_record(&RemedyFacts::of(record)))
 }

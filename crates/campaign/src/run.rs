@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         };
         let index = record.phases.len();
         let mut phase_run = PhaseRun::prepare(plan, phase, &context, timerlat)?;
-        trace.begin(&phase_run.thread_ids());
+        trace.filter_by_threads(&phase_run.thread_ids());
         // The threads do not allocate from here on, so locking what is there locks all that they use.
         let memory_locked = memory::lock_current_memory().is_ok() && validity::memory_is_locked(self.root);
         validity::judge_grants(record, &phase_run.members(), memory_locked);
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
             }
             phase_record.refresh(record, phase_run);
             if let Some(keeper) = keeper.as_mut().filter(|_| keep_due) {
-                record.blame = Some(trace.told(&RemedyFacts::of(record)));
+                record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
                 keeper.keep(record);
             }
             if watch_due {
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         record.buffer = buffer_found(plan, record);
         record.caveats.extend(phase_run.companion.iter().flat_map(|companion| companion.caveats()));
         self.budget.apply(phase_record.series(record));
-        record.blame = Some(trace.told(&RemedyFacts::of(record)));
+        record.blame = Some(trace.to_record(&RemedyFacts::of(record)));
         if let Some(stop_on) = plan.stop_on.as_ref().filter(|_| ended == Ended::ByStopOn) {
             trace.write_dat(&stop_on.trace_path)?;
             let blame = record.blame.get_or_insert_default();
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
         let Self { plan, cpus, record, changes, .. } = self;
         changes.stop_timerlat();
         let InUse { shield, trace: Some(trace), .. } = changes.in_use() else { return };
-        trace.mend(record);
+        trace.relabel_stalls(record);
         let traced = matches!(trace.mode(), BlameMode::Trace | BlameMode::Deep);
         let wakes_up = matches!(plan.probe, Probe::Timer(_) | Probe::Threads(_));
         if plan.blame_cost && state == State::Complete && traced && wakes_up {
@@ -284,7 +284,7 @@ fn nanoseconds(since: Instant) -> u64 {
 
 /// What the measuring threads need to stop on a spike.
 fn freezer(stop_on: &StopOn, trace: &Watch) -> Result<timer::StopOn, RunError> {
-    let none = || RunError::NothingToStop(trace.why_not().to_owned());
-    let freeze = Arc::new(trace.switch().ok_or_else(none)?);
+    let none = || RunError::NothingToStop(trace.why_not_traced().to_owned());
+    let freeze = Arc::new(trace.tracing_on_file().ok_or_else(none)?);
     Ok(timer::StopOn { lateness_ns: i64::try_from(stop_on.lateness_ns).unwrap_or(i64::MAX), freeze })
 }

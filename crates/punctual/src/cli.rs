@@ -228,14 +228,14 @@ pub enum Blame {
     Off,
 }
 
-impl From<Blame> for blame::Asked {
+impl From<Blame> for blame::BlameMode {
     fn from(how: Blame) -> Self {
         match how {
             Blame::Auto => Self::Auto,
-            Blame::Trace => Self::Only(record::BlameMode::Trace),
-            Blame::Deep => Self::Only(record::BlameMode::Deep),
-            Blame::Counters => Self::Only(record::BlameMode::Counters),
-            Blame::Off => Self::Only(record::BlameMode::Off),
+            Blame::Trace => Self::Trace,
+            Blame::Deep => Self::Deep,
+            Blame::Counters => Self::Counters,
+            Blame::Off => Self::Off,
         }
     }
 }

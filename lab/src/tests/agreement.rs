@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use blame::{Event, Explanation, Instance, Settings, Tracefs, Waiter, Wake, What, explain};
+use blame::{Event, EventKind, Explanation, Instance, MeasuredThread, Settings, Tracefs, WakeUp, explain};
 use record::{Cause, CauseKind, Evidence, Why};
 use rustix::mount::mount_bind;
 use sys::{
@@ -108,7 +108,7 @@ fn compare_all() -> Result<()> {
     let settings = Settings { cpus: &[0], buffer_kb_per_cpu: 8_192, ..Settings::default() };
     let mut trace = Instance::create(&tracefs, &settings)?;
     // What the tracer tells: rtla sets it as it needs it.
-    let mut timerlat = Instance::of_timerlat(&tracefs, &settings)?;
+    let mut timerlat = Instance::for_timerlat(&tracefs, &settings)?;
     let mut dice = Dice::new();
     let mut wrong = Vec::new();
     for made in &MADE {
@@ -220,20 +220,20 @@ fn last_deadline_ns(samples: &[Event]) -> i64 {
 }
 
 fn deadline_ns(sample: &Event) -> Option<u64> {
-    match sample.what {
-        What::Timerlat { context: 0, latency_ns, .. } => Some(sample.at_ns - latency_ns),
+    match sample.kind {
+        EventKind::Timerlat { context: 0, latency_ns, .. } => Some(sample.at_ns - latency_ns),
         _ => None,
     }
 }
 
 /// The last wake-up of timerlat's thread above the threshold: there the kernel stopped.
-fn late_wake_up(samples: &[Event], priority: u8) -> Option<(Waiter, Wake)> {
-    let late = |sample: &Event| match sample.what {
-        What::Timerlat { context: 1, latency_ns, .. } if latency_ns >= STOP_US * 1_000 => Some(latency_ns),
+fn late_wake_up(samples: &[Event], priority: u8) -> Option<(MeasuredThread, WakeUp)> {
+    let late = |sample: &Event| match sample.kind {
+        EventKind::Timerlat { context: 1, latency_ns, .. } if latency_ns >= STOP_US * 1_000 => Some(latency_ns),
         _ => None,
     };
     let last = samples.iter().rposition(|sample| late(sample).is_some())?;
     let deadline_ns = samples[..last].iter().rev().find_map(deadline_ns)?;
-    let waiter = Waiter { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
-    Some((waiter, Wake { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
+    let waiter = MeasuredThread { pid: samples[last].pid, priority: 99 - i32::from(priority), cpu: 0, spins: false };
+    Some((waiter, WakeUp { deadline_ns, woke_ns: deadline_ns + late(&samples[last])?, work: Default::default() }))
 }

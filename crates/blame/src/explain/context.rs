@@ -1,6 +1,6 @@
 //! What runs on top of a thread: interrupts, softirqs, timers' callbacks.
 
-use crate::{Event, Name, What};
+use crate::{Event, EventKind, Name};
 
 /// Something that runs on top of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +49,16 @@ impl Context {
 }
 
 /// The begin or end of a context that an event tells.
-pub(super) fn edge(what: &What) -> Option<Edge> {
-    Some(match *what {
-        What::IrqEntry { irq, name } => Edge::Begin(Context::Irq { irq, name: Some(name) }),
-        What::IrqExit { irq } => Edge::End(Context::Irq { irq, name: None }),
-        What::VectorEntry { name } => Edge::Begin(Context::Vector { name }),
-        What::VectorExit { name } => Edge::End(Context::Vector { name }),
-        What::SoftirqEntry { vec } => Edge::Begin(Context::Softirq { vec }),
-        What::SoftirqExit { vec } => Edge::End(Context::Softirq { vec }),
-        What::TimerEntry { timer, function } => Edge::Begin(Context::Timer { timer, function: Some(function) }),
-        What::TimerExit { timer } => Edge::End(Context::Timer { timer, function: None }),
+pub(super) fn edge(kind: &EventKind) -> Option<Edge> {
+    Some(match *kind {
+        EventKind::IrqEntry { irq, name } => Edge::Begin(Context::Irq { irq, name: Some(name) }),
+        EventKind::IrqExit { irq } => Edge::End(Context::Irq { irq, name: None }),
+        EventKind::VectorEntry { name } => Edge::Begin(Context::Vector { name }),
+        EventKind::VectorExit { name } => Edge::End(Context::Vector { name }),
+        EventKind::SoftirqEntry { vec } => Edge::Begin(Context::Softirq { vec }),
+        EventKind::SoftirqExit { vec } => Edge::End(Context::Softirq { vec }),
+        EventKind::TimerEntry { timer, function } => Edge::Begin(Context::Timer { timer, function: Some(function) }),
+        EventKind::TimerExit { timer } => Edge::End(Context::Timer { timer, function: None }),
         _ => return None,
     })
 }
@@ -67,11 +67,11 @@ pub(super) fn edge(what: &What) -> Option<Edge> {
 pub(super) fn begun_before(events: &[&Event]) -> Vec<Context> {
     let mut open: Vec<Context> = Vec::new();
     let mut before: Vec<Context> = Vec::new();
-    for edge in events.iter().filter_map(|event| edge(&event.what)) {
+    for edge in events.iter().filter_map(|event| edge(&event.kind)) {
         match edge {
             Edge::Begin(context) => open.push(context),
             Edge::End(context) => match open.iter().rposition(|open| open.ends_with(context)) {
-                Some(place) => open.truncate(place),
+                Some(index) => open.truncate(index),
                 None => before.push(context),
             },
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::context::{Context, Edge, Open, begun_before, edge};
 use crate::{
-    Event, Task, What,
-    event::{Comm, Left},
+    Event, EventKind, Task,
+    event::{Comm, PrevState},
 };
 
 /// A thread, as far as the events tell.
@@ -18,7 +18,7 @@ pub(super) struct Thread {
 
 /// Every thread that an event names.
 #[derive(Debug, Default)]
-pub(super) struct People(HashMap<u32, Task>);
+pub(super) struct Tasks(HashMap<u32, Task>);
 
 /// The idle state that the CPU was last sent into, while the idle thread has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ pub(super) enum Irqs {
 
 /// The CPU from one event to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct CpuState {
     pub from_ns: u64,
     pub thread: Thread,
     /// When the thread got the CPU; `None` when that was before the first event.
@@ -61,7 +61,7 @@ pub(super) struct Moment {
 
 /// The measuring thread was made ready on this CPU.
 #[derive(Debug, Clone)]
-pub(super) struct Woken {
+pub(super) struct Waking {
     pub at_ns: u64,
     pub by: Thread,
     /// What ran on top of that thread, the innermost last.
@@ -79,17 +79,17 @@ pub(super) struct Raised {
 
 /// What a CPU did.
 #[derive(Debug, Default)]
-pub(super) struct Film {
+pub(super) struct CpuHistory {
     /// In order of time, the first from 0 on; each lasts until the next, the last one for ever. Empty without events.
-    pub moments: Vec<Moment>,
-    pub wakings: Vec<Woken>,
+    pub states: Vec<CpuState>,
+    pub wakings: Vec<Waking>,
     pub raised: Vec<Raised>,
 }
 
 /// The state of the CPU while its events are gone through.
 struct Cpu<'a> {
-    people: &'a People,
-    now: Moment,
+    tasks: &'a Tasks,
+    now: CpuState,
     stack: Vec<Open>,
     /// Softirqs that threads were taken off the CPU in, as PREEMPT_RT does.
     suspended: HashMap<u32, Vec<Open>>,
@@ -98,26 +98,26 @@ struct Cpu<'a> {
     tells_idle: bool,
 }
 
-impl Film {
+impl CpuHistory {
     /// Goes through the events of one CPU, which are in order of time.
-    pub fn of(events: &[&Event], people: &People, waiter_pid: u32) -> Self {
-        let Some(mut cpu) = Cpu::before(events, people) else { return Self::default() };
-        let mut film = Self { moments: vec![cpu.now], ..Self::default() };
+    pub fn of(events: &[&Event], tasks: &Tasks, waiter_pid: u32) -> Self {
+        let Some(mut cpu) = Cpu::before(events, tasks) else { return Self::default() };
+        let mut history = Self { states: vec![cpu.now], ..Self::default() };
         for event in events {
             cpu.take(event);
-            match event.what {
-                What::Waking { task, .. } if task.pid == waiter_pid => {
-                    film.wakings.push(Woken { at_ns: event.at_ns, by: cpu.now.thread, stack: cpu.stack.clone() });
+            match event.kind {
+                EventKind::Waking { task, .. } if task.pid == waiter_pid => {
+                    history.wakings.push(Waking { at_ns: event.at_ns, by: cpu.now.thread, stack: cpu.stack.clone() });
                 }
-                What::SoftirqRaise { vec } => {
+                EventKind::SoftirqRaise { vec } => {
                     let interrupt = cpu.stack.iter().rfind(|open| open.context.is_hard()).copied();
-                    film.raised.push(Raised { at_ns: event.at_ns, vec, interrupt });
+                    history.raised.push(Raised { at_ns: event.at_ns, vec, interrupt });
                 }
                 _ => {}
             }
-            film.note(Moment { from_ns: event.at_ns, ..cpu.now });
+            history.note(CpuState { from_ns: event.at_ns, ..cpu.now });
         }
-        film
+        history
     }
 
     /// Who asked for this softirq before it began.
@@ -129,11 +129,11 @@ impl Film {
         self.raised.iter().rfind(asked).copied()
     }
 
-    fn note(&mut self, moment: Moment) {
-        match self.moments.last_mut() {
-            Some(last) if last.from_ns >= moment.from_ns => *last = Moment { from_ns: last.from_ns, ..moment },
-            Some(last) if *last == (Moment { from_ns: last.from_ns, ..moment }) => {}
-            _ => self.moments.push(moment),
+    fn note(&mut self, cpu_state: CpuState) {
+        match self.states.last_mut() {
+            Some(last) if last.from_ns >= cpu_state.from_ns => *last = CpuState { from_ns: last.from_ns, ..cpu_state },
+            Some(last) if *last == (CpuState { from_ns: last.from_ns, ..cpu_state }) => {}
+            _ => self.states.push(cpu_state),
         }
     }
 }
@@ -141,16 +141,16 @@ impl Film {
 impl<'a> Cpu<'a> {
     /// The CPU before the first event, as far as the events tell: who was switched away first had it; what ends
     /// without a begin was under way.
-    fn before(events: &[&Event], people: &'a People) -> Option<Self> {
+    fn before(events: &[&Event], tasks: &'a Tasks) -> Option<Self> {
         let first = events.first()?;
-        let first_switch = events.iter().position(|event| matches!(event.what, What::Switch { .. }));
+        let first_switch = events.iter().position(|event| matches!(event.kind, EventKind::Switch { .. }));
         let before_switch = &events[..first_switch.unwrap_or(events.len())];
-        let thread = match events.get(before_switch.len()).map(|event| event.what) {
-            Some(What::Switch { from, .. }) => from.into(),
-            _ => people.thread(first.pid),
+        let thread = match events.get(before_switch.len()).map(|event| event.kind) {
+            Some(EventKind::Switch { from, .. }) => from.into(),
+            _ => tasks.thread(first.pid),
         };
-        let tells_idle = events.iter().any(|event| matches!(event.what, What::Idle { .. }));
-        let now = Moment {
+        let tells_idle = events.iter().any(|event| matches!(event.kind, EventKind::Idle { .. }));
+        let now = CpuState {
             from_ns: 0,
             thread,
             switched_ns: None,
@@ -162,7 +162,7 @@ impl<'a> Cpu<'a> {
             irqs: irqs_before(events),
             preempt_off: None,
         };
-        let mut cpu = Self { people, now, stack: Vec::new(), suspended: HashMap::new(), opened: 0, tells_idle };
+        let mut cpu = Self { tasks, now, stack: Vec::new(), suspended: HashMap::new(), opened: 0, tells_idle };
         for context in begun_before(before_switch) {
             cpu.open(context, None);
         }
@@ -172,30 +172,30 @@ impl<'a> Cpu<'a> {
     fn take(&mut self, event: &Event) {
         if self.now.thread.pid != event.pid {
             // A switch is missing.
-            self.put_on(self.people.thread(event.pid), None);
+            self.put_on(self.tasks.thread(event.pid), None);
         }
-        match edge(&event.what) {
+        match edge(&event.kind) {
             Some(Edge::Begin(context)) => return self.open(context, Some(event.at_ns)),
             Some(Edge::End(context)) => return self.close(context),
             None => {}
         }
-        match event.what {
-            What::Switch { from, left, to } => {
-                let passes_over = is_real_time(from.priority) && left == Left::Preempted;
+        match event.kind {
+            EventKind::Switch { from, prev_state, to } => {
+                let passes_over = is_real_time(from.priority) && prev_state == PrevState::Preempted;
                 let passed_over = (self.now.passed_over || passes_over) && !is_real_time(to.priority);
                 self.put_on(to.into(), Some(event.at_ns));
                 self.now.passed_over = passed_over;
             }
-            What::Idle { state: Some(state) } => {
+            EventKind::Idle { state: Some(state) } => {
                 self.now.idle = Some(Idle { state: Some(state), entered_ns: Some(event.at_ns), left_ns: None });
             }
-            What::Idle { state: None } => {
+            EventKind::Idle { state: None } => {
                 self.now.idle = Some(Idle { left_ns: Some(event.at_ns), ..self.now.idle.unwrap_or_default() });
             }
-            What::IrqsOff { caller } => self.now.irqs = Some(Irqs::Off(Some(caller))),
-            What::IrqsOn { .. } => self.now.irqs = Some(Irqs::On),
-            What::PreemptOff { caller } => self.now.preempt_off = Some(caller),
-            What::PreemptOn { .. } => self.now.preempt_off = None,
+            EventKind::IrqsOff { caller } => self.now.irqs = Some(Irqs::Off(Some(caller))),
+            EventKind::IrqsOn { .. } => self.now.irqs = Some(Irqs::On),
+            EventKind::PreemptOff { caller } => self.now.preempt_off = Some(caller),
+            EventKind::PreemptOn { .. } => self.now.preempt_off = None,
             _ => {}
         }
     }
@@ -206,9 +206,9 @@ impl<'a> Cpu<'a> {
             self.stack.truncate(hard);
         }
         let back_in = self.suspended.remove(&thread.pid).unwrap_or_default();
-        let left = std::mem::replace(&mut self.stack, back_in);
-        if !left.is_empty() {
-            self.suspended.insert(self.now.thread.pid, left);
+        let prev_state = std::mem::replace(&mut self.stack, back_in);
+        if !prev_state.is_empty() {
+            self.suspended.insert(self.now.thread.pid, prev_state);
         }
         (self.now.thread, self.now.switched_ns) = (thread, switched_ns);
         self.now.idle = (thread.pid == 0 && !self.tells_idle).then(Idle::default);
@@ -223,8 +223,8 @@ impl<'a> Cpu<'a> {
 
     /// Closes the innermost such context, and what began in it and was not seen to end.
     fn close(&mut self, context: Context) {
-        if let Some(place) = self.stack.iter().rposition(|open| open.context.ends_with(context)) {
-            self.stack.truncate(place);
+        if let Some(index) = self.stack.iter().rposition(|open| open.context.ends_with(context)) {
+            self.stack.truncate(index);
         }
         self.show_stack();
     }
@@ -242,8 +242,8 @@ impl<'a> Cpu<'a> {
 /// The idle state of an idle CPU before these events: unknown if the first thing told of it is that it leaves one, or
 /// nothing; none if it is first sent into one.
 fn idle_before(events: &[&Event]) -> Option<Idle> {
-    let first = events.iter().find_map(|event| match event.what {
-        What::Idle { state } => Some(state),
+    let first = events.iter().find_map(|event| match event.kind {
+        EventKind::Idle { state } => Some(state),
         _ => None,
     });
     if matches!(first, Some(Some(_))) { None } else { Some(Idle::default()) }
@@ -251,9 +251,9 @@ fn idle_before(events: &[&Event]) -> Option<Idle> {
 
 /// Whether interrupts were on before these events: the opposite of what is told first.
 fn irqs_before(events: &[&Event]) -> Option<Irqs> {
-    events.iter().find_map(|event| match event.what {
-        What::IrqsOff { .. } => Some(Irqs::On),
-        What::IrqsOn { .. } => Some(Irqs::Off(None)),
+    events.iter().find_map(|event| match event.kind {
+        EventKind::IrqsOff { .. } => Some(Irqs::On),
+        EventKind::IrqsOn { .. } => Some(Irqs::Off(None)),
         _ => None,
     })
 }
@@ -264,18 +264,18 @@ impl From<Task> for Thread {
     }
 }
 
-impl People {
+impl Tasks {
     /// The threads that these events name, as they were named last.
     pub fn of(events: &[&Event]) -> Self {
-        let mut people = HashMap::new();
+        let mut tasks = HashMap::new();
         for event in events {
-            match event.what {
-                What::Switch { from, to, .. } => people.extend([(from.pid, from), (to.pid, to)]),
-                What::Waking { task, .. } => people.extend([(task.pid, task)]),
+            match event.kind {
+                EventKind::Switch { from, to, .. } => tasks.extend([(from.pid, from), (to.pid, to)]),
+                EventKind::Waking { task, .. } => tasks.extend([(task.pid, task)]),
                 _ => {}
             }
         }
-        Self(people)
+        Self(tasks)
     }
 
     /// The thread of this number, with what is known of it.

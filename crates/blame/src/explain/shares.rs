@@ -8,18 +8,18 @@ use std::{
 use record::{Cause, CauseKind, Culprit, Stretch, Why};
 
 /// How many stretches a time line has at most.
-pub const STRETCHES: usize = 64;
+pub const MAX_STRETCHES: usize = 64;
 /// How many of them lie before the deadline at most.
-const BEFORE: usize = 8;
+const MAX_BEFORE: usize = 8;
 /// The part of the lateness, one in so many, that makes another cause the main one where the kernel's own way took
 /// longer.
-const CONSIDERABLE: u64 = 4;
+const MIN_SHARE_OF_WAKE_UP: u64 = 4;
 /// The same where the thread's own work took longer, and no longer than usual.
-const CONSIDERABLE_BESIDE_WORK: u64 = 10;
+const MIN_SHARE_OF_WORK: u64 = 10;
 
 /// A piece of time, and what had the CPU in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Segment {
     pub from_ns: u64,
     pub to_ns: u64,
     pub cause: Cause,
@@ -27,7 +27,7 @@ pub(super) struct Piece {
     pub run: u64,
 }
 
-impl Piece {
+impl Segment {
     fn ns(&self) -> u64 {
         self.to_ns - self.from_ns
     }
@@ -44,29 +44,29 @@ fn key(cause: &Cause) -> Key<'_> {
 struct Share<'a> {
     ns: u64,
     runs: HashSet<u64>,
-    longest: &'a Piece,
+    longest: &'a Segment,
 }
 
 /// What each cause took: the main cause first, then the largest share. The shares add up to the pieces. The thread's own work
 /// usually takes `usual_work_ns`.
-pub(super) fn culprits(pieces: &[Piece], usual_work_ns: u64) -> Vec<Culprit> {
+pub(super) fn culprits(segments: &[Segment], usual_work_ns: u64) -> Vec<Culprit> {
     let mut shares: Vec<Share<'_>> = Vec::new();
-    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
-    for piece in pieces {
-        let place = *places.entry(key(&piece.cause)).or_insert(shares.len());
-        if place == shares.len() {
-            shares.push(Share { ns: 0, runs: HashSet::new(), longest: piece });
+    let mut indices: HashMap<Key<'_>, usize> = HashMap::new();
+    for segment in segments {
+        let index = *indices.entry(key(&segment.cause)).or_insert(shares.len());
+        if index == shares.len() {
+            shares.push(Share { ns: 0, runs: HashSet::new(), longest: segment });
         }
-        let share = &mut shares[place];
-        share.ns += piece.ns();
-        share.runs.insert(piece.run);
-        if piece.ns() > share.longest.ns() {
-            share.longest = piece;
+        let share = &mut shares[index];
+        share.ns += segment.ns();
+        share.runs.insert(segment.run);
+        if segment.ns() > share.longest.ns() {
+            share.longest = segment;
         }
     }
     let mut culprits: Vec<Culprit> = shares.iter().map(Share::culprit).collect();
-    let beyond = beyond_usual(&mut culprits, usual_work_ns);
-    culprits.extend(beyond);
+    let excess = split_excess_work(&mut culprits, usual_work_ns);
+    culprits.extend(excess);
     culprits.sort_by_key(|culprit| Reverse(culprit.ns));
     if let Some(main) = main(&culprits, usual_work_ns) {
         culprits[..=main].rotate_right(1);
@@ -76,7 +76,7 @@ pub(super) fn culprits(pieces: &[Piece], usual_work_ns: u64) -> Vec<Culprit> {
 
 /// Takes from the thread's own work what is beyond any usual one: twice as long is a cold cache or a slower clock, and more
 /// than that is something that no event tells.
-fn beyond_usual(culprits: &mut [Culprit], usual_work_ns: u64) -> Option<Culprit> {
+fn split_excess_work(culprits: &mut [Culprit], usual_work_ns: u64) -> Option<Culprit> {
     let is_work = |culprit: &&mut Culprit| culprit.cause.kind == CauseKind::Work;
     let work = culprits.iter_mut().find(is_work).filter(|work| usual_work_ns > 0 && work.ns / 2 > usual_work_ns)?;
     let ns = std::mem::take(&mut work.ns) - usual_work_ns;
@@ -89,11 +89,11 @@ fn beyond_usual(culprits: &mut [Culprit], usual_work_ns: u64) -> Option<Culprit>
 impl Share<'_> {
     fn culprit(&self) -> Culprit {
         let mut cause = self.longest.cause.clone();
-        let comes_and_goes = matches!(
+        let is_transient = matches!(
             cause.kind,
             CauseKind::Interrupt | CauseKind::Softirq | CauseKind::Nmi | CauseKind::Timer | CauseKind::Thread
         );
-        if self.runs.len() > 1 && comes_and_goes && cause.detail.is_empty() {
+        if self.runs.len() > 1 && is_transient && cause.detail.is_empty() {
             cause.detail = format!("ran {} times", self.runs.len());
         }
         Culprit { cause, ns: self.ns }
@@ -108,82 +108,82 @@ impl Share<'_> {
 fn main(culprits: &[Culprit], usual_work_ns: u64) -> Option<usize> {
     let first = culprits.first()?;
     let lateness_ns: u64 = culprits.iter().map(|culprit| culprit.ns).sum();
-    let considerable_ns = match first.cause.kind {
-        CauseKind::WakeUp => lateness_ns / CONSIDERABLE,
+    let min_ns = match first.cause.kind {
+        CauseKind::WakeUp => lateness_ns / MIN_SHARE_OF_WAKE_UP,
         CauseKind::Work => {
-            (lateness_ns / CONSIDERABLE_BESIDE_WORK).max(first.ns.saturating_sub(usual_work_ns).saturating_add(1))
+            (lateness_ns / MIN_SHARE_OF_WORK).max(first.ns.saturating_sub(usual_work_ns).saturating_add(1))
         }
         _ => return Some(0),
     };
     let is_usual = |kind| matches!(kind, CauseKind::Unexplained | CauseKind::WakeUp);
-    let says_more = |culprit: &Culprit| !is_usual(culprit.cause.kind) && culprit.ns >= considerable_ns;
-    Some(culprits.iter().skip(1).position(says_more).map_or(0, |place| place + 1))
+    let is_informative = |culprit: &Culprit| !is_usual(culprit.cause.kind) && culprit.ns >= min_ns;
+    Some(culprits.iter().skip(1).position(is_informative).map_or(0, |index| index + 1))
 }
 
-/// The pieces as a time line of at most [`STRETCHES`] stretches, neighbours of one cause joined. No stretch reaches
+/// The pieces as a time line of at most [`MAX_STRETCHES`] stretches, neighbours of one cause joined. No stretch reaches
 /// across the deadline.
-pub(super) fn timeline(mut pieces: Vec<Piece>, deadline_ns: u64) -> Vec<Stretch> {
-    let first_late = pieces.partition_point(|piece| piece.from_ns < deadline_ns);
-    let late = pieces.split_off(first_late);
-    let bounded = [bounded(pieces, BEFORE), bounded(late, STRETCHES - BEFORE)];
-    let stretch = |piece: Piece| Stretch {
-        start_ns: piece.from_ns.wrapping_sub(deadline_ns) as i64,
-        ns: piece.ns(),
-        cause: piece.cause,
+pub(super) fn timeline(mut segments: Vec<Segment>, deadline_ns: u64) -> Vec<Stretch> {
+    let first_late = segments.partition_point(|segment| segment.from_ns < deadline_ns);
+    let late = segments.split_off(first_late);
+    let limited = [limited(segments, MAX_BEFORE), limited(late, MAX_STRETCHES - MAX_BEFORE)];
+    let stretch = |segment: Segment| Stretch {
+        start_ns: segment.from_ns.wrapping_sub(deadline_ns) as i64,
+        ns: segment.ns(),
+        cause: segment.cause,
     };
-    bounded.into_iter().flatten().map(stretch).collect()
+    limited.into_iter().flatten().map(stretch).collect()
 }
 
-/// The pieces, neighbours of one cause joined; where more than `most` remain, the shortest are given to the neighbour
+/// The pieces, neighbours of one cause joined; where more than `max` remain, the shortest are given to the neighbour
 /// before them (the first one to that after it).
-fn bounded(pieces: Vec<Piece>, most: usize) -> Vec<Piece> {
-    let joined = join(pieces.into_iter());
-    if joined.len() <= most {
-        return joined;
+fn limited(segments: Vec<Segment>, max: usize) -> Vec<Segment> {
+    let merged = merge_neighbours(segments.into_iter());
+    if merged.len() <= max {
+        return merged;
     }
-    let mut by_length: Vec<usize> = (0..joined.len()).collect();
-    by_length.sort_by_key(|&place| Reverse(joined[place].ns()));
-    let mut kept = vec![false; joined.len()];
-    for &place in &by_length[..most] {
-        kept[place] = true;
+    let mut by_length: Vec<usize> = (0..merged.len()).collect();
+    by_length.sort_by_key(|&index| Reverse(merged[index].ns()));
+    let mut kept = vec![false; merged.len()];
+    for &index in &by_length[..max] {
+        kept[index] = true;
     }
     let first_kept = kept.iter().position(|&kept| kept).unwrap_or(0);
-    let mut cause = joined[first_kept].cause.clone();
-    join(joined.into_iter().zip(kept).map(|(piece, kept)| {
+    let mut cause = merged[first_kept].cause.clone();
+    merge_neighbours(merged.into_iter().zip(kept).map(|(segment, kept)| {
         if kept {
-            cause.clone_from(&piece.cause);
+            cause.clone_from(&segment.cause);
         }
-        Piece { cause: cause.clone(), ..piece }
+        Segment { cause: cause.clone(), ..segment }
     }))
 }
 
-fn join(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::new();
-    for piece in pieces {
-        match joined.last_mut() {
-            Some(last) if key(&last.cause) == key(&piece.cause) => {
-                if piece.ns() > last.ns() {
-                    last.cause = piece.cause;
+fn merge_neighbours(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+    let mut merged: Vec<Segment> = Vec::new();
+    for segment in segments {
+        match merged.last_mut() {
+            Some(last) if key(&last.cause) == key(&segment.cause) => {
+                if segment.ns() > last.ns() {
+                    last.cause = segment.cause;
                 }
-                last.to_ns = piece.to_ns;
+                last.to_ns = segment.to_ns;
             }
-            _ => joined.push(piece),
+            _ => merged.push(segment),
         }
     }
-    joined
+    merged
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pieces(of: &[(CauseKind, &str, u64)]) -> Vec<Piece> {
+    fn segments(of: &[(CauseKind, &str, u64)]) -> Vec<Segment> {
         let mut at_ns = 1000;
-        let piece = |&(kind, name, ns): &(CauseKind, &str, u64)| {
+        let segment = |&(kind, name, ns): &(CauseKind, &str, u64)| {
             at_ns += ns;
-            Piece { from_ns: at_ns - ns, to_ns: at_ns, cause: Cause::new(kind, name), run: at_ns }
+            Segment { from_ns: at_ns - ns, to_ns: at_ns, cause: Cause::new(kind, name), run: at_ns }
         };
-        of.iter().map(piece).collect()
+        of.iter().map(segment).collect()
     }
 
     fn names(culprits: &[Culprit]) -> Vec<(&str, u64)> {
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn the_largest_share_comes_first_and_says_how_often_it_came() {
-        let pieces = pieces(&[
+        let segments = segments(&[
             (CauseKind::Interrupt, "eth0", 30),
             (CauseKind::Thread, "a", 50),
             (CauseKind::Interrupt, "eth0", 40),
             (CauseKind::WakeUp, "", 5),
         ]);
-        let culprits = culprits(&pieces, 0);
+        let culprits = culprits(&segments, 0);
         assert_eq!(names(&culprits), [("eth0", 70), ("a", 50), ("", 5)]);
         assert_eq!(culprits[0].cause.detail, "ran 2 times");
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_kernels_own_way_gives_way_to_a_cause_with_a_quarter_of_the_lateness() {
         let shares = |other: u64, kind| {
-            let culprits = culprits(&pieces(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]), 0);
+            let culprits = culprits(&segments(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]), 0);
             names(&culprits)[0].0.to_owned()
         };
         assert_eq!(shares(25, CauseKind::Thread), "other");
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn work_as_ever_gives_way_to_what_came_on_top_of_it() {
         let main = |work: u64, other: u64, usual: u64| {
-            let pieces = pieces(&[(CauseKind::Work, "", work), (CauseKind::Thread, "other", other)]);
-            names(&culprits(&pieces, usual))[0].0.to_owned()
+            let segments = segments(&[(CauseKind::Work, "", work), (CauseKind::Thread, "other", other)]);
+            names(&culprits(&segments, usual))[0].0.to_owned()
         };
         assert_eq!(main(800, 200, 790), "other", "a fifth of the time, and the work was as long as ever");
         assert_eq!(main(800, 200, 500), "", "the work took 300 longer than usual");
         assert_eq!(main(950, 50, 950), "", "too little to matter");
-        let stalled = culprits(&pieces(&[(CauseKind::Work, "", 1900)]), 140);
+        let stalled = culprits(&segments(&[(CauseKind::Work, "", 1900)]), 140);
         let told = stalled.iter().map(|culprit| (culprit.cause.kind, culprit.ns)).collect::<Vec<_>>();
         assert_eq!(told, [(CauseKind::Unexplained, 1760), (CauseKind::Work, 140)], "a stall is no work");
     }
@@ -237,9 +237,9 @@ mod tests {
             of.push((CauseKind::Interrupt, if at % 2 == 0 { "a" } else { "b" }, 3 + at % 7));
         }
         of.insert(150, (CauseKind::Softirq, "long", 5000));
-        let pieces = pieces(&of);
-        let timeline = timeline(pieces, 1040);
-        assert!((10..=STRETCHES).contains(&timeline.len()));
+        let segments = segments(&of);
+        let timeline = timeline(segments, 1040);
+        assert!((10..=MAX_STRETCHES).contains(&timeline.len()));
         assert!(timeline.iter().any(|stretch| stretch.cause.name == "long" && stretch.ns >= 5000));
         assert_eq!((timeline[0].start_ns, timeline[0].ns), (-40, 40));
         assert_eq!(timeline[1].start_ns, 0);

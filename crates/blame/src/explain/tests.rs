@@ -1,9 +1,9 @@
 //! Explanations held to scenarios written by hand.
 
+mod edge_cases;
 mod gaps;
-mod golden;
 mod kinds;
-mod nasty;
 mod properties;
 mod scenario;
+mod timeline;
 mod work;

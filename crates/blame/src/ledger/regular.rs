@@ -1,24 +1,24 @@
 //! Whether strikes come at a regular interval.
 
 /// Fewer strikes are never called regular.
-const FEWEST: usize = 6;
+const MIN_STRIKES: usize = 6;
 /// How far an interval may be from a multiple of the base, as a part of the base.
 const JITTER: f64 = 0.06;
 /// The part of the strikes of a regular cause that must have been seen; with half of them, half the base would do too.
-const SEEN: f64 = 0.55;
+const MIN_SEEN: f64 = 0.55;
 /// The part of the intervals that must fit, where there are many; of few, all must.
-const FITTING: f64 = 0.9;
+const MIN_FITTING: f64 = 0.9;
 const MANY: usize = 12;
 /// Strikes this close together are taken for one, ns: a cause may make several deadlines late, or several CPUs.
-const BURSTS_NS: [u64; 3] = [0, 20_000_000, 500_000_000];
+const BURST_LENGTHS_NS: [u64; 3] = [0, 20_000_000, 500_000_000];
 /// Intervals that are tried as the base.
-const TRIED: usize = 16;
+const CANDIDATES: usize = 16;
 
 /// The interval between strikes, ns, where they come at one, some missing. `period_ns` is the time between two
 /// deadlines, 0 when not known: strikes can be no closer, and are not called regular for being on its grid.
 pub(super) fn every_ns(mut strikes: Vec<u64>, period_ns: u64) -> Option<u64> {
     strikes.sort_unstable();
-    BURSTS_NS.iter().find_map(|&burst_ns| {
+    BURST_LENGTHS_NS.iter().find_map(|&burst_ns| {
         let strikes = first_of_bursts(&strikes, burst_ns.max(period_ns / 2));
         base(&strikes).filter(|&base| base >= 2 * period_ns)
     })
@@ -32,14 +32,14 @@ fn first_of_bursts(strikes: &[u64], burst_ns: u64) -> Vec<u64> {
 
 /// The base that the intervals are multiples of.
 fn base(strikes: &[u64]) -> Option<u64> {
-    if strikes.len() < FEWEST {
+    if strikes.len() < MIN_STRIKES {
         return None;
     }
     let intervals: Vec<f64> = strikes.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let mut rising = intervals.clone();
     rising.sort_by(f64::total_cmp);
     // With most strikes seen, most intervals are the base itself.
-    let tried = (0..TRIED).map(|k| rising[k * rising.len() / TRIED]);
+    let tried = (0..CANDIDATES).map(|k| rising[k * rising.len() / CANDIDATES]);
     tried
         .filter_map(|interval| refined(&intervals, interval))
         .find(|&base| fits(&intervals, base))
@@ -68,9 +68,9 @@ fn multiple(interval: f64, base: f64) -> Option<f64> {
 
 fn fits(intervals: &[f64], base: f64) -> bool {
     let multiples: Vec<f64> = intervals.iter().filter_map(|interval| multiple(*interval, base)).collect();
-    let needed = if intervals.len() < MANY { 1.0 } else { FITTING };
+    let needed = if intervals.len() < MANY { 1.0 } else { MIN_FITTING };
     let seen = multiples.len() as f64 / multiples.iter().sum::<f64>();
-    multiples.len() as f64 >= needed * intervals.len() as f64 && seen >= SEEN
+    multiples.len() as f64 >= needed * intervals.len() as f64 && seen >= MIN_SEEN
 }
 
 #[cfg(test)]
@@ -81,9 +81,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// xorshift64*: numbers that are the same in every run.
-    struct Chance(u64);
+    struct Random(u64);
 
-    impl Chance {
+    impl Random {
         /// From 0 up to 1.
         fn next(&mut self) -> f64 {
             self.0 ^= self.0 >> 12;
@@ -99,14 +99,14 @@ mod tests {
 
     #[test]
     fn a_regular_cause_is_found_with_jitter_and_strikes_missing() {
-        let mut chance = Chance(7);
+        let mut random = Random(7);
         for every_ns_expected in [5 * MS, 100 * MS, SECOND, 64 * SECOND] {
             for strikes in [6, 12, 60, 1000] {
-                let jitter = |chance: &mut Chance| (chance.next() * 0.03 * every_ns_expected as f64) as u64;
+                let jitter = |random: &mut Random| (random.next() * 0.03 * every_ns_expected as f64) as u64;
                 let full: Vec<u64> =
-                    (0..strikes).map(|k| SECOND + k * every_ns_expected + jitter(&mut chance)).collect();
+                    (0..strikes).map(|k| SECOND + k * every_ns_expected + jitter(&mut random)).collect();
                 assert!(close(every_ns(full.clone(), MS), every_ns_expected), "{strikes} strikes");
-                let some: Vec<u64> = full.into_iter().filter(|_| chance.next() > 0.25).collect();
+                let some: Vec<u64> = full.into_iter().filter(|_| random.next() > 0.25).collect();
                 if strikes >= 60 {
                     assert!(close(every_ns(some, MS), every_ns_expected), "{strikes} strikes, a quarter missing");
                 }
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn bursts_count_once_and_drift_is_no_harm() {
-        let mut chance = Chance(11);
+        let mut random = Random(11);
         let mut at_ns = SECOND;
         let mut strikes = Vec::new();
         for _ in 0..20 {
             strikes.extend((0..5).map(|k| at_ns + k * MS));
-            at_ns += 64 * SECOND + (chance.next() * SECOND as f64) as u64;
+            at_ns += 64 * SECOND + (random.next() * SECOND as f64) as u64;
         }
         let found = every_ns(strikes, MS);
         assert!(close(found, 64 * SECOND + SECOND / 2), "{found:?}");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn chance_is_hardly_ever_regular() {
-        let mut chance = Chance(3);
+        let mut random = Random(3);
         for strikes in [6, 8, 12, 30, 300] {
             for mean_ns in [10.0 * MS as f64, SECOND as f64] {
                 let tries = if strikes < 30 { 1000 } else { 200 };
@@ -144,7 +144,7 @@ mod tests {
                     .filter(|_| {
                         let mut at_ns = SECOND as f64;
                         let strikes = (0..strikes).map(|_| {
-                            at_ns -= chance.next().max(1e-12).ln() * mean_ns;
+                            at_ns -= random.next().max(1e-12).ln() * mean_ns;
                             at_ns as u64 / MS * MS
                         });
                         every_ns(strikes.collect(), MS).is_some()
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn strikes_on_the_grid_of_deadlines_are_not_regular_for_that() {
-        let mut chance = Chance(5);
+        let mut random = Random(5);
         for seen in [0.3, 0.6, 0.9] {
-            let strikes: Vec<u64> = (0..1000).filter(|_| chance.next() < seen).map(|k| k * MS).collect();
+            let strikes: Vec<u64> = (0..1000).filter(|_| random.next() < seen).map(|k| k * MS).collect();
             assert_eq!(every_ns(strikes, MS), None, "{seen} of all deadlines");
         }
     }

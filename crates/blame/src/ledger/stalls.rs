@@ -6,13 +6,13 @@
 use record::{Cause, CauseKind};
 
 /// Ends or begins of one stall on different CPUs lie this close together, ns, or within a tenth of its length.
-const TOGETHER_NS: u64 = 50_000;
+const MAX_SPREAD_NS: u64 = 50_000;
 /// No idle state takes longer to leave, ns. Shorter ones may coincide because the deadlines do.
-const LONGEST_IDLE_EXIT_NS: i64 = 1_000_000;
+const MAX_IDLE_EXIT_NS: i64 = 1_000_000;
 
 /// A spike, as the ledger keeps it.
 #[derive(Debug, Clone)]
-pub(super) struct Stall {
+pub(super) struct LedgerSpike {
     pub cpu: u32,
     pub phase: usize,
     pub at_ns: u64,
@@ -23,9 +23,9 @@ pub(super) struct Stall {
     pub main: Cause,
 }
 
-impl Stall {
+impl LedgerSpike {
     /// Whether it could be one CPU's part of a stall of all.
-    pub fn may_be_everywhere(&self) -> bool {
+    pub fn may_be_stall(&self) -> bool {
         matches!(self.main.kind, CauseKind::LateInterrupt | CauseKind::IdleExit | CauseKind::Unexplained)
     }
 
@@ -38,7 +38,7 @@ impl Stall {
 ///
 /// Deadlines coincide, so short stalls may do so by chance. A group counts only if at least half of the stalls of its
 /// length or more are in groups, on every CPU.
-pub(super) fn on_all_cpus(stalls: &[Stall], measured: &[u32]) -> Vec<bool> {
+pub(super) fn part_of_stall(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<bool> {
     let groups = groups(stalls, measured);
     let shortest = |group: &Vec<usize>| group.iter().map(|&at| stalls[at].lateness_ns).min().unwrap_or(0);
     let lengths: Vec<i64> = groups.iter().map(shortest).collect();
@@ -75,7 +75,7 @@ impl Lengths {
 }
 
 /// Stalls that overlap, one of each measured CPU, whose ends or begins lie together.
-fn groups(stalls: &[Stall], measured: &[u32]) -> Vec<Vec<usize>> {
+fn groups(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<Vec<usize>> {
     let [first, others @ ..] = measured else { return Vec::new() };
     if others.is_empty() {
         return Vec::new();
@@ -96,30 +96,30 @@ fn groups(stalls: &[Stall], measured: &[u32]) -> Vec<Vec<usize>> {
         };
         let mut group = vec![at];
         group.extend(others.iter().filter_map(partner));
-        if group.len() == measured.len() && is_one(&group.iter().map(|&at| &stalls[at]).collect::<Vec<_>>()) {
+        if group.len() == measured.len() && is_one_stall(&group.iter().map(|&at| &stalls[at]).collect::<Vec<_>>()) {
             groups.push(group);
         }
     }
     groups
 }
 
-fn overlap_ns(a: &Stall, b: &Stall) -> u64 {
+fn overlap_ns(a: &LedgerSpike, b: &LedgerSpike) -> u64 {
     a.end_ns().min(b.end_ns()).saturating_sub(a.deadline_ns.max(b.deadline_ns))
 }
 
-fn is_one(group: &[&Stall]) -> bool {
-    let spread = |of: fn(&Stall) -> u64| {
+fn is_one_stall(group: &[&LedgerSpike]) -> bool {
+    let spread = |of: fn(&LedgerSpike) -> u64| {
         let times = group.iter().map(|stall| of(stall));
         times.clone().max().unwrap_or(0) - times.min().unwrap_or(0)
     };
     let last_begin = group.iter().map(|stall| stall.deadline_ns).max();
     let first_end = group.iter().map(|stall| stall.end_ns()).min();
     let longest_ns = group.iter().map(|stall| stall.lateness_ns.unsigned_abs()).max().unwrap_or(0);
-    let together_ns = TOGETHER_NS + longest_ns / 10;
+    let together_ns = MAX_SPREAD_NS + longest_ns / 10;
     let only_idle = group.iter().all(|stall| stall.main.kind == CauseKind::IdleExit);
-    let long = group.iter().all(|stall| stall.lateness_ns >= LONGEST_IDLE_EXIT_NS);
+    let long = group.iter().all(|stall| stall.lateness_ns >= MAX_IDLE_EXIT_NS);
     last_begin < first_end
-        && (spread(|stall| stall.deadline_ns) <= together_ns || spread(Stall::end_ns) <= together_ns)
+        && (spread(|stall| stall.deadline_ns) <= together_ns || spread(LedgerSpike::end_ns) <= together_ns)
         && (long || !only_idle)
 }
 
@@ -127,10 +127,10 @@ fn is_one(group: &[&Stall]) -> bool {
 mod tests {
     use super::*;
 
-    fn stall(cpu: u32, kind: CauseKind, deadline_us: u64, lateness_us: i64) -> Stall {
+    fn stall(cpu: u32, kind: CauseKind, deadline_us: u64, lateness_us: i64) -> LedgerSpike {
         let (deadline_ns, lateness_ns) = (deadline_us * 1000, lateness_us * 1000);
         let main = Cause::new(kind, "x");
-        Stall { cpu, phase: 0, at_ns: deadline_ns, deadline_ns, lateness_ns, shares: vec![(0, 1)], main }
+        LedgerSpike { cpu, phase: 0, at_ns: deadline_ns, deadline_ns, lateness_ns, shares: vec![(0, 1)], main }
     }
 
     const LATE: CauseKind = CauseKind::LateInterrupt;
@@ -144,29 +144,29 @@ mod tests {
             stall(0, LATE, 30_000, 180),
             stall(1, LATE, 50_000, 180),
         ];
-        assert_eq!(on_all_cpus(&stalls, &[0, 1]), [true, true, false, false]);
-        assert_eq!(on_all_cpus(&stalls, &[0, 1, 2]), [false; 4], "CPU 2 had no gap");
-        assert_eq!(on_all_cpus(&stalls[..1], &[0]), [false], "one CPU alone shows nothing");
+        assert_eq!(part_of_stall(&stalls, &[0, 1]), [true, true, false, false]);
+        assert_eq!(part_of_stall(&stalls, &[0, 1, 2]), [false; 4], "CPU 2 had no gap");
+        assert_eq!(part_of_stall(&stalls[..1], &[0]), [false], "one CPU alone shows nothing");
     }
 
     #[test]
     fn deadlines_at_one_time_make_no_stall_of_idle_states_or_of_chance() {
-        let idle: Vec<Stall> =
+        let idle: Vec<LedgerSpike> =
             (0..100).flat_map(|k| [stall(0, IDLE, k * 1000, 150), stall(1, IDLE, k * 1000, 155)]).collect();
-        assert!(!on_all_cpus(&idle, &[0, 1]).contains(&true));
+        assert!(!part_of_stall(&idle, &[0, 1]).contains(&true));
         let long = [stall(0, IDLE, 1000, 8000), stall(1, IDLE, 1000, 8010)];
-        assert_eq!(on_all_cpus(&long, &[0, 1]), [true, true], "no idle state takes 8 ms to leave");
-        let chance: Vec<Stall> =
+        assert_eq!(part_of_stall(&long, &[0, 1]), [true, true], "no idle state takes 8 ms to leave");
+        let random: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 80), stall(1, LATE, k * 7000, 80)]).collect();
-        assert!(!on_all_cpus(&chance, &[0, 1]).contains(&true));
+        assert!(!part_of_stall(&random, &[0, 1]).contains(&true));
     }
 
     #[test]
     fn long_stalls_of_all_stand_out_among_short_ones_of_each() {
-        let mut stalls: Vec<Stall> =
+        let mut stalls: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 60), stall(1, LATE, k * 7000, 70)]).collect();
         stalls.extend((1..4_u64).flat_map(|k| [stall(0, LATE, k * 100_400, 300), stall(1, LATE, k * 100_400, 310)]));
-        let everywhere = on_all_cpus(&stalls, &[0, 1]);
+        let everywhere = part_of_stall(&stalls, &[0, 1]);
         let count = everywhere.iter().filter(|&&everywhere| everywhere).count();
         assert_eq!((count, &everywhere[200..]), (6, &[true; 6][..]));
     }

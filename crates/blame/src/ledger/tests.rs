@@ -48,14 +48,14 @@ fn causes_are_ranked_by_what_they_cost_in_all() {
         may_coincide: false,
     });
     let accounts = ledger.accounts(&facts(&[0, 1, 3]));
-    let told: Vec<_> = accounts
+    let found: Vec<_> = accounts
         .iter()
         .map(|account| {
             (account.cause.title(), account.count, account.worst_ns, account.total_ns, account.cpus.as_str())
         })
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("interrupt eth0".to_owned(), 1, 400_000, 700_000, "0-1,3"),
             ("thread kworker, of higher priority".to_owned(), 10, 81_010, 500_055, "0-1"),
@@ -80,9 +80,9 @@ fn stalls_of_all_cpus_are_one_account() {
     }
     add(&mut ledger, 0, 5 * SECOND, &[culprit(CauseKind::LateInterrupt, "dd", 90_000)]);
     let accounts = ledger.accounts(&facts(&[0, 1]));
-    let told: Vec<_> = accounts.iter().map(|a| (a.cause.kind, a.count, a.total_ns, a.every_ns)).collect();
+    let found: Vec<_> = accounts.iter().map(|a| (a.cause.kind, a.count, a.total_ns, a.every_ns)).collect();
     let all_cpus = (CauseKind::AllCpus, 16, 16 * 300_000, Some(64 * SECOND));
-    assert_eq!(told, [all_cpus, (CauseKind::LateInterrupt, 1, 90_000, None)]);
+    assert_eq!(found, [all_cpus, (CauseKind::LateInterrupt, 1, 90_000, None)]);
     assert_eq!((accounts[0].cpus.as_str(), accounts[0].worst_ns), ("0-1", 306_000));
     let one = ledger.accounts(&facts(&[0, 1, 2]));
     assert!(one.iter().all(|account| account.cause.kind != CauseKind::AllCpus), "CPU 2 went on");
@@ -99,13 +99,13 @@ fn a_hundred_thousand_spikes_stay_small_and_none_is_lost() {
         add(&mut ledger, (k % 4) as u32, k * MS, &culprits);
     }
     let held_ns: u64 = {
-        let mut lines = ledger.lines.clone();
-        ledger.stalls.iter().for_each(|stall| post(&mut lines, stall));
-        assert_eq!(lines.iter().map(|line| line.count).sum::<u64>(), 100_000);
-        lines.iter().map(|line| line.total_ns).sum()
+        let mut totals = ledger.totals.clone();
+        ledger.pending.iter().for_each(|stall| add_shares(&mut totals, stall));
+        assert_eq!(totals.iter().map(|total_of| total_of.count).sum::<u64>(), 100_000);
+        totals.iter().map(|total_of| total_of.total_ns).sum()
     };
     assert_eq!(held_ns, total_ns);
-    assert!(ledger.lines.len() <= LINES + 3 && ledger.stalls.len() < 2 * STALLS);
+    assert!(ledger.totals.len() <= MAX_CAUSES + 3 && ledger.pending.len() < 2 * MAX_PENDING);
     let accounts = ledger.accounts(&facts(&[0, 1, 2, 3]));
     assert!(accounts.iter().any(|account| account.cause.name == "others"));
     assert_eq!(accounts.iter().map(|account| account.count).sum::<u64>(), 100_000);

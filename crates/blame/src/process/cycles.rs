@@ -90,7 +90,7 @@ impl Cycles {
 
     /// What is told of them: the deadlines missed, the machine-tool jitter, and the rest. All of the first two are 0
     /// without a period.
-    pub fn tell(&self, period_ns: Option<u64>, thread: &mut ProcessThread) -> (u64, u64) {
+    pub fn write_to(&self, period_ns: Option<u64>, thread: &mut ProcessThread) -> (u64, u64) {
         let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
         thread.cycles = self.count;
         thread.cycles_cut = self.cut;
@@ -145,14 +145,14 @@ mod tests {
         cycles.times().unwrap().running_ns = 30;
         cycles.end(0, Some(100));
         cycles.stop(1100, 100);
-        assert_eq!(cycles.tell(Some(100), &mut ProcessThread::default()).0, 0, "the next one is just due");
+        assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next one is just due");
         cycles.stop(1290, 100);
-        assert_eq!(cycles.tell(Some(100), &mut ProcessThread::default()).0, 2);
+        assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 2);
         cycles.begin(1300, None);
         cycles.times().unwrap().preempted_ns = 101;
         cycles.stop(1401, 100);
         let mut thread = ProcessThread::default();
-        cycles.tell(Some(100), &mut thread);
+        cycles.write_to(Some(100), &mut thread);
         assert_eq!(thread.overrun_by, Some(Overruns { by_waiting: 1, ..Overruns::default() }));
     }
 }

@@ -28,36 +28,36 @@ impl Preempters {
         // The idle thread of each CPU has a name of its own.
         let by = if by.pid == 0 { Task { comm: Comm::new("idle"), ..by } } else { by };
         let known = self.all.iter().position(|entry| entry.task.comm == by.comm);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             let task = if self.all.len() + 1 < NAMES { by } else { Task { comm: Comm::new("others"), ..by } };
             if self.all.len() < NAMES {
                 self.all.push(Entry { task, count: 0, waited_ns: 0 });
             }
             self.all.len() - 1
         });
-        let entry = &mut self.all[place];
+        let entry = &mut self.all[index];
         (entry.task.pid, entry.task.priority) = (by.pid, by.priority);
         entry.count += 1;
-        place
+        index
     }
 
     /// Notes how long the thread waited after the preemption of this place.
-    pub fn waited(&mut self, place: usize, ns: u64) {
-        self.all[place].waited_ns += ns;
+    pub fn waited(&mut self, index: usize, ns: u64) {
+        self.all[index].waited_ns += ns;
     }
 
     /// Those that cost most, the worst first.
-    pub fn told(&self) -> Vec<Preempter> {
+    pub fn to_record(&self) -> Vec<Preempter> {
         let mut all = self.all.clone();
         all.sort_by_key(|entry| Reverse((entry.waited_ns, entry.count)));
-        let told = |entry: &Entry| Preempter {
+        let to_record = |entry: &Entry| Preempter {
             comm: entry.task.comm.to_string(),
             tid: entry.task.pid,
             priority: entry.task.priority,
             count: entry.count,
             waited_ns: entry.waited_ns,
         };
-        all.iter().take(PREEMPTERS_KEPT).map(told).collect()
+        all.iter().take(PREEMPTERS_KEPT).map(to_record).collect()
     }
 }
 
@@ -70,14 +70,14 @@ mod tests {
         let mut preempters = Preempters::default();
         for number in 0..200 {
             let by = Task { pid: number + 1, priority: 120, comm: Comm::new(&format!("t{number}")) };
-            let place = preempters.took(by);
-            preempters.waited(place, u64::from(number));
+            let index = preempters.took(by);
+            preempters.waited(index, u64::from(number));
         }
         assert_eq!(preempters.all.len(), NAMES);
-        let told = preempters.told();
-        assert_eq!(told.len(), PREEMPTERS_KEPT);
-        assert_eq!((told[0].comm.as_str(), told[0].count), ("others", 137));
-        assert_eq!((told[1].comm.as_str(), told[1].waited_ns), ("t62", 62));
+        let to_record = preempters.to_record();
+        assert_eq!(to_record.len(), PREEMPTERS_KEPT);
+        assert_eq!((to_record[0].comm.as_str(), to_record[0].count), ("others", 137));
+        assert_eq!((to_record[1].comm.as_str(), to_record[1].waited_ns), ("t62", 62));
         let all: u64 = preempters.all.iter().map(|entry| entry.waited_ns).sum();
         assert_eq!(all, (0..200).sum::<u64>());
     }
@@ -88,7 +88,7 @@ mod tests {
         for cpu in 0..3 {
             preempters.took(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });
         }
-        let [idle] = &preempters.told()[..] else { panic!("{preempters:?}") };
+        let [idle] = &preempters.to_record()[..] else { panic!("{preempters:?}") };
         assert_eq!((idle.comm.as_str(), idle.tid, idle.count), ("idle", 0, 3));
     }
 }

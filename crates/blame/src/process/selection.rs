@@ -17,6 +17,16 @@ pub struct Selection {
     pub periods: Vec<(Option<Pattern>, u64)>,
 }
 
+/// What is the same for all threads.
+#[derive(Debug, Clone)]
+pub(super) struct RunConfig {
+    /// When the run began, ns on CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// A wake-up latency above this is a spike, ns.
+    pub threshold_ns: u64,
+    pub selection: Selection,
+}
+
 impl FromStr for Pattern {
     type Err = Infallible;
 
@@ -34,7 +44,7 @@ impl fmt::Display for Pattern {
 impl Pattern {
     /// Whether it means this thread. The kernel keeps 15 bytes of a name, and so much is compared.
     #[must_use]
-    pub fn means(&self, tid: u32, comm: Comm) -> bool {
+    pub fn matches(&self, tid: u32, comm: Comm) -> bool {
         match self.0.strip_suffix('*') {
             Some(start) => comm.0.starts_with(start.as_bytes()),
             None => Comm::new(&self.0) == comm || self.0.parse() == Ok(tid),
@@ -45,14 +55,14 @@ impl Pattern {
 impl Selection {
     /// Whether a thread is asked for.
     #[must_use]
-    pub fn wants(&self, tid: u32, comm: Comm) -> bool {
-        self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.means(tid, comm))
+    pub fn selects(&self, tid: u32, comm: Comm) -> bool {
+        self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.matches(tid, comm))
     }
 
     /// How often a thread is to run, ns; `None` when that is not said.
     #[must_use]
     pub fn period_ns(&self, tid: u32, comm: Comm) -> Option<u64> {
-        let named = self.periods.iter().find(|(pattern, _)| pattern.as_ref().is_some_and(|p| p.means(tid, comm)));
+        let named = self.periods.iter().find(|(pattern, _)| pattern.as_ref().is_some_and(|p| p.matches(tid, comm)));
         named.or_else(|| self.periods.iter().find(|(pattern, _)| pattern.is_none())).map(|&(_, period_ns)| period_ns)
     }
 }
@@ -67,11 +77,11 @@ mod tests {
 
     #[test]
     fn a_pattern_is_a_name_the_start_of_one_or_a_number() {
-        let means = |text: &str, tid, comm: &str| pattern(text).means(tid, Comm::new(comm));
-        assert!(means("audio", 7, "audio") && !means("audio", 7, "audio2"));
-        assert!(means("audio*", 7, "audio2") && !means("audio*", 7, "video"));
-        assert!(means("7", 7, "audio") && means("7", 8, "7") && !means("7", 77, "audio"));
-        assert!(means("a-name-longer-than-kept", 7, "a-name-longer-t"));
+        let matches = |text: &str, tid, comm: &str| pattern(text).matches(tid, Comm::new(comm));
+        assert!(matches("audio", 7, "audio") && !matches("audio", 7, "audio2"));
+        assert!(matches("audio*", 7, "audio2") && !matches("audio*", 7, "video"));
+        assert!(matches("7", 7, "audio") && matches("7", 8, "7") && !matches("7", 77, "audio"));
+        assert!(matches("a-name-longer-than-kept", 7, "a-name-longer-t"));
     }
 
     #[test]
@@ -80,9 +90,9 @@ mod tests {
             threads: vec![pattern("servo"), pattern("base")],
             periods: vec![(None, 5), (Some(pattern("servo")), 9)],
         };
-        let of = |comm| (selection.wants(1, Comm::new(comm)), selection.period_ns(1, Comm::new(comm)));
+        let of = |comm| (selection.selects(1, Comm::new(comm)), selection.period_ns(1, Comm::new(comm)));
         assert_eq!([of("servo"), of("base"), of("gui")], [(true, Some(9)), (true, Some(5)), (false, Some(5))]);
         assert_eq!(Selection::default().period_ns(1, Comm::new("base")), None);
-        assert!(Selection::default().wants(1, Comm::new("base")));
+        assert!(Selection::default().selects(1, Comm::new("base")));
     }
 }

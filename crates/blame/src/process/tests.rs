@@ -3,8 +3,8 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use record::{Overruns, ProcessThread, Series, ThreadTimes};
 
-use super::{Known, Process, Selection};
-use crate::{Comm, Event, Task, What, event::Left};
+use super::{Process, Selection, ThreadInfo};
+use crate::{Comm, Event, EventKind, Task, event::PrevState};
 
 const START_NS: u64 = 1_000_000;
 const WORKER: u32 = 10;
@@ -19,16 +19,16 @@ fn task(pid: u32) -> Task {
 }
 
 /// Events at us after the begin, on CPU 0 unless they are moved.
-fn at(us: u64, pid: u32, what: What) -> Event {
-    Event { at_ns: START_NS + us * 1000, cpu: 0, pid, what }
+fn at(us: u64, pid: u32, kind: EventKind) -> Event {
+    Event { at_ns: START_NS + us * 1000, cpu: 0, pid, kind }
 }
 
 fn waking(us: u64, pid: u32) -> Event {
-    at(us, 0, What::Waking { task: task(pid), target_cpu: 0 })
+    at(us, 0, EventKind::Waking { task: task(pid), target_cpu: 0 })
 }
 
-fn switch(us: u64, from: u32, left: Left, to: u32) -> Event {
-    at(us, from, What::Switch { from: task(from), left, to: task(to) })
+fn switch(us: u64, from: u32, prev_state: PrevState, to: u32) -> Event {
+    at(us, from, EventKind::Switch { from: task(from), prev_state, to: task(to) })
 }
 
 fn on(cpu: u32, event: Event) -> Event {
@@ -38,13 +38,13 @@ fn on(cpu: u32, event: Event) -> Event {
 fn process(period_us: Option<u64>) -> Process {
     let periods = period_us.map(|us| (None, us * 1000)).into_iter().collect();
     let mut process = Process::new(START_NS, 100_000, Selection { threads: Vec::new(), periods });
-    process.follow(Known { tid: WORKER, comm: Comm::new("worker"), asleep: true }, 0);
+    process.follow(ThreadInfo { tid: WORKER, comm: Comm::new("worker"), asleep: true }, 0);
     process
 }
 
 fn after(period_us: Option<u64>, events: &[Event], us: u64) -> (Series, ProcessThread) {
     let mut process = process(period_us);
-    events.iter().for_each(|event| process.take(event));
+    events.iter().for_each(|event| process.handle_event(event));
     let mut series = process.series("run", START_NS + us * 1000);
     assert_eq!(series.len(), 1, "{series:?}");
     let thread = series[0].kind.process().unwrap().clone();
@@ -61,13 +61,13 @@ fn times(running: u64, ready: u64, preempted: u64, blocked: u64, unknown: u64) -
 fn a_cycle_is_from_being_woken_to_going_to_sleep() {
     let events = [
         waking(100, WORKER),
-        switch(105, 0, Left::Preempted, WORKER),
-        switch(305, WORKER, Left::Preempted, 20),
-        on(1, switch(355, 0, Left::Preempted, WORKER)),
-        on(1, switch(455, WORKER, Left::Sleeping, 0)),
+        switch(105, 0, PrevState::Preempted, WORKER),
+        switch(305, WORKER, PrevState::Preempted, 20),
+        on(1, switch(355, 0, PrevState::Preempted, WORKER)),
+        on(1, switch(455, WORKER, PrevState::Sleeping, 0)),
         waking(1100, WORKER),
-        switch(1107, 0, Left::Preempted, WORKER),
-        switch(1200, WORKER, Left::Sleeping, 0),
+        switch(1107, 0, PrevState::Preempted, WORKER),
+        switch(1200, WORKER, PrevState::Sleeping, 0),
     ];
     let (series, thread) = after(Some(1000), &events, 2000);
     assert_eq!((series.samples, series.max_ns, series.min_ns), (2, Some(7000), Some(5000)));
@@ -83,15 +83,15 @@ fn a_cycle_is_from_being_woken_to_going_to_sleep() {
 
 #[test]
 fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
-    let running = after(None, &[switch(40, WORKER, Left::Sleeping, 0)], 100).1;
+    let running = after(None, &[switch(40, WORKER, PrevState::Sleeping, 0)], 100).1;
     assert_eq!((running.times, running.cycles), (times(40, 0, 0, 60, 0), 0));
-    let ready = after(None, &[switch(40, 0, Left::Preempted, WORKER)], 100);
+    let ready = after(None, &[switch(40, 0, PrevState::Preempted, WORKER)], 100);
     assert_eq!((ready.1.times, ready.0.samples), (times(60, 40, 0, 0, 0), 0));
-    let asleep = after(None, &[waking(40, WORKER), switch(41, 0, Left::Preempted, WORKER)], 100);
+    let asleep = after(None, &[waking(40, WORKER), switch(41, 0, PrevState::Preempted, WORKER)], 100);
     assert_eq!((asleep.1.times, asleep.0.samples), (times(59, 1, 0, 40, 0), 1));
     let mut process = process(None);
-    assert!(process.series("run", START_NS).is_empty() && process.others() == 1, "it only slept");
-    process.follow(Known { tid: 11, comm: Comm::new("spinner"), asleep: false }, 0);
+    assert!(process.series("run", START_NS).is_empty() && process.threads_without_series() == 1, "it only slept");
+    process.follow(ThreadInfo { tid: 11, comm: Comm::new("spinner"), asleep: false }, 0);
     let spinner = process.series("run", START_NS + 5000).remove(0).kind.process().unwrap().clone();
     assert_eq!(spinner.times, times(0, 0, 0, 0, 5));
 }
@@ -100,11 +100,11 @@ fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
 fn waiting_for_a_page_or_a_lock_of_the_kernel_belongs_to_the_cycle() {
     let events = [
         waking(100, WORKER),
-        switch(101, 0, Left::Preempted, WORKER),
-        switch(111, WORKER, Left::Uninterruptible, 0),
+        switch(101, 0, PrevState::Preempted, WORKER),
+        switch(111, WORKER, PrevState::Uninterruptible, 0),
         waking(211, WORKER),
-        switch(214, 0, Left::Preempted, WORKER),
-        switch(224, WORKER, Left::Sleeping, 0),
+        switch(214, 0, PrevState::Preempted, WORKER),
+        switch(224, WORKER, PrevState::Sleeping, 0),
     ];
     let (series, thread) = after(None, &events, 300);
     assert_eq!((series.samples, thread.cycles), (2, 1));
@@ -115,15 +115,15 @@ fn waiting_for_a_page_or_a_lock_of_the_kernel_belongs_to_the_cycle() {
 fn a_thread_that_is_woken_on_its_way_to_sleep_is_ready_at_once() {
     let events = [
         waking(100, WORKER),
-        switch(101, 0, Left::Preempted, WORKER),
+        switch(101, 0, PrevState::Preempted, WORKER),
         on(1, waking(109, WORKER)),
-        switch(110, WORKER, Left::Sleeping, 0),
-        switch(113, 0, Left::Preempted, WORKER),
+        switch(110, WORKER, PrevState::Sleeping, 0),
+        switch(113, 0, PrevState::Preempted, WORKER),
         on(1, waking(115, WORKER)),
         // It was awake and stays so: this is no wake-up, and it sleeps until the next.
-        switch(120, WORKER, Left::Sleeping, 0),
+        switch(120, WORKER, PrevState::Sleeping, 0),
         waking(150, WORKER),
-        switch(152, 0, Left::Preempted, WORKER),
+        switch(152, 0, PrevState::Preempted, WORKER),
     ];
     let (series, thread) = after(None, &events, 160);
     assert_eq!((series.samples, series.max_ns, thread.cycles), (3, Some(3000), 2));
@@ -136,8 +136,8 @@ fn a_deadline_is_missed_by_a_cycle_that_is_too_long_or_does_not_come() {
     let mut events = Vec::new();
     let mut cycle = |begin: u64, work: u64, waits: u64| {
         events.push(waking(begin, WORKER));
-        events.push(switch(begin + waits, 0, Left::Preempted, WORKER));
-        events.push(switch(begin + waits + work, WORKER, Left::Sleeping, 0));
+        events.push(switch(begin + waits, 0, PrevState::Preempted, WORKER));
+        events.push(switch(begin + waits + work, WORKER, PrevState::Sleeping, 0));
     };
     cycle(1000, 300, 0);
     cycle(2000, 1300, 1); // too much work, and the next one does not come
@@ -157,12 +157,12 @@ fn a_deadline_is_missed_by_a_cycle_that_is_too_long_or_does_not_come() {
 #[test]
 fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
     let mut process = process(None);
-    let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.take(event));
-    take(&mut process, &[waking(100, WORKER), switch(105, 0, Left::Preempted, WORKER)]);
+    let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.handle_event(event));
+    take(&mut process, &[waking(100, WORKER), switch(105, 0, PrevState::Preempted, WORKER)]);
     process.lost(START_NS + 200_000, START_NS + 300_000);
-    take(&mut process, &[switch(350, WORKER, Left::Sleeping, 0)]);
+    take(&mut process, &[switch(350, WORKER, PrevState::Sleeping, 0)]);
     // Another gap, which no page told: it was woken in it.
-    take(&mut process, &[switch(500, 0, Left::Preempted, WORKER)]);
+    take(&mut process, &[switch(500, 0, PrevState::Preempted, WORKER)]);
     let series = process.series("run", START_NS + 600_000).remove(0);
     let thread = series.kind.process().unwrap();
     assert_eq!(thread.times, times(95 + 50 + 100, 5, 0, 100, 100 + 150));
@@ -174,15 +174,15 @@ fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
 fn new_threads_are_followed_and_ended_ones_stop() {
     let mut process = process(None);
     let events = [
-        switch(10, 0, Left::Preempted, WORKER),
-        at(20, WORKER, What::Fork { child: 11 }),
-        at(20, WORKER, What::Waking { task: task(11), target_cpu: 1 }),
-        on(1, switch(25, 0, Left::Preempted, 11)),
-        at(30, 99, What::Fork { child: 100 }),
-        on(1, at(40, 11, What::Exit)),
-        on(1, switch(45, 11, Left::Other, 0)),
+        switch(10, 0, PrevState::Preempted, WORKER),
+        at(20, WORKER, EventKind::Fork { child: 11 }),
+        at(20, WORKER, EventKind::Waking { task: task(11), target_cpu: 1 }),
+        on(1, switch(25, 0, PrevState::Preempted, 11)),
+        at(30, 99, EventKind::Fork { child: 100 }),
+        on(1, at(40, 11, EventKind::Exit)),
+        on(1, switch(45, 11, PrevState::Other, 0)),
     ];
-    events.iter().for_each(|event| process.take(event));
+    events.iter().for_each(|event| process.handle_event(event));
     assert_eq!(process.living().collect::<Vec<_>>(), [WORKER]);
     let series = process.series("run", START_NS + 100_000);
     assert_eq!(series.iter().map(|s| s.role.as_str()).collect::<Vec<_>>(), ["worker", "t11"]);
@@ -195,9 +195,12 @@ fn new_threads_are_followed_and_ended_ones_stop() {
 #[test]
 fn spikes_are_fresh_once() {
     let mut process = process(None);
-    process.take(&waking(100, WORKER));
-    process.take(&on(3, switch(350, 0, Left::Preempted, WORKER)));
-    let fresh: Vec<_> = process.fresh_spikes().map(|(waiter, spikes)| (waiter.pid, waiter.cpu, spikes.len())).collect();
+    process.handle_event(&waking(100, WORKER));
+    process.handle_event(&on(3, switch(350, 0, PrevState::Preempted, WORKER)));
+    let fresh: Vec<_> = process
+        .fresh_spikes()
+        .map(|(measured_thread, spikes)| (measured_thread.pid, measured_thread.cpu, spikes.len()))
+        .collect();
     assert_eq!(fresh, [(WORKER, 3, 1)]);
     process.keep_spikes();
     assert_eq!(process.fresh_spikes().count(), 0);
@@ -207,21 +210,21 @@ fn spikes_are_fresh_once() {
 
 fn any_event() -> impl Strategy<Value = Event> {
     let pid = || select(vec![0, WORKER, WORKER, 11, 12]);
-    let left = select(vec![
-        Left::Preempted,
-        Left::Sleeping,
-        Left::Sleeping,
-        Left::Uninterruptible,
-        Left::Stopped,
-        Left::Other,
+    let prev_state = select(vec![
+        PrevState::Preempted,
+        PrevState::Sleeping,
+        PrevState::Sleeping,
+        PrevState::Uninterruptible,
+        PrevState::Stopped,
+        PrevState::Other,
     ]);
-    let what = prop_oneof![
-        6 => (pid(), left, pid()).prop_map(|(from, left, to)| What::Switch { from: task(from), left, to: task(to) }),
-        4 => pid().prop_map(|pid| What::Waking { task: task(pid), target_cpu: 0 }),
-        1 => pid().prop_map(|child| What::Fork { child }),
-        1 => Just(What::Exit),
+    let kind = prop_oneof![
+        6 => (pid(), prev_state, pid()).prop_map(|(from, prev_state, to)| EventKind::Switch { from: task(from), prev_state, to: task(to) }),
+        4 => pid().prop_map(|pid| EventKind::Waking { task: task(pid), target_cpu: 0 }),
+        1 => pid().prop_map(|child| EventKind::Fork { child }),
+        1 => Just(EventKind::Exit),
     ];
-    (0..5_000_000_u64, 0..4_u32, pid(), what).prop_map(|(at_ns, cpu, pid, what)| Event { at_ns, cpu, pid, what })
+    (0..5_000_000_u64, 0..4_u32, pid(), kind).prop_map(|(at_ns, cpu, pid, kind)| Event { at_ns, cpu, pid, kind })
 }
 
 proptest! {
@@ -243,7 +246,7 @@ proptest! {
             for &(_, from_ns, length_ns) in gaps.iter().filter(|gap| gap.0 == number) {
                 process.lost(from_ns, from_ns + length_ns);
             }
-            process.take(event);
+            process.handle_event(event);
         }
         const END_NS: u64 = 7_000_000;
         for series in process.series("run", END_NS) {
@@ -251,7 +254,7 @@ proptest! {
             let of_the_run = thread.times.total_ns();
             // One that was there from the begin to the end was observed all the time, and no thread for longer.
             prop_assert!(of_the_run <= END_NS - START_NS);
-            if thread.tid == WORKER && !thread.ended && !events.iter().any(|e| e.what == What::Fork { child: WORKER }) {
+            if thread.tid == WORKER && !thread.ended && !events.iter().any(|e| e.kind == EventKind::Fork { child: WORKER }) {
                 prop_assert_eq!(of_the_run, END_NS - START_NS);
             }
             prop_assert_eq!(series.samples, series.raw.total());

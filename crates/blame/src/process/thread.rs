@@ -1,19 +1,30 @@
 //! One thread: what it was at, and how its time adds up.
 
-mod told;
+mod series;
 
 use std::collections::BTreeSet;
 
 use record::{Histogram, Spike, ThreadTimes};
 
-use super::{Known, Rules, cycles::Cycles, preempters::Preempters, wakeups::WakeUps};
-use crate::{Comm, Task, Waiter, event::Left};
+use super::{cycles::Cycles, preempters::Preempters, selection::RunConfig, wakeups::WakeUps};
+use crate::{Comm, MeasuredThread, Task, event::PrevState};
+
+/// What is known of a thread when it is first followed.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadInfo {
+    /// Its thread id.
+    pub tid: u32,
+    /// Name of its command.
+    pub comm: Comm,
+    /// Whether it slept then. This says what it did if no event does.
+    pub asleep: bool,
+}
 
 /// What a thread is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum State {
     /// No event has told yet. The next one does, also for the time before it.
-    Untold,
+    Unobserved,
     /// It has a CPU.
     Running,
     /// It was woken at this time (ns on CLOCK_MONOTONIC), and has no CPU yet.
@@ -28,7 +39,7 @@ enum At {
 
 /// The parts of a thread's time.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum TimePart {
     Running,
     Ready,
     Preempted,
@@ -44,11 +55,11 @@ pub(super) struct Thread {
     asleep: bool,
     /// Whether it was about to run, or ran, when it was first followed.
     was_up: bool,
-    asked_for: bool,
+    selected: bool,
     period_ns: Option<u64>,
-    at: At,
+    at: State,
     /// Up to when its time is accounted for, ns on CLOCK_MONOTONIC.
-    told_ns: u64,
+    accounted_ns: u64,
     /// Events before say nothing, ns on CLOCK_MONOTONIC: it was not followed yet, or others are missing.
     since_ns: u64,
     /// It was woken while it still had the CPU, since it got that.
@@ -66,16 +77,16 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub fn new(known: Known, since_ns: u64, rules: &Rules) -> Self {
-        let Known { tid, comm, asleep } = known;
+    pub fn new(info: ThreadInfo, since_ns: u64, config: &RunConfig) -> Self {
+        let ThreadInfo { tid, comm, asleep } = info;
         Self {
             task: Task { pid: tid, priority: 120, comm },
             asleep,
             was_up: !asleep,
-            asked_for: rules.selection.wants(tid, comm),
-            period_ns: rules.selection.period_ns(tid, comm),
-            at: At::Untold,
-            told_ns: since_ns,
+            selected: config.selection.selects(tid, comm),
+            period_ns: config.selection.period_ns(tid, comm),
+            at: State::Unobserved,
+            accounted_ns: since_ns,
             since_ns,
             woken_early: false,
             exits: false,
@@ -99,83 +110,90 @@ impl Thread {
         self.task.comm
     }
 
-    pub fn is_asked_for(&self) -> bool {
-        self.asked_for
+    pub fn is_selected(&self) -> bool {
+        self.selected
     }
 
     pub fn has_ended(&self) -> bool {
-        self.at == At::Ended
+        self.at == State::Ended
     }
 
     /// Whether it did anything but sleep.
-    pub fn did_something(&self) -> bool {
+    pub fn was_active(&self) -> bool {
         self.was_up || self.cpu.is_some() || !self.cycles.is_empty()
     }
 
     /// It was made ready to run.
-    pub fn woken(&mut self, at_ns: u64, task: Task, rules: &Rules) {
-        let Some(at_ns) = self.heard(at_ns, task, rules) else { return };
+    pub fn woken(&mut self, at_ns: u64, task: Task, config: &RunConfig) {
+        let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         match self.at {
-            At::Untold | At::Blocked => {
-                self.pass(at_ns, Part::Blocked);
+            State::Unobserved | State::Blocked => {
+                self.account_for(at_ns, TimePart::Blocked);
                 self.ready(at_ns);
             }
-            At::Running => self.woken_early = true,
-            At::Ready { .. } | At::Preempted { .. } | At::Ended => {}
+            State::Running => self.woken_early = true,
+            State::Ready { .. } | State::Preempted { .. } | State::Ended => {}
         }
     }
 
     /// It got a CPU.
-    pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, rules: &Rules) {
-        let Some(at_ns) = self.heard(at_ns, task, rules) else { return };
-        if self.at == At::Blocked && self.woken_early {
+    pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, config: &RunConfig) {
+        let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
+        if self.at == State::Blocked && self.woken_early {
             // On its way to sleep, it was woken before it had left the CPU: it was ready as soon as it had.
-            self.ready(self.told_ns);
+            self.ready(self.accounted_ns);
         }
         match self.at {
-            At::Untold => self.pass(at_ns, Part::Ready),
-            At::Ready { since_ns } => {
-                self.pass(at_ns, Part::Ready);
-                self.wake_ups.note(since_ns, at_ns.saturating_sub(since_ns), cpu, rules);
+            State::Unobserved => self.account_for(at_ns, TimePart::Ready),
+            State::Ready { since_ns } => {
+                self.account_for(at_ns, TimePart::Ready);
+                self.wake_ups.note(since_ns, at_ns.saturating_sub(since_ns), cpu, config);
             }
-            At::Preempted { by, since_ns } => {
-                self.pass(at_ns, Part::Preempted);
+            State::Preempted { by, since_ns } => {
+                self.account_for(at_ns, TimePart::Preempted);
                 let waited_ns = at_ns.saturating_sub(since_ns);
                 self.preempted.record(i64::try_from(waited_ns).unwrap_or(i64::MAX));
                 self.preempters.waited(by, waited_ns);
             }
             // An event that would tell how it came here is missing.
-            At::Running | At::Blocked => self.unknown(at_ns),
-            At::Ended => return,
+            State::Running | State::Blocked => self.unknown(at_ns),
+            State::Ended => return,
         }
-        self.is_on(cpu);
-        (self.at, self.woken_early) = (At::Running, false);
+        self.note_cpu(cpu);
+        (self.at, self.woken_early) = (State::Running, false);
     }
 
     /// It left its CPU to another one.
-    pub fn switched_out(&mut self, at_ns: u64, cpu: u32, task: Task, (left, to): (Left, Task), rules: &Rules) {
-        let Some(at_ns) = self.heard(at_ns, task, rules) else { return };
+    pub fn switched_out(
+        &mut self,
+        at_ns: u64,
+        cpu: u32,
+        task: Task,
+        (prev_state, to): (PrevState, Task),
+        config: &RunConfig,
+    ) {
+        let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         match self.at {
-            At::Untold | At::Running => self.pass(at_ns, Part::Running),
-            At::Ready { .. } | At::Preempted { .. } | At::Blocked => self.unknown(at_ns),
-            At::Ended => return,
+            State::Unobserved | State::Running => self.account_for(at_ns, TimePart::Running),
+            State::Ready { .. } | State::Preempted { .. } | State::Blocked => self.unknown(at_ns),
+            State::Ended => return,
         }
-        self.is_on(cpu);
-        self.at = match left {
-            Left::Preempted => {
+        self.note_cpu(cpu);
+        self.at = match prev_state {
+            PrevState::Preempted => {
                 self.preemptions += 1;
-                At::Preempted { by: self.preempters.took(to), since_ns: at_ns }
+                State::Preempted { by: self.preempters.took(to), since_ns: at_ns }
             }
             // What it waits for now belongs to its cycle.
-            Left::Uninterruptible | Left::Stopped => At::Blocked,
-            Left::Sleeping | Left::Other => {
-                self.cycles.end(rules.start_ns, self.period_ns);
-                if self.exits { At::Ended } else { At::Blocked }
+            PrevState::Uninterruptible | PrevState::Stopped => State::Blocked,
+            PrevState::Sleeping | PrevState::Other => {
+                self.cycles.end(config.start_ns, self.period_ns);
+                if self.exits { State::Ended } else { State::Blocked }
             }
         };
     }
 
-    fn is_on(&mut self, cpu: u32) {
+    fn note_cpu(&mut self, cpu: u32) {
         let before = self.cpu.replace(cpu);
         if before != Some(cpu) {
             self.cpus.insert(cpu);
@@ -189,75 +207,75 @@ impl Thread {
     }
 
     /// Events between these times are missing.
-    pub fn lost(&mut self, from_ns: u64, to_ns: u64, rules: &Rules) {
-        if self.at == At::Ended {
+    pub fn lost(&mut self, from_ns: u64, to_ns: u64, config: &RunConfig) {
+        if self.at == State::Ended {
             return;
         }
-        self.stay(from_ns);
-        self.pass(to_ns, Part::Unknown);
+        self.account_until(from_ns);
+        self.account_for(to_ns, TimePart::Unknown);
         self.cycles.cut();
-        (self.at, self.woken_early, self.asleep) = (At::Untold, false, false);
-        self.since_ns = to_ns.max(rules.start_ns);
+        (self.at, self.woken_early, self.asleep) = (State::Unobserved, false, false);
+        self.since_ns = to_ns.max(config.start_ns);
     }
 
     /// Its id is that of another thread from now on.
-    pub fn is_gone(&mut self, at_ns: u64) {
-        self.stay(at_ns);
-        self.at = At::Ended;
+    pub fn replaced(&mut self, at_ns: u64) {
+        self.account_until(at_ns);
+        self.at = State::Ended;
     }
 
     /// Takes in what an event tells of the thread itself. When it counts as, ns; `None` where it says nothing.
-    fn heard(&mut self, at_ns: u64, task: Task, rules: &Rules) -> Option<u64> {
+    fn update_task(&mut self, at_ns: u64, task: Task, config: &RunConfig) -> Option<u64> {
         if task.comm != self.task.comm {
-            let selection = &rules.selection;
-            self.asked_for = selection.wants(task.pid, task.comm);
+            let selection = &config.selection;
+            self.selected = selection.selects(task.pid, task.comm);
             self.period_ns = selection.period_ns(task.pid, task.comm);
         }
         self.task = task;
-        (at_ns >= self.since_ns).then_some(at_ns.max(self.told_ns))
+        (at_ns >= self.since_ns).then_some(at_ns.max(self.accounted_ns))
     }
 
     fn ready(&mut self, since_ns: u64) {
-        self.at = At::Ready { since_ns };
+        self.at = State::Ready { since_ns };
         self.cycles.begin(since_ns, self.period_ns);
     }
 
     fn unknown(&mut self, at_ns: u64) {
-        self.pass(at_ns, Part::Unknown);
+        self.account_for(at_ns, TimePart::Unknown);
         self.cycles.cut();
     }
 
     /// Accounts for the time up to `at_ns` as that of what it is at.
-    fn stay(&mut self, at_ns: u64) {
+    fn account_until(&mut self, at_ns: u64) {
         let part = match self.at {
-            At::Running => Part::Running,
-            At::Ready { .. } => Part::Ready,
-            At::Preempted { .. } => Part::Preempted,
-            At::Blocked => Part::Blocked,
-            At::Untold if self.asleep => Part::Blocked,
-            At::Untold => Part::Unknown,
-            At::Ended => return,
+            State::Running => TimePart::Running,
+            State::Ready { .. } => TimePart::Ready,
+            State::Preempted { .. } => TimePart::Preempted,
+            State::Blocked => TimePart::Blocked,
+            State::Unobserved if self.asleep => TimePart::Blocked,
+            State::Unobserved => TimePart::Unknown,
+            State::Ended => return,
         };
-        self.pass(at_ns, part);
+        self.account_for(at_ns, part);
     }
 
-    fn pass(&mut self, at_ns: u64, part: Part) {
-        let passed_ns = at_ns.saturating_sub(self.told_ns);
-        self.told_ns += passed_ns;
+    fn account_for(&mut self, at_ns: u64, part: TimePart) {
+        let passed_ns = at_ns.saturating_sub(self.accounted_ns);
+        self.accounted_ns += passed_ns;
         for times in [Some(&mut self.times), self.cycles.times()].into_iter().flatten() {
             *part.of(times) += passed_ns;
         }
     }
 
     /// The thread, where it ran last; `None` before it ran.
-    pub fn waiter(&self) -> Option<Waiter> {
+    pub fn measured_thread(&self) -> Option<MeasuredThread> {
         let Task { pid, priority, .. } = self.task;
-        Some(Waiter { pid, priority, cpu: self.cpu?, spins: false })
+        Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false })
     }
 
     /// Spikes that were fresh are so no more; those of a thread that is not asked for are let go of.
     pub fn keep_spikes(&mut self) {
-        if self.asked_for {
+        if self.selected {
             self.wake_ups.keep_fresh();
         } else {
             self.wake_ups.fresh.clear();
@@ -265,15 +283,15 @@ impl Thread {
     }
 
     /// The fresh spikes, by the CPU that it woke on.
-    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (Waiter, &mut [Spike])> {
+    pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
         let Task { pid, priority, .. } = self.task;
-        let asked_for = self.asked_for;
-        let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| asked_for && !spikes.is_empty());
-        fresh.map(move |(&cpu, spikes)| (Waiter { pid, priority, cpu, spins: false }, spikes.as_mut_slice()))
+        let selected = self.selected;
+        let fresh = self.wake_ups.fresh.iter_mut().filter(move |(_, spikes)| selected && !spikes.is_empty());
+        fresh.map(move |(&cpu, spikes)| (MeasuredThread { pid, priority, cpu, spins: false }, spikes.as_mut_slice()))
     }
 }
 
-impl Part {
+impl TimePart {
     fn of(self, times: &mut ThreadTimes) -> &mut u64 {
         match self {
             Self::Running => &mut times.running_ns,

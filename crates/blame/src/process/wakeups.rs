@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use record::{Histogram, Maxima, Series, Spike, Worst};
 
-use super::Rules;
+use super::selection::RunConfig;
 
 /// The wake-ups of one thread.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,8 @@ pub(super) struct WakeUps {
 
 impl WakeUps {
     /// Notes that the thread was woken at `woken_ns` on CLOCK_MONOTONIC, and had `cpu` after `latency_ns`.
-    pub fn note(&mut self, woken_ns: u64, latency_ns: u64, cpu: u32, rules: &Rules) {
-        let (at_ns, signed_ns) = (woken_ns.saturating_sub(rules.start_ns), signed(latency_ns));
+    pub fn note(&mut self, woken_ns: u64, latency_ns: u64, cpu: u32, config: &RunConfig) {
+        let (at_ns, signed_ns) = (woken_ns.saturating_sub(config.start_ns), signed(latency_ns));
         self.raw.record(signed_ns);
         self.maxima.take_in(at_ns, signed_ns);
         self.sum_ns += u128::from(latency_ns);
@@ -32,7 +32,7 @@ impl WakeUps {
         if self.max.is_none_or(|(max_ns, _)| latency_ns > max_ns) {
             self.max = Some((latency_ns, at_ns));
         }
-        if latency_ns > rules.threshold_ns {
+        if latency_ns > config.threshold_ns {
             self.spikes += 1;
             let spike = Spike { lateness_ns: signed_ns, at_ns, ..Spike::default() };
             self.fresh.entry(cpu).or_default().push(spike);

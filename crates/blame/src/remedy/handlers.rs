@@ -1,6 +1,6 @@
 //! Remedies against interrupts, softirqs and timers.
 
-use super::RemedyFacts;
+use super::facts::RemedyFacts;
 
 /// Drivers of graphics cards: their interrupts come with every frame.
 const GRAPHICS: [&str; 7] = ["i915", "xe", "amdgpu", "radeon", "nvidia", "nouveau", "vc4"];

@@ -2,7 +2,7 @@
 
 use record::{Cause, Why};
 
-use super::{RemedyFacts, handlers};
+use super::{facts::RemedyFacts, handlers};
 
 /// Against a thread that had the CPU.
 pub(super) fn thread(cause: &Cause, facts: &RemedyFacts) -> String {

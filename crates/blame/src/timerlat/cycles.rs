@@ -2,7 +2,7 @@
 
 use record::{Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst};
 
-use crate::{Event, What};
+use crate::{Event, EventKind};
 
 /// Where a sample was taken, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
 const IN_IRQ: u32 = 0;
@@ -28,14 +28,14 @@ pub(super) struct Cycles {
     /// Cycles that were not told, or not to their end.
     lost: u64,
     first_deadline_ns: Option<u64>,
-    irq: Seen,
-    thread: Seen,
+    irq: Statistics,
+    thread: Statistics,
     worst: Worst,
 }
 
 /// What was seen of interrupts or threads.
 #[derive(Debug, Default)]
-struct Seen {
+struct Statistics {
     raw: Histogram,
     correction: Correction,
     maxima: Maxima,
@@ -52,8 +52,8 @@ struct Seen {
 
 impl Cycles {
     pub fn new(period_ns: u64, threshold_ns: i64) -> Self {
-        let seen = || Seen { correction: Correction::new(period_ns), ..Seen::default() };
-        Self { period_ns, threshold_ns, irq: seen(), thread: seen(), ..Self::default() }
+        let statistics = || Statistics { correction: Correction::new(period_ns), ..Statistics::default() };
+        Self { period_ns, threshold_ns, irq: statistics(), thread: statistics(), ..Self::default() }
     }
 
     /// The first deadline, ns on CLOCK_MONOTONIC.
@@ -63,7 +63,7 @@ impl Cycles {
 
     /// Takes in what the tracer told, and appends a late thread to `fresh`. The thread's process id where one ran.
     pub fn take_in(&mut self, event: &Event, fresh: &mut Vec<Spike>) -> Option<u32> {
-        let What::Timerlat { cycle, context, latency_ns } = event.what else { return None };
+        let EventKind::Timerlat { cycle, context, latency_ns } = event.kind else { return None };
         match context {
             IN_IRQ => {
                 self.interrupt = Some((cycle, latency_ns));
@@ -73,7 +73,7 @@ impl Cycles {
                 // One whose interrupt was not told began before, or events were lost.
                 if let Some((_, irq_ns)) = self.interrupt.take().filter(|&(begun, _)| begun == cycle) {
                     self.note_lost(cycle);
-                    self.whole(event.at_ns, Split { irq_ns, thread_ns: latency_ns }, fresh);
+                    self.add_cycle(event.at_ns, Split { irq_ns, thread_ns: latency_ns }, fresh);
                 }
                 Some(event.pid)
             }
@@ -93,7 +93,7 @@ impl Cycles {
         }
     }
 
-    fn whole(&mut self, thread_at_ns: u64, split: Split, fresh: &mut Vec<Spike>) {
+    fn add_cycle(&mut self, thread_at_ns: u64, split: Split, fresh: &mut Vec<Spike>) {
         let deadline_ns = thread_at_ns.saturating_sub(split.thread_ns);
         let at_ns = deadline_ns.saturating_sub(*self.first_deadline_ns.get_or_insert(deadline_ns));
         let [irq_ns, lateness_ns] = [split.irq_ns, split.thread_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
@@ -107,11 +107,11 @@ impl Cycles {
 
     /// The figures so far; `fresh` are spikes that are not kept yet.
     pub fn series(&self, traced: Traced, fresh: &[Spike]) -> Series {
-        let (seen, spikes, role, kind) = match traced {
+        let (statistics, spikes, role, kind) = match traced {
             Traced::Irq => (&self.irq, Vec::new(), TIMERLAT_IRQ, SeriesKind::TimerlatIrq),
             Traced::Thread => (&self.thread, self.worst.with(fresh), TIMERLAT_THREAD, SeriesKind::TimerlatThread),
         };
-        let samples = seen.raw.total();
+        let samples = statistics.raw.total();
         let mut notes = Vec::new();
         if self.lost > 0 {
             notes.push(format!("{} cycles of the tracer were lost, and are in no figure", self.lost));
@@ -125,16 +125,16 @@ impl Cycles {
             period_ns: self.period_ns,
             first_deadline_ns: self.first_deadline_ns.unwrap_or_default() as i64,
             samples,
-            missed: seen.missed,
-            min_ns: seen.max.map(|_| seen.min_ns),
-            mean_ns: seen.max.map(|_| seen.sum_ns as f64 / samples as f64),
-            max_ns: seen.max.map(|(max_ns, _)| max_ns),
-            max_at_ns: seen.max.map(|(_, at_ns)| at_ns),
-            jitter_ns: seen.jitter_ns,
-            raw: seen.raw.clone(),
-            corrected: seen.correction.of(&seen.raw),
-            maxima: seen.maxima.clone(),
-            spikes_total: seen.spikes,
+            missed: statistics.missed,
+            min_ns: statistics.max.map(|_| statistics.min_ns),
+            mean_ns: statistics.max.map(|_| statistics.sum_ns as f64 / samples as f64),
+            max_ns: statistics.max.map(|(max_ns, _)| max_ns),
+            max_at_ns: statistics.max.map(|(_, at_ns)| at_ns),
+            jitter_ns: statistics.jitter_ns,
+            raw: statistics.raw.clone(),
+            corrected: statistics.correction.of(&statistics.raw),
+            maxima: statistics.maxima.clone(),
+            spikes_total: statistics.spikes,
             spikes,
             notes,
             ..Series::default()
@@ -142,7 +142,7 @@ impl Cycles {
     }
 }
 
-impl Seen {
+impl Statistics {
     fn note(&mut self, at_ns: u64, lateness_ns: i64, period_ns: u64, threshold_ns: i64) {
         self.raw.record(lateness_ns);
         if lateness_ns.unsigned_abs() >= period_ns {
@@ -179,7 +179,7 @@ mod tests {
             at_ns: deadline_ns + latency_ns,
             cpu: 1,
             pid,
-            what: What::Timerlat { cycle, context, latency_ns },
+            kind: EventKind::Timerlat { cycle, context, latency_ns },
         };
         [event(IN_IRQ, irq_ns, 0), event(IN_THREAD, thread_ns, 88)]
     }

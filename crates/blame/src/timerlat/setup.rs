@@ -64,7 +64,7 @@ impl TimerlatError {
     /// What the answer to the attempt to start the tracer means.
     pub(super) fn starting(error: TraceError) -> Self {
         match error {
-            TraceError::Busy { what } if what == "current_tracer" => Self::Busy,
+            TraceError::Busy { part } if part == "current_tracer" => Self::Busy,
             error => Self::Trace(error),
         }
     }
@@ -82,11 +82,11 @@ impl Setup {
         }
         let read = |file: &str| tracefs.read(format!("osnoise/{file}")).map(|text| text.trim().to_owned());
         let number = |file: &str| -> Result<u64, TraceError> {
-            let not_a_number = |_| TraceError::Format { what: format!("osnoise/{file}") };
+            let not_a_number = |_| TraceError::Format { part: format!("osnoise/{file}") };
             read(file)?.parse().map_err(not_a_number)
         };
         let cpus: CpuList =
-            read("cpus")?.parse().map_err(|_| TraceError::Format { what: "osnoise/cpus".to_owned() })?;
+            read("cpus")?.parse().map_err(|_| TraceError::Format { part: "osnoise/cpus".to_owned() })?;
         let left_out = measured.difference(&cpus);
         if !left_out.is_empty() {
             return Err(TimerlatError::LeftOut { left_out, all: cpus.union(measured) });
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn only_a_busy_tracer_is_osnoise() {
-        let busy = |what: &str| TimerlatError::starting(TraceError::Busy { what: what.to_owned() });
+        let busy = |part: &str| TimerlatError::starting(TraceError::Busy { part: part.to_owned() });
         assert!(matches!(busy("current_tracer"), TimerlatError::Busy));
         assert!(matches!(busy("instances"), TimerlatError::Trace(_)));
     }

@@ -1,4 +1,4 @@
-//! A frozen instance as a trace file.
+//! Writes a frozen instance to a trace file.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,16 +9,17 @@ use super::{
     ring::Drained,
     symbols::Symbols,
 };
-use crate::event::{Comm, Event, Task, What};
+use crate::event::{Comm, Event, EventKind, Task};
 
 impl Instance {
-    /// Keeps what is drained from now on, as much as a ring holds, so that [`write_dat`](Self::write_dat) has it too.
+    /// Keeps the pages that are drained from now on, up to the size of the ring, so that [`write_dat`](Self::write_dat)
+    /// can write them.
     pub fn keep_drained(&mut self) {
         self.rings.iter_mut().for_each(|ring| ring.kept = Some(Default::default()));
     }
 
-    /// Writes what the rings hold, and what was kept, as a trace file that trace-cmd and KernelShark open. The rings
-    /// are empty afterwards; freeze the trace before, so that all CPUs end at the same time.
+    /// Writes the kept pages and the content of the rings to a trace file for trace-cmd and KernelShark, and empties
+    /// the rings. Freeze the trace first, so that all CPUs end at the same time.
     ///
     /// # Errors
     /// The rings cannot be read, or the file cannot be written.
@@ -43,19 +44,19 @@ impl Instance {
             pages.insert(ring.progress.cpu, taken);
         }
         let formats = |system: &str, names: &mut dyn Iterator<Item = &str>| -> Result<Vec<String>, TraceError> {
-            names.map(|name| self.folder.at.read(format!("events/{system}/{name}/format"))).collect()
+            names.map(|name| self.folder.files.read(format!("events/{system}/{name}/format"))).collect()
         };
         let mut by_system: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (system, name) in self.events.iter().filter_map(|event| event.split_once(':')) {
             by_system.entry(system).or_default().push(name);
         }
         let all = &self.folder.tracefs;
-        let own_or_all = |part: &str| self.folder.at.read(part).or_else(|_| all.read(part));
+        let own_or_all = |part: &str| self.folder.files.read(part).or_else(|_| all.read(part));
         Ok(Contents {
             page_size: layout.size as u32,
             header_page: own_or_all("events/header_page")?,
             header_event: own_or_all("events/header_event")?,
-            ftrace_formats: formats("ftrace", &mut self.folder.at.list("events/ftrace").iter().map(String::as_str))?,
+            ftrace_formats: formats("ftrace", &mut self.folder.files.list("events/ftrace").iter().map(String::as_str))?,
             formats: by_system
                 .into_iter()
                 .map(|(system, names)| Ok((system.to_owned(), formats(system, &mut names.into_iter())?)))
@@ -63,26 +64,26 @@ impl Instance {
             kallsyms: Symbols::of_this_kernel().text().to_owned(),
             printk_formats: all.read("printk_formats").unwrap_or_default(),
             threads: threads(&events),
-            clocks: self.folder.at.read("trace_clock")?,
+            clocks: self.folder.files.read("trace_clock")?,
             uname: uname(),
             pages,
         })
     }
 }
 
-/// Names of the threads that events tell of.
+/// Names of the threads in the events.
 fn threads(events: &[Event]) -> BTreeMap<u32, Comm> {
-    let tasks = |event: &Event| match event.what {
-        What::Switch { from, to, .. } => [Some(from), Some(to)],
-        What::Waking { task, .. } => [Some(task), None],
+    let tasks = |event: &Event| match event.kind {
+        EventKind::Switch { from, to, .. } => [Some(from), Some(to)],
+        EventKind::Waking { task, .. } => [Some(task), None],
         _ => [None, None],
     };
     let named = events.iter().flat_map(tasks).flatten().map(|Task { pid, comm, .. }| (pid, comm));
-    // Every CPU's idle thread has the same id; readers know its name.
+    // The idle threads of all CPUs have id 0; readers know their name.
     named.filter(|&(pid, _)| pid != 0).collect()
 }
 
-/// As `uname -snrm` says it.
+/// The output of `uname -snrm`.
 fn uname() -> String {
     let uname = rustix::system::uname();
     let parts = [uname.sysname(), uname.nodename(), uname.release(), uname.machine()];

@@ -1,4 +1,4 @@
-//! The folder of an instance: made, removed, and cleaned up after runs that could not.
+//! The folder of a trace instance, and the removal of folders that crashed runs left.
 
 use std::{
     fs, io,
@@ -15,38 +15,38 @@ use super::{error::TraceError, tracefs::Tracefs};
 /// An instance's folder, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    /// The whole that it is part of.
+    /// The tracefs that contains the folder.
     pub tracefs: Tracefs,
-    /// Itself: it has the same files as the whole.
-    pub at: Tracefs,
+    /// The folder, which has the same files as a tracefs.
+    pub files: Tracefs,
     pub path: PathBuf,
 }
 
 const PREFIX: &str = "punctual-";
 
-/// Instances of this process so far; each has a name of its own.
+/// Number of instances created by this process, to give each its own name.
 static CREATED: AtomicU32 = AtomicU32::new(0);
 
 impl Folder {
-    /// Makes `instances/punctual-PID-STARTTIME-NUMBER`.
+    /// Creates `instances/punctual-PID-STARTTIME-NUMBER`.
     pub(crate) fn create(tracefs: &Tracefs) -> Result<Self, TraceError> {
         let pid = std::process::id();
-        let started = start_time(pid).ok_or_else(|| TraceError::Missing { what: "/proc/self/stat".to_owned() })?;
+        let started = start_time(pid).ok_or_else(|| TraceError::Missing { part: "/proc/self/stat".to_owned() })?;
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
         let path = tracefs.path(format!("instances/{PREFIX}{pid}-{started}-{number}"));
         fs::create_dir(&path).map_err(|error| TraceError::of("instances", error))?;
-        Ok(Self { tracefs: tracefs.clone(), at: Tracefs::at(&path), path })
+        Ok(Self { tracefs: tracefs.clone(), files: Tracefs::at(&path), path })
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Someone may still have a part of it open; a later run removes what stays then.
+        // If a file in it is still open, a later run removes the folder.
         let _ = remove(&self.path);
     }
 }
 
-/// The kernel refuses to remove an instance while anyone has a file of it open.
+/// Retries, because the kernel refuses to remove an instance while a file in it is open.
 fn remove(path: &Path) -> io::Result<()> {
     const TRIES: u32 = 50;
     for _ in 1..TRIES {
@@ -58,26 +58,25 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes the instances of earlier runs that could not do it themselves; those of living processes stay.
-/// How many were removed.
+/// Removes the instances of earlier runs whose process has ended. Returns how many were removed.
 pub fn remove_leftovers(tracefs: &Tracefs) -> usize {
     let names = tracefs.list("instances");
     let left = names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
     left.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
 }
 
-/// Process and its start time in the name of an instance of ours.
+/// Process id and start time from the name of one of our instances.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// When a process started, in clock ticks since boot; with it, a process id that is used again can be told apart.
+/// Start time of a process, in clock ticks since boot. It distinguishes processes that had the same id.
 fn start_time(pid: u32) -> Option<u64> {
     start_time_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The command's name, in brackets, may hold anything. A zombie has ended, whether its parent looks or not.
+/// Parses a `stat` line. The command's name, in parentheses, may contain any character. A zombie counts as ended.
 fn start_time_in(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
@@ -89,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_names_its_process_and_when_that_began() {
+    fn parses_process_and_start_time_of_an_instance() {
         assert_eq!(owner("punctual-4711-1295680-0"), Some((4711, 1_295_680)));
         assert_eq!(owner("punctual-4711"), None);
         assert_eq!(owner("someone-4711-1295680"), None);
     }
 
     #[test]
-    fn brackets_in_a_command_do_no_harm() {
+    fn accepts_parentheses_in_a_command_name() {
         let fields: Vec<String> = (3..=52).map(|number: u32| number.to_string()).collect();
         assert_eq!(start_time_in(&format!("4711 (a) b) {}", fields.join(" "))), Some(22));
         assert_eq!(start_time_in(&format!("4711 (a) b) Z {}", fields[1..].join(" "))), None);
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn only_instances_of_the_dead_are_removed() {
+    fn removes_only_instances_of_ended_processes() {
         let copy = tempfile::tempdir().unwrap();
         let tracefs = Tracefs::at(copy.path());
         let own = start_time(std::process::id()).unwrap();

@@ -1,45 +1,45 @@
-//! The kernel's own description of its records: `events/*/*/format` and `events/header_page`.
+//! The kernel's descriptions of its records: `events/*/*/format` and `events/header_page`.
 //!
-//! Every offset in it is data from outside: whoever reads a record with it checks it against that record.
+//! The offsets in them are untrusted: each access checks them against the record.
 
-/// Where a field is in a record.
+/// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Bytes from the record's begin.
+    /// Offset from the start of the record, bytes.
     pub offset: usize,
-    /// Its size in bytes.
+    /// Size, bytes.
     pub size: usize,
-    /// Whether its number has a sign.
+    /// True if its number is signed.
     pub signed: bool,
-    /// Whether it is the thing itself, or says where that is.
-    pub place: Place,
+    /// Location of the field's data.
+    pub location: Location,
 }
 
-/// What a field's bytes are.
+/// Location of a field's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The thing itself.
-    Here,
-    /// `__data_loc`: offset (low 16 bits) and length (high 16 bits) of the thing in the record.
-    Elsewhere,
-    /// `__rel_data_loc`: the same, counted from the end of this field.
-    After,
+pub enum Location {
+    /// In the field.
+    Inline,
+    /// `__data_loc`: the field contains the offset in the record (low 16 bits) and the length (high 16 bits).
+    DataLoc,
+    /// `__rel_data_loc`: the same, but the offset counts from the end of the field.
+    RelDataLoc,
 }
 
-/// The description of one kind of record.
+/// The format of one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Format {
     /// Name of the event.
     pub name: String,
-    /// What `common_type` is in its records.
+    /// The value of `common_type` in its records.
     pub id: u16,
-    /// How the kernel prints it.
+    /// The kernel's print format.
     pub print: String,
     fields: Vec<(String, Field)>,
 }
 
 impl Format {
-    /// Reads an event's `format` file; `None` when that is not one.
+    /// Parses an event's `format` file; `None` if the text is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
@@ -51,14 +51,14 @@ impl Format {
         })
     }
 
-    /// A field by its name.
+    /// Returns the field of this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.iter().find(|(own, _)| own == name).map(|&(_, field)| field)
     }
 }
 
-/// `field:char comm[16]; offset:8; size:16; signed:0;` The sign is missing on kernels before 2.6.34.
+/// Parses `field:char comm[16]; offset:8; size:16; signed:0;`. Kernels before 2.6.34 omit the sign.
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next()?.strip_prefix("field:")?.trim();
@@ -71,18 +71,18 @@ fn field(line: &str) -> Option<(String, Field)> {
             _ => {}
         }
     }
-    let place = match declaration.split_whitespace().next()? {
-        "__data_loc" => Place::Elsewhere,
-        "__rel_data_loc" => Place::After,
-        _ => Place::Here,
+    let location = match declaration.split_whitespace().next()? {
+        "__data_loc" => Location::DataLoc,
+        "__rel_data_loc" => Location::RelDataLoc,
+        _ => Location::Inline,
     };
     let last = declaration.split_whitespace().next_back()?;
     let name = last.split('[').next()?.trim_start_matches('*');
-    Some((name.to_owned(), Field { offset: offset?, size: size?, signed, place }))
+    Some((name.to_owned(), Field { offset: offset?, size: size?, signed, location }))
 }
 
 impl Field {
-    /// The number in the field, widened; `None` where the record is too short or the field no number.
+    /// Returns the field's number, widened; `None` if the record is too short or the field is not a number.
     #[must_use]
     pub fn number(&self, record: &[u8]) -> Option<i64> {
         let bytes = record.get(self.offset..)?.get(..self.size)?;
@@ -98,29 +98,32 @@ impl Field {
         })
     }
 
-    /// The field as a number of 32 bits; `None` when it is none.
+    /// Returns this as a 32-bit field; `None` if it has another size.
     #[must_use]
-    pub fn word(&self) -> Option<Word> {
-        (self.size == 4 && self.place == Place::Here).then_some(Word(self.offset))
+    pub fn as_u32(&self) -> Option<U32Field> {
+        (self.size == 4 && self.location == Location::Inline).then_some(U32Field(self.offset))
     }
 
-    /// The bytes of the field, or those that it leads to.
+    /// Returns the field's data.
     #[must_use]
     #[inline]
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
-        let leads = || self.number(record).map(|leads| ((leads & 0xffff) as usize, (leads >> 16 & 0xffff) as usize));
-        let (start, length) = match self.place {
-            Place::Here => (self.offset, self.size),
-            Place::Elsewhere => leads()?,
-            Place::After => {
-                let (start, length) = leads()?;
+        let sections_at = || {
+            self.number(record)
+                .map(|sections_at| ((sections_at & 0xffff) as usize, (sections_at >> 16 & 0xffff) as usize))
+        };
+        let (start, length) = match self.location {
+            Location::Inline => (self.offset, self.size),
+            Location::DataLoc => sections_at()?,
+            Location::RelDataLoc => {
+                let (start, length) = sections_at()?;
                 (self.offset.checked_add(self.size)?.checked_add(start)?, length)
             }
         };
         record.get(start..)?.get(..length)
     }
 
-    /// The bytes of the field up to the first NUL.
+    /// Returns the field's data up to the first NUL.
     #[must_use]
     pub fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let bytes = self.bytes(record)?;
@@ -129,44 +132,45 @@ impl Field {
     }
 }
 
-/// A number of 32 bits in a record: its offset.
+/// A 32-bit number in a record, by its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word(usize);
+pub struct U32Field(usize);
 
-impl Word {
-    /// The number; `None` where the record is too short.
+impl U32Field {
+    /// Returns the number; `None` if the record is too short.
     #[inline]
     #[must_use]
     pub fn get(self, record: &[u8]) -> Option<u32> {
-        record.get(self.0..)?.first_chunk().map(|&word| u32::from_le_bytes(word))
+        record.get(self.0..)?.first_chunk().map(|&bytes| u32::from_le_bytes(bytes))
     }
 }
 
-/// How a page of a ring is laid out: `events/header_page`.
+/// Layout of a page of the ring: `events/header_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    /// The time of the page.
+    /// Time stamp of the page.
     pub time: Field,
-    /// How much of the page is used, with flags.
+    /// Number of bytes used, and flags.
     pub commit: Field,
-    /// Where its records begin, bytes from its own begin.
+    /// Offset of the first record, bytes.
     pub data: usize,
-    /// Its size with its header, bytes.
+    /// Size of the page with its header, bytes.
     pub size: usize,
 }
 
-/// No kernel has larger ones: a sub-buffer is at most 2^(MAX_ORDER) pages of 64 KB, and sane ones are far below.
-const LARGEST_PAGE: usize = 64 << 20;
+/// Upper bound for the size of a page. A sub-buffer has at most 2^(MAX_ORDER) pages of 64 KB; real ones are far
+/// smaller.
+const MAX_PAGE_SIZE: usize = 64 << 20;
 
 impl PageLayout {
-    /// Reads `events/header_page`; `None` when that is not one.
+    /// Parses `events/header_page`; `None` if the text is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fields: Vec<_> = text.lines().filter_map(field).collect();
         let find = |name: &str| fields.iter().find(|(own, _)| own == name).map(|&(_, field)| field);
         let (time, commit, data) = (find("timestamp")?, find("commit")?, find("data")?);
         let size = data.offset.checked_add(data.size)?;
-        let sane = time.size == 8 && matches!(commit.size, 4 | 8) && data.size > 0 && size <= LARGEST_PAGE;
+        let sane = time.size == 8 && matches!(commit.size, 4 | 8) && data.size > 0 && size <= MAX_PAGE_SIZE;
         let inside = |field: Field| field.offset.checked_add(field.size).is_some_and(|end| end <= data.offset);
         (sane && inside(time) && inside(commit)).then_some(Self { time, commit, data: data.offset, size })
     }

@@ -1,11 +1,12 @@
-//! A page of a ring buffer: its records and when they were written.
+//! A page of the trace ring: its records and their times.
 //!
-//! Facts: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c of Linux, little-endian. A record begins with 5
-//! bits of kind and 27 bits of time since the record before; where the kind is 1 to 28, it is the length in words.
+//! Sources: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c of Linux, little-endian. A record begins with a
+//! type (5 bits) and the time since the previous record (27 bits). Types 1 to 28 are the length of the data in 32-bit
+//! words.
 
 use super::format::PageLayout;
 
-/// A page whose header made sense.
+/// A page with a valid header.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     start_ns: u64,
@@ -13,23 +14,23 @@ pub struct Page<'a> {
     lost: Lost,
 }
 
-/// What is missing before a page.
+/// Events lost before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Some events, nobody knows how many.
+    /// An unknown number.
     Some,
-    /// This many events.
+    /// This number.
     Count(u64),
 }
 
 /// One record of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was written, ns on the trace's clock.
+    /// Time of the record, ns on the trace's clock.
     pub at_ns: u64,
-    /// What was written; its first two bytes say what it is.
+    /// Data of the record, starting with the event id (2 bytes).
     pub data: &'a [u8],
 }
 
@@ -41,16 +42,16 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// An absolute time stamp has 59 bits; the upper five are those of the time before.
+/// An absolute time stamp has 59 bits; the upper 5 bits are those of the previous time.
 const STAMP_BITS: u32 = 59;
 
-/// The kernel puts what it knows about losses in the upper bits of the 32-bit commit.
+/// Flags for lost events, in the upper bits of the 32-bit commit field.
 const COMMIT: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
 const MISSED_COUNTED: u64 = 1 << 30;
 
 impl<'a> Page<'a> {
-    /// A page from its bytes; `None` when its header cannot be true.
+    /// Parses a page; `None` if its header is invalid.
     #[must_use]
     pub fn parse(bytes: &'a [u8], layout: &PageLayout) -> Option<Self> {
         let start_ns = layout.time.number(bytes)? as u64;
@@ -58,7 +59,7 @@ impl<'a> Page<'a> {
         let body = bytes.get(layout.data..)?;
         let used = (commit & COMMIT) as usize;
         let data = body.get(..used)?;
-        // The count stands behind the records, where there was room for it.
+        // The number of lost events follows the records if the page has enough free space.
         let counted = body[used..].first_chunk().filter(|_| commit & MISSED_COUNTED != 0);
         let lost = match (commit & (MISSED | MISSED_COUNTED), counted) {
             (0, _) => Lost::Nothing,
@@ -68,26 +69,26 @@ impl<'a> Page<'a> {
         Some(Self { start_ns, data, lost })
     }
 
-    /// What is missing before it.
+    /// Events lost before the page.
     #[must_use]
     pub fn lost(&self) -> Lost {
         self.lost
     }
 
-    /// Its own time, ns: that of its first record, or a little before.
+    /// Time of the page, ns: at or shortly before its first record.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// Its records, oldest first.
+    /// The records, oldest first.
     #[must_use]
     pub fn records(&self) -> Records<'a> {
         Records { rest: self.data, at_ns: self.start_ns, broken: false }
     }
 }
 
-/// The records of a page, oldest first. Ends early where a record cannot be true.
+/// The records of a page, oldest first. Ends at the first invalid record.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -96,19 +97,19 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Whether it ended early.
+    /// True if an invalid record was found.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// The time reached: that of the last record, ns.
+    /// Time of the last record, ns.
     #[must_use]
     pub fn at_ns(&self) -> u64 {
         self.at_ns
     }
 
-    /// The next record, or what there is in its place.
+    /// Reads the next record or time stamp; `None` if it is invalid.
     fn step(&mut self) -> Option<Step<'a>> {
         let header = word(self.rest, 0)?;
         let (kind, delta) = (header & 31, u64::from(header >> 5));
@@ -128,7 +129,7 @@ impl<'a> Records<'a> {
             }
             DATA_LONG => {
                 self.at_ns = self.at_ns.saturating_add(delta);
-                // The length counts itself.
+                // The length includes its own 4 bytes.
                 let length = (word(self.rest, WORD)? as usize).checked_add(HEADER)?;
                 (Step::Data(self.rest.get(HEADER + WORD..length)?), length)
             }
@@ -170,7 +171,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|&word| u32::from_le_bytes(word))
 }
 
-/// A time of 59 bits: the upper ones in the word behind the header.
+/// A 59-bit time: the upper bits are in the word after the header.
 fn wide(upper: u32, lower: u64) -> u64 {
     (u64::from(upper) << 27) + lower
 }
@@ -178,11 +179,11 @@ fn wide(upper: u32, lower: u64) -> u64 {
 fn absolute(stamp: u64, before: u64) -> u64 {
     const LOWER: u64 = (1 << STAMP_BITS) - 1;
     let whole = (stamp & LOWER) | (before & !LOWER);
-    // The 59 bits ran over since.
+    // The 59 bits have overflowed since the previous time.
     if whole < before && before - whole > LOWER / 2 { whole.saturating_add(1 << STAMP_BITS) } else { whole }
 }
 
 #[cfg(test)]
-pub(crate) mod made;
+pub(crate) mod builder;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The pages of one CPU in their order: events, and where they are missing.
+//! Reads the pages of one CPU in order and notes the gaps between their events.
 
 use std::mem;
 
@@ -9,54 +9,54 @@ use super::{
 };
 use crate::event::Event;
 
-/// What was found in a ring.
+/// The losses found while draining a ring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Events that the kernel overwrote or dropped before they could be read.
+    /// Number of events that the kernel overwrote or dropped before they were read.
     pub lost_events: u64,
-    /// Where they are missing, oldest first.
+    /// The gaps, oldest first.
     pub gaps: Vec<Gap>,
 }
 
-/// A time in which events may be missing.
+/// A time span in which events may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// The last event before it, or when the trace was turned off, ns on CLOCK_MONOTONIC; 0 before the first.
+    /// The last event before the gap, or when tracing was turned off, ns on CLOCK_MONOTONIC; 0 if there is none.
     pub from_ns: u64,
-    /// The first event after it, or when the trace was turned on, ns on CLOCK_MONOTONIC.
+    /// The first event after the gap, or when tracing was turned on, ns on CLOCK_MONOTONIC.
     pub to_ns: u64,
-    /// How many are missing, as far as that was told.
+    /// Number of missing events, if known, else 0.
     pub lost: u64,
 }
 
 impl Drained {
-    /// Whether every event between these times (ns on CLOCK_MONOTONIC) is there.
+    /// True if no event is missing between these times (ns on CLOCK_MONOTONIC).
     #[must_use]
-    pub fn is_whole(&self, from_ns: u64, to_ns: u64) -> bool {
+    pub fn is_complete(&self, from_ns: u64, to_ns: u64) -> bool {
         !self.gaps.iter().any(|gap| gap.from_ns < to_ns && from_ns < gap.to_ns)
     }
 }
 
-/// How far a CPU's pages were read.
+/// Reads the pages of one CPU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Progress {
+pub(crate) struct PageReader {
     pub cpu: u32,
-    /// The time of the last event, ns.
+    /// Time of the last event, ns.
     pub read_to_ns: u64,
-    /// Events lost so far, as far as pages told.
+    /// Sum of the losses that pages counted.
     pub lost: u64,
-    /// Whether a page told a loss, but not how many events.
+    /// True if a page had a loss without a count.
     pub uncounted: bool,
-    /// Whether the page before could not be read to its end.
+    /// True if the previous page had an invalid record.
     broken: bool,
 }
 
-impl Progress {
+impl PageReader {
     pub(crate) fn new(cpu: u32) -> Self {
         Self { cpu, read_to_ns: 0, lost: 0, uncounted: false, broken: false }
     }
 
-    /// Reads the next page. What cannot be true is told as a loss by the page after it.
+    /// Reads the next page. An invalid record or page counts as a loss before the page that follows it.
     pub(crate) fn read(
         &mut self,
         bytes: &[u8],
@@ -73,17 +73,17 @@ impl Progress {
         let lost = if mem::take(&mut self.broken) && page.lost() == Lost::Nothing { Lost::Some } else { page.lost() };
         if lost != Lost::Nothing {
             let first_ns = records.clone().next().map_or(page.start_ns(), |record| record.at_ns);
-            self.missing(lost, first_ns, drained);
+            self.note_loss(lost, first_ns, drained);
         }
         let cpu = self.cpu;
         for record in &mut records {
-            events.extend(decoder.event(cpu, record.at_ns, record.data));
+            events.extend(decoder.decode(cpu, record.at_ns, record.data));
         }
         self.read_to_ns = self.read_to_ns.max(records.at_ns());
         self.broken = records.is_broken();
     }
 
-    fn missing(&mut self, lost: Lost, to_ns: u64, drained: &mut Drained) {
+    fn note_loss(&mut self, lost: Lost, to_ns: u64, drained: &mut Drained) {
         let lost = match lost {
             Lost::Nothing => return,
             Lost::Count(count) => count,
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::trace::{
         format::Format,
-        page::made::{LAYOUT, long, page},
+        page::builder::{LAYOUT, long, page},
     };
 
     const SOFTIRQ: &str = "name: softirq_entry\nID: 7\nformat:\n\
@@ -116,10 +116,10 @@ mod tests {
     }
 
     /// Reads pages one after the other.
-    fn drained_of(pages: &[Vec<u8>]) -> (Vec<u64>, Drained, Progress) {
+    fn drained_of(pages: &[Vec<u8>]) -> (Vec<u64>, Drained, PageReader) {
         let mut decoder = Decoder::default();
-        assert!(decoder.learn("irq", &Format::parse(SOFTIRQ).unwrap()));
-        let (mut events, mut drained, mut progress) = (Vec::new(), Drained::default(), Progress::new(1));
+        assert!(decoder.add_format("irq", &Format::parse(SOFTIRQ).unwrap()));
+        let (mut events, mut drained, mut progress) = (Vec::new(), Drained::default(), PageReader::new(1));
         for page in pages {
             progress.read(page, &LAYOUT, &mut decoder, &mut events, &mut drained);
         }
@@ -135,33 +135,33 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_losses_are_whole() {
+    fn pages_without_losses_are_complete() {
         let pages = [page(100, &[softirq(0), softirq(5)]), page(200, &[softirq(1)])];
         let (times, drained, progress) = drained_of(&pages);
         assert_eq!((times, progress.read_to_ns), (vec![100, 105, 201], 201));
         assert_eq!(drained, Drained::default());
-        assert!(drained.is_whole(0, 1000));
+        assert!(drained.is_complete(0, 1000));
     }
 
     #[test]
-    fn a_loss_lies_between_the_events_around_it() {
+    fn a_gap_ends_at_the_events_around_it() {
         let lossy = with_flags(page(300, &[softirq(7)]), 3 << 30, 12);
         let (_, drained, progress) = drained_of(&[page(100, &[softirq(5)]), lossy]);
         assert_eq!(drained, Drained { lost_events: 12, gaps: vec![Gap { from_ns: 105, to_ns: 307, lost: 12 }] });
         assert!(!progress.uncounted);
-        assert!(drained.is_whole(0, 105) && drained.is_whole(307, 400) && !drained.is_whole(200, 201));
-        assert!(!drained.is_whole(0, 400));
+        assert!(drained.is_complete(0, 105) && drained.is_complete(307, 400) && !drained.is_complete(200, 201));
+        assert!(!drained.is_complete(0, 400));
     }
 
     #[test]
-    fn a_loss_without_a_number_is_told_too() {
+    fn reports_a_loss_without_a_count() {
         let (_, drained, progress) = drained_of(&[with_flags(page(300, &[softirq(7)]), 1 << 31, 0)]);
         assert_eq!(drained, Drained { lost_events: 0, gaps: vec![Gap { from_ns: 0, to_ns: 307, lost: 0 }] });
         assert!(progress.uncounted);
     }
 
     #[test]
-    fn what_follows_a_broken_record_or_page_is_a_loss() {
+    fn an_invalid_record_or_page_is_a_gap() {
         let broken = page(100, &[softirq(5), vec![0xff; 3]]);
         let (times, drained, progress) = drained_of(&[broken, page(300, &[softirq(7)])]);
         assert_eq!(times, [105, 307]);

@@ -1,19 +1,19 @@
-//! Why a thread gave up its CPU, from the bits in which `sched_switch` tells it.
+//! Decodes `prev_state` of `sched_switch`.
 
-use crate::event::Left;
+use crate::event::PrevState;
 
-/// What the bits of `prev_state` mean; they differ from kernel to kernel.
+/// The bits of `prev_state`, which differ between kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct States {
+pub(super) struct StateBits {
     sleeping: i64,
     uninterruptible: i64,
     stopped: i64,
-    /// Preempted, whatever the thread was about to do.
+    /// The thread was preempted, regardless of the other bits.
     preempted: i64,
 }
 
-impl States {
-    /// Reads the bits from how the kernel prints them: `... { 0x0001, "S" }, { 0x0002, "D" } ...`.
+impl StateBits {
+    /// Parses the bits from the print format: `... { 0x0001, "S" }, { 0x0002, "D" } ...`.
     pub(super) fn parse(print: &str) -> Self {
         let mut bits = Self { sleeping: 0, uninterruptible: 0, stopped: 0, preempted: 0 };
         let list = print.split_once("__print_flags(REC->prev_state").map_or("", |(_, list)| list);
@@ -27,29 +27,29 @@ impl States {
                 Some("T" | "t") => bits.stopped |= bit,
                 _ => {}
             }
-            // It stands above all that have a letter.
+            // The bit for preemption is above all bits that have a letter.
             bits.preempted = bits.preempted.max(bit << 1);
         }
         if bits.sleeping == 0 || bits.uninterruptible == 0 { Self::LINUX_4_14 } else { bits }
     }
 
-    /// Those of Linux 4.14 and newer (include/linux/sched.h: TASK_REPORT and what follows it).
+    /// The bits of Linux 4.14 and newer (include/linux/sched.h: TASK_REPORT and the definitions after it).
     const LINUX_4_14: Self = Self { sleeping: 0x81, uninterruptible: 0x02, stopped: 0x0c, preempted: 0x100 };
 
     #[inline]
-    pub(super) fn left(self, state: i64) -> Left {
+    pub(super) fn prev_state(self, state: i64) -> PrevState {
         let shown = state & (self.preempted - 1);
         match () {
-            () if state & self.preempted != 0 || shown == 0 => Left::Preempted,
-            () if shown & self.uninterruptible != 0 => Left::Uninterruptible,
-            () if shown & self.stopped != 0 => Left::Stopped,
-            () if shown & self.sleeping != 0 => Left::Sleeping,
-            () => Left::Other,
+            () if state & self.preempted != 0 || shown == 0 => PrevState::Preempted,
+            () if shown & self.uninterruptible != 0 => PrevState::Uninterruptible,
+            () if shown & self.stopped != 0 => PrevState::Stopped,
+            () if shown & self.sleeping != 0 => PrevState::Sleeping,
+            () => PrevState::Other,
         }
     }
 }
 
-/// A number as C writes it.
+/// Parses a C integer.
 fn number_of(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok(),
@@ -61,7 +61,7 @@ fn number_of(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// The list of `__print_flags` as the kernel's `format` file has it; `(mask)` stands for what is before it.
+    /// The list of `__print_flags` as in the kernel's `format` file, shortened to `(mask)` before the list.
     fn print(flags: &[(&str, &str)]) -> String {
         let list: Vec<String> = flags.iter().map(|(bit, letter)| format!("{{ {bit}, \"{letter}\" }}")).collect();
         format!(
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_those_that_the_kernel_prints() {
+    fn parses_the_bits_of_current_kernels() {
         let now = print(&[
             ("0x00000001", "S"),
             ("0x00000002", "D"),
@@ -82,42 +82,42 @@ mod tests {
             ("0x00000040", "P"),
             ("0x00000080", "I"),
         ]);
-        assert_eq!(States::parse(&now), States::LINUX_4_14);
-        let states = States::parse(&now);
-        for (state, left) in [
-            (0, Left::Preempted),
-            (0x100, Left::Preempted),
-            (0x101, Left::Preempted),
-            (1, Left::Sleeping),
-            (0x80, Left::Sleeping),
-            (2, Left::Uninterruptible),
-            (4, Left::Stopped),
-            (8, Left::Stopped),
-            (0x10, Left::Other),
-            (0x20, Left::Other),
-            (0x40, Left::Other),
+        assert_eq!(StateBits::parse(&now), StateBits::LINUX_4_14);
+        let bits = StateBits::parse(&now);
+        for (state, prev_state) in [
+            (0, PrevState::Preempted),
+            (0x100, PrevState::Preempted),
+            (0x101, PrevState::Preempted),
+            (1, PrevState::Sleeping),
+            (0x80, PrevState::Sleeping),
+            (2, PrevState::Uninterruptible),
+            (4, PrevState::Stopped),
+            (8, PrevState::Stopped),
+            (0x10, PrevState::Other),
+            (0x20, PrevState::Other),
+            (0x40, PrevState::Other),
         ] {
-            assert_eq!(states.left(state), left, "{state:#x}");
+            assert_eq!(bits.prev_state(state), prev_state, "{state:#x}");
         }
     }
 
     #[test]
-    fn older_kernels_put_other_states_and_preemption_elsewhere() {
-        // Linux 4.9: 2048 stands for preemption.
+    fn parses_the_bits_of_older_kernels() {
+        // Linux 4.9: 2048 means preempted.
         let letters = ["S", "D", "T", "t", "Z", "X", "x", "K", "W", "P", "N"];
         let bits: Vec<String> = (0..letters.len()).map(|bit| (1 << bit).to_string()).collect();
         let flags: Vec<(&str, &str)> = bits.iter().map(String::as_str).zip(letters).collect();
-        let states = States::parse(&print(&flags));
-        assert_eq!(states.left(2048), Left::Preempted);
-        assert_eq!(states.left(2048 | 1), Left::Preempted);
-        assert_eq!(states.left(0x100), Left::Other, "waking, not preempted");
-        assert_eq!(states.left(0x82), Left::Uninterruptible);
+        let bits = StateBits::parse(&print(&flags));
+        assert_eq!(bits.prev_state(2048), PrevState::Preempted);
+        assert_eq!(bits.prev_state(2048 | 1), PrevState::Preempted);
+        assert_eq!(bits.prev_state(0x100), PrevState::Other, "waking, not preempted");
+        assert_eq!(bits.prev_state(0x82), PrevState::Uninterruptible);
     }
 
     #[test]
-    fn without_a_list_the_bits_are_the_usual_ones() {
+    fn uses_default_bits_without_a_list() {
         for print in ["", "nonsense", "__print_flags(REC->prev_state, { x, \"S\" }, { 99999999999, \"D\" })"] {
-            assert_eq!(States::parse(print), States::LINUX_4_14, "{print}");
+            assert_eq!(StateBits::parse(print), StateBits::LINUX_4_14, "{print}");
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Names of the kernel's functions and strings by their addresses.
+//! Names of kernel functions and strings, by address.
 
 use std::{collections::HashMap, fs, ops::Range, sync::OnceLock};
 
-/// The kernel's functions: `/proc/kallsyms`.
+/// The kernel's functions, from `/proc/kallsyms`.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     text: String,
-    /// Address, and where its name is in the text; sorted by address.
+    /// Address of each function and the range of its name in the text; sorted by address.
     functions: Vec<(u64, Range<u32>)>,
 }
 
 impl Symbols {
-    /// Those of the running kernel, read once; none where addresses are hidden from this process.
+    /// The functions of the running kernel, read once; empty if addresses are hidden from this process.
     pub fn of_this_kernel() -> &'static Self {
         static READ: OnceLock<Symbols> = OnceLock::new();
         READ.get_or_init(|| Self::parse(fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
     }
 
-    /// Reads a text of lines `address type name [module]`. Hidden addresses, which are all 0, are left out.
+    /// Parses lines `address type name [module]`. Skips hidden addresses, which are 0.
     #[must_use]
     pub fn parse(text: String) -> Self {
         let mut functions = Vec::new();
@@ -35,7 +35,7 @@ impl Symbols {
         Self { text, functions }
     }
 
-    /// Name of the function that an address lies in; `None` where it lies before all of them.
+    /// Name of the function that contains an address; `None` if the address is before the first function.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
         let behind = self.functions.partition_point(|&(start, _)| start <= address);
@@ -43,20 +43,21 @@ impl Symbols {
         self.text.get(name.start as usize..name.end as usize)
     }
 
-    /// Where the kernel's code begins; 0 where that is hidden.
+    /// Address of the kernel's first instruction; 0 if it is hidden.
     #[must_use]
     pub fn code_start(&self) -> u64 {
         code_start(&self.text)
     }
 
-    /// The text that this was read from.
+    /// The parsed text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Where the kernel's code begins (`_stext`), from which some records count, by `/proc/kallsyms`; 0 where it is hidden.
+/// Address of the kernel's first instruction (`_stext`) in the text of `/proc/kallsyms`; 0 if it is hidden. Some
+/// records store offsets from it.
 #[must_use]
 pub fn code_start(kallsyms: &str) -> u64 {
     let before = kallsyms.split_once(" _stext\n").map_or("", |(before, _)| before);
@@ -64,7 +65,7 @@ pub fn code_start(kallsyms: &str) -> u64 {
     line.split(' ').next().and_then(|address| u64::from_str_radix(address, 16).ok()).unwrap_or(0)
 }
 
-/// Strings that records name by address alone: `printk_formats`, in lines `0xADDRESS : "text"`.
+/// Parses `printk_formats`, lines `0xADDRESS : "text"`: the strings that records store only by address.
 #[must_use]
 pub fn strings(printk_formats: &str) -> HashMap<u64, String> {
     let string = |line: &str| {
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_belongs_to_the_function_before_it() {
+    fn an_address_belongs_to_the_function_that_starts_before_it() {
         let symbols = Symbols::parse(
             "ffffffff81000000 T _stext\nffffffff81000400 t second\t[module]\nffffffff81000200 W first\n\
              ffffffff82000000 D some_data\nnonsense\n"
@@ -94,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_have_no_names() {
+    fn ignores_hidden_addresses() {
         let symbols = Symbols::parse("0000000000000000 T _stext\n0000000000000000 T first\n".to_owned());
         assert_eq!((symbols.name(0), symbols.name(u64::MAX), symbols.code_start()), (None, None, 0));
     }
 
     #[test]
-    fn strings_lose_their_quotes() {
+    fn removes_quotes_from_strings() {
         let strings = strings("0xffff800011 : \"Rescheduling interrupts\"\nnonsense\n");
         assert_eq!(strings.get(&0xff_ff80_0011).map(String::as_str), Some("Rescheduling interrupts"));
     }

@@ -3,18 +3,13 @@
 use std::{collections::BTreeMap, thread};
 
 use record::{Cause, CauseKind, Evidence};
-use rustix::system::sysinfo;
 
-use super::window::{Window, around, of_another, signal_before};
+use super::window::{Window, events_around, events_of_other_cpu, stop_signal_before};
 use crate::{
-    Explanation, Waiter, Wake, explain,
-    trace::{Instance, Settings, Symbols, TraceError, Tracefs, remove_leftovers},
+    Explanation, MeasuredThread, WakeUp, explain,
+    trace::{Instance, Settings, Symbols, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
 
-/// Ring of one CPU, KiB: at best several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
-const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
-/// The part of the memory that all rings together may take.
-const MEMORY_SHARE: u64 = 64;
 /// Ring of a CPU that is not measured, KiB: a thread there may wake or stop a measuring thread, and timers of isolated
 /// CPUs run on others.
 const OTHERS_KIB: u32 = 512;
@@ -49,13 +44,13 @@ impl Traced {
     }
 
     /// Keeps events for these threads alone from now on. Each of them is then asked for its spikes.
-    pub fn keep_for(&mut self, waiters: &[Waiter], now_ns: u64) {
-        for waiter in waiters {
-            self.windows.entry(waiter.cpu).or_default();
+    pub fn begin_round(&mut self, threads: &[MeasuredThread], now_ns: u64) {
+        for measured in threads {
+            self.windows.entry(measured.cpu).or_default();
         }
         for (&cpu, window) in &mut self.windows {
-            let of_cpu = waiters.iter().filter(|waiter| waiter.cpu == cpu);
-            window.begin_round(&of_cpu.map(|waiter| waiter.pid).collect::<Vec<_>>(), now_ns);
+            let of_cpu = threads.iter().filter(|measured| measured.cpu == cpu);
+            window.begin_round(&of_cpu.map(|measured| measured.pid).collect::<Vec<_>>(), now_ns);
         }
     }
 
@@ -70,53 +65,46 @@ impl Traced {
     }
 
     /// Explains a wake-up from what was read; looks at other CPUs where their events may tell what is missing.
-    pub fn explain(&mut self, waiter: &Waiter, wake: Wake) -> Explanation {
-        let explanation = self.explain_from(waiter, wake, false);
+    pub fn explain(&mut self, measured: &MeasuredThread, wake_up: WakeUp) -> Explanation {
+        let explanation = self.explain_from(measured, wake_up, false);
         let unknown_sender = |cause: &Cause| cause.kind == CauseKind::Stopped && cause.number.is_none();
         let nothing_open = !explanation.culprits.iter().any(|culprit| unknown_sender(&culprit.cause));
         if explanation.evidence == Evidence::Trace && nothing_open {
             return explanation;
         }
         // Another CPU may have woken or stopped the thread.
-        let others: Vec<u32> = self.instance.cpus().filter(|&cpu| cpu != waiter.cpu).collect();
+        let others: Vec<u32> = self.instance.cpus().filter(|&cpu| cpu != measured.cpu).collect();
         others.into_iter().for_each(|cpu| self.read(cpu));
-        self.explain_from(waiter, wake, true)
+        self.explain_from(measured, wake_up, true)
     }
 
-    fn explain_from(&mut self, waiter: &Waiter, wake: Wake, with_others: bool) -> Explanation {
+    fn explain_from(&mut self, measured: &MeasuredThread, wake_up: WakeUp, with_others: bool) -> Explanation {
         let (instance, windows) = (&self.instance, &mut self.windows);
         let symbol = |address| instance.symbol(address).map(str::to_owned);
-        let own = windows.entry(waiter.cpu).or_default();
-        let complete_since_ns = Some(own.complete_since_ns(wake.end_ns()));
-        own.count_lost(wake);
-        let events = around(&own.events, waiter.pid, wake);
+        let own = windows.entry(measured.cpu).or_default();
+        let complete_since_ns = Some(own.complete_since_ns(wake_up.end_ns()));
+        own.count_lost(wake_up);
+        let events = events_around(&own.events, measured.pid, wake_up);
         if !with_others {
-            return explain(events, instance.names(), &symbol, waiter, wake, complete_since_ns);
+            return explain(events, instance.names(), &symbol, measured, wake_up, complete_since_ns);
         }
-        let from_ns = events.first().map_or(wake.deadline_ns, |event| event.at_ns);
+        let from_ns = events.first().map_or(wake_up.deadline_ns, |event| event.at_ns);
         let mut all = events.to_vec();
-        for (_, other) in windows.iter().filter(|&(&cpu, _)| cpu != waiter.cpu) {
-            all.extend(signal_before(&other.events, from_ns));
-            all.extend_from_slice(of_another(&other.events, waiter.pid, from_ns, wake.end_ns()));
+        for (_, other) in windows.iter().filter(|&(&cpu, _)| cpu != measured.cpu) {
+            all.extend(stop_signal_before(&other.events, from_ns));
+            all.extend_from_slice(events_of_other_cpu(&other.events, measured.pid, from_ns, wake_up.end_ns()));
         }
         all.sort_by_key(|event| event.at_ns);
-        explain(&all, instance.names(), &symbol, waiter, wake, complete_since_ns)
+        explain(&all, instance.names(), &symbol, measured, wake_up, complete_since_ns)
     }
 
     /// Notes that the spikes of a thread are explained up to this moment: their events may go.
-    pub fn explained(&mut self, waiter: &Waiter, end_ns: u64) {
-        self.windows.entry(waiter.cpu).or_default().explained(waiter.pid, end_ns);
+    pub fn explained(&mut self, measured: &MeasuredThread, end_ns: u64) {
+        self.windows.entry(measured.cpu).or_default().explained(measured.pid, end_ns);
     }
 
     /// Events that were lost where a spike needed them.
     pub fn lost_events(&self) -> u64 {
         self.windows.values().map(|window| window.lost_events).sum()
     }
-}
-
-/// Size of a ring where so many CPUs have one, KiB, so that small machines keep their memory.
-pub(crate) fn ring_kib(cpus: usize) -> u32 {
-    let memory = sysinfo();
-    let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
-    (kib / MEMORY_SHARE / cpus.max(1) as u64).clamp(*RING_KIB.start(), *RING_KIB.end()) as u32
 }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Event, Wake, What, event::Left, trace::Gap};
+use crate::{Event, EventKind, WakeUp, event::PrevState, trace::Gap};
 
 /// How far before a deadline events are needed, to tell what the CPU was at, ns.
 const CONTEXT_NS: u64 = 500_000;
 /// Events that one explanation looks at, at most: those of a stop of a second on a busy CPU.
-const EVENTS_EXPLAINED: usize = 50_000;
+const MAX_EVENTS_EXPLAINED: usize = 50_000;
 /// Events kept of a CPU, at most.
-const EVENTS_KEPT: usize = 200_000;
+const MAX_EVENTS: usize = 200_000;
 /// The longest spike whose events are all kept where other threads of the CPU have spikes meanwhile, ns.
-const KEPT_NS: u64 = 500_000_000;
+const MAX_KEPT_NS: u64 = 500_000_000;
 /// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
 /// for the signal's lock (PREEMPT_RT), and it stopped.
 const OWN_SWITCHES: usize = 6;
 /// How long a signal may take to stop the measuring thread, ns.
-const SIGNAL_NS: u64 = 50_000_000;
+const MAX_SIGNAL_DELAY_NS: u64 = 50_000_000;
 
 /// The events of a CPU that a spike may still need.
 #[derive(Debug, Default)]
@@ -34,9 +34,9 @@ pub struct Window {
 
 impl Window {
     /// Counts the events that are missing where a spike needs them; each gap once.
-    pub fn count_lost(&mut self, wake: Wake) {
+    pub fn count_lost(&mut self, wake_up: WakeUp) {
         for gap in &mut self.gaps {
-            if gap.from_ns < wake.end_ns() && gap.to_ns > wake.deadline_ns.saturating_sub(CONTEXT_NS) {
+            if gap.from_ns < wake_up.end_ns() && gap.to_ns > wake_up.deadline_ns.saturating_sub(CONTEXT_NS) {
                 self.lost_events += std::mem::take(&mut gap.lost);
             }
         }
@@ -44,7 +44,7 @@ impl Window {
 
     /// Drops the oldest events where there are too many, and says so.
     pub fn bound(&mut self) {
-        let Some(over @ 1..) = self.events.len().checked_sub(EVENTS_KEPT) else { return };
+        let Some(over @ 1..) = self.events.len().checked_sub(MAX_EVENTS) else { return };
         let to_ns = self.events[over].at_ns;
         self.events.drain(..over);
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
@@ -58,7 +58,7 @@ impl Window {
             self.needed.entry(pid).or_insert(0);
         }
         if threads.len() > 1 {
-            self.forget(self.round_ns.saturating_sub(KEPT_NS));
+            self.forget(self.round_ns.saturating_sub(MAX_KEPT_NS));
         }
         self.round_ns = now_ns;
     }
@@ -93,52 +93,52 @@ impl Window {
 
 /// The events from well before the deadline to the end: it must be known who had the CPU, how the measuring thread
 /// left it last, and who sent a signal that stopped it.
-pub fn around(events: &[Event], pid: u32, wake: Wake) -> &[Event] {
-    let to = events.partition_point(|event| event.at_ns <= wake.end_ns());
-    let deadline = events[..to].partition_point(|event| event.at_ns < wake.deadline_ns);
-    let own = |event: &Event| matches!(event.what, What::Switch { from, to, .. } if from.pid == pid || to.pid == pid);
+pub fn events_around(events: &[Event], pid: u32, wake_up: WakeUp) -> &[Event] {
+    let to = events.partition_point(|event| event.at_ns <= wake_up.end_ns());
+    let deadline = events[..to].partition_point(|event| event.at_ns < wake_up.deadline_ns);
+    let own =
+        |event: &Event| matches!(event.kind, EventKind::Switch { from, to, .. } if from.pid == pid || to.pid == pid);
     let own_switches = (0..deadline).rev().filter(|&index| own(&events[index]));
     let last_left = own_switches.take(OWN_SWITCHES).last().unwrap_or(deadline);
-    let from = first_needed(events, wake.deadline_ns.saturating_sub(CONTEXT_NS)).min(last_left).min(to);
-    let stopped =
-        |event: &Event| matches!(event.what, What::Switch { from, left: Left::Stopped, .. } if from.pid == pid);
+    let from = first_needed(events, wake_up.deadline_ns.saturating_sub(CONTEXT_NS)).min(last_left).min(to);
+    let stopped = |event: &Event| matches!(event.kind, EventKind::Switch { from, prev_state: PrevState::Stopped, .. } if from.pid == pid);
     let sent = match events[from..to].iter().position(stopped) {
-        Some(_) => events[..from].iter().rposition(stops),
+        Some(_) => events[..from].iter().rposition(is_stop_signal),
         None => None,
     };
     // A thread that never sleeps has no switches, and all that is there would be its window.
-    &events[sent.unwrap_or(from).max(to.saturating_sub(EVENTS_EXPLAINED))..to]
+    &events[sent.unwrap_or(from).max(to.saturating_sub(MAX_EVENTS_EXPLAINED))..to]
 }
 
 /// What another CPU had to do with a wake-up: all of it where the thread was woken or stopped from there.
-pub fn of_another(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] {
+pub fn events_of_other_cpu(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] {
     let from = events.partition_point(|event| event.at_ns < from_ns);
     let to = events.partition_point(|event| event.at_ns <= to_ns);
     let events = &events[from.min(to)..to];
-    let concerns = |event: &Event| match event.what {
-        What::Waking { task, .. } => task.pid == pid,
-        What::Signal { .. } => stops(event),
+    let concerns = |event: &Event| match event.kind {
+        EventKind::Waking { task, .. } => task.pid == pid,
+        EventKind::Signal { .. } => is_stop_signal(event),
         _ => false,
     };
     if events.iter().any(concerns) { events } else { &[] }
 }
 
 /// Whether a signal that stops a process was sent: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU (asm-generic/signal.h).
-fn stops(event: &Event) -> bool {
-    matches!(event.what, What::Signal { signal: 19..=22, .. })
+fn is_stop_signal(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Signal { signal: 19..=22, .. })
 }
 
 /// The last such signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
-pub fn signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
+pub fn stop_signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
     let before = &events[..events.partition_point(|event| event.at_ns < moment_ns)];
-    let recent = before.iter().rev().take_while(|event| event.at_ns + SIGNAL_NS > moment_ns);
-    recent.copied().find(stops)
+    let recent = before.iter().rev().take_while(|event| event.at_ns + MAX_SIGNAL_DELAY_NS > moment_ns);
+    recent.copied().find(is_stop_signal)
 }
 
 /// The last thread switch before a moment: from there on it is known who had the CPU.
 fn first_needed(events: &[Event], moment_ns: u64) -> usize {
     let first = events.partition_point(|event| event.at_ns < moment_ns);
-    events[..first].iter().rposition(|event| matches!(event.what, What::Switch { .. })).unwrap_or(0)
+    events[..first].iter().rposition(|event| matches!(event.kind, EventKind::Switch { .. })).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -146,25 +146,25 @@ mod tests {
     use super::*;
     use crate::{Comm, Task, Work};
 
-    fn event(at_ns: u64, what: What) -> Event {
-        Event { at_ns, cpu: 0, pid: 1, what }
+    fn event(at_ns: u64, kind: EventKind) -> Event {
+        Event { at_ns, cpu: 0, pid: 1, kind }
     }
 
     fn switch(at_ns: u64) -> Event {
         let task = |pid| Task { pid, priority: 120, comm: Comm::new("x") };
-        event(at_ns, What::Switch { from: task(1), left: Left::Sleeping, to: task(2) })
+        event(at_ns, EventKind::Switch { from: task(1), prev_state: PrevState::Sleeping, to: task(2) })
     }
 
     #[test]
     fn a_window_begins_where_it_is_known_who_ran() {
-        let idle = |at_ns| event(at_ns, What::Idle { state: None });
+        let idle = |at_ns| event(at_ns, EventKind::Idle { state: None });
         let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
-        let wake = Wake { deadline_ns: 700_000, woke_ns: 900_000, work: Work::default() };
-        let window = around(&events, 9, wake);
+        let wake_up = WakeUp { deadline_ns: 700_000, woke_ns: 900_000, work: Work::default() };
+        let window = events_around(&events, 9, wake_up);
         assert_eq!(window.first().map(|event| event.at_ns), Some(200));
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
-        assert_eq!(around(&events, 2, wake).len(), 5, "the thread's own switches are needed");
-        assert!(around(&[], 9, wake).is_empty());
+        assert_eq!(events_around(&events, 2, wake_up).len(), 5, "the thread's own switches are needed");
+        assert!(events_around(&[], 9, wake_up).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blame::{
     Event,
-    event::{Left, What, softirq_name},
+    event::{EventKind, PrevState, softirq_name},
     trace::Dat,
 };
 
@@ -37,52 +37,52 @@ pub fn assert_same(dat: &Dat, events: &[Event], report: &str) {
     }
 }
 
-/// An event as `pid [cpu] time what`.
+/// An event as `pid [cpu] time kind`.
 pub fn shown(dat: &Dat, event: &Event) -> String {
     let name = |name| dat.names().text(name);
-    let what = match event.what {
-        What::Switch { from, left, to } => format!(
+    let kind = match event.kind {
+        EventKind::Switch { from, prev_state, to } => format!(
             "sched_switch: {}:{} [{}] {} {}:{} [{}]",
             from.comm,
             from.pid,
             from.priority,
-            match left {
-                Left::Preempted => "R",
-                Left::Sleeping => "S or I",
-                Left::Uninterruptible => "D",
-                Left::Stopped => "T or t",
-                Left::Other => "another",
+            match prev_state {
+                PrevState::Preempted => "R",
+                PrevState::Sleeping => "S or I",
+                PrevState::Uninterruptible => "D",
+                PrevState::Stopped => "T or t",
+                PrevState::Other => "another",
             },
             to.comm,
             to.pid,
             to.priority
         ),
-        What::Waking { task, target_cpu } => {
+        EventKind::Waking { task, target_cpu } => {
             format!(
                 "sched_waking: comm={} pid={} prio={} target_cpu={target_cpu:03}",
                 task.comm, task.pid, task.priority
             )
         }
-        What::IrqEntry { irq, name: device } => format!("irq_handler_entry: irq={irq} name={}", name(device)),
-        What::IrqExit { irq } => format!("irq_handler_exit: irq={irq}"),
-        What::SoftirqEntry { vec } => format!("softirq_entry: vec={vec} [action={}]", softirq_name(vec)),
-        What::SoftirqExit { vec } => format!("softirq_exit: vec={vec} [action={}]", softirq_name(vec)),
-        What::SoftirqRaise { vec } => format!("softirq_raise: vec={vec} [action={}]", softirq_name(vec)),
-        What::VectorEntry { name: vector } => format!("{}_entry", name(vector)),
-        What::VectorExit { name: vector } => format!("{}_exit", name(vector)),
-        What::TimerEntry { timer, function } => {
+        EventKind::IrqEntry { irq, name: device } => format!("irq_handler_entry: irq={irq} name={}", name(device)),
+        EventKind::IrqExit { irq } => format!("irq_handler_exit: irq={irq}"),
+        EventKind::SoftirqEntry { vec } => format!("softirq_entry: vec={vec} [action={}]", softirq_name(vec)),
+        EventKind::SoftirqExit { vec } => format!("softirq_exit: vec={vec} [action={}]", softirq_name(vec)),
+        EventKind::SoftirqRaise { vec } => format!("softirq_raise: vec={vec} [action={}]", softirq_name(vec)),
+        EventKind::VectorEntry { name: vector } => format!("{}_entry", name(vector)),
+        EventKind::VectorExit { name: vector } => format!("{}_exit", name(vector)),
+        EventKind::TimerEntry { timer, function } => {
             let function = dat.symbol(function).map_or_else(|| format!("{function:#x}"), str::to_owned);
             format!("expire_entry: {timer:#x} {function}")
         }
-        What::TimerExit { timer } => format!("expire_exit: {timer:#x}"),
-        What::Idle { state } => format!("cpu_idle: state={}", state.unwrap_or(u32::MAX)),
-        What::PageFault { address, in_kernel: false } => format!("page_fault_user: address={address:#x}"),
-        What::PageFault { address, in_kernel: true } => format!("page_fault_kernel: address={address:#x}"),
-        What::Signal { signal, pid } => format!("signal_generate: sig={signal} pid={pid}"),
+        EventKind::TimerExit { timer } => format!("expire_exit: {timer:#x}"),
+        EventKind::Idle { state } => format!("cpu_idle: state={}", state.unwrap_or(u32::MAX)),
+        EventKind::PageFault { address, in_kernel: false } => format!("page_fault_user: address={address:#x}"),
+        EventKind::PageFault { address, in_kernel: true } => format!("page_fault_kernel: address={address:#x}"),
+        EventKind::Signal { signal, pid } => format!("signal_generate: sig={signal} pid={pid}"),
         other => panic!("no test has {other:?}"),
     };
     let (s, ns) = (event.at_ns / 1_000_000_000, event.at_ns % 1_000_000_000);
-    format!("{} [{:03}] {s}.{ns:09} {what}", event.pid, event.cpu)
+    format!("{} [{:03}] {s}.{ns:09} {kind}", event.pid, event.cpu)
 }
 
 /// The same from a line of `trace-cmd report -t`: `  comm-pid   [000] 123.456789012: name:  fields`.
@@ -96,12 +96,12 @@ fn reported(line: &str) -> Option<String> {
     let fields = fields.trim();
     let words: Vec<&str> = fields.split_whitespace().collect();
     let field = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).unwrap_or_default();
-    let what = match name {
+    let kind = match name {
         // `from:pid [prio] S ==> to:pid [prio]`, names with blanks in them.
         "sched_switch" => {
             let (from, to) = fields.split_once(" ==> ")?;
             let (from, state) = from.rsplit_once(' ')?;
-            let left = match state.chars().next()? {
+            let prev_state = match state.chars().next()? {
                 'R' => "R",
                 // trace-cmd 3.1.6 shows I by the letter that its bit had on older kernels.
                 'S' | 'I' | 'W' => "S or I",
@@ -109,7 +109,7 @@ fn reported(line: &str) -> Option<String> {
                 'T' | 't' => "T or t",
                 _ => "another",
             };
-            format!("{name}: {from} {left} {to}")
+            format!("{name}: {from} {prev_state} {to}")
         }
         "irq_handler_entry" => format!("{name}: irq={} name={}", field("irq="), field("name=")),
         "irq_handler_exit" => format!("{name}: irq={}", field("irq=")),
@@ -140,5 +140,5 @@ fn reported(line: &str) -> Option<String> {
         vector if fields.starts_with("vector=") => vector.to_owned(),
         _ => return None,
     };
-    Some(format!("{pid} [{cpu}] {time} {what}"))
+    Some(format!("{pid} [{cpu}] {time} {kind}"))
 }

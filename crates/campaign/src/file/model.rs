@@ -69,7 +69,7 @@ pub struct CampaignProbe {
     /// Lateness above which a wake-up is a spike, ns; `None` for the default of the probe.
     pub threshold_ns: Option<u64>,
     /// How to look for culprits.
-    pub blame: blame::Asked,
+    pub blame: blame::BlameMode,
     /// Position of the keys whose values a machine may lack.
     pub keys: Vec<(&'static str, Place)>,
     /// Position in the file.

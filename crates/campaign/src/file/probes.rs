@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use blame::BlameMode;
 use probes::{stream::transmit::TransmitMode, timer::Core};
-use record::BlameMode;
 use sys::{
     clock::{Clock, Wait},
     sched::Policy,
@@ -29,12 +29,12 @@ use crate::{
 /// Longest run of one scenario, ns: a week.
 const LENGTH_MAX_NS: u64 = 7 * 86_400_000_000_000;
 
-const BLAME: [(&str, blame::Asked); 5] = [
-    ("auto", blame::Asked::Auto),
-    ("trace", blame::Asked::Only(BlameMode::Trace)),
-    ("deep", blame::Asked::Only(BlameMode::Deep)),
-    ("counters", blame::Asked::Only(BlameMode::Counters)),
-    ("off", blame::Asked::Only(BlameMode::Off)),
+const BLAME: [(&str, BlameMode); 5] = [
+    ("auto", BlameMode::Auto),
+    ("trace", BlameMode::Trace),
+    ("deep", BlameMode::Deep),
+    ("counters", BlameMode::Counters),
+    ("off", BlameMode::Off),
 ];
 
 /// A kind of probe.
@@ -176,7 +176,7 @@ fn default_probe(place: Place) -> CampaignProbe {
         core: Core::Linux,
         offset_ns: 0,
         threshold_ns: None,
-        blame: blame::Asked::Auto,
+        blame: BlameMode::Auto,
         keys: Vec::new(),
         place,
     }

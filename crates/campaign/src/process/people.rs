@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blame::{Comm, Known};
+use blame::{Comm, ThreadInfo};
 use machine::{CpuList, Root};
 use record::{Series, priority_in_words};
 use sys::sched::Policy;
@@ -25,10 +25,10 @@ pub fn threads(root: &Root, pid: u32) -> Vec<u32> {
 }
 
 /// What is known of a thread that runs already.
-pub fn known(root: &Root, tid: u32) -> Known {
+pub fn known(root: &Root, tid: u32) -> ThreadInfo {
     let comm = root.read(&format!("proc/{tid}/comm")).unwrap_or_default();
     let asleep = stat(root, tid).is_some_and(|stat| !stat.runnable);
-    Known { tid, comm: Comm::new(&comm), asleep }
+    ThreadInfo { tid, comm: Comm::new(&comm), asleep }
 }
 
 impl People {

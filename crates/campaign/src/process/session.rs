@@ -108,9 +108,9 @@ impl<'a> Session<'a> {
         let over = loop {
             std::thread::sleep(tick_length);
             let over = self.is_over();
-            let before = self.follower.taken_events();
+            let before = self.follower.delivered_events();
             self.read(over.is_some())?;
-            tick_length = if self.follower.taken_events() - before > MANY { SHORT_TICK } else { TICK };
+            tick_length = if self.follower.delivered_events() - before > MANY { SHORT_TICK } else { TICK };
             if let Some(over) = over {
                 break over;
             }
@@ -140,9 +140,9 @@ impl<'a> Session<'a> {
         };
         read.map_err(unseen)?;
         self.trace_threads();
-        self.blame.tick(&self.process.waiters(), now_ns());
-        for (waiter, spikes) in self.process.fresh_spikes() {
-            self.blame.look(&waiter, PHASE, self.start_ns, spikes);
+        self.blame.tick(&self.process.measured_threads(), now_ns());
+        for (thread, spikes) in self.process.fresh_spikes() {
+            self.blame.explain_spikes(&thread, PHASE, self.start_ns, spikes);
         }
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
             // The new ones may not live long.
             let traced = &self.traced;
             self.people.look(self.root, tids.iter().copied().filter(|tid| !traced.contains(tid)));
-            self.blame.follow(&tids);
+            self.blame.filter_page_faults(&tids);
             self.traced = tids;
         }
     }
@@ -204,10 +204,10 @@ impl<'a> Session<'a> {
             command: self.program.command.clone(),
             started: self.program.is_ours(),
             ended: self.ended,
-            events: self.follower.taken_events(),
+            events: self.follower.delivered_events(),
             lost_events: self.follower.lost_events(),
-            other_threads: self.process.others(),
-            threads_left_out: self.process.left_out(),
+            other_threads: self.process.threads_without_series(),
+            threads_left_out: self.process.threads_not_followed(),
             own_cpu_ns: ThreadUsage::so_far().cpu_time_ns.saturating_sub(self.usage.cpu_time_ns),
             ..record::Program::default()
         }
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
                 ),
             );
         }
-        let left_out = self.process.left_out();
+        let left_out = self.process.threads_not_followed();
         if left_out > 0 {
             let followed = record::THREADS_FOLLOWED;
             add("threads", format!("{left_out} threads came after the first {followed} and are in no figure"));

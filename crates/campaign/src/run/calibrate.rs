@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use machine::Root;
-use record::{BlameMode, Calibration, Record, State};
+use record::{Calibration, Record, State};
 
 use super::{Progress, measured};
 use crate::{
@@ -40,7 +40,7 @@ pub(super) fn calibrated<'a>(
 fn wake_ups(plan: &Plan) -> Plan {
     let mut plan = Plan {
         probe: Probe::Timer(TimerProbe::default()),
-        blame: blame::Asked::Only(BlameMode::Off),
+        blame: blame::BlameMode::Off,
         stop_on: None,
         timerlat: false,
         profiles: Vec::new(),

@@ -70,7 +70,7 @@ fn plan(ask: &ListenTask, asked: &FarAsked, root: &Root, talker: Elsewhere) -> R
         hold_cpu_awake: asked.hold_cpu_awake,
         nic: common::nic(asked)?,
         // A listener has no deadlines that it could miss.
-        blame: blame::Asked::Only(record::BlameMode::Off),
+        blame: blame::BlameMode::Off,
         blame_cost: false,
         executable: PathBuf::from(SELF_EXE),
         watch_every: Some(TICK),

@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use blame::{Asked, Waiter, Watch};
+use blame::{BlameMode, MeasuredThread, Watch};
 use machine::Root;
-use record::{BlameMode, CauseKind, Evidence, Spike};
+use record::{CauseKind, Evidence, Spike};
 use sys::{
     clock::{Clock, Sleeper, Wait},
     mapping::Mapping,
@@ -37,7 +37,7 @@ struct WakeUp {
 
 /// Page faults of an unlocked probe: they are named with their time, and no wake-up without them is put to them.
 pub fn of_an_unlocked_probe() -> Result<()> {
-    let mut watch = Watch::start(Asked::Only(BlameMode::Trace), &Root::system(), &[0], false)?;
+    let mut watch = Watch::start(BlameMode::Trace, &Root::system(), &[0], false)?;
     let first_deadline_ns = Clock::Monotonic.now_ns() + 100_000_000;
     let (tell_pid, pid) = mpsc::channel();
     let (tell_go, go) = mpsc::channel();
@@ -49,17 +49,17 @@ pub fn of_an_unlocked_probe() -> Result<()> {
         tell_pid.send(sched::thread_id())?;
         probe(first_deadline_ns, &tell, &go)
     })?;
-    let waiter = Waiter { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false };
+    let thread = MeasuredThread { pid: pid.recv()?, priority: 99 - i32::from(PRIORITY), cpu: 0, spins: false };
     // The first look learns the names of the kernel's functions, which takes seconds here.
     thread::sleep(Duration::from_millis(300));
-    look(&mut watch, &waiter, first_deadline_ns, &told);
+    look(&mut watch, &thread, first_deadline_ns, &told);
     tell_go.send(())?;
     let mut wake_ups = Vec::new();
     while !probe.is_finished() {
         thread::sleep(LOOK_EVERY);
-        wake_ups.extend(look(&mut watch, &waiter, first_deadline_ns, &told));
+        wake_ups.extend(look(&mut watch, &thread, first_deadline_ns, &told));
     }
-    wake_ups.extend(look(&mut watch, &waiter, first_deadline_ns, &told));
+    wake_ups.extend(look(&mut watch, &thread, first_deadline_ns, &told));
     match probe.join() {
         Ok(ended) => ended?,
         Err(_) => anyhow::bail!("the probe panicked"),
@@ -104,10 +104,10 @@ fn touch(mut memory: Mapping) -> (Mapping, i64) {
 }
 
 /// Has the wake-ups that were told looked at.
-fn look(watch: &mut Watch, waiter: &Waiter, first_deadline_ns: i64, told: &Receiver<WakeUp>) -> Vec<WakeUp> {
+fn look(watch: &mut Watch, thread: &MeasuredThread, first_deadline_ns: i64, told: &Receiver<WakeUp>) -> Vec<WakeUp> {
     let (mut spikes, touched): (Vec<Spike>, Vec<Option<i64>>) =
         told.try_iter().map(|WakeUp { spike, touched_ns }| (spike, touched_ns)).unzip();
-    watch.look(waiter, "test", first_deadline_ns as u64, &mut spikes);
+    watch.explain_spikes(thread, "test", first_deadline_ns as u64, &mut spikes);
     let wake_up = |(spike, touched_ns)| WakeUp { spike, touched_ns };
     spikes.into_iter().zip(touched).map(wake_up).collect()
 }

@@ -5,10 +5,10 @@ use record::{CauseKind, Evidence};
 
 use super::scenario::PROBE;
 use crate::{
-    Comm, Event, Names, Task, Waiter, Wake, What, Work,
-    event::Left,
+    Comm, Event, EventKind, MeasuredThread, Names, Task, WakeUp, Work,
+    event::PrevState,
     explain,
-    explain::{BEFORE_NS, STRETCHES},
+    explain::{BEFORE_NS, MAX_STRETCHES},
 };
 
 const WOKE_NS: u64 = 3_000_000;
@@ -23,51 +23,51 @@ fn task() -> impl Strategy<Value = Task> {
     })
 }
 
-fn what() -> impl Strategy<Value = What> {
-    let left = select(vec![
-        Left::Preempted,
-        Left::Sleeping,
-        Left::Sleeping,
-        Left::Uninterruptible,
-        Left::Stopped,
-        Left::Other,
+fn kind() -> impl Strategy<Value = EventKind> {
+    let prev_state = select(vec![
+        PrevState::Preempted,
+        PrevState::Sleeping,
+        PrevState::Sleeping,
+        PrevState::Uninterruptible,
+        PrevState::Stopped,
+        PrevState::Other,
     ]);
     let mut names = Names::default();
     let name = select(vec![names.name("a"), names.name("b")]);
     let (small, wide) = (0..4_u32, 0..4_u64);
     prop_oneof![
-        6 => (task(), left, task()).prop_map(|(from, left, to)| What::Switch { from, left, to }),
-        4 => task().prop_map(|task| What::Waking { task, target_cpu: 0 }),
-        2 => (small.clone(), name.clone()).prop_map(|(irq, name)| What::IrqEntry { irq, name }),
-        2 => small.clone().prop_map(|irq| What::IrqExit { irq }),
-        2 => name.clone().prop_map(|name| What::VectorEntry { name }),
-        2 => name.prop_map(|name| What::VectorExit { name }),
-        2 => small.clone().prop_map(|vec| What::SoftirqEntry { vec }),
-        2 => small.clone().prop_map(|vec| What::SoftirqExit { vec }),
-        1 => small.clone().prop_map(|vec| What::SoftirqRaise { vec }),
-        1 => (wide.clone(), 0..500_000_u64).prop_map(|(handler, took_ns)| What::Nmi { handler, took_ns }),
-        1 => (wide.clone(), wide.clone()).prop_map(|(timer, function)| What::TimerEntry { timer, function }),
-        1 => wide.clone().prop_map(|timer| What::TimerExit { timer }),
-        1 => proptest::option::of(small.clone()).prop_map(|state| What::Idle { state }),
-        1 => wide.clone().prop_map(|caller| What::IrqsOff { caller }),
-        1 => wide.clone().prop_map(|caller| What::IrqsOn { caller }),
-        1 => wide.clone().prop_map(|caller| What::PreemptOff { caller }),
-        1 => wide.clone().prop_map(|caller| What::PreemptOn { caller }),
-        1 => wide.prop_map(|address| What::PageFault { address, in_kernel: false }),
-        1 => (17..23_u32, small).prop_map(|(signal, pid)| What::Signal { signal, pid }),
+        6 => (task(), prev_state, task()).prop_map(|(from, prev_state, to)| EventKind::Switch { from, prev_state, to }),
+        4 => task().prop_map(|task| EventKind::Waking { task, target_cpu: 0 }),
+        2 => (small.clone(), name.clone()).prop_map(|(irq, name)| EventKind::IrqEntry { irq, name }),
+        2 => small.clone().prop_map(|irq| EventKind::IrqExit { irq }),
+        2 => name.clone().prop_map(|name| EventKind::VectorEntry { name }),
+        2 => name.prop_map(|name| EventKind::VectorExit { name }),
+        2 => small.clone().prop_map(|vec| EventKind::SoftirqEntry { vec }),
+        2 => small.clone().prop_map(|vec| EventKind::SoftirqExit { vec }),
+        1 => small.clone().prop_map(|vec| EventKind::SoftirqRaise { vec }),
+        1 => (wide.clone(), 0..500_000_u64).prop_map(|(handler, took_ns)| EventKind::Nmi { handler, took_ns }),
+        1 => (wide.clone(), wide.clone()).prop_map(|(timer, function)| EventKind::TimerEntry { timer, function }),
+        1 => wide.clone().prop_map(|timer| EventKind::TimerExit { timer }),
+        1 => proptest::option::of(small.clone()).prop_map(|state| EventKind::Idle { state }),
+        1 => wide.clone().prop_map(|caller| EventKind::IrqsOff { caller }),
+        1 => wide.clone().prop_map(|caller| EventKind::IrqsOn { caller }),
+        1 => wide.clone().prop_map(|caller| EventKind::PreemptOff { caller }),
+        1 => wide.clone().prop_map(|caller| EventKind::PreemptOn { caller }),
+        1 => wide.prop_map(|address| EventKind::PageFault { address, in_kernel: false }),
+        1 => (17..23_u32, small).prop_map(|(signal, pid)| EventKind::Signal { signal, pid }),
     ]
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let pid = select(vec![0, PROBE, 20, 21]);
     // Half of them tell the truth about who has the CPU when it is left.
-    (0..4_000_000_u64, select(vec![0, 0, 0, 1]), pid, what(), any::<bool>()).prop_map(
-        |(at_ns, cpu, pid, what, true_pid)| {
-            let pid = match what {
-                What::Switch { from, .. } if true_pid => from.pid,
+    (0..4_000_000_u64, select(vec![0, 0, 0, 1]), pid, kind(), any::<bool>()).prop_map(
+        |(at_ns, cpu, pid, kind, true_pid)| {
+            let pid = match kind {
+                EventKind::Switch { from, .. } if true_pid => from.pid,
                 _ => pid,
             };
-            Event { at_ns, cpu, pid, what }
+            Event { at_ns, cpu, pid, kind }
         },
     )
 }
@@ -82,10 +82,10 @@ proptest! {
         complete_since_ns in proptest::option::of(0..2_000_000_u64),
         priority in select(vec![-1, 0, 50, 120]),
     ) {
-        let waiter = Waiter { pid: PROBE, priority, cpu: 0, spins: false };
-        let wake = Wake { deadline_ns, woke_ns: WOKE_NS, work: Work::default() };
+        let measured = MeasuredThread { pid: PROBE, priority, cpu: 0, spins: false };
+        let wake_up = WakeUp { deadline_ns, woke_ns: WOKE_NS, work: Work::default() };
         let symbol = |address| (address % 2 == 0).then(|| format!("function_{address}"));
-        let explanation = explain(&events, &Names::default(), &symbol, &waiter, wake, complete_since_ns);
+        let explanation = explain(&events, &Names::default(), &symbol, &measured, wake_up, complete_since_ns);
         let lateness_ns = WOKE_NS.saturating_sub(deadline_ns);
 
         let shares: u64 = explanation.culprits.iter().map(|culprit| culprit.ns).sum();
@@ -98,7 +98,7 @@ proptest! {
             prop_assert!(main.ns >= largest || rest[0].cause.kind == CauseKind::WakeUp && main.ns >= lateness_ns / 4);
         }
 
-        prop_assert!(explanation.timeline.len() <= STRETCHES);
+        prop_assert!(explanation.timeline.len() <= MAX_STRETCHES);
         for pair in explanation.timeline.windows(2) {
             prop_assert_eq!(pair[0].start_ns + pair[0].ns as i64, pair[1].start_ns);
         }

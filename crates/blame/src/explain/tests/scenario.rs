@@ -24,8 +24,8 @@ use std::collections::HashMap;
 use record::Evidence;
 
 use crate::{
-    Comm, Event, Explanation, Names, Task, Waiter, Wake, What, Work,
-    event::{Left, softirq_name},
+    Comm, Event, EventKind, Explanation, MeasuredThread, Names, Task, WakeUp, Work,
+    event::{PrevState, softirq_name},
     explain,
 };
 
@@ -59,11 +59,11 @@ impl Scenario {
     }
 
     pub fn explain(&self) -> Explanation {
-        let waiter = Waiter { pid: PROBE, priority: self.priority_of("probe"), cpu: 0, spins: self.spins };
+        let measured = MeasuredThread { pid: PROBE, priority: self.priority_of("probe"), cpu: 0, spins: self.spins };
         let work = Work { ns: self.done_ns.saturating_sub(self.woke_ns), usual_ns: 0 };
-        let wake = Wake { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns, work };
+        let wake_up = WakeUp { deadline_ns: self.deadline_ns, woke_ns: self.woke_ns, work };
         let symbol = |address: u64| self.functions.get(usize::try_from(address).ok()?.checked_sub(1)?).cloned();
-        explain(&self.events, &self.names, &symbol, &waiter, wake, Some(self.complete_since_ns))
+        explain(&self.events, &self.names, &symbol, &measured, wake_up, Some(self.complete_since_ns))
     }
 
     fn priority_of(&self, name: &str) -> i32 {
@@ -85,48 +85,48 @@ impl Scenario {
             Some(cpu) => (cpu.parse().expect("a CPU"), &words[2..]),
             None => (0, &words[1..]),
         };
-        let what = match *words {
+        let kind = match *words {
             ["deadline"] => return self.deadline_ns = at_ns,
             ["stamp"] => return self.woke_ns = at_ns,
             ["done"] => return self.done_ns = at_ns,
             ["lost"] => return self.complete_since_ns = at_ns,
             ["switch", both] => {
                 let (from, to) = both.split_once("->").expect("from->to");
-                let (from, left) = from.split_once(':').unwrap_or((from, "R"));
-                What::Switch { from: self.task(from), left: left_of(left), to: self.task(to) }
+                let (from, prev_state) = from.split_once(':').unwrap_or((from, "R"));
+                EventKind::Switch { from: self.task(from), prev_state: prev_state_of(prev_state), to: self.task(to) }
             }
-            ["waking", thread] => What::Waking { task: self.task(thread), target_cpu: 0 },
-            ["irq+", irq, name] => What::IrqEntry { irq: number(irq), name: self.names.name(name) },
-            ["irq-", irq] => What::IrqExit { irq: number(irq) },
-            ["vec+", name] => What::VectorEntry { name: self.names.name(name) },
-            ["vec-", name] => What::VectorExit { name: self.names.name(name) },
-            ["softirq+", name] => What::SoftirqEntry { vec: softirq(name) },
-            ["softirq-", name] => What::SoftirqExit { vec: softirq(name) },
-            ["raise", name] => What::SoftirqRaise { vec: softirq(name) },
+            ["waking", thread] => EventKind::Waking { task: self.task(thread), target_cpu: 0 },
+            ["irq+", irq, name] => EventKind::IrqEntry { irq: number(irq), name: self.names.name(name) },
+            ["irq-", irq] => EventKind::IrqExit { irq: number(irq) },
+            ["vec+", name] => EventKind::VectorEntry { name: self.names.name(name) },
+            ["vec-", name] => EventKind::VectorExit { name: self.names.name(name) },
+            ["softirq+", name] => EventKind::SoftirqEntry { vec: softirq(name) },
+            ["softirq-", name] => EventKind::SoftirqExit { vec: softirq(name) },
+            ["raise", name] => EventKind::SoftirqRaise { vec: softirq(name) },
             ["timer+", name] => {
                 let function = self.function(name);
-                What::TimerEntry { timer: function + 0x1000, function }
+                EventKind::TimerEntry { timer: function + 0x1000, function }
             }
-            ["timer-", name] => What::TimerExit { timer: self.function(name) + 0x1000 },
-            ["idle", "out"] => What::Idle { state: None },
-            ["idle", state] => What::Idle { state: Some(number(state)) },
-            ["nmi", handler, took] => What::Nmi { handler: self.function(handler), took_ns: ns(took) },
-            ["irqsoff", place] => What::IrqsOff { caller: self.function(place) },
-            ["irqson", place] => What::IrqsOn { caller: self.function(place) },
-            ["preemptoff", place] => What::PreemptOff { caller: self.function(place) },
-            ["preempton", place] => What::PreemptOn { caller: self.function(place) },
-            ["fault"] => What::PageFault { address: 0x7f00, in_kernel: false },
-            ["signal", signal, to] => What::Signal { signal: number(signal), pid: self.task(to).pid },
+            ["timer-", name] => EventKind::TimerExit { timer: self.function(name) + 0x1000 },
+            ["idle", "out"] => EventKind::Idle { state: None },
+            ["idle", state] => EventKind::Idle { state: Some(number(state)) },
+            ["nmi", handler, took] => EventKind::Nmi { handler: self.function(handler), took_ns: ns(took) },
+            ["irqsoff", function] => EventKind::IrqsOff { caller: self.function(function) },
+            ["irqson", function] => EventKind::IrqsOn { caller: self.function(function) },
+            ["preemptoff", function] => EventKind::PreemptOff { caller: self.function(function) },
+            ["preempton", function] => EventKind::PreemptOn { caller: self.function(function) },
+            ["fault"] => EventKind::PageFault { address: 0x7f00, in_kernel: false },
+            ["signal", signal, to] => EventKind::Signal { signal: number(signal), pid: self.task(to).pid },
             _ => panic!("what is '{line}'?"),
         };
-        let pid = match what {
-            What::Switch { from, .. } => from.pid,
+        let pid = match kind {
+            EventKind::Switch { from, .. } => from.pid,
             _ => self.has_cpu.get(&cpu).copied().unwrap_or(0),
         };
-        if let What::Switch { to, .. } = what {
+        if let EventKind::Switch { to, .. } = kind {
             self.has_cpu.insert(cpu, to.pid);
         }
-        self.events.push(Event { at_ns, cpu, pid, what });
+        self.events.push(Event { at_ns, cpu, pid, kind });
     }
 
     /// `name` or `name(priority)`.
@@ -150,11 +150,11 @@ impl Scenario {
     }
 
     fn function(&mut self, name: &str) -> u64 {
-        let place = self.functions.iter().position(|known| known == name).unwrap_or_else(|| {
+        let function = self.functions.iter().position(|known| known == name).unwrap_or_else(|| {
             self.functions.push(name.to_owned());
             self.functions.len() - 1
         });
-        place as u64 + 1
+        function as u64 + 1
     }
 }
 
@@ -170,13 +170,13 @@ fn ns(us: &str) -> u64 {
     (us.parse::<f64>().expect("a time in us") * 1000.0).round() as u64
 }
 
-fn left_of(letter: &str) -> Left {
+fn prev_state_of(letter: &str) -> PrevState {
     match letter {
-        "R" => Left::Preempted,
-        "S" => Left::Sleeping,
-        "D" => Left::Uninterruptible,
-        "T" => Left::Stopped,
-        _ => Left::Other,
+        "R" => PrevState::Preempted,
+        "S" => PrevState::Sleeping,
+        "D" => PrevState::Uninterruptible,
+        "T" => PrevState::Stopped,
+        _ => PrevState::Other,
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Input<R> {
 }
 
 /// Names in these files are short; this is far beyond them.
-const LONGEST_STRING: u64 = 1 << 16;
+const MAX_STRING: u64 = 1 << 16;
 
 impl<R: BufRead + Seek> Input<R> {
     pub(super) fn new(mut reader: R) -> Option<Self> {
@@ -20,7 +20,7 @@ impl<R: BufRead + Seek> Input<R> {
     }
 
     /// Goes on at this offset.
-    pub(super) fn go_to(&mut self, offset: u64) -> Option<()> {
+    pub(super) fn seek_to(&mut self, offset: u64) -> Option<()> {
         self.reader.seek(SeekFrom::Start(offset)).ok().map(drop)
     }
 
@@ -71,7 +71,7 @@ impl<R: BufRead + Seek> Input<R> {
     /// Text up to its NUL, which is taken too.
     pub(super) fn string(&mut self) -> Option<String> {
         let mut bytes = Vec::new();
-        self.reader.by_ref().take(LONGEST_STRING).read_until(0, &mut bytes).ok()?;
+        self.reader.by_ref().take(MAX_STRING).read_until(0, &mut bytes).ok()?;
         (bytes.pop()? == 0).then(|| text(bytes))
     }
 

@@ -7,13 +7,18 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{CpuData, DatError, MAGIC, input::Input, v6, v7};
+use super::{
+    error::DatError,
+    input::Input,
+    sections::{CpuData, MAGIC},
+    v6, v7,
+};
 use crate::{
     event::{Event, Names},
     trace::{
         decode::Decoder,
         format::{Format, PageLayout},
-        ring::{Drained, Progress},
+        ring::{Drained, PageReader},
         symbols::{self, Symbols},
     },
 };
@@ -32,7 +37,7 @@ pub struct Dat<R = BufReader<File>> {
 }
 
 /// How much is read at a time, bytes; whole pages of it are used.
-const PIECE: usize = 256 << 10;
+const CHUNK: usize = 256 << 10;
 
 impl Dat {
     /// Opens a file that trace-cmd or [`Instance::write_dat`](crate::Instance::write_dat) wrote. Of several buffers in
@@ -55,7 +60,7 @@ impl<R: BufRead + Seek> Dat<R> {
         let damaged = |part| DatError::Damaged { path: path.to_owned(), part };
         let mut input = Input::new(reader).ok_or(damaged("begin"))?;
         input.expect(MAGIC).ok_or_else(|| DatError::Other { path: path.to_owned() })?;
-        let unknown = |what: String| DatError::Unknown { path: path.to_owned(), what };
+        let unknown = |kind: String| DatError::Unknown { path: path.to_owned(), kind };
         let version = input.string().ok_or(damaged("version"))?;
         let endian = input.u8().ok_or(damaged("begin"))?;
         if endian != 0 {
@@ -78,7 +83,7 @@ impl<R: BufRead + Seek> Dat<R> {
         sections.kernel.code_start = symbols::code_start(&sections.kallsyms);
         let mut decoder = Decoder::new(sections.kernel);
         for (system, text) in &sections.formats {
-            Format::parse(text).map(|format| decoder.learn(system, &format));
+            Format::parse(text).map(|format| decoder.add_format(system, &format));
         }
         let layout = sections.layout.ok_or(damaged("description of pages"))?;
         let (clock, cpus, kallsyms) = (sections.clock, sections.cpus, sections.kallsyms);
@@ -101,22 +106,22 @@ impl<R: BufRead + Seek> Dat<R> {
     /// # Errors
     /// The file is shorter than it says.
     pub fn events(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, DatError> {
-        self.pieces(cpu, |piece| events.extend_from_slice(piece))
+        self.for_each_chunk(cpu, |piece| events.extend_from_slice(piece))
     }
 
     /// As [`events`](Self::events), but piece by piece, so that a long file needs little memory.
     ///
     /// # Errors
     /// As [`events`](Self::events).
-    pub fn pieces(&mut self, cpu: u32, mut each: impl FnMut(&[Event])) -> Result<Drained, DatError> {
+    pub fn for_each_chunk(&mut self, cpu: u32, mut each: impl FnMut(&[Event])) -> Result<Drained, DatError> {
         let mut drained = Drained::default();
         let Some(&data) = self.cpus.iter().find(|data| data.cpu == cpu) else { return Ok(drained) };
         let damaged = || DatError::Damaged { path: self.path.clone(), part: "pages" };
-        let mut progress = Progress::new(cpu);
-        let mut bytes = vec![0; PIECE.next_multiple_of(self.layout.size)];
+        let mut progress = PageReader::new(cpu);
+        let mut bytes = vec![0; CHUNK.next_multiple_of(self.layout.size)];
         let mut events = Vec::new();
         let mut left = data.size;
-        self.input.go_to(data.offset).ok_or_else(damaged)?;
+        self.input.seek_to(data.offset).ok_or_else(damaged)?;
         while left > 0 {
             let length = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
             self.input.fill(&mut bytes[..length]).ok_or_else(damaged)?;

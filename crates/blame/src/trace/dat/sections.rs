@@ -2,8 +2,32 @@
 
 use std::io::{BufRead, Seek};
 
-use super::{CpuData, input::Input, option};
-use crate::trace::{decode::Kernel, format::PageLayout, symbols};
+use super::input::Input;
+use crate::trace::{decode::KernelInfo, format::PageLayout, symbols};
+
+/// What every file begins with.
+pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// Options, by their number.
+pub(super) mod option {
+    pub const BUFFER: u16 = 3;
+    pub const TRACE_CLOCK: u16 = 4;
+    pub const UNAME: u16 = 5;
+    pub const CPU_COUNT: u16 = 8;
+    pub const HEADER_INFO: u16 = 16;
+    pub const FTRACE_EVENTS: u16 = 17;
+    pub const EVENT_FORMATS: u16 = 18;
+    pub const KALLSYMS: u16 = 19;
+    pub const PRINTK: u16 = 20;
+}
+
+/// The pages of one CPU in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CpuData {
+    pub cpu: u32,
+    pub offset: u64,
+    pub size: u64,
+}
 
 /// What a file says before its pages.
 #[derive(Debug, Default)]
@@ -12,7 +36,7 @@ pub(super) struct Sections {
     /// System and text of each format.
     pub formats: Vec<(String, String)>,
     pub kallsyms: String,
-    pub kernel: Kernel,
+    pub kernel: KernelInfo,
     pub clock: String,
     pub cpus: Vec<CpuData>,
 }

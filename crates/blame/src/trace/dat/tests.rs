@@ -4,10 +4,13 @@ use std::{collections::BTreeMap, io::Cursor};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    sections::{MAGIC, option},
+    *,
+};
 use crate::{
-    event::{Comm, What},
-    trace::page::made::{long, page},
+    event::{Comm, EventKind},
+    trace::page::builder::{long, page},
 };
 
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -60,8 +63,8 @@ fn softirqs(bytes: &[u8]) -> Result<Vec<(u32, u64, u32)>, DatError> {
     for cpu in dat.cpus().collect::<Vec<_>>() {
         dat.events(cpu, &mut events)?;
     }
-    let vec = |what| if let What::SoftirqEntry { vec } = what { vec } else { panic!("{what:?}") };
-    Ok(events.iter().map(|event| (event.cpu, event.at_ns, vec(event.what))).collect())
+    let vec = |kind| if let EventKind::SoftirqEntry { vec } = kind { vec } else { panic!("{kind:?}") };
+    Ok(events.iter().map(|event| (event.cpu, event.at_ns, vec(event.kind))).collect())
 }
 
 const ALL: [(u32, u64, u32); 4] = [(1, 105, 1), (1, 110, 2), (1, 200, 3), (2, 307, 4)];

@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, Seek};
 
-use super::{CpuData, input::Input, option, sections::Sections};
+use super::{
+    input::Input,
+    sections::{CpuData, Sections, option},
+};
 
 /// Reads everything before the pages; tells the damaged part.
 pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>) -> Result<Sections, &'static str> {
@@ -48,7 +51,7 @@ fn buffers<R: BufRead + Seek>(input: &mut Input<R>, sections: &mut Sections) -> 
     }
     table(input, cpus, names_clock, sections)?;
     for offset in more {
-        input.go_to(offset)?;
+        input.seek_to(offset)?;
         input.expect(b"flyrecord\0")?;
         table(input, cpus, names_clock, sections)?;
     }

@@ -2,20 +2,23 @@
 
 use std::io::{BufRead, Seek};
 
-use super::{CpuData, input::Input, option, sections::Sections};
+use super::{
+    input::Input,
+    sections::{CpuData, Sections, option},
+};
 
 /// Reads everything but the pages; tells the damaged part.
 pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>, mut options_at: u64) -> Result<Sections, &'static str> {
     let mut sections = Sections::default();
-    let mut leads = Vec::new();
+    let mut sections_at = Vec::new();
     // Each list of options tells where the next one is; a file that leads in circles ends here.
     for _ in 0..64 {
         if options_at == 0 {
             break;
         }
-        options_at = options(input, options_at, &mut leads, &mut sections).ok_or("options")?;
+        options_at = options(input, options_at, &mut sections_at, &mut sections).ok_or("options")?;
     }
-    for (option, offset) in leads {
+    for (option, offset) in sections_at {
         section(input, option, offset, &mut sections).ok_or("sections")?;
     }
     Ok(sections)
@@ -25,10 +28,10 @@ pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>, mut options_at: u64
 fn options<R: BufRead + Seek>(
     input: &mut Input<R>,
     at: u64,
-    leads: &mut Vec<(u16, u64)>,
+    sections_at: &mut Vec<(u16, u64)>,
     sections: &mut Sections,
 ) -> Option<u64> {
-    input.go_to(at)?;
+    input.seek_to(at)?;
     header(input)?;
     loop {
         let (option, length) = (input.u16()?, input.u32()?);
@@ -36,15 +39,15 @@ fn options<R: BufRead + Seek>(
         match option {
             0 => return input.u64(),
             option::BUFFER => buffer(input, sections)?,
-            option::HEADER_INFO..=option::PRINTK => leads.push((option, input.u64()?)),
+            option::HEADER_INFO..=option::PRINTK => sections_at.push((option, input.u64()?)),
             _ => {}
         }
-        input.go_to(next)?;
+        input.seek_to(next)?;
     }
 }
 
 fn section<R: BufRead + Seek>(input: &mut Input<R>, option: u16, at: u64, sections: &mut Sections) -> Option<()> {
-    input.go_to(at)?;
+    input.seek_to(at)?;
     header(input)?;
     sections.part(option, input)
 }

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{MAGIC, option};
+use super::sections::{MAGIC, option};
 use crate::event::Comm;
 
 /// What a file holds, as the kernel gave it.

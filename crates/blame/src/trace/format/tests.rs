@@ -1,4 +1,4 @@
-//! Formats as kernels write them, and as none does.
+//! Tests with valid and invalid descriptions.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-/// As Linux 6.18 writes it.
+/// From Linux 6.18.
 const IRQ: &str = "name: irq_handler_entry\nID: 225\nformat:\n\
     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -20,22 +20,22 @@ const IRQ: &str = "name: irq_handler_entry\nID: 225\nformat:\n\
     print fmt: \"irq=%d name=%s\", REC->irq, __get_str(name)\n";
 
 fn here(offset: usize, size: usize, signed: bool) -> Field {
-    Field { offset, size, signed, place: Place::Here }
+    Field { offset, size, signed, location: Location::Inline }
 }
 
 #[test]
-fn an_event_is_described_by_its_fields() {
+fn parses_the_fields_of_an_event() {
     let format = Format::parse(IRQ).unwrap();
     assert_eq!((format.name.as_str(), format.id), ("irq_handler_entry", 225));
     assert_eq!(format.print, "\"irq=%d name=%s\", REC->irq, __get_str(name)");
     assert_eq!(format.field("common_pid"), Some(here(4, 4, true)));
     assert_eq!(format.field("irq"), Some(here(8, 4, true)));
-    assert_eq!(format.field("name"), Some(Field { place: Place::Elsewhere, ..here(12, 4, false) }));
+    assert_eq!(format.field("name"), Some(Field { location: Location::DataLoc, ..here(12, 4, false) }));
     assert_eq!(format.field("other"), None);
 }
 
 #[test]
-fn names_are_found_in_every_declaration() {
+fn finds_names_in_every_kind_of_declaration() {
     for (declaration, name) in [
         ("char prev_comm[16]", "prev_comm"),
         ("void * hrtimer", "hrtimer"),
@@ -49,7 +49,7 @@ fn names_are_found_in_every_declaration() {
 }
 
 #[test]
-fn what_is_no_format_is_none() {
+fn rejects_invalid_formats() {
     for text in ["", "name: x\n", "name: x\nID: 99999\n", "ID: 1\n", "nonsense"] {
         assert_eq!(Format::parse(text), None, "{text}");
     }
@@ -59,7 +59,7 @@ fn what_is_no_format_is_none() {
 }
 
 #[test]
-fn numbers_keep_their_sign() {
+fn reads_signed_and_unsigned_numbers() {
     let record = [0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
     for (size, signed, number) in [
         (1, true, -1),
@@ -72,16 +72,19 @@ fn numbers_keep_their_sign() {
     ] {
         assert_eq!(here(0, size, signed).number(&record), Some(number), "{size} {signed}");
     }
-    assert_eq!(here(0, 3, false).number(&record), None, "no number has 3 bytes");
+    assert_eq!(here(0, 3, false).number(&record), None, "3 bytes");
     assert_eq!(here(4, 8, false).number(&record), None, "beyond the record");
     assert_eq!(here(usize::MAX, 8, false).number(&record), None);
-    assert_eq!(here(2, 4, true).word().unwrap().get(&record), Some(0xffff_ffff));
-    assert_eq!(here(6, 4, true).word().unwrap().get(&record), None);
-    assert_eq!((here(0, 8, true).word(), Field { place: Place::After, ..here(0, 4, true) }.word()), (None, None));
+    assert_eq!(here(2, 4, true).as_u32().unwrap().get(&record), Some(0xffff_ffff));
+    assert_eq!(here(6, 4, true).as_u32().unwrap().get(&record), None);
+    assert_eq!(
+        (here(0, 8, true).as_u32(), Field { location: Location::RelDataLoc, ..here(0, 4, true) }.as_u32()),
+        (None, None)
+    );
 }
 
 #[test]
-fn a_page_is_laid_out_as_its_header_says() {
+fn parses_the_page_layout() {
     let layout = PageLayout::parse(HEADER_PAGE).unwrap();
     assert_eq!((layout.time, layout.commit), (here(0, 8, false), here(8, 8, true)));
     assert_eq!((layout.data, layout.size), (16, 4096));
@@ -92,7 +95,7 @@ fn a_page_is_laid_out_as_its_header_says() {
 }
 
 #[test]
-fn a_layout_that_cannot_be_true_is_none() {
+fn rejects_invalid_page_layouts() {
     for (from, to) in [
         ("size:4080", "size:0"),
         ("size:4080", "size:99999999999"),
@@ -108,19 +111,19 @@ fn a_layout_that_cannot_be_true_is_none() {
 
 proptest! {
     #[test]
-    fn no_offset_leads_out_of_a_record(
+    fn never_reads_beyond_a_record(
         offset in prop_oneof![0_usize..40, any::<usize>()],
         size in prop_oneof![0_usize..20, any::<usize>()],
         signed in any::<bool>(),
-        place in prop::sample::select(vec![Place::Here, Place::Elsewhere, Place::After]),
+        location in prop::sample::select(vec![Location::Inline, Location::DataLoc, Location::RelDataLoc]),
         record in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let field = Field { offset, size, signed, place };
-        let _ = (field.number(&record), field.bytes(&record), field.text(&record), field.word().map(|w| w.get(&record)));
+        let field = Field { offset, size, signed, location };
+        let _ = (field.number(&record), field.bytes(&record), field.text(&record), field.as_u32().map(|field| field.get(&record)));
     }
 
     #[test]
-    fn any_text_is_read_without_harm(text in "(name: x\nID: 7\n)?[\tfieldo:;sz0-9 \\[\\]*\n]{0,200}") {
+    fn parses_any_text_without_panic(text in "(name: x\nID: 7\n)?[\tfieldo:;sz0-9 \\[\\]*\n]{0,200}") {
         let _ = (Format::parse(&text), PageLayout::parse(&text));
     }
 }

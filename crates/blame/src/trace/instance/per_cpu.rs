@@ -10,15 +10,15 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use super::now_ns;
 use crate::{
     event::Event,
     trace::{
+        clock::now_ns,
         decode::Decoder,
         error::TraceError,
         folder::Folder,
         format::PageLayout,
-        ring::{Drained, Gap, Progress},
+        ring::{Drained, Gap, PageReader},
     },
 };
 
@@ -27,9 +27,9 @@ use crate::{
 pub(crate) struct Ring {
     pages: File,
     stats: File,
-    pub progress: Progress,
+    pub progress: PageReader,
     /// A time in which nothing was traced, not yet told.
-    untold: Option<Gap>,
+    pending_gap: Option<Gap>,
     /// Drained pages that are kept for a file.
     pub kept: Option<VecDeque<Box<[u8]>>>,
     /// Pages of the ring.
@@ -41,11 +41,11 @@ impl Ring {
         let open = |name: &str| {
             let part = format!("per_cpu/cpu{cpu}/{name}");
             let flags = OFlags::NONBLOCK.bits() as i32;
-            let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.at.path(&part));
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.files.path(&part));
             file.map_err(|error| TraceError::of(part, error))
         };
         let (pages, stats) = (open("trace_pipe_raw")?, open("stats")?);
-        Ok(Self { pages, stats, progress: Progress::new(cpu), untold: None, kept: None, size })
+        Ok(Self { pages, stats, progress: PageReader::new(cpu), pending_gap: None, kept: None, size })
     }
 
     /// Reads everything that is there now, one `page` after the other, and appends it to `events`.
@@ -56,7 +56,7 @@ impl Ring {
         decoder: &mut Decoder,
         events: &mut Vec<Event>,
     ) -> Result<Drained, TraceError> {
-        let mut drained = Drained { lost_events: 0, gaps: self.untold.take().into_iter().collect() };
+        let mut drained = Drained { lost_events: 0, gaps: self.pending_gap.take().into_iter().collect() };
         // What is written meanwhile is left for the next time: a CPU may be faster than we are.
         let until_ns = now_ns();
         while self.progress.read_to_ns < until_ns {
@@ -105,8 +105,8 @@ impl Ring {
         ["overrun:", "commit overrun:", "dropped events:"].into_iter().filter_map(count).sum()
     }
 
-    pub(super) fn was_off(&mut self, from_ns: u64, to_ns: u64) {
-        let from_ns = self.untold.map_or(from_ns, |gap| gap.from_ns);
-        self.untold = Some(Gap { from_ns, to_ns, lost: 0 });
+    pub(super) fn note_off(&mut self, from_ns: u64, to_ns: u64) {
+        let from_ns = self.pending_gap.map_or(from_ns, |gap| gap.from_ns);
+        self.pending_gap = Some(Gap { from_ns, to_ns, lost: 0 });
     }
 }

@@ -1,9 +1,14 @@
 //! Which CPUs are traced, in rings of which size, and an instance set up so.
 
 use machine::{CpuList, Root};
-use rustix::io::Errno;
+use rustix::{io::Errno, system::sysinfo};
 
 use crate::trace::{error::TraceError, folder::Folder};
+
+/// Ring of one CPU, KiB: at best several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
+const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
+/// The part of the memory that all rings together may take.
+const MEMORY_SHARE: u64 = 64;
 
 /// What to trace.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +35,7 @@ impl Settings<'_> {
 pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, TraceError> {
     // There is a folder for every CPU that could ever be plugged in.
     let online = Root::system().read("sys/devices/system/cpu/online").and_then(|list| list.parse::<CpuList>().ok());
-    let names = folder.at.list("per_cpu");
+    let names = folder.files.list("per_cpu");
     let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
     there.retain(|&cpu| online.as_ref().is_none_or(|online| online.contains(cpu)));
     there.sort_unstable();
@@ -45,13 +50,13 @@ pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Ve
 }
 
 /// Everything but the events, while the trace is off.
-pub(super) fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), TraceError> {
-    let at = &folder.at;
-    at.write("tracing_on", "0")?;
-    at.write("trace_clock", "mono")?;
-    at.write("options/overwrite", "1")?;
+pub(super) fn configure(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), TraceError> {
+    let files = &folder.files;
+    files.write("tracing_on", "0")?;
+    files.write("trace_clock", "mono")?;
+    files.write("options/overwrite", "1")?;
     let resize = |part: &str, kb: u32| {
-        at.try_write(part, &kb.to_string()).map_err(|error| match Errno::from_io_error(&error) {
+        files.try_write(part, &kb.to_string()).map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::NOMEM) => TraceError::NoMemory { kb_per_cpu: kb },
             _ => TraceError::of(part, error),
         })
@@ -59,7 +64,7 @@ pub(super) fn set_up(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> 
     if settings.cpus.is_empty() {
         return resize("buffer_size_kb", settings.buffer_kb_per_cpu);
     }
-    at.write("tracing_cpumask", &mask(cpus))?;
+    files.write("tracing_cpumask", &mask(cpus))?;
     resize("buffer_size_kb", 1)?;
     cpus.iter().try_for_each(|&cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), settings.kb_of(cpu)))
 }
@@ -70,6 +75,13 @@ fn mask(cpus: &[u32]) -> String {
     let group =
         |group: u32| cpus.iter().filter(|&cpu| cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
     (0..=highest).rev().map(|index| format!("{:08x}", group(index))).collect::<Vec<_>>().join(",")
+}
+
+/// Size of a ring where so many CPUs have one, KiB, so that small machines keep their memory.
+pub(crate) fn ring_kib(cpus: usize) -> u32 {
+    let memory = sysinfo();
+    let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
+    (kib / MEMORY_SHARE / cpus.max(1) as u64).clamp(*RING_KIB.start(), *RING_KIB.end()) as u32
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Pages by hand: every kind of record, and every way to be wrong.
+//! Parses hand-made pages: each type of record, and each kind of damage.
 
 use proptest::prelude::*;
 
-use super::{made::*, *};
+use super::{builder::*, *};
 
 fn records(page: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let page = Page::parse(page, &LAYOUT).expect("a page");
@@ -16,7 +16,7 @@ fn broken(page: &[u8]) -> bool {
 }
 
 #[test]
-fn times_add_up() {
+fn adds_up_times() {
     let page = page(1000, &[short(5, b"four"), short(0, b"eight678"), long(7, &[9; 200])]);
     let expected = [(1005, b"four".to_vec()), (1005, b"eight678".to_vec()), (1012, vec![9; 200])];
     assert_eq!(records(&page), expected);
@@ -24,28 +24,28 @@ fn times_add_up() {
 }
 
 #[test]
-fn long_pauses_are_told_before_the_record() {
+fn adds_time_extensions() {
     let pause = (3 << 27) + 17;
     let page = page(1000, &[extend(pause), short(1, b"four")]);
     assert_eq!(records(&page), [(1000 + pause + 1, b"four".to_vec())]);
 }
 
 #[test]
-fn absolute_times_replace_what_was_added_up() {
+fn applies_absolute_time_stamps() {
     let page = page(1000, &[stamp(500_000_000_000), short(2, b"four"), stamp(1000), short(2, b"back")]);
     assert_eq!(records(&page), [(500_000_000_002, b"four".to_vec()), (1002, b"back".to_vec())]);
 }
 
 #[test]
-fn the_upper_bits_of_an_absolute_time_are_those_of_the_time_before() {
+fn keeps_the_upper_bits_of_the_previous_time() {
     let upper = 3 << 59;
     assert_eq!(records(&page(upper + 10, &[stamp(20), short(0, b"four")]))[0].0, upper + 20);
     let almost_over = upper + (1 << 59) - 1;
-    assert_eq!(records(&page(almost_over, &[stamp(5), short(0, b"four")]))[0].0, (4 << 59) + 5, "they ran over");
+    assert_eq!(records(&page(almost_over, &[stamp(5), short(0, b"four")]))[0].0, (4 << 59) + 5, "they overflowed");
 }
 
 #[test]
-fn padding_is_no_record_and_counts_its_time() {
+fn skips_padding_and_adds_its_time() {
     let discarded = [header(PADDING, 30).as_slice(), &8_u32.to_le_bytes(), &[0xff; 4]].concat();
     let page = page(1000, &[discarded, short(4, b"four"), header(PADDING, 0).to_vec(), vec![0xff; 40]]);
     assert_eq!(records(&page), [(1034, b"four".to_vec())]);
@@ -59,7 +59,7 @@ fn an_empty_page_has_no_records() {
 }
 
 #[test]
-fn losses_are_told_by_the_header() {
+fn reads_losses_from_the_header() {
     let lost = |flags: u64, tail: &[u8]| {
         let mut page = page(1000, &[short(0, b"four")]);
         page[24..24 + tail.len()].copy_from_slice(tail);
@@ -72,7 +72,7 @@ fn losses_are_told_by_the_header() {
 }
 
 #[test]
-fn a_count_without_room_for_it_is_not_read() {
+fn ignores_the_loss_count_of_a_full_page() {
     let mut full = page(1000, &[long(0, &[1; 4072])]);
     full[8..16].copy_from_slice(&(4080_u64 | 3 << 30).to_le_bytes());
     let page = Page::parse(&full, &LAYOUT).unwrap();
@@ -80,7 +80,7 @@ fn a_count_without_room_for_it_is_not_read() {
 }
 
 #[test]
-fn pages_of_other_sizes_and_commits_of_32_bits() {
+fn parses_other_page_sizes_and_32_bit_commits() {
     let layout = PageLayout { size: 65536, ..LAYOUT };
     let mut large = page(1000, &(0..3000).map(|_| short(1, b"12345678")).collect::<Vec<_>>());
     large.resize(65536, 0);
@@ -92,7 +92,7 @@ fn pages_of_other_sizes_and_commits_of_32_bits() {
 }
 
 #[test]
-fn a_header_that_cannot_be_true_is_no_page() {
+fn rejects_invalid_headers() {
     assert!(Page::parse(&[], &LAYOUT).is_none());
     assert!(Page::parse(&[0; 15], &LAYOUT).is_none());
     let mut beyond = page(1000, &[]);
@@ -101,17 +101,17 @@ fn a_header_that_cannot_be_true_is_no_page() {
 }
 
 #[test]
-fn what_cannot_be_true_ends_the_page() {
+fn stops_at_an_invalid_record() {
     let good = short(1, b"four");
     for (what, bad) in [
         ("a record beyond the end", header(28, 1).to_vec()),
         ("a long record beyond the end", [header(0, 1).as_slice(), &400_u32.to_le_bytes()].concat()),
-        ("a length that does not count itself", [header(0, 1).as_slice(), &3_u32.to_le_bytes(), &[0; 8]].concat()),
+        ("a length smaller than its own field", [header(0, 1).as_slice(), &3_u32.to_le_bytes(), &[0; 8]].concat()),
         ("the longest length", [header(0, 1).as_slice(), &u32::MAX.to_le_bytes(), &[0; 8]].concat()),
         ("no length", header(0, 1).to_vec()),
-        ("a pause cut off", header(TIME_EXTEND, 1).to_vec()),
-        ("a time cut off", header(TIME_STAMP, 1).to_vec()),
-        ("padding cut off", header(PADDING, 1).to_vec()),
+        ("a truncated time extension", header(TIME_EXTEND, 1).to_vec()),
+        ("a truncated time stamp", header(TIME_STAMP, 1).to_vec()),
+        ("truncated padding", header(PADDING, 1).to_vec()),
         ("padding beyond the end", [header(PADDING, 1).as_slice(), &400_u32.to_le_bytes()].concat()),
         ("half a header", vec![1, 2]),
     ] {
@@ -121,7 +121,7 @@ fn what_cannot_be_true_ends_the_page() {
     }
 }
 
-/// A record of a good page, and what of it is to be read.
+/// A valid record, the time it adds, and its data if it has any.
 fn any_record() -> impl Strategy<Value = (Vec<u8>, u64, Option<Vec<u8>>)> {
     let words = |most: usize| prop::collection::vec(any::<[u8; 4]>(), 1..=most).prop_map(|words| words.concat());
     let delta = 0..1_u64 << 27;
@@ -138,7 +138,7 @@ fn any_record() -> impl Strategy<Value = (Vec<u8>, u64, Option<Vec<u8>>)> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(start in 0..1_u64 << 60, written in prop::collection::vec(any_record(), 0..12)) {
+    fn reads_back_what_was_written(start in 0..1_u64 << 60, written in prop::collection::vec(any_record(), 0..12)) {
         let mut at_ns = start;
         let mut expected = Vec::new();
         for (_, delta, data) in &written {
@@ -151,12 +151,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_harm(start in any::<u64>(), bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn parses_any_bytes_without_panic(start in any::<u64>(), bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let page = page(start, &[bytes]);
         let mut before = start;
         let absolute = page[16..].chunks(4).any(|word| u32::from(word[0]) & 31 == TIME_STAMP);
         for record in Page::parse(&page, &LAYOUT).unwrap().records() {
-            prop_assert!(absolute || record.at_ns >= before, "time runs backwards");
+            prop_assert!(absolute || record.at_ns >= before, "time goes backwards");
             before = record.at_ns;
         }
     }

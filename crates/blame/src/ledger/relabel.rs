@@ -10,10 +10,10 @@ use super::{Ledger, stalls};
 impl Ledger {
     /// Gives the spikes that the accounts count as stalls of all CPUs that cause, with what was seen of them as detail.
     /// Their shares stay. `measured` are the CPUs that were.
-    pub fn mend(&self, record: &mut Record, measured: &[u32]) {
-        let everywhere = stalls::on_all_cpus(&self.stalls, measured);
+    pub fn relabel_stalls(&self, record: &mut Record, measured: &[u32]) {
+        let everywhere = stalls::part_of_stall(&self.pending, measured);
         let everywhere: HashSet<(&str, u32, u64, i64)> = self
-            .stalls
+            .pending
             .iter()
             .zip(everywhere)
             .filter(|(_, everywhere)| *everywhere)
@@ -89,7 +89,7 @@ mod tests {
         let alone = spike(90 * MS, 120_000, late);
         let (ledger, mut record) =
             run([vec![spike(10 * MS, 306_000, late), alone.clone()], vec![spike(10 * MS, 296_000, idle)]]);
-        ledger.mend(&mut record, &[0, 1]);
+        ledger.relabel_stalls(&mut record, &[0, 1]);
 
         let main = |cpu: usize, spike: usize| &record.series[cpu].spikes[spike].culprits[0].cause;
         assert_eq!(main(0, 0).kind, CauseKind::AllCpus);
@@ -107,9 +107,9 @@ mod tests {
 
         let facts = RemedyFacts { measured: vec![0, 1], ..RemedyFacts::default() };
         for account in ledger.accounts(&facts).iter().filter(|account| account.count > 0) {
-            let told = record.series.iter().flat_map(|series| &series.spikes);
-            let told = told.filter(|spike| spike.culprits[0].cause.kind == account.cause.kind).count();
-            assert_eq!(told as u64, account.count, "{:?}", account.cause);
+            let found = record.series.iter().flat_map(|series| &series.spikes);
+            let found = found.filter(|spike| spike.culprits[0].cause.kind == account.cause.kind).count();
+            assert_eq!(found as u64, account.count, "{:?}", account.cause);
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn one_cpu_alone_is_left_as_it_is() {
         let (ledger, mut record) = run([vec![spike(10 * MS, 306_000, CauseKind::LateInterrupt)], vec![]]);
         let before = record.clone();
-        ledger.mend(&mut record, &[0, 1]);
+        ledger.relabel_stalls(&mut record, &[0, 1]);
         assert_eq!(record, before);
     }
 }

@@ -4,20 +4,20 @@ use record::{Cause, CauseKind, Why};
 
 use super::{
     context::{Context, Open},
-    replay::{Idle, Irqs, Moment, Thread, is_real_time},
-    waiter::{Sent, stop_name},
+    replay::{CpuState, Idle, Irqs, Thread, is_real_time},
+    thread_state::{StopSignal, stop_name},
 };
 use crate::{Comm, Names, event::softirq_name};
 
 /// The terms of the machine that was traced.
-pub(super) struct Words<'a> {
+pub(super) struct Causes<'a> {
     pub names: &'a Names,
     pub symbol: &'a dyn Fn(u64) -> Option<String>,
     /// The CPU that is looked at.
     pub cpu: u32,
 }
 
-impl Words<'_> {
+impl Causes<'_> {
     /// The function at an address, or the address.
     pub fn function(&self, address: u64) -> String {
         (self.symbol)(address).unwrap_or_else(|| format!("{address:#x}"))
@@ -70,9 +70,9 @@ impl Words<'_> {
     }
 
     /// The timer's interrupt is due, and not taken.
-    pub fn late_interrupt(&self, moment: &Moment) -> Cause {
-        let mut cause = self.thread(CauseKind::LateInterrupt, moment.thread);
-        match (moment.irqs, moment.softirq) {
+    pub fn late_interrupt(&self, cpu_state: &CpuState) -> Cause {
+        let mut cause = self.thread(CauseKind::LateInterrupt, cpu_state.thread);
+        match (cpu_state.irqs, cpu_state.softirq) {
             (Some(Irqs::Off(by)), _) => {
                 cause.why = Some(Why::InterruptsOff);
                 cause.detail = by.map(|by| format!("turned off in {}", self.function(by))).unwrap_or_default();
@@ -85,18 +85,18 @@ impl Words<'_> {
     }
 
     /// A thread of lower priority keeps the CPU although the measuring thread is ready.
-    pub fn preemption_off(&self, moment: &Moment) -> Cause {
-        let mut cause = self.thread(CauseKind::Thread, moment.thread);
+    pub fn preemption_off(&self, cpu_state: &CpuState) -> Cause {
+        let mut cause = self.thread(CauseKind::Thread, cpu_state.thread);
         cause.why = Some(Why::PreemptionOff);
-        let place = match moment.irqs {
+        let index = match cpu_state.irqs {
             Some(Irqs::Off(Some(by))) => Some(by),
-            _ => moment.preempt_off,
+            _ => cpu_state.preempt_off,
         };
-        cause.detail = place.map(|place| format!("turned off in {}", self.function(place))).unwrap_or_default();
+        cause.detail = index.map(|index| format!("turned off in {}", self.function(index))).unwrap_or_default();
         cause
     }
 
-    pub fn stopped(&self, by: Option<Sent>, sender: Option<Thread>, woken_by: Option<String>) -> Cause {
+    pub fn stopped(&self, by: Option<StopSignal>, sender: Option<Thread>, woken_by: Option<String>) -> Cause {
         let mut cause = Cause::new(CauseKind::Stopped, by.map_or("a signal", |sent| stop_name(sent.signal)));
         cause.number = by.map(|sent| sent.by);
         let sent = sender.map(|thread| format!("sent by {}", self.thread_name(thread)));

@@ -1,12 +1,12 @@
-//! Pages made by hand, for tests.
+//! Builds pages for tests.
 
 use super::*;
-use crate::trace::format::{Field, Place};
+use crate::trace::format::{Field, Location};
 
 /// Pages of 4 KB of a 64-bit kernel.
 pub(crate) const LAYOUT: PageLayout = PageLayout {
-    time: Field { offset: 0, size: 8, signed: false, place: Place::Here },
-    commit: Field { offset: 8, size: 8, signed: true, place: Place::Here },
+    time: Field { offset: 0, size: 8, signed: false, location: Location::Inline },
+    commit: Field { offset: 8, size: 8, signed: true, location: Location::Inline },
     data: 16,
     size: 4096,
 };
@@ -23,22 +23,22 @@ pub(crate) fn header(kind: u32, delta: u64) -> [u8; 4] {
     (kind | (delta as u32) << 5).to_le_bytes()
 }
 
-/// A record of up to 28 words.
+/// A record of at most 28 words.
 pub(crate) fn short(delta: u64, data: &[u8]) -> Vec<u8> {
     [&header(data.len() as u32 / 4, delta), data].concat()
 }
 
-/// A record with its length before it.
+/// A record with an explicit length.
 pub(crate) fn long(delta: u64, data: &[u8]) -> Vec<u8> {
     [&header(DATA_LONG, delta)[..], &(data.len() as u32 + 4).to_le_bytes(), data].concat()
 }
 
-/// A pause.
+/// A time extension.
 pub(crate) fn extend(pause: u64) -> Vec<u8> {
     wide_record(TIME_EXTEND, pause)
 }
 
-/// An absolute time.
+/// An absolute time stamp.
 pub(crate) fn stamp(at_ns: u64) -> Vec<u8> {
     wide_record(TIME_STAMP, at_ns)
 }

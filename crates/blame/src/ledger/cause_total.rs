@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use record::{Cause, CauseKind};
 
-use super::stalls::Stall;
+use super::stalls::LedgerSpike;
 
 /// How many strikes are kept, to see whether they are regular.
-const STRIKES: usize = 1024;
+const MAX_STRIKES: usize = 1024;
 
 /// One cause and what it did.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct CauseTotal {
     /// The cause; number, priority and detail are those of the worst spike.
     pub cause: Cause,
     pub count: u64,
@@ -24,7 +24,7 @@ pub(super) struct Line {
     pub strikes: Vec<u64>,
 }
 
-impl Line {
+impl CauseTotal {
     /// A cause that has done nothing yet.
     pub fn new(cause: Cause) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Line {
     }
 
     /// Counts a spike that the cause made, or had a considerable share of.
-    pub fn strike(&mut self, spike: &Stall, made_it: bool) {
+    pub fn strike(&mut self, spike: &LedgerSpike, made_it: bool) {
         self.cpus.insert(spike.cpu);
         if !self.phases.contains(&spike.phase) {
             self.phases.push(spike.phase);
@@ -56,7 +56,7 @@ impl Line {
                 self.cause.detail.clone_from(detail);
             }
         }
-        if self.strikes.len() < STRIKES {
+        if self.strikes.len() < MAX_STRIKES {
             self.strikes.push(spike.deadline_ns);
         }
     }

@@ -1,26 +1,26 @@
-//! Which events are traced.
+//! Selects the events to trace.
 
-/// An event of the kernel that says something about lateness.
+/// Selects one event, or several of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// Its system.
+pub struct EventSelector {
+    /// System of the event.
     pub system: &'static str,
-    /// Its name; `*` stands for all `..._entry` and `..._exit` of the system.
+    /// Name of the event; `*` selects all `..._entry` and `..._exit` events of the system.
     pub name: &'static str,
-    /// Only when every section that turns interrupts or preemption off is asked for.
+    /// True if the event is traced only in deep mode.
     pub deep: bool,
 }
 
-const fn always(system: &'static str, name: &'static str) -> Wanted {
-    Wanted { system, name, deep: false }
+const fn always(system: &'static str, name: &'static str) -> EventSelector {
+    EventSelector { system, name, deep: false }
 }
 
-const fn deep(name: &'static str) -> Wanted {
-    Wanted { system: "preemptirq", name, deep: true }
+const fn deep(name: &'static str) -> EventSelector {
+    EventSelector { system: "preemptirq", name, deep: true }
 }
 
-/// Every event that is wanted; no kernel has all of them.
-pub const WANTED: &[Wanted] = &[
+/// The events that explain latencies; no kernel has all of them.
+pub const LATENCY_EVENTS: &[EventSelector] = &[
     always("sched", "sched_switch"),
     always("sched", "sched_waking"),
     always("sched", "sched_wakeup_new"),
@@ -47,8 +47,8 @@ pub const WANTED: &[Wanted] = &[
     deep("preempt_enable"),
 ];
 
-/// Those that tell what threads are at: which have a CPU, wake, begin and end.
-pub const OF_THREADS: &[Wanted] = &[
+/// The events of the scheduling of threads.
+pub const SCHED_EVENTS: &[EventSelector] = &[
     always("sched", "sched_switch"),
     always("sched", "sched_waking"),
     always("sched", "sched_wakeup_new"),
@@ -56,8 +56,8 @@ pub const OF_THREADS: &[Wanted] = &[
     always("sched", "sched_process_exit"),
 ];
 
-impl Wanted {
-    /// Its names among those that a kernel has in its system.
+impl EventSelector {
+    /// The selected names among those that exist in the system.
     pub fn names<'a>(&self, existing: &'a [String]) -> impl Iterator<Item = &'a str> {
         existing.iter().map(String::as_str).filter(|name| match self.name {
             "*" => name.ends_with("_entry") || name.ends_with("_exit"),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_vectors_only_handlers_are_wanted() {
+    fn selects_only_handlers_of_vectors() {
         let existing = ["enable", "local_timer_entry", "local_timer_exit", "vector_alloc"].map(str::to_owned);
         let vectors = always("irq_vectors", "*");
         assert_eq!(vectors.names(&existing).collect::<Vec<_>>(), ["local_timer_entry", "local_timer_exit"]);

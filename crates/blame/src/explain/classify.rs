@@ -1,0 +1,249 @@
+//! Each slice of a wake-up with its cause.
+
+use std::collections::HashMap;
+
+use record::{Cause, CauseKind, Why};
+
+use super::{
+    analysis::{Analysis, Slice},
+    causes::{Causes, idle_exit, waiting, why, with_detail},
+    replay::CpuState,
+    shares::Segment,
+    thread_state::{StateInterval, ThreadState},
+};
+
+/// The start of a cause's detail when the idle thread has the CPU; the number or name of the idle state follows.
+pub(crate) const IDLE_STATE_PREFIX: &str = "idle state ";
+
+/// The kernel's way from the timer's interrupt to the measuring thread, where nobody keeps the CPU from it: a thread of
+/// lower priority, or the idle thread, has the CPU for at most so long before the switch, ns.
+const SWITCH_NS: u64 = 15_000;
+/// And so long around each interrupt or softirq on the way, ns.
+const AROUND_HANDLER_NS: u64 = 1_000;
+/// Between two events of that way no more time passes, ns; where it does, something took it that is not traced.
+const STEP_NS: u64 = 50_000;
+/// Into an interrupt or another thread, and out again, the kernel takes no longer than this, ns.
+const INTO_OR_OUT_NS: u64 = 10_000;
+/// How a cause says that no event tells of it.
+const UNTRACED: &str = "nothing was traced in it";
+
+/// Who has the CPU, in which spell of the measuring thread: the spell, whether its timer is still due, the CPU, and
+/// when the thread got it.
+type Occupancy = (usize, bool, u32, Option<u64>);
+
+/// What passed in a tenure.
+#[derive(Debug, Default, Clone, Copy)]
+struct Occupied {
+    /// Time of the thread itself, ns.
+    thread_ns: u64,
+    /// Interrupts and softirqs on top of it.
+    handlers: u64,
+}
+
+/// The slices of a scene with their causes.
+pub(super) fn segments(analysis: &Analysis, slices: &[Slice<'_>], causes: &Causes<'_>) -> Vec<Segment> {
+    let disturbed = slices.iter().filter(|slice| slice.from_ns >= analysis.wake_up.deadline_ns).any(|slice| {
+        let on_top = slice.nmi.is_some() || slice.cpu_state.is_some_and(|cpu_state| cpu_state.top.is_some());
+        on_top || analysis.intervals[slice.interval].at != ThreadState::Running
+    });
+    let classifier = Classifier { analysis, causes, occupied: occupied(analysis, slices), disturbed };
+    let segment = |slice: &Slice<'_>| {
+        let cause = if slice.from_ns < analysis.wake_up.deadline_ns {
+            classifier.before_deadline(slice)
+        } else {
+            classifier.after_deadline(slice)
+        };
+        Segment { from_ns: slice.from_ns, to_ns: slice.to_ns, cause, run: slice.run() }
+    };
+    slices.iter().map(segment).collect()
+}
+
+struct Classifier<'a> {
+    analysis: &'a Analysis,
+    causes: &'a Causes<'a>,
+    occupied: HashMap<Occupancy, Occupied>,
+    /// Something is told to have had the CPU from the deadline on.
+    disturbed: bool,
+}
+
+fn occupied(analysis: &Analysis, slices: &[Slice<'_>]) -> HashMap<Occupancy, Occupied> {
+    let mut all: HashMap<Occupancy, Occupied> = HashMap::new();
+    let mut last = None;
+    for slice in slices.iter().filter(|slice| slice.from_ns >= analysis.wake_up.deadline_ns) {
+        let Some(cpu_state) = slice.cpu_state else { continue };
+        let occupied = all.entry(occupancy(analysis, slice, cpu_state)).or_default();
+        let top = cpu_state.top.map(|open| open.id);
+        if top.is_some() {
+            occupied.handlers += u64::from(top != last);
+        } else if slice.nmi.is_none() {
+            occupied.thread_ns += slice.to_ns - slice.from_ns;
+        }
+        last = top;
+    }
+    all
+}
+
+fn occupancy(analysis: &Analysis, slice: &Slice<'_>, cpu_state: &CpuState) -> Occupancy {
+    (slice.interval, is_timer_pending(analysis, slice), slice.cpu, cpu_state.switched_ns)
+}
+
+/// Whether the measuring thread sleeps until its timer, and the timer's interrupt is not yet taken.
+fn is_timer_pending(analysis: &Analysis, slice: &Slice<'_>) -> bool {
+    analysis.expiries.get(&slice.interval).is_some_and(|expiry| slice.from_ns < expiry.begun_ns)
+}
+
+impl Classifier<'_> {
+    /// Before the deadline: what had the CPU.
+    fn before_deadline(&self, slice: &Slice<'_>) -> Cause {
+        let Some(cpu_state) = slice.cpu_state else { return Cause::default() };
+        if let Some(cause) = self.on_top(slice, cpu_state) {
+            return cause;
+        }
+        let mut cause = self.causes.thread(CauseKind::Thread, cpu_state.thread);
+        if let Some(state) = cpu_state.idle.filter(|idle| idle.left_ns.is_none()).and_then(|idle| idle.state) {
+            cause.detail = format!("{IDLE_STATE_PREFIX}{state}");
+        }
+        cause
+    }
+
+    /// From the deadline on: what kept the CPU from the measuring thread.
+    fn after_deadline(&self, slice: &Slice<'_>) -> Cause {
+        let Some(cpu_state) = slice.cpu_state else {
+            let detail = if self.analysis.measured.spins { UNTRACED } else { "no events of that time" };
+            return with_detail(CauseKind::Unexplained, detail);
+        };
+        let interval = &self.analysis.intervals[slice.interval];
+        match interval.at {
+            ThreadState::Stopped { by } => {
+                let sender = by.map(|sent| self.analysis.tasks.thread(sent.by));
+                self.causes.stopped(by, sender, self.woken_by(interval))
+            }
+            ThreadState::Waiting { fault } => waiting(fault, self.woken_by(interval)),
+            ThreadState::Asleep => match self.analysis.expiries.get(&slice.interval) {
+                Some(_) if is_timer_pending(self.analysis, slice) => self.timer_pending(slice, cpu_state),
+                Some(expiry) if expiry.by.is_some_and(|by| by.pid == cpu_state.thread.pid) => {
+                    self.on_wake_up_path(slice, cpu_state)
+                }
+                Some(expiry) => {
+                    let priority = expiry.by.and_then(|by| by.known).map(|(priority, _)| priority);
+                    self.kept_waiting(
+                        slice,
+                        cpu_state,
+                        priority.unwrap_or(self.analysis.measured.priority),
+                        expiry.begun_ns,
+                    )
+                }
+                None if interval.woken.is_some() => waiting(false, self.woken_by(interval)),
+                None => self.unknown_state(slice, cpu_state),
+            },
+            ThreadState::Ready => {
+                self.kept_waiting(slice, cpu_state, self.analysis.measured.priority, interval.from_ns)
+            }
+            ThreadState::Running if slice.from_ns >= self.analysis.wake_up.woke_ns => {
+                self.on_top(slice, cpu_state).unwrap_or_else(|| Cause::new(CauseKind::Work, ""))
+            }
+            ThreadState::Running if slice.from_ns < self.analysis.previous_cycle_until_ns => {
+                self.on_top(slice, cpu_state).unwrap_or_else(|| self.previous_cycle(cpu_state))
+            }
+            ThreadState::Running if self.analysis.measured.spins => {
+                self.on_top(slice, cpu_state).unwrap_or_else(|| self.around_interruption(slice))
+            }
+            ThreadState::Running => self.on_wake_up_path(slice, cpu_state),
+            ThreadState::Faulting => {
+                self.on_top(slice, cpu_state).unwrap_or_else(|| with_detail(CauseKind::PageFault, "minor"))
+            }
+            ThreadState::Unknown => self.unknown_state(slice, cpu_state),
+        }
+    }
+
+    /// What runs on top of the thread, if anything does. The contexts that wake the measuring thread are its own way.
+    fn on_top(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Option<Cause> {
+        if let Some(nmi) = slice.nmi {
+            return Some(self.causes.nmi(nmi.handler));
+        }
+        let open = cpu_state.top?;
+        Some(match self.analysis.wake_contexts.contains(&(slice.cpu, open.id)) {
+            true => self.wake_up_path(slice),
+            false => self.causes.context(open, cpu_state.thread),
+        })
+    }
+
+    /// The timer's interrupt is due: another one keeps it waiting, or something that no event tells.
+    fn timer_pending(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
+        let top = self.on_top(slice, cpu_state).filter(|_| cpu_state.in_interrupt || slice.nmi.is_some());
+        if let Some(cause) = top {
+            return cause;
+        }
+        let deadline_ns = self.analysis.wake_up.deadline_ns;
+        match cpu_state.idle.filter(|idle| idle.left_ns.is_none_or(|left_ns| left_ns > deadline_ns)) {
+            Some(idle) => idle_exit(idle),
+            None => self.causes.late_interrupt(cpu_state),
+        }
+    }
+
+    /// The measuring thread, of priority `ours`, could have the CPU since `since_ns`, and does not.
+    fn kept_waiting(&self, slice: &Slice<'_>, cpu_state: &CpuState, ours: i32, since_ns: u64) -> Cause {
+        if let Some(cause) = self.on_top(slice, cpu_state) {
+            return cause;
+        }
+        let thread = cpu_state.thread;
+        let is_idle = thread.pid == 0;
+        let why = why(thread, ours);
+        if !is_idle && why != Some(Why::PreemptionOff) {
+            return Cause { why, ..self.causes.thread(CauseKind::Thread, thread) };
+        }
+        let occupied = self.occupied.get(&occupancy(self.analysis, slice, cpu_state)).copied().unwrap_or_default();
+        if occupied.thread_ns <= SWITCH_NS + occupied.handlers * AROUND_HANDLER_NS {
+            return Cause::new(CauseKind::WakeUp, "");
+        }
+        let sent_after = |at_ns: Option<u64>| at_ns.is_some_and(|at_ns| at_ns >= since_ns);
+        let put_to_rest = cpu_state.idle.is_some_and(|idle| sent_after(idle.entered_ns));
+        if cpu_state.passed_over || sent_after(cpu_state.switched_ns) || put_to_rest {
+            return with_detail(CauseKind::Throttled, format!("{} ran instead", self.causes.thread_name(thread)));
+        }
+        if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
+    }
+
+    /// Nothing keeps the CPU from the measuring thread but what comes on top.
+    fn on_wake_up_path(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
+        self.on_top(slice, cpu_state).unwrap_or_else(|| self.wake_up_path(slice))
+    }
+
+    fn wake_up_path(&self, slice: &Slice<'_>) -> Cause {
+        if slice.to_ns - slice.from_ns > STEP_NS {
+            return with_detail(CauseKind::Unexplained, "nothing was traced on the way to the thread");
+        }
+        Cause::new(CauseKind::WakeUp, "")
+    }
+
+    /// A thread that spins has the CPU in a gap: the kernel's way into what is told to have taken it, and out again.
+    fn around_interruption(&self, slice: &Slice<'_>) -> Cause {
+        if !self.disturbed || slice.to_ns - slice.from_ns > INTO_OR_OUT_NS {
+            return with_detail(CauseKind::Unexplained, UNTRACED);
+        }
+        Cause::new(CauseKind::WakeUp, "")
+    }
+
+    /// The measuring thread runs, and has not yet gone to sleep for this deadline.
+    fn previous_cycle(&self, cpu_state: &CpuState) -> Cause {
+        let mut cause = self.causes.thread(CauseKind::Thread, cpu_state.thread);
+        cause.detail = "the thread itself, still at its previous cycle".to_owned();
+        cause
+    }
+
+    /// It is not known what the measuring thread was at: events are missing, or it was woken from a CPU that was not
+    /// looked at. What interrupts did is known all the same.
+    fn unknown_state(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
+        let seen = self.on_top(slice, cpu_state);
+        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no event tells when the thread was woken"))
+    }
+
+    /// Who made the measuring thread ready: an interrupt or softirq, or else the thread that had the CPU.
+    fn woken_by(&self, interval: &StateInterval) -> Option<String> {
+        let woken = self.analysis.woken(interval.woken?)?;
+        Some(match woken.stack.last() {
+            Some(&open) => self.causes.context(open, woken.by).title(),
+            None => self.causes.thread_name(woken.by),
+        })
+    }
+}
