@@ -1,14 +1,22 @@
-//! From the events of a CPU to the culprits of one spike.
+//! Finds the culprits of one spike in the events of its CPU.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `context` | what runs on top of a thread: interrupts, softirqs, timers |
-//! | `replay` | what a CPU did, moment by moment |
-//! | `measured` | what the measuring thread was at |
-//! | `analysis` | both, laid over each other |
-//! | `label` | each piece of time with its cause |
-//! | `causes` | causes in the terms of the machine |
-//! | `shares` | stretches of time with their causes: merged, bounded, added up |
+//! | `context`
+//! interrupts, softirqs and timer callbacks on top of a thread |
+//! | `replay`
+//! replays the events of a CPU to its states over time |
+//! | `thread_state`
+//! the states of the measuring thread over time |
+//! | `analysis`
+//! combines both for one wake-up |
+//! | `classify`
+//! gives each time slice its cause |
+//! | `causes`
+//! builds causes from threads, interrupts and timers |
+//! | `shares`
+//! merges slices to a time line, and sums them to shares |
 
 mod analysis;
 mod causes;
@@ -31,33 +39,36 @@ pub(crate) use classify::IDLE_STATE_PREFIX;
 pub use shares::MAX_STRETCHES;
 pub use wake_up::{MeasuredThread, WakeUp, Work};
 
-/// How long before the deadline a time line begins, ns.
+/// Length of the time line before the deadline, ns.
 pub const BEFORE_NS: u64 = 100_000;
 
-/// Who made a spike.
+/// The culprits of one spike.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Explanation {
-    /// The main cause, then the others, the largest share first. The shares add up to the time from the deadline to the end.
+    /// The main cause, then the others, the largest share first. The shares add up to the time from the deadline to the
+    /// end.
     pub culprits: Vec<Culprit>,
-    /// What had the CPU, in order of time, from a little before the deadline to the wake-up. At most [`MAX_STRETCHES`].
+    /// The use of the CPU over time, from a little before the deadline to the wake-up: at most [`MAX_STRETCHES`]
+    /// stretches.
     pub timeline: Vec<Stretch>,
-    /// What it was found from.
+    /// Source and completeness of the explanation.
     pub evidence: Evidence,
 }
 
 impl Explanation {
-    /// The main cause of the spike; `None` when it was not late.
+    /// The main cause of the spike; `None` if the wake-up was not late.
     #[must_use]
     pub fn main(&self) -> Option<&Cause> {
         self.culprits.first().map(|culprit| &culprit.cause)
     }
 }
 
-/// Finds who kept the CPU from the measuring thread between its deadline and its wake-up, and while it worked after that.
+/// Finds what kept the CPU from the measuring thread between its deadline and its wake-up, and during its work after
+/// that.
 ///
-/// `events` are in order of time and reach from well before the deadline to the end; those of other CPUs may be
-/// among them. `symbol` names the kernel function at an address. The trace is complete from `complete_since_ns` on;
-/// `None` when that is not known of any time.
+/// `events` are in order of time, and start well before the deadline; they may include events of other CPUs. `symbol`
+/// returns the name of the kernel function at an address. No event is missing from `complete_since_ns` on; `None` if
+/// that is unknown.
 #[must_use]
 pub fn explain(
     events: &[Event],
@@ -69,7 +80,7 @@ pub fn explain(
 ) -> Explanation {
     let (deadline_ns, end_ns) = (wake_up.deadline_ns, wake_up.end_ns());
     let known_since_ns = complete_since_ns.unwrap_or(0);
-    // An NMI is told when it ends, which may be after that.
+    // The event of an NMI is written at its end, which may be after the end of the spike.
     let counts = |event: &&Event| {
         let until_ns = if matches!(event.kind, EventKind::Nmi { .. }) { u64::MAX } else { end_ns };
         (known_since_ns..=until_ns).contains(&event.at_ns)
@@ -83,10 +94,10 @@ pub fn explain(
         analysis.slices(deadline_ns.min(end_ns).saturating_sub(BEFORE_NS).max(known_since_ns.min(deadline_ns)));
     let segments = classify::segments(&analysis, &slices, &causes);
     let late = segments.partition_point(|segment| segment.from_ns < deadline_ns);
-    let whole = complete_since_ns.is_some() && analysis.is_whole();
+    let complete = complete_since_ns.is_some() && analysis.is_complete();
     Explanation {
         culprits: shares::culprits(&segments[late..], wake_up.work.usual_ns),
         timeline: shares::timeline(segments, deadline_ns),
-        evidence: if whole { Evidence::Trace } else { Evidence::Incomplete },
+        evidence: if complete { Evidence::Trace } else { Evidence::Incomplete },
     }
 }

@@ -1,4 +1,4 @@
-//! Names of idle states. The kernel's trace tells their numbers alone.
+//! Names of idle states, because the trace contains only their numbers.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use record::{Cause, CauseKind};
 
 use crate::explain::{Explanation, IDLE_STATE_PREFIX};
 
-/// The names of a machine's idle states, each read once.
+/// The names of a machine's idle states. Each is read once.
 #[derive(Debug, Clone)]
 pub(crate) struct IdleStates {
     root: Root,
-    /// By CPU and number, as text; `None` where the machine tells no name.
+    /// By CPU and number, as text; `None` if the state has no name.
     names: HashMap<(u32, String), Option<String>>,
 }
 
@@ -20,7 +20,7 @@ impl IdleStates {
         Self { root: root.clone(), names: HashMap::new() }
     }
 
-    /// Puts names in place of the numbers of idle states; a state without a name keeps its number.
+    /// Replaces the numbers of idle states by their names. A state without a name keeps its number.
     pub fn name(&mut self, cpu: u32, explanation: &mut Explanation) {
         let shares = explanation.culprits.iter_mut().map(|culprit| &mut culprit.cause);
         for cause in shares.chain(explanation.timeline.iter_mut().map(|stretch| &mut stretch.cause)) {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_have_the_names_of_the_machine_and_are_read_once() {
+    fn replaces_numbers_by_names_and_reads_them_once() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         for (cpu, state, name) in [(0, 0, "POLL"), (0, 2, "C6"), (1, 2, "C7s")] {
@@ -76,14 +76,14 @@ mod tests {
         assert_eq!(title(0, "2"), "return from idle state C6");
         assert_eq!(title(1, "2"), "return from idle state C7s");
         assert_eq!(title(0, "0"), "return from idle state POLL");
-        assert_eq!(title(0, "5"), "return from idle state 5", "this machine has no name for it");
-        assert_eq!(title(0, ""), "return from idle", "no event told the state");
+        assert_eq!(title(0, "5"), "return from idle state 5", "this state has no name");
+        assert_eq!(title(0, ""), "return from idle", "no event has the state");
         drop(folder);
         assert_eq!(title(0, "2"), "return from idle state C6", "read before");
     }
 
     #[test]
-    fn a_time_line_names_the_state_before_the_deadline_too() {
+    fn replaces_numbers_in_the_time_line() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let part = root.path("sys/devices/system/cpu/cpu3/cpuidle/state1");

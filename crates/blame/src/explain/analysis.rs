@@ -1,4 +1,4 @@
-//! One wake-up: the CPU's moments and the measuring thread's spells laid over each other.
+//! Combines the states of the CPU and of the measuring thread for one wake-up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,35 +10,35 @@ use super::{
 };
 use crate::{Event, EventKind};
 
-/// A thread that its timer woke this long before the deadline was woken for it, ns: clocks are converted.
+/// A timer that woke the thread at most this long before the deadline belongs to it, ns: clock conversion rounds.
 const EARLY_NS: u64 = 1_000;
 
-/// One wake-up, with what the events tell of it.
+/// One wake-up and its events.
 pub(super) struct Analysis {
     pub measured: MeasuredThread,
     pub wake_up: WakeUp,
     pub tasks: Tasks,
     pub intervals: Vec<StateInterval>,
-    /// The sleeps that a timer ended, by number of the spell.
+    /// The sleeps that a timer ended, by index of their interval.
     pub expiries: HashMap<usize, TimerExpiry>,
-    /// CPU and number of the contexts that woke the measuring thread.
+    /// CPU and id of the contexts that woke the measuring thread.
     pub wake_contexts: HashSet<(u32, u32)>,
-    /// Until then the measuring thread is at its previous cycle, ns.
+    /// Until this time the measuring thread is still in its previous cycle, ns.
     pub previous_cycle_until_ns: u64,
-    /// Since when no event is missing, ns.
+    /// No event is missing from this time on, ns.
     known_since_ns: u64,
-    /// That of the waiter's CPU, and of those on which it was woken.
+    /// The histories of the thread's CPU and of the CPUs that woke it.
     histories: HashMap<u32, CpuHistory>,
     nmis: Vec<Nmi>,
 }
 
-/// How a timer ended a sleep.
+/// The timer expiry that ended a sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimerExpiry {
     cpu: u32,
-    /// When its interrupt was taken, ns.
+    /// Start of the timer's interrupt, ns.
     pub begun_ns: u64,
-    /// The thread in which the callback ran, where that had to be switched in for it: a softirq of PREEMPT_RT.
+    /// The thread that ran the callback, if the callback did not run in the interrupt: a softirq thread of PREEMPT_RT.
     pub by: Option<Thread>,
 }
 
@@ -49,23 +49,23 @@ pub(super) struct Nmi {
     pub handler: u64,
 }
 
-/// A piece of time in which nothing changed.
+/// A time slice without a change of state.
 #[derive(Clone, Copy)]
 pub(super) struct Slice<'a> {
     pub from_ns: u64,
     pub to_ns: u64,
-    /// The CPU that matters: the waiter's, or while it sleeps that of its timer.
+    /// The relevant CPU: that of the measuring thread, or while it sleeps that of its timer.
     pub cpu: u32,
-    /// What that is at; `None` where the events do not tell.
+    /// State of that CPU; `None` if no event shows it.
     pub cpu_state: Option<&'a CpuState>,
-    /// The number of the spell.
+    /// Index of the measuring thread's interval.
     pub interval: usize,
-    /// A non-maskable interrupt.
+    /// The non-maskable interrupt that runs.
     pub nmi: Option<&'a Nmi>,
 }
 
 impl Slice<'_> {
-    /// Tells one run of the handler or thread that has the CPU from its next.
+    /// Distinguishes the runs of a handler or thread.
     pub fn run(&self) -> u64 {
         let of_moment =
             |cpu_state: &CpuState| cpu_state.top.map_or(cpu_state.switched_ns.unwrap_or(0), |open| open.id.into());
@@ -74,7 +74,7 @@ impl Slice<'_> {
 }
 
 impl Analysis {
-    /// `events` are in order of time, and none is missing among them.
+    /// `events` are in order of time and complete.
     pub fn new(events: &[&Event], measured: MeasuredThread, wake_up: WakeUp, known_since_ns: u64) -> Self {
         let tasks = Tasks::of(events);
         let intervals = intervals(events, measured);
@@ -113,11 +113,11 @@ impl Analysis {
         });
     }
 
-    /// Whether the events tell everything from the deadline to the end.
-    pub fn is_whole(&self) -> bool {
+    /// True if the events explain the whole time from the deadline to the end.
+    pub fn is_complete(&self) -> bool {
         let (deadline_ns, end_ns) = (self.wake_up.deadline_ns, self.wake_up.end_ns());
         let last = self.intervals.len() - 1;
-        let told = |number: usize| match self.intervals[number].at {
+        let is_known = |number: usize| match self.intervals[number].state {
             ThreadState::Running | ThreadState::Faulting => true,
             ThreadState::Unknown => false,
             ThreadState::Ready => number < last,
@@ -125,20 +125,19 @@ impl Analysis {
                 self.intervals[number].woken.is_some()
             }
         };
-        // Of a thread that has its CPU to itself there may be nothing to tell.
+        // A thread that has the CPU for itself may have no events.
         let has_the_cpu = self
             .cpu_state(self.measured.cpu, end_ns)
             .map_or(self.measured.spins, |cpu_state| cpu_state.thread.pid == self.measured.pid);
-        self.known_since_ns <= deadline_ns && has_the_cpu && (self.interval_at(deadline_ns)..=last).all(told)
+        self.known_since_ns <= deadline_ns && has_the_cpu && (self.interval_at(deadline_ns)..=last).all(is_known)
     }
 
-    /// Who made the measuring thread ready, in words that `name` has for an interrupt and a thread.
+    /// Finds what woke the measuring thread.
     pub fn woken(&self, waker: Waker) -> Option<&Waking> {
         self.histories.get(&waker.cpu)?.wakings.iter().find(|woken| woken.at_ns == waker.at_ns)
     }
 
-    /// The time from `from_ns` to the end in slices that follow on each other; none reaches across the deadline or the
-    /// wake-up.
+    /// Splits the time from `from_ns` to the end into adjacent slices. The deadline and the wake-up are boundaries.
     pub fn slices(&self, from_ns: u64) -> Vec<Slice<'_>> {
         let (WakeUp { deadline_ns, woke_ns, .. }, end_ns) = (self.wake_up, self.wake_up.end_ns());
         let mut cuts = vec![from_ns, deadline_ns, woke_ns, end_ns, self.known_since_ns, self.previous_cycle_until_ns];
@@ -170,10 +169,10 @@ impl Analysis {
         states.get(states.partition_point(|cpu_state| cpu_state.from_ns <= at_ns).checked_sub(1)?)
     }
 
-    /// Notes how a timer woke the measuring thread, if it was one: by what ran on top of the thread that had the CPU,
-    /// not by any name.
+    /// Stores how a timer woke the measuring thread, if a timer did. It is recognised by the contexts on the stack,
+    /// because names differ between architectures.
     fn note_expiry(&mut self, number: usize, waker: Waker) {
-        let Some(woken) = self.woken(waker).filter(|_| self.intervals[number].at == ThreadState::Asleep) else {
+        let Some(woken) = self.woken(waker).filter(|_| self.intervals[number].state == ThreadState::Asleep) else {
             return;
         };
         let innermost = |is_it: fn(Context) -> bool| woken.stack.iter().rposition(|open| is_it(open.context));
@@ -183,13 +182,13 @@ impl Analysis {
             TimerExpiry { cpu: waker.cpu, begun_ns: wake_contexts[0].since_ns.unwrap_or(0), by: None }
         } else if let Some(softirq) = innermost(|context| matches!(context, Context::Softirq { .. })) {
             wake_contexts.extend(&woken.stack[softirq..]);
-            // The timer's interrupt is the one that asked for the softirq; none that is known of, if that was earlier.
+            // The timer's interrupt raised the softirq. It is unknown if it came before the first event.
             let raised = self.histories[&waker.cpu].raised_before(wake_contexts[0]);
             let begun_ns = raised.map(|raised| raised.interrupt.map_or(Some(raised.at_ns), |open| open.since_ns));
             wake_contexts.extend(raised.and_then(|raised| raised.interrupt));
             TimerExpiry { cpu: waker.cpu, begun_ns: begun_ns.flatten().unwrap_or(0), by: Some(woken.by) }
         } else if woken.by.pid == 0 || !woken.stack.is_empty() {
-            // In an interrupt that is not traced.
+            // The interrupt has no trace event.
             wake_contexts.extend(&woken.stack);
             TimerExpiry {
                 cpu: waker.cpu,
@@ -203,17 +202,17 @@ impl Analysis {
         self.expiries.insert(number, expiry);
     }
 
-    /// Notes until when the measuring thread is at the cycle before the deadline, if it is: until it first gives up the
-    /// CPU of itself, or its timer finds it running.
+    /// Stores until when the measuring thread is in the cycle before the deadline: until it sleeps, or until its timer
+    /// expires while it still runs.
     fn note_previous_cycle(&mut self) {
         let deadline_ns = self.wake_up.deadline_ns;
         let is_up = |interval: &StateInterval| {
-            matches!(interval.at, ThreadState::Running | ThreadState::Faulting | ThreadState::Ready)
+            matches!(interval.state, ThreadState::Running | ThreadState::Faulting | ThreadState::Ready)
         };
         let (before, after) = self.intervals.split_at(self.interval_at(deadline_ns));
         let woken = before.iter().rfind(|interval| !is_up(interval)).and_then(|interval| interval.woken);
-        let woken_for_it = woken.is_some_and(|waker| waker.at_ns.saturating_add(EARLY_NS) >= deadline_ns);
-        if woken_for_it || !is_up(&after[0]) {
+        let woken_for_deadline = woken.is_some_and(|waker| waker.at_ns.saturating_add(EARLY_NS) >= deadline_ns);
+        if woken_for_deadline || !is_up(&after[0]) {
             return;
         }
         let down_ns = after.iter().find(|interval| !is_up(interval)).map_or(u64::MAX, |interval| interval.from_ns);
@@ -229,7 +228,7 @@ impl Analysis {
     }
 }
 
-/// When non-maskable interrupts had the CPU: each is told when it ends.
+/// The non-maskable interrupts of a CPU. Their events are written at their end.
 fn nmis(events: &[&Event], cpu: u32) -> Vec<Nmi> {
     let mut nmis: Vec<Nmi> = Vec::new();
     for event in events.iter().filter(|event| event.cpu == cpu) {

@@ -1,4 +1,4 @@
-//! What was seen, in the words of a cause.
+//! Builds causes from the observed threads, interrupts and timers.
 
 use record::{Cause, CauseKind, Why};
 
@@ -9,21 +9,21 @@ use super::{
 };
 use crate::{Comm, Names, event::softirq_name};
 
-/// The terms of the machine that was traced.
+/// Builds causes for one CPU of the traced machine.
 pub(super) struct Causes<'a> {
     pub names: &'a Names,
     pub symbol: &'a dyn Fn(u64) -> Option<String>,
-    /// The CPU that is looked at.
+    /// The CPU of the explained thread.
     pub cpu: u32,
 }
 
 impl Causes<'_> {
-    /// The function at an address, or the address.
+    /// Name of the function at an address, or the address.
     pub fn function(&self, address: u64) -> String {
         (self.symbol)(address).unwrap_or_else(|| format!("{address:#x}"))
     }
 
-    /// A thread's command, or its number where the command is not known.
+    /// Command of a thread, or its id if the command is unknown.
     pub fn thread_name(&self, thread: Thread) -> String {
         match thread {
             Thread { known: Some((_, comm)), .. } => comm.to_string(),
@@ -32,7 +32,7 @@ impl Causes<'_> {
         }
     }
 
-    /// A thread that has the CPU.
+    /// A thread on the CPU.
     pub fn thread(&self, kind: CauseKind, thread: Thread) -> Cause {
         let mut cause = Cause::new(kind, self.thread_name(thread));
         if thread.pid != 0 {
@@ -41,7 +41,7 @@ impl Causes<'_> {
         cause
     }
 
-    /// An interrupt, softirq or timer's callback on top of a thread.
+    /// An interrupt, softirq or timer callback on top of a thread.
     pub fn context(&self, open: Open, thread: Thread) -> Cause {
         match open.context {
             Context::Irq { irq, name } => {
@@ -55,7 +55,7 @@ impl Causes<'_> {
             }
             Context::Softirq { vec } => {
                 let mut cause = Cause::new(CauseKind::Softirq, softirq_name(vec));
-                // Elsewhere it runs at the end of an interrupt, in whatever thread that found.
+                // Outside these threads, a softirq runs at the end of an interrupt, on top of any thread.
                 if let Some((priority, comm)) = thread.known.filter(|(_, comm)| runs_softirqs(comm)) {
                     cause.priority = Some(priority);
                     cause.detail = format!("in {comm}");
@@ -69,7 +69,7 @@ impl Causes<'_> {
         Cause::new(CauseKind::Nmi, self.function(handler))
     }
 
-    /// The timer's interrupt is due, and not taken.
+    /// The timer's interrupt is due but has not begun.
     pub fn late_interrupt(&self, cpu_state: &CpuState) -> Cause {
         let mut cause = self.thread(CauseKind::LateInterrupt, cpu_state.thread);
         match (cpu_state.irqs, cpu_state.softirq) {
@@ -106,7 +106,7 @@ impl Causes<'_> {
     }
 }
 
-/// Off the CPU until `woken_by` makes it ready.
+/// The thread waits for something else until `woken_by` makes it ready.
 pub(super) fn waiting(fault: bool, woken_by: Option<String>) -> Cause {
     if fault {
         return with_detail(CauseKind::PageFault, "major: the page had to be fetched");
@@ -114,7 +114,7 @@ pub(super) fn waiting(fault: bool, woken_by: Option<String>) -> Cause {
     with_detail(CauseKind::Blocked, woken_by.map(|waker| format!("woken by {waker}")).unwrap_or_default())
 }
 
-/// The way out of an idle state; without a name where no event told which.
+/// The exit from an idle state; without a name if no event names the state.
 pub(super) fn idle_exit(idle: Idle) -> Cause {
     Cause::new(CauseKind::IdleExit, idle.state.map(|state| state.to_string()).unwrap_or_default())
 }
@@ -123,22 +123,25 @@ pub(super) fn with_detail(kind: CauseKind, detail: impl Into<String>) -> Cause {
     Cause { kind, detail: detail.into(), ..Cause::default() }
 }
 
-/// Whether a thread is one of those that run softirqs in place of an interrupt's end.
+/// True for threads that run softirqs instead of the end of an interrupt.
 fn runs_softirqs(comm: &Comm) -> bool {
     ["ksoftirqd/", "ktimers/", "irq/", "napi/"].iter().any(|start| comm.0.starts_with(start.as_bytes()))
 }
 
-/// Why a thread runs although another of priority `ours` is ready.
+/// Reason why a thread runs although a thread of priority `ours` is ready.
 ///
-/// Ordinary threads share the CPU whatever their nice values: none of them keeps it by right from the others.
+/// Ordinary threads share the CPU, regardless of their nice values.
 pub(super) fn why(thread: Thread, ours: i32) -> Option<Why> {
-    let (theirs, comm) = thread.known?;
-    // The thread that stops a CPU is above every priority, and shown with the highest real-time one.
+    let (priority, comm) = thread.known?;
+    // The thread that stops a CPU is above all priorities, but has the highest real-time priority in events.
     let stopper = comm.0.starts_with(b"migration/");
-    Some(match () {
-        () if stopper => Why::HigherPriority,
-        () if theirs == ours || !is_real_time(theirs) && !is_real_time(ours) => Why::SamePriority,
-        () if theirs < ours => Why::HigherPriority,
-        () => Why::PreemptionOff,
+    Some(if stopper {
+        Why::HigherPriority
+    } else if priority == ours || !is_real_time(priority) && !is_real_time(ours) {
+        Why::SamePriority
+    } else if priority < ours {
+        Why::HigherPriority
+    } else {
+        Why::PreemptionOff
     })
 }

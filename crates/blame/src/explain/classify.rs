@@ -1,4 +1,4 @@
-//! Each slice of a wake-up with its cause.
+//! Gives each time slice of a wake-up its cause.
 
 use std::collections::HashMap;
 
@@ -15,36 +15,36 @@ use super::{
 /// The start of a cause's detail when the idle thread has the CPU; the number or name of the idle state follows.
 pub(crate) const IDLE_STATE_PREFIX: &str = "idle state ";
 
-/// The kernel's way from the timer's interrupt to the measuring thread, where nobody keeps the CPU from it: a thread of
-/// lower priority, or the idle thread, has the CPU for at most so long before the switch, ns.
+/// Longest run of a thread of lower priority, or of the idle thread, that still counts as the normal path from the
+/// timer's interrupt to the measuring thread, ns.
 const SWITCH_NS: u64 = 15_000;
-/// And so long around each interrupt or softirq on the way, ns.
+/// Additional time on that path for each interrupt or softirq, ns.
 const AROUND_HANDLER_NS: u64 = 1_000;
-/// Between two events of that way no more time passes, ns; where it does, something took it that is not traced.
+/// Longest time between two events on that path, ns; a longer time has a cause outside the trace.
 const STEP_NS: u64 = 50_000;
-/// Into an interrupt or another thread, and out again, the kernel takes no longer than this, ns.
+/// Longest time in which the kernel enters or leaves an interrupt or another thread, ns.
 const INTO_OR_OUT_NS: u64 = 10_000;
-/// How a cause says that no event tells of it.
-const UNTRACED: &str = "nothing was traced in it";
+/// Detail of a cause without trace events.
+const UNTRACED: &str = "no trace event in this time";
 
-/// Who has the CPU, in which spell of the measuring thread: the spell, whether its timer is still due, the CPU, and
-/// when the thread got it.
+/// One stay of a thread on the CPU: interval of the measuring thread, whether its timer is pending, CPU, and when the
+/// thread got the CPU.
 type Occupancy = (usize, bool, u32, Option<u64>);
 
-/// What passed in a tenure.
+/// Sums of one occupancy.
 #[derive(Debug, Default, Clone, Copy)]
 struct Occupied {
-    /// Time of the thread itself, ns.
+    /// Time in the thread itself, ns.
     thread_ns: u64,
-    /// Interrupts and softirqs on top of it.
+    /// Number of interrupts and softirqs on top of it.
     handlers: u64,
 }
 
-/// The slices of a scene with their causes.
+/// The slices of an analysis with their causes.
 pub(super) fn segments(analysis: &Analysis, slices: &[Slice<'_>], causes: &Causes<'_>) -> Vec<Segment> {
     let disturbed = slices.iter().filter(|slice| slice.from_ns >= analysis.wake_up.deadline_ns).any(|slice| {
         let on_top = slice.nmi.is_some() || slice.cpu_state.is_some_and(|cpu_state| cpu_state.top.is_some());
-        on_top || analysis.intervals[slice.interval].at != ThreadState::Running
+        on_top || analysis.intervals[slice.interval].state != ThreadState::Running
     });
     let classifier = Classifier { analysis, causes, occupied: occupied(analysis, slices), disturbed };
     let segment = |slice: &Slice<'_>| {
@@ -62,7 +62,7 @@ struct Classifier<'a> {
     analysis: &'a Analysis,
     causes: &'a Causes<'a>,
     occupied: HashMap<Occupancy, Occupied>,
-    /// Something is told to have had the CPU from the deadline on.
+    /// True if anything else had the CPU after the deadline.
     disturbed: bool,
 }
 
@@ -87,13 +87,13 @@ fn occupancy(analysis: &Analysis, slice: &Slice<'_>, cpu_state: &CpuState) -> Oc
     (slice.interval, is_timer_pending(analysis, slice), slice.cpu, cpu_state.switched_ns)
 }
 
-/// Whether the measuring thread sleeps until its timer, and the timer's interrupt is not yet taken.
+/// True if the measuring thread sleeps until its timer and the timer's interrupt has not begun.
 fn is_timer_pending(analysis: &Analysis, slice: &Slice<'_>) -> bool {
     analysis.expiries.get(&slice.interval).is_some_and(|expiry| slice.from_ns < expiry.begun_ns)
 }
 
 impl Classifier<'_> {
-    /// Before the deadline: what had the CPU.
+    /// The user of the CPU before the deadline.
     fn before_deadline(&self, slice: &Slice<'_>) -> Cause {
         let Some(cpu_state) = slice.cpu_state else { return Cause::default() };
         if let Some(cause) = self.on_top(slice, cpu_state) {
@@ -106,14 +106,13 @@ impl Classifier<'_> {
         cause
     }
 
-    /// From the deadline on: what kept the CPU from the measuring thread.
+    /// After the deadline: what kept the CPU from the measuring thread.
     fn after_deadline(&self, slice: &Slice<'_>) -> Cause {
         let Some(cpu_state) = slice.cpu_state else {
-            let detail = if self.analysis.measured.spins { UNTRACED } else { "no events of that time" };
-            return with_detail(CauseKind::Unexplained, detail);
+            return with_detail(CauseKind::Unexplained, UNTRACED);
         };
         let interval = &self.analysis.intervals[slice.interval];
-        match interval.at {
+        match interval.state {
             ThreadState::Stopped { by } => {
                 let sender = by.map(|sent| self.analysis.tasks.thread(sent.by));
                 self.causes.stopped(by, sender, self.woken_by(interval))
@@ -156,7 +155,8 @@ impl Classifier<'_> {
         }
     }
 
-    /// What runs on top of the thread, if anything does. The contexts that wake the measuring thread are its own way.
+    /// The context on top of the thread, if any. The contexts that wake the measuring thread are part of the wake-up
+    /// path.
     fn on_top(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Option<Cause> {
         if let Some(nmi) = slice.nmi {
             return Some(self.causes.nmi(nmi.handler));
@@ -168,7 +168,7 @@ impl Classifier<'_> {
         })
     }
 
-    /// The timer's interrupt is due: another one keeps it waiting, or something that no event tells.
+    /// The timer's interrupt is due but has not begun: another interrupt runs, or something outside the trace.
     fn timer_pending(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
         let top = self.on_top(slice, cpu_state).filter(|_| cpu_state.in_interrupt || slice.nmi.is_some());
         if let Some(cause) = top {
@@ -181,7 +181,7 @@ impl Classifier<'_> {
         }
     }
 
-    /// The measuring thread, of priority `ours`, could have the CPU since `since_ns`, and does not.
+    /// The measuring thread, of priority `ours`, is ready since `since_ns` but does not have the CPU.
     fn kept_waiting(&self, slice: &Slice<'_>, cpu_state: &CpuState, ours: i32, since_ns: u64) -> Cause {
         if let Some(cause) = self.on_top(slice, cpu_state) {
             return cause;
@@ -204,19 +204,19 @@ impl Classifier<'_> {
         if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
     }
 
-    /// Nothing keeps the CPU from the measuring thread but what comes on top.
+    /// Only contexts on top delay the measuring thread.
     fn on_wake_up_path(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
         self.on_top(slice, cpu_state).unwrap_or_else(|| self.wake_up_path(slice))
     }
 
     fn wake_up_path(&self, slice: &Slice<'_>) -> Cause {
         if slice.to_ns - slice.from_ns > STEP_NS {
-            return with_detail(CauseKind::Unexplained, "nothing was traced on the way to the thread");
+            return with_detail(CauseKind::Unexplained, "no trace event on the way to the thread");
         }
         Cause::new(CauseKind::WakeUp, "")
     }
 
-    /// A thread that spins has the CPU in a gap: the kernel's way into what is told to have taken it, and out again.
+    /// A spinning thread has the CPU in a gap: the kernel enters or leaves whatever interrupted it.
     fn around_interruption(&self, slice: &Slice<'_>) -> Cause {
         if !self.disturbed || slice.to_ns - slice.from_ns > INTO_OR_OUT_NS {
             return with_detail(CauseKind::Unexplained, UNTRACED);
@@ -224,21 +224,21 @@ impl Classifier<'_> {
         Cause::new(CauseKind::WakeUp, "")
     }
 
-    /// The measuring thread runs, and has not yet gone to sleep for this deadline.
+    /// The measuring thread still runs its previous cycle.
     fn previous_cycle(&self, cpu_state: &CpuState) -> Cause {
         let mut cause = self.causes.thread(CauseKind::Thread, cpu_state.thread);
         cause.detail = "the thread itself, still at its previous cycle".to_owned();
         cause
     }
 
-    /// It is not known what the measuring thread was at: events are missing, or it was woken from a CPU that was not
-    /// looked at. What interrupts did is known all the same.
+    /// The state of the measuring thread is unknown: events are missing, or another CPU woke it. Interrupts are known
+    /// nevertheless.
     fn unknown_state(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
         let seen = self.on_top(slice, cpu_state);
-        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no event tells when the thread was woken"))
+        seen.unwrap_or_else(|| with_detail(CauseKind::Unexplained, "no trace event of the thread's wake-up"))
     }
 
-    /// Who made the measuring thread ready: an interrupt or softirq, or else the thread that had the CPU.
+    /// Name of the interrupt, softirq or thread that woke the measuring thread.
     fn woken_by(&self, interval: &StateInterval) -> Option<String> {
         let woken = self.analysis.woken(interval.woken?)?;
         Some(match woken.stack.last() {

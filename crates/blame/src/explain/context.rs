@@ -1,31 +1,31 @@
-//! What runs on top of a thread: interrupts, softirqs, timers' callbacks.
+//! Interrupts, softirqs and timer callbacks on top of a thread.
 
 use crate::{Event, EventKind, Name};
 
-/// Something that runs on top of a thread.
+/// Anything that runs on top of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
-    /// A device's handler; its name is in the event that begins it.
+    /// The handler of a device. Only the begin event has its name.
     Irq { irq: u32, name: Option<Name> },
-    /// An interrupt of the CPU's own.
+    /// An interrupt of the CPU itself.
     Vector { name: Name },
     /// A softirq.
     Softirq { vec: u32 },
-    /// A timer's callback; the function is in the event that begins it.
+    /// The callback of a timer. Only the begin event has its function.
     Timer { timer: u64, function: Option<u64> },
 }
 
-/// A context that is open.
+/// A context that has begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Open {
     pub context: Context,
-    /// When it began; `None` when that was before the first event.
+    /// Begin, ns; `None` if it was before the first event.
     pub since_ns: Option<u64>,
-    /// Tells it from others of its kind.
+    /// Distinguishes it from others of its kind.
     pub id: u32,
 }
 
-/// A begin or an end.
+/// Begin or end of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     Begin(Context),
@@ -33,12 +33,12 @@ pub(super) enum Edge {
 }
 
 impl Context {
-    /// Whether it is an interrupt: no thread switch happens in it, and no other interrupt but an NMI.
+    /// True for interrupts: neither a thread switch nor another interrupt can happen in them, except an NMI.
     pub fn is_hard(self) -> bool {
         matches!(self, Self::Irq { .. } | Self::Vector { .. })
     }
 
-    /// Whether an end of `other` ends this.
+    /// True if the end of `other` ends this context.
     pub fn ends_with(self, other: Self) -> bool {
         match (self, other) {
             (Self::Irq { irq: a, .. }, Self::Irq { irq: b, .. }) => a == b,
@@ -48,7 +48,7 @@ impl Context {
     }
 }
 
-/// The begin or end of a context that an event tells.
+/// The context that an event begins or ends.
 pub(super) fn edge(kind: &EventKind) -> Option<Edge> {
     Some(match *kind {
         EventKind::IrqEntry { irq, name } => Edge::Begin(Context::Irq { irq, name: Some(name) }),
@@ -63,7 +63,7 @@ pub(super) fn edge(kind: &EventKind) -> Option<Edge> {
     })
 }
 
-/// What ends in these events without having begun in them, the outermost first.
+/// The contexts that end in these events but began before them, the outermost first.
 pub(super) fn begun_before(events: &[&Event]) -> Vec<Context> {
     let mut open: Vec<Context> = Vec::new();
     let mut before: Vec<Context> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a CPU did, moment by moment: which thread had it, under which interrupts and softirqs, in which idle state.
+//! Replays the events of a CPU: its thread, contexts and idle state over time.
 
 use std::collections::HashMap;
 
@@ -8,54 +8,54 @@ use crate::{
     event::{Comm, PrevState},
 };
 
-/// A thread, as far as the events tell.
+/// A thread, as far as events describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Thread {
     pub pid: u32,
-    /// Its priority and command; `None` when no event names them.
+    /// Priority and command; `None` if no event contains them.
     pub known: Option<(i32, Comm)>,
 }
 
-/// Every thread that an event names.
+/// The threads that events describe, by id.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(HashMap<u32, Task>);
 
-/// The idle state that the CPU was last sent into, while the idle thread has it.
+/// The last idle state of the CPU, while the idle thread has the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Idle {
-    /// `None` when that was before the first event, as the next.
+    /// This and the next field are `None` if the CPU entered the state before the first event.
     pub state: Option<u32>,
     pub entered_ns: Option<u64>,
     pub left_ns: Option<u64>,
 }
 
-/// Whether interrupts are on.
+/// State of the interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Irqs {
     On,
-    /// Off, and the place that turned them off; `None` when that was before the first event.
+    /// Disabled, with the address of the code that disabled them; `None` if that was before the first event.
     Off(Option<u64>),
 }
 
-/// The CPU from one event to the next.
+/// State of the CPU from one event to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CpuState {
     pub from_ns: u64,
     pub thread: Thread,
-    /// When the thread got the CPU; `None` when that was before the first event.
+    /// When the thread got the CPU, ns; `None` if that was before the first event.
     pub switched_ns: Option<u64>,
-    /// What runs on top of the thread.
+    /// The innermost context on top of the thread.
     pub top: Option<Open>,
-    /// Whether that is an interrupt, or in one.
+    /// True if an interrupt runs, also below other contexts.
     pub in_interrupt: bool,
-    /// The softirq that runs, also below an interrupt.
+    /// The softirq that runs, also below other contexts.
     pub softirq: Option<u32>,
     pub idle: Option<Idle>,
-    /// The scheduler passed over a real-time thread that could have run.
+    /// True if the scheduler chose another thread although a real-time thread was ready.
     pub passed_over: bool,
-    /// `None` where the trace does not tell.
+    /// `None` if the trace does not show it.
     pub irqs: Option<Irqs>,
-    /// The place that turned preemption off, while it is.
+    /// Address of the code that disabled preemption; `None` while it is enabled.
     pub preempt_off: Option<u64>,
 }
 
@@ -64,42 +64,42 @@ pub(super) struct CpuState {
 pub(super) struct Waking {
     pub at_ns: u64,
     pub by: Thread,
-    /// What ran on top of that thread, the innermost last.
+    /// The contexts on top of the waking thread, the innermost last.
     pub stack: Vec<Open>,
 }
 
-/// A softirq was asked for.
+/// A softirq was raised.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raised {
     pub at_ns: u64,
     pub vec: u32,
-    /// The interrupt that did it.
+    /// The interrupt that raised it.
     pub interrupt: Option<Open>,
 }
 
-/// What a CPU did.
+/// The states of a CPU over time.
 #[derive(Debug, Default)]
 pub(super) struct CpuHistory {
-    /// In order of time, the first from 0 on; each lasts until the next, the last one for ever. Empty without events.
+    /// In order of time, starting at 0. Each state lasts until the next one. Empty without events.
     pub states: Vec<CpuState>,
     pub wakings: Vec<Waking>,
     pub raised: Vec<Raised>,
 }
 
-/// The state of the CPU while its events are gone through.
+/// The state of the CPU during the replay.
 struct Cpu<'a> {
     tasks: &'a Tasks,
     now: CpuState,
     stack: Vec<Open>,
-    /// Softirqs that threads were taken off the CPU in, as PREEMPT_RT does.
+    /// Contexts of threads that were switched out inside a softirq, as on PREEMPT_RT, by thread id.
     suspended: HashMap<u32, Vec<Open>>,
     opened: u32,
-    /// Whether the trace tells of idle states.
+    /// True if the trace contains idle states.
     tells_idle: bool,
 }
 
 impl CpuHistory {
-    /// Goes through the events of one CPU, which are in order of time.
+    /// Replays the events of one CPU, which are in order of time.
     pub fn of(events: &[&Event], tasks: &Tasks, waiter_pid: u32) -> Self {
         let Some(mut cpu) = Cpu::before(events, tasks) else { return Self::default() };
         let mut history = Self { states: vec![cpu.now], ..Self::default() };
@@ -120,7 +120,7 @@ impl CpuHistory {
         history
     }
 
-    /// Who asked for this softirq before it began.
+    /// The last raise of this softirq before it began.
     pub fn raised_before(&self, softirq: Open) -> Option<Raised> {
         let asked = |raised: &&Raised| {
             softirq.since_ns.is_none_or(|since_ns| raised.at_ns <= since_ns)
@@ -139,8 +139,8 @@ impl CpuHistory {
 }
 
 impl<'a> Cpu<'a> {
-    /// The CPU before the first event, as far as the events tell: who was switched away first had it; what ends
-    /// without a begin was under way.
+    /// The state before the first event. The first thread to be switched out had the CPU; contexts that end without a
+    /// begin were active.
     fn before(events: &[&Event], tasks: &'a Tasks) -> Option<Self> {
         let first = events.first()?;
         let first_switch = events.iter().position(|event| matches!(event.kind, EventKind::Switch { .. }));
@@ -171,8 +171,8 @@ impl<'a> Cpu<'a> {
 
     fn take(&mut self, event: &Event) {
         if self.now.thread.pid != event.pid {
-            // A switch is missing.
-            self.put_on(self.tasks.thread(event.pid), None);
+            // A switch event is missing.
+            self.switch_to(self.tasks.thread(event.pid), None);
         }
         match edge(&event.kind) {
             Some(Edge::Begin(context)) => return self.open(context, Some(event.at_ns)),
@@ -181,9 +181,9 @@ impl<'a> Cpu<'a> {
         }
         match event.kind {
             EventKind::Switch { from, prev_state, to } => {
-                let passes_over = is_real_time(from.priority) && prev_state == PrevState::Preempted;
-                let passed_over = (self.now.passed_over || passes_over) && !is_real_time(to.priority);
-                self.put_on(to.into(), Some(event.at_ns));
+                let passes_over_ready = is_real_time(from.priority) && prev_state == PrevState::Preempted;
+                let passed_over = (self.now.passed_over || passes_over_ready) && !is_real_time(to.priority);
+                self.switch_to(to.into(), Some(event.at_ns));
                 self.now.passed_over = passed_over;
             }
             EventKind::Idle { state: Some(state) } => {
@@ -200,36 +200,36 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// No thread is switched in or out in an interrupt. One that is in a softirq goes on with it when it is back.
-    fn put_on(&mut self, thread: Thread, switched_ns: Option<u64>) {
+    /// Switches the thread. Interrupts end before a switch; a suspended softirq continues when its thread returns.
+    fn switch_to(&mut self, thread: Thread, switched_ns: Option<u64>) {
         if let Some(hard) = self.stack.iter().position(|open| open.context.is_hard()) {
             self.stack.truncate(hard);
         }
-        let back_in = self.suspended.remove(&thread.pid).unwrap_or_default();
-        let prev_state = std::mem::replace(&mut self.stack, back_in);
-        if !prev_state.is_empty() {
-            self.suspended.insert(self.now.thread.pid, prev_state);
+        let resumed = self.suspended.remove(&thread.pid).unwrap_or_default();
+        let suspended = std::mem::replace(&mut self.stack, resumed);
+        if !suspended.is_empty() {
+            self.suspended.insert(self.now.thread.pid, suspended);
         }
         (self.now.thread, self.now.switched_ns) = (thread, switched_ns);
         self.now.idle = (thread.pid == 0 && !self.tells_idle).then(Idle::default);
-        self.show_stack();
+        self.update_contexts();
     }
 
     fn open(&mut self, context: Context, since_ns: Option<u64>) {
         self.opened += 1;
         self.stack.push(Open { context, since_ns, id: self.opened });
-        self.show_stack();
+        self.update_contexts();
     }
 
-    /// Closes the innermost such context, and what began in it and was not seen to end.
+    /// Closes the innermost such context, and the contexts inside it whose end event is missing.
     fn close(&mut self, context: Context) {
         if let Some(index) = self.stack.iter().rposition(|open| open.context.ends_with(context)) {
             self.stack.truncate(index);
         }
-        self.show_stack();
+        self.update_contexts();
     }
 
-    fn show_stack(&mut self) {
+    fn update_contexts(&mut self) {
         self.now.top = self.stack.last().copied();
         self.now.in_interrupt = self.stack.iter().any(|open| open.context.is_hard());
         self.now.softirq = self.stack.iter().rev().find_map(|open| match open.context {
@@ -239,8 +239,7 @@ impl<'a> Cpu<'a> {
     }
 }
 
-/// The idle state of an idle CPU before these events: unknown if the first thing told of it is that it leaves one, or
-/// nothing; none if it is first sent into one.
+/// The idle state of an idle CPU before these events: none if the first event enters a state, else unknown.
 fn idle_before(events: &[&Event]) -> Option<Idle> {
     let first = events.iter().find_map(|event| match event.kind {
         EventKind::Idle { state } => Some(state),
@@ -249,7 +248,7 @@ fn idle_before(events: &[&Event]) -> Option<Idle> {
     if matches!(first, Some(Some(_))) { None } else { Some(Idle::default()) }
 }
 
-/// Whether interrupts were on before these events: the opposite of what is told first.
+/// The state of interrupts before these events: the opposite of the first change.
 fn irqs_before(events: &[&Event]) -> Option<Irqs> {
     events.iter().find_map(|event| match event.kind {
         EventKind::IrqsOff { .. } => Some(Irqs::On),
@@ -265,7 +264,7 @@ impl From<Task> for Thread {
 }
 
 impl Tasks {
-    /// The threads that these events name, as they were named last.
+    /// The threads in these events, with their last known priority and command.
     pub fn of(events: &[&Event]) -> Self {
         let mut tasks = HashMap::new();
         for event in events {
@@ -278,13 +277,13 @@ impl Tasks {
         Self(tasks)
     }
 
-    /// The thread of this number, with what is known of it.
+    /// The thread with this id.
     pub fn thread(&self, pid: u32) -> Thread {
         self.0.get(&pid).map_or(Thread { pid, known: None }, |&task| task.into())
     }
 }
 
-/// Whether a priority is of the real-time or the deadline class.
+/// True for priorities of the real-time and deadline classes.
 pub(super) fn is_real_time(priority: i32) -> bool {
     priority < 100
 }

@@ -1,4 +1,4 @@
-//! Pieces of time with their causes: merged to a time line, bounded in number, added up to shares.
+//! Time segments with their causes: merged to a time line of limited length, and summed to shares.
 
 use std::{
     cmp::Reverse,
@@ -7,23 +7,23 @@ use std::{
 
 use record::{Cause, CauseKind, Culprit, Stretch, Why};
 
-/// How many stretches a time line has at most.
+/// Maximum number of stretches of a time line.
 pub const MAX_STRETCHES: usize = 64;
-/// How many of them lie before the deadline at most.
+/// Maximum number of stretches before the deadline.
 const MAX_BEFORE: usize = 8;
-/// The part of the lateness, one in so many, that makes another cause the main one where the kernel's own way took
-/// longer.
+/// If the normal wake-up path has the largest share, another cause with one part in this many of the lateness is the
+/// main cause.
 const MIN_SHARE_OF_WAKE_UP: u64 = 4;
-/// The same where the thread's own work took longer, and no longer than usual.
+/// The same if the thread's own work has the largest share and was not longer than usual.
 const MIN_SHARE_OF_WORK: u64 = 10;
 
-/// A piece of time, and what had the CPU in it.
+/// A time segment and what had the CPU in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     pub from_ns: u64,
     pub to_ns: u64,
     pub cause: Cause,
-    /// Tells one run of a thread or handler from the next.
+    /// Distinguishes the runs of a thread or handler.
     pub run: u64,
 }
 
@@ -33,22 +33,22 @@ impl Segment {
     }
 }
 
-/// What makes two causes the same.
+/// Causes with the same key are one culprit.
 type Key<'a> = (CauseKind, &'a str, Option<u32>, Option<Why>);
 
 fn key(cause: &Cause) -> Key<'_> {
     (cause.kind, &cause.name, cause.number, cause.why)
 }
 
-/// The pieces of one cause.
+/// The segments of one cause.
 struct Share<'a> {
     ns: u64,
     runs: HashSet<u64>,
     longest: &'a Segment,
 }
 
-/// What each cause took: the main cause first, then the largest share. The shares add up to the pieces. The thread's own work
-/// usually takes `usual_work_ns`.
+/// Sums the time of each cause: the main cause first, then the largest share. The shares add up to the length of the
+/// segments. `usual_work_ns` is the usual time of the thread's own work.
 pub(super) fn culprits(segments: &[Segment], usual_work_ns: u64) -> Vec<Culprit> {
     let mut shares: Vec<Share<'_>> = Vec::new();
     let mut indices: HashMap<Key<'_>, usize> = HashMap::new();
@@ -74,15 +74,14 @@ pub(super) fn culprits(segments: &[Segment], usual_work_ns: u64) -> Vec<Culprit>
     culprits
 }
 
-/// Takes from the thread's own work what is beyond any usual one: twice as long is a cold cache or a slower clock, and more
-/// than that is something that no event tells.
+/// Splits the unexplained part from the thread's own work. A cold cache or a slower clock can double the usual time; a
+/// longer time has a cause outside the trace.
 fn split_excess_work(culprits: &mut [Culprit], usual_work_ns: u64) -> Option<Culprit> {
     let is_work = |culprit: &&mut Culprit| culprit.cause.kind == CauseKind::Work;
     let work = culprits.iter_mut().find(is_work).filter(|work| usual_work_ns > 0 && work.ns / 2 > usual_work_ns)?;
     let ns = std::mem::take(&mut work.ns) - usual_work_ns;
     work.ns = usual_work_ns;
-    let detail =
-        "the work stood still for so long, or took so much longer than usual, and no event tells why".to_owned();
+    let detail = "the work took this much longer than usual, and no trace event explains it".to_owned();
     Some(Culprit { cause: Cause { detail, ..Cause::default() }, ns })
 }
 
@@ -100,11 +99,11 @@ impl Share<'_> {
     }
 }
 
-/// Which of the culprits, the largest share first, is the main one.
+/// Index of the main culprit. `culprits` are sorted, the largest share first.
 ///
-/// It is the first. But where that is the kernel's own way, every wake-up has it, and another named cause with a
-/// quarter of the lateness says more. Likewise the thread's own work, where another cause took a tenth, and more than what
-/// the work took longer than usual.
+/// Usually the first. Every wake-up has the normal wake-up path, so another named cause with a quarter of the lateness
+/// is preferred to it. The thread's own work yields to a cause that took a tenth of the lateness and more than the work
+/// exceeded its usual time.
 fn main(culprits: &[Culprit], usual_work_ns: u64) -> Option<usize> {
     let first = culprits.first()?;
     let lateness_ns: u64 = culprits.iter().map(|culprit| culprit.ns).sum();
@@ -120,8 +119,7 @@ fn main(culprits: &[Culprit], usual_work_ns: u64) -> Option<usize> {
     Some(culprits.iter().skip(1).position(is_informative).map_or(0, |index| index + 1))
 }
 
-/// The pieces as a time line of at most [`MAX_STRETCHES`] stretches, neighbours of one cause joined. No stretch reaches
-/// across the deadline.
+/// Merges segments of the same cause to a time line of at most [`MAX_STRETCHES`] stretches. The deadline is a boundary.
 pub(super) fn timeline(mut segments: Vec<Segment>, deadline_ns: u64) -> Vec<Stretch> {
     let first_late = segments.partition_point(|segment| segment.from_ns < deadline_ns);
     let late = segments.split_off(first_late);
@@ -134,8 +132,8 @@ pub(super) fn timeline(mut segments: Vec<Segment>, deadline_ns: u64) -> Vec<Stre
     limited.into_iter().flatten().map(stretch).collect()
 }
 
-/// The pieces, neighbours of one cause joined; where more than `max` remain, the shortest are given to the neighbour
-/// before them (the first one to that after it).
+/// Merges neighbours of the same cause. If more than `max` segments remain, the shortest take the cause of the segment
+/// before them (the first ones, of that after them).
 fn limited(segments: Vec<Segment>, max: usize) -> Vec<Segment> {
     let merged = merge_neighbours(segments.into_iter());
     if merged.len() <= max {
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_share_comes_first_and_says_how_often_it_came() {
+    fn sums_shares_and_counts_runs() {
         let segments = segments(&[
             (CauseKind::Interrupt, "eth0", 30),
             (CauseKind::Thread, "a", 50),
@@ -204,34 +202,34 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_way_gives_way_to_a_cause_with_a_quarter_of_the_lateness() {
+    fn prefers_a_quarter_of_the_lateness_to_the_wake_up_path() {
         let shares = |other: u64, kind| {
             let culprits = culprits(&segments(&[(CauseKind::WakeUp, "", 100 - other), (kind, "other", other)]), 0);
             names(&culprits)[0].0.to_owned()
         };
         assert_eq!(shares(25, CauseKind::Thread), "other");
         assert_eq!(shares(24, CauseKind::Thread), "");
-        assert_eq!(shares(49, CauseKind::Unexplained), "", "nothing unknown is put before what is known");
-        assert_eq!(shares(51, CauseKind::Unexplained), "other", "nor is the unknown hidden");
+        assert_eq!(shares(49, CauseKind::Unexplained), "", "the unexplained part is not preferred");
+        assert_eq!(shares(51, CauseKind::Unexplained), "other", "the unexplained part is largest");
         assert_eq!(culprits(&[], 0), []);
     }
 
     #[test]
-    fn work_as_ever_gives_way_to_what_came_on_top_of_it() {
+    fn prefers_other_causes_to_usual_work() {
         let main = |work: u64, other: u64, usual: u64| {
             let segments = segments(&[(CauseKind::Work, "", work), (CauseKind::Thread, "other", other)]);
             names(&culprits(&segments, usual))[0].0.to_owned()
         };
-        assert_eq!(main(800, 200, 790), "other", "a fifth of the time, and the work was as long as ever");
+        assert_eq!(main(800, 200, 790), "other", "a fifth of the time, and the work was as long as usual");
         assert_eq!(main(800, 200, 500), "", "the work took 300 longer than usual");
-        assert_eq!(main(950, 50, 950), "", "too little to matter");
+        assert_eq!(main(950, 50, 950), "", "below a tenth");
         let stalled = culprits(&segments(&[(CauseKind::Work, "", 1900)]), 140);
-        let told = stalled.iter().map(|culprit| (culprit.cause.kind, culprit.ns)).collect::<Vec<_>>();
-        assert_eq!(told, [(CauseKind::Unexplained, 1760), (CauseKind::Work, 140)], "a stall is no work");
+        let found = stalled.iter().map(|culprit| (culprit.cause.kind, culprit.ns)).collect::<Vec<_>>();
+        assert_eq!(found, [(CauseKind::Unexplained, 1760), (CauseKind::Work, 140)], "a stall is not work");
     }
 
     #[test]
-    fn a_long_time_line_keeps_its_longest_stretches_and_its_length() {
+    fn limits_the_time_line_and_keeps_its_length() {
         let mut of = vec![(CauseKind::Thread, "before", 40)];
         for at in 0..300 {
             of.push((CauseKind::Interrupt, if at % 2 == 0 { "a" } else { "b" }, 3 + at % 7));

@@ -1,4 +1,4 @@
-//! Explanations held to scenarios written by hand.
+//! Compares explanations with hand-written scenarios.
 
 mod edge_cases;
 mod gaps;

@@ -1,44 +1,44 @@
-//! What the measuring thread was at: asleep, ready, running, stopped, waiting for something else.
+//! The states of the measuring thread over time.
 
 use super::wake_up::MeasuredThread;
 use crate::{Event, EventKind, event::PrevState};
 
-/// What the measuring thread is at.
+/// State of the measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadState {
-    /// The events do not tell.
+    /// No event shows it.
     Unknown,
-    /// Asleep, until its timer or something else wakes it.
+    /// Asleep until its timer or something else wakes it.
     Asleep,
-    /// Ready to run, without the CPU.
+    /// Ready, without the CPU.
     Ready,
     /// On the CPU.
     Running,
     /// On the CPU, after a page fault.
     Faulting,
-    /// Off the CPU until something happens that is no deadline; after a page fault or not.
+    /// Waiting for something other than its deadline, after a page fault or not.
     Waiting { fault: bool },
     /// Stopped by a signal or a debugger.
     Stopped { by: Option<StopSignal> },
 }
 
-/// A signal, and who sent it.
+/// A stop signal and the id of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StopSignal {
     pub signal: u32,
     pub by: u32,
 }
 
-/// A time in which the measuring thread is at one thing.
+/// A time interval in which the thread's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateInterval {
     pub from_ns: u64,
-    pub at: ThreadState,
-    /// Who ended it by making the thread ready, and when; `None` when that is not told, or was not needed.
+    pub state: ThreadState,
+    /// What ended the interval by making the thread ready; `None` if unknown, or if nothing had to.
     pub woken: Option<Waker>,
 }
 
-/// A thread that made the measuring thread ready; or it was on the CPU that did.
+/// When, on which CPU and on top of which thread the measuring thread was made ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waker {
     pub at_ns: u64,
@@ -46,8 +46,8 @@ pub(super) struct Waker {
     pub pid: u32,
 }
 
-/// Goes through the events of all CPUs, in order of time: the spells of the measuring thread from 0 on; each lasts
-/// until the next, the last one for ever.
+/// Finds the states of the measuring thread in the events of all CPUs, which are in order of time. The first interval
+/// starts at 0; each lasts until the next one.
 pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<StateInterval> {
     let MeasuredThread { pid, spins, .. } = measured;
     let first = events.iter().find_map(|event| match event.kind {
@@ -58,12 +58,12 @@ pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<Stat
         _ => None,
     });
     let before = if spins { ThreadState::Running } else { ThreadState::Unknown };
-    let mut intervals = vec![StateInterval { from_ns: 0, at: first.unwrap_or(before), woken: None }];
+    let mut intervals = vec![StateInterval { from_ns: 0, state: first.unwrap_or(before), woken: None }];
     let mut stop: Option<(StopSignal, bool)> = None;
     for event in events {
-        let interval = intervals.last_mut().expect("there is a first one");
+        let interval = intervals.last_mut().expect("there is a first interval");
         let next = match event.kind {
-            EventKind::Waking { task, .. } if task.pid == pid => match interval.at {
+            EventKind::Waking { task, .. } if task.pid == pid => match interval.state {
                 ThreadState::Running | ThreadState::Faulting | ThreadState::Ready => None,
                 _ => {
                     interval.woken = Some(Waker { at_ns: event.at_ns, cpu: event.cpu, pid: event.pid });
@@ -76,34 +76,34 @@ pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<Stat
                 PrevState::Sleeping => ThreadState::Asleep,
                 PrevState::Stopped => ThreadState::Stopped { by: stop.take().map(|(sent, _)| sent) },
                 PrevState::Uninterruptible | PrevState::Other => {
-                    ThreadState::Waiting { fault: interval.at == ThreadState::Faulting }
+                    ThreadState::Waiting { fault: interval.state == ThreadState::Faulting }
                 }
             }),
             EventKind::PageFault { .. } if event.pid == pid => Some(ThreadState::Faulting),
-            EventKind::Signal { signal, pid: to } if stops(signal) => {
-                // It may be sent to the process, whose number is not the thread's; what is sent to the thread is surer.
-                if to == pid || stop.is_none_or(|(_, sure)| !sure) {
+            EventKind::Signal { signal, pid: to } if is_stop_signal(signal) => {
+                // A signal to the process has another id than the thread; a signal to the thread itself is preferred.
+                if to == pid || stop.is_none_or(|(_, sent_to_thread)| !sent_to_thread) {
                     stop = Some((StopSignal { signal, by: event.pid }, to == pid));
                 }
                 None
             }
             _ => None,
         };
-        if let Some(at) = next.filter(|&at| at != interval.at) {
-            intervals.push(StateInterval { from_ns: event.at_ns, at, woken: None });
+        if let Some(state) = next.filter(|&state| state != interval.state) {
+            intervals.push(StateInterval { from_ns: event.at_ns, state, woken: None });
         }
     }
     intervals
 }
 
 /// The signals that stop a process: their numbers are the same on x86 and Arm (asm-generic/signal.h).
-const STOPS: [(u32, &str); 4] = [(19, "SIGSTOP"), (20, "SIGTSTP"), (21, "SIGTTIN"), (22, "SIGTTOU")];
+const STOP_SIGNALS: [(u32, &str); 4] = [(19, "SIGSTOP"), (20, "SIGTSTP"), (21, "SIGTTIN"), (22, "SIGTTOU")];
 
-fn stops(signal: u32) -> bool {
-    STOPS.iter().any(|&(number, _)| number == signal)
+fn is_stop_signal(signal: u32) -> bool {
+    STOP_SIGNALS.iter().any(|&(number, _)| number == signal)
 }
 
 /// The name of a signal that stops a process.
 pub(super) fn stop_name(signal: u32) -> &'static str {
-    STOPS.iter().find(|&&(number, _)| number == signal).map_or("a signal", |&(_, name)| name)
+    STOP_SIGNALS.iter().find(|&&(number, _)| number == signal).map_or("a signal", |&(_, name)| name)
 }

@@ -1,12 +1,12 @@
-//! Scenarios in which something lies in something else, is missing, or goes by another name.
+//! Scenarios with nested contexts, missing events and unusual names.
 
 use record::{CauseKind, Evidence};
 
-use super::scenario::{Scenario, culprits, whole};
+use super::scenario::{Scenario, complete, culprits};
 
 #[test]
 fn an_interrupt_in_a_softirq_in_a_thread() {
-    whole(
+    complete(
         "runs probe
          400.0 switch probe(9):S->ksoftirqd/0(120)
          405.0 softirq+ NET_RX
@@ -34,8 +34,8 @@ fn an_interrupt_in_a_softirq_in_a_thread() {
 }
 
 #[test]
-fn a_window_that_begins_within_an_interrupt_tells_its_begin_by_its_end() {
-    whole(
+fn infers_contexts_that_began_before_the_first_event() {
+    complete(
         "runs dd
          1000.0 deadline
          1040.0 timer- tick_nohz_handler
@@ -55,7 +55,7 @@ fn a_window_that_begins_within_an_interrupt_tells_its_begin_by_its_end() {
 }
 
 #[test]
-fn of_lost_events_only_what_is_known_is_told() {
+fn explains_only_what_is_known_after_lost_events() {
     let lost_late = "runs dd
          990.0 irq+ 24 eth0
          1000.0 deadline
@@ -70,14 +70,14 @@ fn of_lost_events_only_what_is_known_is_told() {
     let explanation = culprits(
         lost_late,
         &[
-            "40 unexplained (no events of that time)",
+            "40 unexplained (no trace event in this time)",
             "11 timer interrupt late, dd had the CPU (pid 101, nice 0)",
             "10 interrupt nvme0q1 (irq 25)",
             "5 the kernel's own way to the probe",
         ],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete);
-    // Without our wake-up, handlers are all that is known before the thread is switched in.
+    // Without the waking event, only handlers are known before the thread is switched in.
     let no_wake_up = "runs dd
          1000.0 deadline
          1050.0 irq+ 25 nvme0q1
@@ -87,18 +87,18 @@ fn of_lost_events_only_what_is_known_is_told() {
     let explanation = culprits(
         no_wake_up,
         &[
-            "55 unexplained (no event tells when the thread was woken)",
+            "55 unexplained (no trace event of the thread's wake-up)",
             "10 interrupt nvme0q1 (irq 25)",
             "1 the kernel's own way to the probe",
         ],
     );
     assert_eq!(explanation.evidence, Evidence::Incomplete);
-    let nothing = culprits("1000.0 deadline\n1066.0 stamp", &["66 unexplained (no events of that time)"]);
+    let nothing = culprits("1000.0 deadline\n1066.0 stamp", &["66 unexplained (no trace event in this time)"]);
     assert_eq!(nothing.evidence, Evidence::Incomplete);
 }
 
 #[test]
-fn a_missing_switch_is_seen_by_who_runs_next() {
+fn detects_a_missing_switch() {
     let explanation = culprits(
         "runs dd
          400.0 switch probe(9):S->dd
@@ -113,12 +113,12 @@ fn a_missing_switch_is_seen_by_who_runs_next() {
             "1 timer interrupt late, dd had the CPU (pid 101, nice 0)",
         ],
     );
-    assert_eq!(explanation.evidence, Evidence::Incomplete, "the probe took its stamp, so it had the CPU before");
+    assert_eq!(explanation.evidence, Evidence::Incomplete, "the probe read the clock, so it had the CPU before");
 }
 
 #[test]
-fn preempted_between_the_switch_and_the_stamp() {
-    whole(
+fn preempted_between_the_switch_and_the_clock_reading() {
+    complete(
         "runs dd
          400.0 switch probe(50):S->dd
          1000.0 deadline
@@ -145,8 +145,8 @@ fn preempted_between_the_switch_and_the_stamp() {
 }
 
 #[test]
-fn a_softirq_goes_on_where_its_thread_was_switched_away_in_it() {
-    let explanation = whole(
+fn a_suspended_softirq_continues_with_its_thread() {
+    let explanation = complete(
         "runs probe
          400.0 switch probe(120):S->ktimers/0(98)
          405.0 softirq+ TIMER
@@ -172,8 +172,8 @@ fn a_softirq_goes_on_where_its_thread_was_switched_away_in_it() {
 
 #[test]
 fn soft_timers_of_preempt_rt() {
-    // An ordinary thread's timer: the interrupt asks for the HRTIMER softirq, which waits for its thread.
-    whole(
+    // The timer of an ordinary thread: the interrupt raises the HRTIMER softirq, which runs in a thread.
+    complete(
         "runs dd
          400.0 switch probe(120):S->dd
          1000.0 deadline
@@ -208,8 +208,8 @@ fn soft_timers_of_preempt_rt() {
 }
 
 #[test]
-fn arm64_goes_by_other_names() {
-    whole(
+fn explains_events_with_the_names_of_arm64() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          985.0 vec+ Function_call_interrupts
@@ -231,8 +231,8 @@ fn arm64_goes_by_other_names() {
 }
 
 #[test]
-fn a_timer_interrupt_that_is_not_ours_is_an_interrupt() {
-    whole(
+fn another_timer_interrupt_is_an_interrupt() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          1000.0 deadline
@@ -256,8 +256,8 @@ fn a_timer_interrupt_that_is_not_ours_is_an_interrupt() {
 
 #[test]
 fn a_timer_that_fires_on_another_cpu() {
-    // The deadline's interrupt was late there; here the CPU was idle and had to be told.
-    whole(
+    // The interrupt was late on the other CPU; this CPU was idle and needed a reschedule interrupt.
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          401.0 idle 1
@@ -280,8 +280,8 @@ fn a_timer_that_fires_on_another_cpu() {
 }
 
 #[test]
-fn a_deadline_that_passed_while_the_probe_was_at_its_previous_cycle() {
-    let explanation = whole(
+fn a_deadline_during_the_previous_cycle() {
+    let explanation = complete(
         "runs dd
          400.0 switch dd->probe(50)
          900.0 switch probe:R->hog(49)
@@ -302,8 +302,8 @@ fn a_deadline_that_passed_while_the_probe_was_at_its_previous_cycle() {
 }
 
 #[test]
-fn lateness_over_several_periods_is_one_time_line() {
-    let explanation = whole(
+fn lateness_of_several_periods() {
+    let explanation = complete(
         "runs hog
          400.0 switch probe(50):S->hog(49)
          1000.0 deadline
@@ -328,8 +328,8 @@ fn lateness_over_several_periods_is_one_time_line() {
 }
 
 #[test]
-fn a_stall_of_the_whole_machine_in_a_running_thread_is_a_late_interrupt() {
-    whole(
+fn a_stall_of_the_machine_is_a_late_interrupt() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          1000.0 deadline
@@ -355,8 +355,8 @@ fn a_wake_up_that_is_not_late_has_no_culprit() {
 }
 
 #[test]
-fn a_signal_to_another_process_stops_nothing_here() {
-    whole(
+fn ignores_signals_to_other_processes() {
+    complete(
         "runs probe
          400.0 switch probe(9):S->bash
          510.0 signal 19 cat
@@ -374,7 +374,7 @@ fn a_signal_to_another_process_stops_nothing_here() {
 }
 
 #[test]
-fn woken_from_a_cpu_that_is_not_looked_at() {
+fn woken_by_an_untraced_cpu() {
     let explanation = culprits(
         "runs probe
          513.0 switch dd->probe(9)
@@ -384,7 +384,7 @@ fn woken_from_a_cpu_that_is_not_looked_at() {
          3006.0 stamp",
         &["2004 stopped by a signal", "2 the kernel's own way to the probe"],
     );
-    assert_eq!(explanation.evidence, Evidence::Incomplete, "it could have been ready for a while");
+    assert_eq!(explanation.evidence, Evidence::Incomplete, "it may have been ready before");
     culprits(
         "runs dd
          500.0 switch probe(9):S->dd
@@ -394,7 +394,7 @@ fn woken_from_a_cpu_that_is_not_looked_at() {
          1095.0 switch dd->probe
          1096.0 stamp",
         &[
-            "93 unexplained (no event tells when the thread was woken)",
+            "93 unexplained (no trace event of the thread's wake-up)",
             "2 interrupt reschedule",
             "1 the kernel's own way to the probe",
         ],

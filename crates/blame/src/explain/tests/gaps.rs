@@ -2,11 +2,11 @@
 
 use record::Evidence;
 
-use super::scenario::{Scenario, whole};
+use super::scenario::{Scenario, complete};
 
 #[test]
 fn an_interrupt_and_its_softirq() {
-    whole(
+    complete(
         "spins
          runs probe
          1000.0 deadline
@@ -21,7 +21,7 @@ fn an_interrupt_and_its_softirq() {
 
 #[test]
 fn another_thread() {
-    whole(
+    complete(
         "spins
          runs probe
          1000.0 deadline
@@ -37,7 +37,7 @@ fn another_thread() {
             "2 interrupt reschedule",
         ],
     );
-    whole(
+    complete(
         "spins
          runs probe
          1000.0 deadline
@@ -49,9 +49,9 @@ fn another_thread() {
 }
 
 #[test]
-fn what_no_event_tells_is_not_the_kernels_own_way() {
-    let nothing = ["30 unexplained (nothing was traced in it)"];
-    whole(
+fn gaps_without_events_are_unexplained() {
+    let nothing = ["30 unexplained (no trace event in this time)"];
+    complete(
         "spins
          runs probe
          900.0 vec+ local_timer
@@ -60,8 +60,8 @@ fn what_no_event_tells_is_not_the_kernels_own_way() {
          1030.0 stamp",
         &nothing,
     );
-    whole("spins\n1000.0 deadline\n1030.0 stamp", &nothing);
-    whole(
+    complete("spins\n1000.0 deadline\n1030.0 stamp", &nothing);
+    complete(
         "spins
          runs probe
          1000.0 deadline
@@ -69,7 +69,7 @@ fn what_no_event_tells_is_not_the_kernels_own_way() {
          1303.0 vec- local_timer
          1304.0 stamp",
         &[
-            "300 unexplained (nothing was traced in it)",
+            "300 unexplained (no trace event in this time)",
             "3 interrupt local_timer",
             "1 the kernel's own way to the probe",
         ],
@@ -77,8 +77,8 @@ fn what_no_event_tells_is_not_the_kernels_own_way() {
 }
 
 #[test]
-fn the_time_of_a_rest_is_none_of_a_gap() {
-    whole(
+fn a_rest_before_the_gap_is_not_part_of_it() {
+    complete(
         "spins
          runs probe
          400.0 switch probe(120):S->swapper
@@ -93,7 +93,7 @@ fn the_time_of_a_rest_is_none_of_a_gap() {
 }
 
 #[test]
-fn lost_events_are_told() {
+fn lost_events_make_the_evidence_incomplete() {
     let lost = "spins\nruns probe\n1005.0 lost\n1000.0 deadline\n1006.0 vec+ local_timer\n1009.0 vec- local_timer\n1010.0 stamp";
     assert_eq!(Scenario::of(lost).explain().evidence, Evidence::Incomplete);
 }

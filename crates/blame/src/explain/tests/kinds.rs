@@ -1,10 +1,10 @@
 //! One scenario for each kind of culprit.
 
-use super::scenario::whole;
+use super::scenario::complete;
 
 #[test]
-fn an_undisturbed_wake_up_is_the_kernels_own_way() {
-    whole(
+fn an_undisturbed_wake_up() {
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          401.0 idle 1
@@ -23,7 +23,7 @@ fn an_undisturbed_wake_up_is_the_kernels_own_way() {
 
 #[test]
 fn interrupts_off_in_a_thread() {
-    whole(
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          1000.0 deadline
@@ -37,8 +37,8 @@ fn interrupts_off_in_a_thread() {
 }
 
 #[test]
-fn deep_mode_names_the_place_that_turned_interrupts_off() {
-    whole(
+fn deep_mode_names_the_function_that_disabled_interrupts() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          990.0 irqsoff ata_scsi_queuecmd
@@ -59,7 +59,7 @@ fn deep_mode_names_the_place_that_turned_interrupts_off() {
 
 #[test]
 fn a_deep_idle_state() {
-    whole(
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          401.0 idle 3
@@ -75,8 +75,8 @@ fn a_deep_idle_state() {
 }
 
 #[test]
-fn the_timer_in_time_and_the_way_out_of_idle_slow() {
-    whole(
+fn a_slow_idle_exit_after_a_timely_interrupt() {
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          401.0 idle 2
@@ -92,8 +92,8 @@ fn the_timer_in_time_and_the_way_out_of_idle_slow() {
 }
 
 #[test]
-fn a_devices_interrupt_before_the_timers() {
-    whole(
+fn a_device_interrupt_before_the_timer() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          990.0 irq+ 24 eth0
@@ -119,7 +119,7 @@ fn a_devices_interrupt_before_the_timers() {
 
 #[test]
 fn a_softirq_storm() {
-    whole(
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          950.0 softirq+ NET_RX
@@ -143,7 +143,7 @@ fn a_softirq_storm() {
 
 #[test]
 fn a_non_maskable_interrupt() {
-    whole(
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          1000.0 deadline
@@ -162,8 +162,8 @@ fn a_non_maskable_interrupt() {
 }
 
 #[test]
-fn another_timers_callback() {
-    whole(
+fn the_callback_of_another_timer() {
+    complete(
         "runs dd
          400.0 switch probe(9):S->dd
          1000.0 deadline
@@ -188,8 +188,8 @@ fn another_timers_callback() {
 }
 
 #[test]
-fn threads_of_higher_and_of_the_same_priority() {
-    whole(
+fn threads_of_higher_and_same_priority() {
+    complete(
         "runs hog
          400.0 switch probe(50):S->hog(49)
          1000.0 deadline
@@ -227,14 +227,14 @@ fn preemption_off_in_a_thread_of_lower_priority() {
         )
     };
     let rest = ["3 the kernel's own way to the probe", "1 timer interrupt late, dd had the CPU (pid 101, nice 0)"];
-    whole(&scenario(""), &[&format!("{expected})"), rest[0], rest[1]]);
+    complete(&scenario(""), &[&format!("{expected})"), rest[0], rest[1]]);
     let deep = scenario("990.0 preemptoff zap_pte_range");
-    whole(&deep, &[&format!("{expected}, turned off in zap_pte_range)"), rest[0], rest[1]]);
+    complete(&deep, &[&format!("{expected}, turned off in zap_pte_range)"), rest[0], rest[1]]);
 }
 
 #[test]
 fn an_ordinary_probe_among_ordinary_threads() {
-    whole(
+    complete(
         "runs dd
          400.0 switch probe(120):S->dd(130)
          1000.0 deadline
@@ -263,7 +263,7 @@ fn a_minor_and_a_major_page_fault() {
          1005.0 switch swapper->probe
          1006.0 fault";
     let rest = ["5 the kernel's own way to the probe", "1 return from idle state 1"];
-    whole(&format!("{woken}\n1046.0 stamp"), &["40 page fault of the probe (minor)", rest[0], rest[1]]);
+    complete(&format!("{woken}\n1046.0 stamp"), &["40 page fault of the probe (minor)", rest[0], rest[1]]);
     let major = format!(
         "{woken}
          1010.0 switch probe:D->swapper
@@ -275,7 +275,7 @@ fn a_minor_and_a_major_page_fault() {
          5004.0 switch swapper->probe
          5006.0 stamp"
     );
-    whole(
+    complete(
         &major,
         &[
             "3995 page fault of the probe (major: the page had to be fetched)",
@@ -288,7 +288,7 @@ fn a_minor_and_a_major_page_fault() {
 
 #[test]
 fn stopped_and_continued() {
-    whole(
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          500.0 switch swapper->bash
@@ -307,7 +307,7 @@ fn stopped_and_continued() {
 
 #[test]
 fn waiting_for_something_else() {
-    whole(
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          1000.0 deadline
@@ -329,8 +329,8 @@ fn waiting_for_something_else() {
 
 #[test]
 fn real_time_throttling() {
-    // The scheduler turns to the idle thread although the hog could run on.
-    whole(
+    // The scheduler chooses the idle thread although `hog` is ready.
+    complete(
         "runs hog
          100.0 switch probe(50):S->hog(49)
          900.0 switch hog:R->swapper
@@ -352,8 +352,8 @@ fn real_time_throttling() {
             "1 return from idle state 1",
         ],
     );
-    // The probe itself is passed over for an ordinary thread.
-    whole(
+    // The scheduler chooses an ordinary thread although the probe is ready.
+    complete(
         "runs probe
          100.0 switch swapper->probe(50)
          900.0 switch probe:R->dd
@@ -368,8 +368,8 @@ fn real_time_throttling() {
 }
 
 #[test]
-fn a_stall_that_nothing_was_traced_in() {
-    whole(
+fn a_stall_without_events() {
+    complete(
         "runs swapper
          400.0 switch probe(9):S->swapper
          1000.0 deadline
@@ -379,7 +379,7 @@ fn a_stall_that_nothing_was_traced_in() {
          1005.0 switch swapper->probe
          9005.0 stamp",
         &[
-            "8000 unexplained (nothing was traced on the way to the thread)",
+            "8000 unexplained (no trace event on the way to the thread)",
             "4 the kernel's own way to the probe",
             "1 return from idle",
         ],

@@ -1,4 +1,4 @@
-//! What holds for any stream of events, also one that no kernel could write.
+//! Properties that hold for any events, even for those that no kernel could write.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use record::{CauseKind, Evidence};
@@ -60,7 +60,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
 
 fn event() -> impl Strategy<Value = Event> {
     let pid = select(vec![0, PROBE, 20, 21]);
-    // Half of them tell the truth about who has the CPU when it is left.
+    // Half of the switches have the true id of the thread on the CPU.
     (0..4_000_000_u64, select(vec![0, 0, 0, 1]), pid, kind(), any::<bool>()).prop_map(
         |(at_ns, cpu, pid, kind, true_pid)| {
             let pid = match kind {

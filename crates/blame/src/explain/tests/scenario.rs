@@ -1,22 +1,22 @@
-//! Scenarios as lines of text: a time in us, then what happens.
+//! Scenarios as lines of text: a time in us, then an event.
 //!
 //! ```text
-//! runs swapper                     who has the CPU before the first line
-//! 900.0 switch a:S->b(49)          states as in ps, R when not said; priority as the kernel counts, 120 when never said
-//! 900.0 waking probe               the thread that has the CPU does it
+//! runs swapper                     the thread on the CPU before the first line
+//! 900.0 switch a:S->b(49)          states as in ps [R]; priority as the kernel counts [the last one given, else 120]
+//! 900.0 waking probe               by the thread on the CPU
 //! 900.0 irq+ 24 eth0 ... irq- 24, vec+ local_timer ... vec-, softirq+ NET_RX ... softirq-, timer+ function ... timer-
 //! 900.0 raise HRTIMER
 //! 900.0 idle 2 ... idle out
-//! 900.0 nmi perf 12.0              it ends then, and took 12 us
+//! 900.0 nmi perf 12.0              ends at this time, and took 12 us
 //! 900.0 irqsoff function ... irqson function, preemptoff function ... preempton function
 //! 900.0 fault
 //! 900.0 signal 19 probe
 //! 900.0 @1 ...                     on CPU 1 instead of CPU 0
-//! 900.0 lost                       events are missing before
-//! spins                            the probe never sleeps: from deadline to stamp it did not get on
+//! 900.0 lost                       events before this time are missing
+//! spins                            the probe never sleeps: it did not run from the deadline to the stamp
 //! 1000.0 deadline
-//! 1060.0 stamp
-//! 1090.0 done                       with the work that it did then
+//! 1060.0 stamp                     the probe reads the clock
+//! 1090.0 done                      the probe has done its work
 //! ```
 
 use std::collections::HashMap;
@@ -29,23 +29,23 @@ use crate::{
     explain,
 };
 
-/// Process id of the thread called `probe`.
+/// Id of the thread `probe`.
 pub const PROBE: u32 = 10;
 
 #[derive(Default)]
 pub struct Scenario {
     pub events: Vec<Event>,
     pub names: Names,
-    /// Names of functions; an address is a place in it, plus 1.
+    /// Names of functions; an address is an index plus 1.
     functions: Vec<String>,
     threads: Vec<(String, Task)>,
     has_cpu: HashMap<u32, u32>,
     pub deadline_ns: u64,
     pub woke_ns: u64,
-    /// When its work was done; 0 for a probe that has none.
+    /// End of the probe's work, ns; 0 if it has none.
     pub done_ns: u64,
     pub complete_since_ns: u64,
-    /// Whether the probe never sleeps.
+    /// True if the probe never sleeps.
     pub spins: bool,
 }
 
@@ -144,7 +144,7 @@ impl Scenario {
             };
             self.threads.push((name.to_owned(), Task { pid, priority: 120, comm: Comm::new(comm) }));
         }
-        let (_, task) = self.threads.iter_mut().find(|(known, _)| known == name).expect("it is there now");
+        let (_, task) = self.threads.iter_mut().find(|(known, _)| known == name).expect("the thread was added");
         task.priority = priority.unwrap_or(task.priority);
         *task
     }
@@ -180,7 +180,7 @@ fn prev_state_of(letter: &str) -> PrevState {
     }
 }
 
-/// Holds the culprits of a scenario to lines `us cause`, and the shares to the lateness.
+/// Compares the culprits of a scenario with lines `us cause`, and their sum with the lateness.
 #[track_caller]
 pub fn culprits(text: &str, expected: &[&str]) -> Explanation {
     let scenario = Scenario::of(text);
@@ -194,9 +194,9 @@ pub fn culprits(text: &str, expected: &[&str]) -> Explanation {
     explanation
 }
 
-/// As [`culprits`], of a trace that is whole.
+/// As [`culprits`], for a complete trace.
 #[track_caller]
-pub fn whole(text: &str, expected: &[&str]) -> Explanation {
+pub fn complete(text: &str, expected: &[&str]) -> Explanation {
     let explanation = culprits(text, expected);
     assert_eq!(explanation.evidence, Evidence::Trace);
     explanation

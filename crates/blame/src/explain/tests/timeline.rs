@@ -1,9 +1,9 @@
-//! Whole time lines, as a reader sees them.
+//! Complete time lines in text form.
 
 use super::scenario::Scenario;
 
 #[test]
-fn the_time_line_of_an_eventful_spike() {
+fn the_time_line_of_a_spike_with_many_events() {
     let explanation = Scenario::of(
         "runs swapper
          400.0 switch probe(9):S->swapper

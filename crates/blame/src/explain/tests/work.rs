@@ -1,10 +1,10 @@
-//! Spikes of threads whose work is explained, too: periods of audio.
+//! Spikes that include the thread's work: periods of audio.
 
-use super::scenario::whole;
+use super::scenario::complete;
 
 #[test]
-fn a_thread_that_works_for_long() {
-    whole(
+fn long_work() {
+    complete(
         "runs swapper
          1000.0 deadline
          1000.0 vec+ local_timer
@@ -18,8 +18,8 @@ fn a_thread_that_works_for_long() {
 }
 
 #[test]
-fn what_takes_the_cpu_from_work_is_told_apart_from_it() {
-    whole(
+fn separates_work_from_interruptions() {
+    complete(
         "runs swapper
          1000.0 deadline
          1000.0 vec+ local_timer
@@ -42,8 +42,8 @@ fn what_takes_the_cpu_from_work_is_told_apart_from_it() {
 }
 
 #[test]
-fn a_period_that_waited_for_the_one_before() {
-    whole(
+fn a_period_that_waited_for_the_previous_one() {
+    complete(
         "runs swapper
          300.0 vec+ local_timer
          302.0 waking probe

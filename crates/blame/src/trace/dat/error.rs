@@ -6,24 +6,24 @@ use thiserror::Error;
 
 use crate::trace::error::TraceError;
 
-/// Why a trace file cannot be read or written.
+/// Reason why a trace file cannot be read or written.
 #[derive(Debug, Error)]
 pub enum DatError {
-    /// It cannot be opened or read.
-    #[error("cannot read the trace {path} ({source}): give a file that `trace-cmd record -o` wrote")]
+    /// The file cannot be opened or read.
+    #[error("cannot read the trace {path} ({source}): give a file written by `trace-cmd record -o`")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// It is something else.
-    #[error("{path} is no trace of trace-cmd: give a file that `trace-cmd record -o` wrote")]
+    /// The file is not a trace.
+    #[error("{path} is not a trace of trace-cmd: give a file written by `trace-cmd record -o`")]
     Other {
         /// The file.
         path: PathBuf,
     },
-    /// It is compressed.
+    /// The file is compressed.
     #[error(
         "the trace {path} is compressed: unpack it with `trace-cmd convert --compression none -i {path} -o plain.dat`"
     )]
@@ -31,28 +31,28 @@ pub enum DatError {
         /// The file.
         path: PathBuf,
     },
-    /// It is of a version that is not known, or of a big-endian machine.
+    /// The file has an unknown version, or is from a big-endian machine.
     #[error("the trace {path} is {kind}: convert it with `trace-cmd convert --file-version 6 -i {path} -o plain.dat`")]
     Unknown {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Version or byte order of the file.
         kind: String,
     },
-    /// It ends too early, or contradicts itself.
-    #[error("the trace {path} is damaged at its {part}: record it again")]
+    /// The file is truncated or inconsistent.
+    #[error("the trace {path} is damaged in its {part}: record it again")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The damaged part.
         part: &'static str,
     },
-    /// It cannot be written.
-    #[error("cannot write the trace {path} ({source}): choose a place with room that you may write to")]
+    /// The file cannot be written.
+    #[error("cannot write the trace {path} ({source}): choose a writable path with enough free space")]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
     /// The kernel's trace cannot be read.

@@ -1,15 +1,15 @@
-//! Numbers and strings out of a file, never beyond its end.
+//! Reads numbers and strings from a trace file.
 
 use std::io::{BufRead, Read, Seek, SeekFrom};
 
-/// A file, and its length, which bounds what is read at once. `None` of its functions stands for a damaged file.
+/// A file and its length, which limits the size of one read. All functions return `None` if the file is damaged.
 #[derive(Debug)]
 pub(super) struct Input<R> {
     reader: R,
     length: u64,
 }
 
-/// Names in these files are short; this is far beyond them.
+/// Upper bound for the length of a string; real ones are short.
 const MAX_STRING: u64 = 1 << 16;
 
 impl<R: BufRead + Seek> Input<R> {
@@ -19,12 +19,12 @@ impl<R: BufRead + Seek> Input<R> {
         Some(Self { reader, length })
     }
 
-    /// Goes on at this offset.
+    /// Sets the read position.
     pub(super) fn seek_to(&mut self, offset: u64) -> Option<()> {
         self.reader.seek(SeekFrom::Start(offset)).ok().map(drop)
     }
 
-    /// Where it goes on.
+    /// Returns the read position.
     pub(super) fn position(&mut self) -> Option<u64> {
         self.reader.stream_position().ok()
     }
@@ -34,14 +34,14 @@ impl<R: BufRead + Seek> Input<R> {
         self.reader.read_exact(bytes).ok()
     }
 
-    /// The next `length` bytes.
+    /// Reads `length` bytes.
     pub(super) fn take(&mut self, length: u64) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(length).ok().filter(|_| length <= self.length)?];
         self.fill(&mut bytes)?;
         Some(bytes)
     }
 
-    /// These bytes, which must come next.
+    /// Reads bytes that must be equal to the expected ones.
     pub(super) fn expect(&mut self, expected: &[u8]) -> Option<()> {
         (self.take(expected.len() as u64)? == expected).then_some(())
     }
@@ -68,27 +68,27 @@ impl<R: BufRead + Seek> Input<R> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Text up to its NUL, which is taken too.
+    /// Reads a NUL-terminated string.
     pub(super) fn string(&mut self) -> Option<String> {
         let mut bytes = Vec::new();
         self.reader.by_ref().take(MAX_STRING).read_until(0, &mut bytes).ok()?;
         (bytes.pop()? == 0).then(|| text(bytes))
     }
 
-    /// Text whose length stands before it in 8 bytes.
+    /// Reads a text preceded by its length in 8 bytes.
     pub(super) fn long_text(&mut self) -> Option<String> {
         let length = self.u64()?;
         self.take(length).map(text)
     }
 
-    /// Text whose length stands before it in 4 bytes.
+    /// Reads a text preceded by its length in 4 bytes.
     pub(super) fn short_text(&mut self) -> Option<String> {
         let length = self.u32()?;
         self.take(length.into()).map(text)
     }
 }
 
-/// Text without NULs at its end.
+/// Converts to a string and removes NULs at the end.
 pub(super) fn text(bytes: Vec<u8>) -> String {
     let mut text =
         String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());

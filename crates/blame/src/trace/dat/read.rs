@@ -1,4 +1,4 @@
-//! A trace file, read.
+//! Reads a trace file.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// A trace file: the events of several CPUs.
+/// A trace file with the events of several CPUs.
 #[derive(Debug)]
 pub struct Dat<R = BufReader<File>> {
     path: PathBuf,
@@ -36,15 +36,15 @@ pub struct Dat<R = BufReader<File>> {
     cpus: Vec<CpuData>,
 }
 
-/// How much is read at a time, bytes; whole pages of it are used.
+/// Bytes read at a time, rounded up to whole pages.
 const CHUNK: usize = 256 << 10;
 
 impl Dat {
-    /// Opens a file that trace-cmd or [`Instance::write_dat`](crate::Instance::write_dat) wrote. Of several buffers in
-    /// one file, the one with the most data counts.
+    /// Opens a file written by trace-cmd or [`Instance::write_dat`](crate::Instance::write_dat). If the file has
+    /// several buffers, the one with the most data is read.
     ///
     /// # Errors
-    /// It is no such file, damaged, compressed, or of a big-endian machine.
+    /// The file is not a trace, is damaged or compressed, or is from a big-endian machine.
     pub fn open(path: &Path) -> Result<Self, DatError> {
         let file = File::open(path).map_err(|source| DatError::Unreadable { path: path.to_owned(), source })?;
         Self::read(BufReader::new(file), path)
@@ -52,7 +52,7 @@ impl Dat {
 }
 
 impl<R: BufRead + Seek> Dat<R> {
-    /// As [`Dat::open`], from anything that can be read; the path is only told in errors.
+    /// As [`Dat::open`], from any reader; the path is only used in errors.
     ///
     /// # Errors
     /// As [`Dat::open`].
@@ -66,7 +66,7 @@ impl<R: BufRead + Seek> Dat<R> {
         if endian != 0 {
             return Err(unknown("of a big-endian machine".to_owned()));
         }
-        // Size of a long in user space, and of a page: the description of pages tells both better.
+        // Skips the size of a user-space long and of a page: the page description replaces both.
         input.take(1 + 4).ok_or(damaged("begin"))?;
         let mut sections = match version.as_str() {
             "6" => v6::parse(&mut input).map_err(damaged)?,
@@ -90,26 +90,26 @@ impl<R: BufRead + Seek> Dat<R> {
         Ok(Self { path: path.to_owned(), input, layout, decoder, kallsyms, symbols: OnceLock::new(), clock, cpus })
     }
 
-    /// The CPUs of the file, as they stand there; not all need have events.
+    /// The CPUs in the file, in the order of the file; some may have no events.
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.cpus.iter().map(|data| data.cpu)
     }
 
-    /// The clock of its times, as the kernel names it: `mono` is CLOCK_MONOTONIC; empty where the file does not tell.
+    /// Name of the trace's clock: `mono` is CLOCK_MONOTONIC; empty if the file does not name it.
     #[must_use]
     pub fn clock(&self) -> &str {
         &self.clock
     }
 
-    /// Appends all events of a CPU, oldest first; none where the file has no such CPU.
+    /// Appends all events of a CPU, oldest first; appends none if the file lacks this CPU.
     ///
     /// # Errors
-    /// The file is shorter than it says.
+    /// The file is truncated.
     pub fn events(&mut self, cpu: u32, events: &mut Vec<Event>) -> Result<Drained, DatError> {
         self.for_each_chunk(cpu, |piece| events.extend_from_slice(piece))
     }
 
-    /// As [`events`](Self::events), but piece by piece, so that a long file needs little memory.
+    /// As [`events`](Self::events), but in chunks, so that a long file needs little memory.
     ///
     /// # Errors
     /// As [`events`](Self::events).
@@ -135,13 +135,13 @@ impl<R: BufRead + Seek> Dat<R> {
         Ok(drained)
     }
 
-    /// The names in the events that this read.
+    /// The names in the events read so far.
     #[must_use]
     pub fn names(&self) -> &Names {
         self.decoder.names()
     }
 
-    /// Name of the traced kernel's function at an address; `None` where the file does not tell.
+    /// Name of the traced kernel's function at an address; `None` if the file has no symbols for it.
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<&str> {
         self.symbols.get_or_init(|| Symbols::parse(self.kallsyms.clone())).name(address)

@@ -1,14 +1,14 @@
-//! What a file says before its pages; most parts have the same form in both versions.
+//! The sections before the pages; most have the same form in both versions.
 
 use std::io::{BufRead, Seek};
 
 use super::input::Input;
 use crate::trace::{decode::KernelInfo, format::PageLayout, symbols};
 
-/// What every file begins with.
+/// Start of every file.
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// Options, by their number.
+/// Numbers of options.
 pub(super) mod option {
     pub const BUFFER: u16 = 3;
     pub const TRACE_CLOCK: u16 = 4;
@@ -21,7 +21,7 @@ pub(super) mod option {
     pub const PRINTK: u16 = 20;
 }
 
-/// The pages of one CPU in a file.
+/// Position and size of one CPU's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CpuData {
     pub cpu: u32,
@@ -29,11 +29,11 @@ pub(super) struct CpuData {
     pub size: u64,
 }
 
-/// What a file says before its pages.
+/// Contents of the sections.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     pub layout: Option<PageLayout>,
-    /// System and text of each format.
+    /// System and text of each event format.
     pub formats: Vec<(String, String)>,
     pub kallsyms: String,
     pub kernel: KernelInfo,
@@ -42,7 +42,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// One of the parts, by the option of version 7 that leads to it. `None` when it is damaged.
+    /// Reads one section, identified by its option number of version 7. `None` if it is damaged.
     pub(super) fn part<R: BufRead + Seek>(&mut self, option: u16, input: &mut Input<R>) -> Option<()> {
         match option {
             option::HEADER_INFO => {
@@ -65,7 +65,7 @@ impl Sections {
         Some(())
     }
 
-    /// The formats of a system's events.
+    /// Reads the formats of a system's events.
     fn system<R: BufRead + Seek>(&mut self, system: &str, input: &mut Input<R>) -> Option<()> {
         for _ in 0..input.u32()? {
             self.formats.push((system.to_owned(), input.long_text()?));
@@ -73,7 +73,7 @@ impl Sections {
         Some(())
     }
 
-    /// Takes the pages of a buffer if they are more than those of another one before.
+    /// Uses the pages of this buffer if they are larger than those of the buffers before.
     pub(super) fn buffer(&mut self, cpus: Vec<CpuData>, clock: String) {
         let size = |cpus: &[CpuData]| cpus.iter().fold(0_u64, |sum, data| sum.saturating_add(data.size));
         if self.cpus.is_empty() || size(&cpus) > size(&self.cpus) {

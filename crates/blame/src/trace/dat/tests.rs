@@ -1,4 +1,4 @@
-//! Files by hand: both versions, and what can be wrong with them.
+//! Tests with hand-made files of both versions.
 
 use std::{collections::BTreeMap, io::Cursor};
 
@@ -56,7 +56,7 @@ fn open(bytes: &[u8]) -> Result<Dat<Cursor<&[u8]>>, DatError> {
     Dat::read(Cursor::new(bytes), std::path::Path::new("some.dat"))
 }
 
-/// Time and number of all softirqs, CPU by CPU.
+/// CPU, time and number of all softirqs.
 fn softirqs(bytes: &[u8]) -> Result<Vec<(u32, u64, u32)>, DatError> {
     let mut dat = open(bytes)?;
     let mut events = Vec::new();
@@ -70,7 +70,7 @@ fn softirqs(bytes: &[u8]) -> Result<Vec<(u32, u64, u32)>, DatError> {
 const ALL: [(u32, u64, u32); 4] = [(1, 105, 1), (1, 110, 2), (1, 200, 3), (2, 307, 4)];
 
 #[test]
-fn what_was_written_is_read() {
+fn reads_what_was_written() {
     let bytes = file_of(&contents());
     let dat = open(&bytes).unwrap();
     assert_eq!((dat.clock(), dat.cpus().len()), ("mono", 3));
@@ -78,7 +78,7 @@ fn what_was_written_is_read() {
     assert_eq!(softirqs(&bytes).unwrap(), ALL);
 }
 
-/// The same as a file of version 7: options at its end, sections before them in any order.
+/// The same contents as a file of version 7: sections in any order, then the options.
 fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
     let six = file_of(contents);
     let formats = |texts: &[&str]| {
@@ -104,7 +104,7 @@ fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
         file.extend([&number.to_le_bytes()[..], &[0; 6], &(data.len() as u64).to_le_bytes(), &data].concat());
     }
     let pages_at = file.len() as u64;
-    // The pages of version 6 are at the end of its file.
+    // In version 6 the pages are at the end of the file.
     let pages = &six[six.len() - 3 * 4096..];
     file.extend(pages);
     let cpu = |cpu: u32, offset: u64, size: u64| {
@@ -121,7 +121,7 @@ fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
 }
 
 #[test]
-fn both_versions_tell_the_same() {
+fn both_versions_contain_the_same_events() {
     let bytes = version_7(&contents(), "none");
     assert_eq!(softirqs(&bytes).unwrap(), ALL);
     let dat = open(&bytes).unwrap();
@@ -129,7 +129,7 @@ fn both_versions_tell_the_same() {
 }
 
 #[test]
-fn options_that_lead_in_circles_come_to_an_end() {
+fn stops_at_circular_options() {
     let mut bytes = version_7(&contents(), "none");
     let own = *bytes[24..].first_chunk::<8>().unwrap();
     let end = bytes.len();
@@ -138,15 +138,15 @@ fn options_that_lead_in_circles_come_to_an_end() {
 }
 
 #[test]
-fn what_cannot_be_read_says_what_to_do() {
+fn errors_name_the_remedy() {
     let error = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
-    assert!(error(b"something else").contains("some.dat is no trace of trace-cmd"));
+    assert!(error(b"something else").contains("some.dat is not a trace of trace-cmd"));
     assert!(error(&version_7(&contents(), "zstd")).contains("trace-cmd convert --compression none -i some.dat"));
     let good = file_of(&contents());
     let with = |at: usize, byte: u8| [&good[..at], &[byte], &good[at + 1..]].concat();
     assert!(error(&with(10, b'8')).contains("of version 8"));
     assert!(error(&with(12, 1)).contains("of a big-endian machine"));
-    assert!(error(&with(18, b'X')).contains("damaged at its description of pages"));
+    assert!(error(&with(18, b'X')).contains("damaged in its description of pages"));
     assert!(error(&good[..60]).contains("record it again"));
     let missing = Dat::open(std::path::Path::new("/no/such/file")).unwrap_err().to_string();
     assert!(missing.contains("cannot read the trace /no/such/file"), "{missing}");
@@ -155,9 +155,9 @@ fn what_cannot_be_read_says_what_to_do() {
 }
 
 #[test]
-fn every_cut_is_an_error() {
+fn rejects_truncated_files() {
     for good in [file_of(&contents()), version_7(&contents(), "none")] {
-        // The last CPU's page is not whole: it ends where its data does.
+        // The last CPU has less than a page: cuts after its last record change nothing.
         let end = good.iter().rposition(|&byte| byte != 0).unwrap();
         for length in (0..end).step_by(7) {
             assert!(softirqs(&good[..length]).is_err(), "{length} of {} bytes", good.len());
@@ -167,7 +167,7 @@ fn every_cut_is_an_error() {
 
 proptest! {
     #[test]
-    fn any_damage_is_read_without_harm(
+    fn damaged_files_cause_no_panic(
         seven in any::<bool>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
@@ -176,7 +176,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        // Softirqs may have become anything, or nothing.
+        // Damaged events may have any kind.
         if let Ok(mut dat) = open(&bytes) {
             let mut events = Vec::new();
             for cpu in dat.cpus().take(8).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! The head of a file of version 6: one part behind the other.
+//! Reads the head of a version 6 file, whose sections follow each other in a fixed order.
 
 use std::io::{BufRead, Seek};
 
@@ -7,7 +7,7 @@ use super::{
     sections::{CpuData, Sections, option},
 };
 
-/// Reads everything before the pages; tells the damaged part.
+/// Reads everything before the pages. An error is the name of the damaged section.
 pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>) -> Result<Sections, &'static str> {
     let mut sections = Sections::default();
     for (part, name) in [
@@ -19,13 +19,13 @@ pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>) -> Result<Sections,
     ] {
         sections.part(part, input).ok_or(name)?;
     }
-    // Names of threads: ours are in the events themselves.
+    // Skips the names of threads: the events contain them.
     input.long_text().ok_or("names of threads")?;
     buffers(input, &mut sections).ok_or("table of CPUs")?;
     Ok(sections)
 }
 
-/// The options, and the tables of CPUs that they lead to.
+/// Reads the options, and the CPU tables of all buffers.
 fn buffers<R: BufRead + Seek>(input: &mut Input<R>, sections: &mut Sections) -> Option<()> {
     let cpus = input.u32()?;
     let mut kind = input.take(10)?;
@@ -58,7 +58,7 @@ fn buffers<R: BufRead + Seek>(input: &mut Input<R>, sections: &mut Sections) -> 
     Some(())
 }
 
-/// Where the pages of each CPU are.
+/// Reads the CPU table of a buffer.
 fn table<R: BufRead + Seek>(input: &mut Input<R>, cpus: u32, names_clock: bool, sections: &mut Sections) -> Option<()> {
     let mut table = Vec::new();
     for cpu in 0..cpus {

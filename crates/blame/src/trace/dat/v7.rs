@@ -1,4 +1,4 @@
-//! The head of a file of version 7: options that lead to sections anywhere in the file.
+//! Reads the head of a version 7 file, whose options point to sections anywhere in the file.
 
 use std::io::{BufRead, Seek};
 
@@ -7,11 +7,11 @@ use super::{
     sections::{CpuData, Sections, option},
 };
 
-/// Reads everything but the pages; tells the damaged part.
+/// Reads everything except the pages. An error is the name of the damaged part.
 pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>, mut options_at: u64) -> Result<Sections, &'static str> {
     let mut sections = Sections::default();
     let mut sections_at = Vec::new();
-    // Each list of options tells where the next one is; a file that leads in circles ends here.
+    // Each list of options points to the next one; the limit stops at circular lists.
     for _ in 0..64 {
         if options_at == 0 {
             break;
@@ -24,7 +24,7 @@ pub(super) fn parse<R: BufRead + Seek>(input: &mut Input<R>, mut options_at: u64
     Ok(sections)
 }
 
-/// One list of options: what leads to sections, and the buffers. Where the next list is; 0 after the last.
+/// Reads one list of options. Returns the offset of the next list, 0 after the last one.
 fn options<R: BufRead + Seek>(
     input: &mut Input<R>,
     at: u64,
@@ -52,12 +52,12 @@ fn section<R: BufRead + Seek>(input: &mut Input<R>, option: u16, at: u64, sectio
     sections.part(option, input)
 }
 
-/// Number, flags, description and size; the number is known from what led here.
+/// Skips the section header: number, flags, description and size.
 fn header<R: BufRead + Seek>(input: &mut Input<R>) -> Option<()> {
     input.take(2 + 2 + 4 + 8).map(drop)
 }
 
-/// Where the pages of each CPU of a buffer are.
+/// Reads the CPU table of a buffer.
 fn buffer<R: BufRead + Seek>(input: &mut Input<R>, sections: &mut Sections) -> Option<()> {
     let _section = input.u64()?;
     let (_name, clock, _page_size) = (input.string()?, input.string()?, input.u32()?);

@@ -1,4 +1,4 @@
-//! A trace file of version 6, written: every version of trace-cmd reads it.
+//! Writes trace files of version 6, which all versions of trace-cmd read.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 use super::sections::{MAGIC, option};
 use crate::event::Comm;
 
-/// What a file holds, as the kernel gave it.
+/// Contents of a file, as the kernel returned them.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Size of a page with its header, bytes.
@@ -19,33 +19,33 @@ pub(crate) struct Contents {
     pub header_page: String,
     /// `events/header_event`.
     pub header_event: String,
-    /// Texts of the formats of the system `ftrace`.
+    /// The formats of the system `ftrace`.
     pub ftrace_formats: Vec<String>,
-    /// Texts of the formats of events, by system.
+    /// The formats of other events, by system.
     pub formats: BTreeMap<String, Vec<String>>,
     /// `/proc/kallsyms`.
     pub kallsyms: String,
     /// `printk_formats`.
     pub printk_formats: String,
-    /// Names of threads, by their ids.
+    /// Names of threads, by thread id.
     pub threads: BTreeMap<u32, Comm>,
-    /// `trace_clock`: all clocks, the one in use in brackets.
+    /// `trace_clock`: all clocks, with the clock in use in brackets.
     pub clocks: String,
-    /// What `uname` says.
+    /// Output of `uname`.
     pub uname: String,
     /// Whole pages, by CPU.
     pub pages: BTreeMap<u32, Vec<u8>>,
 }
 
-/// Size of an entry in the table of CPUs: where its pages are, and how many bytes.
+/// Size of an entry in the CPU table: offset and size of the pages.
 const TABLE_ENTRY: u64 = 8 + 8;
 
 impl Contents {
-    /// Writes the file; what was there before is replaced.
+    /// Writes the file, and replaces an existing one.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let head = self.head();
         let clock = self.clock();
-        // Every CPU up to the last has its place in the table.
+        // The table has an entry for each CPU up to the last traced one.
         let cpus = self.cpus();
         let head_end = head.len() as u64 + u64::from(cpus) * TABLE_ENTRY + 8 + clock.len() as u64;
         let page_size = u64::from(self.page_size.max(1));
@@ -68,7 +68,7 @@ impl Contents {
         file.into_inner()?.sync_all()
     }
 
-    /// Everything before the table of CPUs.
+    /// The sections before the CPU table.
     fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
         head.extend_from_slice(MAGIC);
@@ -103,7 +103,7 @@ impl Contents {
         self.pages.last_key_value().map_or(0, |(cpu, _)| cpu + 1)
     }
 
-    /// The clock in use, in its brackets.
+    /// The clock in use, in brackets.
     fn clock(&self) -> String {
         let clock = self.clocks.split_whitespace().find(|clock| clock.starts_with('['));
         clock.unwrap_or("[local]").to_owned()
@@ -116,12 +116,12 @@ fn formats(texts: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// Its length in 8 bytes, then the text.
+/// The text, preceded by its length in 8 bytes.
 fn long_text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Its length in 4 bytes, then the text.
+/// The text, preceded by its length in 4 bytes.
 fn short_text(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
 }

@@ -14,7 +14,7 @@ use crate::{
 /// The fields of one event that its [`EventKind`] needs.
 #[derive(Debug, Clone)]
 pub(super) enum Fields {
-    /// An event whose records all mean the same.
+    /// An event whose records all decode to the same kind.
     Fixed(EventKind),
     /// An event with one 32-bit number.
     Number {
@@ -212,7 +212,7 @@ fn page_fault(format: &Format) -> Option<Fields> {
     Some(Fields::Address { address: format.field("address")?, base: 0, kind })
 }
 
-/// The events that are alone in their system.
+/// The systems with one event each.
 fn other(system: &str, format: &Format) -> Option<Fields> {
     Some(match (system, format.name.as_str()) {
         ("nmi", "nmi_handler") => Fields::Nmi { handler: format.field("handler")?, took: format.field("delta_ns")? },

@@ -1,4 +1,4 @@
-//! What is traced: events, and of which threads; or what the kernel's timerlat tracer tells.
+//! Enables events, filters and the timerlat tracer.
 
 use std::path::Path;
 
@@ -20,17 +20,16 @@ pub(super) fn filter(
         .try_for_each(|event| folder.files.write(format!("events/{}/filter", event.replace(':', "/")), &condition))
 }
 
-/// Adds threads to those that events are traced of. To truncate the file, as opening it for writing usually does, would
-/// forget the others.
+/// Adds to the traced threads. Must not truncate the file, because truncating removes the threads added before.
 pub(super) fn follow(folder: &Folder, thread_ids: &[u32]) -> Result<(), TraceError> {
-    // The kernel takes a page at a time, and cuts a number at its end in two.
+    // The kernel reads one page at a time and would split a number at its end.
     thread_ids.chunks(256).try_for_each(|ids| {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         folder.files.write("set_event_pid", &ids.join(" "))
     })
 }
 
-/// Turns on what is wanted and there; the decoder learns it.
+/// Enables the selected events that exist and adds their formats to the decoder.
 pub(super) fn enable_events<'a>(
     folder: &Folder,
     wanted: impl Iterator<Item = &'a EventSelector>,
@@ -51,8 +50,8 @@ pub(super) fn enable_events<'a>(
     Ok(on)
 }
 
-/// Starts the tracer, which the kernel allows only as long as nobody has the rings open. It has no event that could be
-/// turned on.
+/// Starts the timerlat tracer. The kernel refuses this while the rings are open. The tracer writes samples without an
+/// event to enable.
 pub(super) fn run_timerlat(folder: &Folder, decoder: &mut Decoder) -> Result<Vec<String>, TraceError> {
     const FORMAT: &str = "events/ftrace/timerlat/format";
     let text = folder.files.read(FORMAT).or_else(|_| folder.tracefs.read(FORMAT))?;

@@ -1,4 +1,4 @@
-//! The ring of one CPU: its pages as the kernel hands them out, and its count of what it overwrote in them.
+//! The ring of one CPU: its pages, and the kernel's counts of lost events.
 
 use std::{
     collections::VecDeque,
@@ -28,11 +28,11 @@ pub(crate) struct Ring {
     pages: File,
     stats: File,
     pub progress: PageReader,
-    /// A time in which nothing was traced, not yet told.
+    /// A time span without tracing that was not reported yet.
     pending_gap: Option<Gap>,
-    /// Drained pages that are kept for a file.
+    /// Drained pages, kept for a file.
     pub kept: Option<VecDeque<Box<[u8]>>>,
-    /// Pages of the ring.
+    /// Size of the ring, pages.
     size: usize,
 }
 
@@ -48,7 +48,7 @@ impl Ring {
         Ok(Self { pages, stats, progress: PageReader::new(cpu), pending_gap: None, kept: None, size })
     }
 
-    /// Reads everything that is there now, one `page` after the other, and appends it to `events`.
+    /// Appends all current events to `events`, reading one `page` at a time.
     pub(super) fn drain(
         &mut self,
         page: &mut [u8],
@@ -57,7 +57,7 @@ impl Ring {
         events: &mut Vec<Event>,
     ) -> Result<Drained, TraceError> {
         let mut drained = Drained { lost_events: 0, gaps: self.pending_gap.take().into_iter().collect() };
-        // What is written meanwhile is left for the next time: a CPU may be faster than we are.
+        // Stops at events newer than this call, because the CPU may write faster than this reads.
         let until_ns = now_ns();
         while self.progress.read_to_ns < until_ns {
             let Some(bytes) = self.next_page(page)? else { break };
@@ -73,7 +73,7 @@ impl Ring {
         Ok(drained)
     }
 
-    /// The next page, or what of it is written; `None` when the ring is empty.
+    /// Reads the next page, which may be partly filled; `None` if the ring is empty.
     pub fn next_page<'a>(&mut self, page: &'a mut [u8]) -> Result<Option<&'a [u8]>, TraceError> {
         loop {
             match self.pages.read(page) {
@@ -86,7 +86,7 @@ impl Ring {
         }
     }
 
-    /// Where pages tell losses without their number, the kernel's own sum tells it.
+    /// Takes the number of lost events from the kernel's statistics, because pages had losses without a count.
     fn count_losses(&mut self, drained: &mut Drained) {
         let more = self.overwritten().saturating_sub(self.progress.lost);
         self.progress.lost += more;
@@ -96,7 +96,7 @@ impl Ring {
         }
     }
 
-    /// All events that the kernel overwrote in this ring.
+    /// Number of events that the kernel has lost in this ring.
     fn overwritten(&self) -> u64 {
         let mut text = [0; 1024];
         let length = self.stats.read_at(&mut text, 0).unwrap_or(0);

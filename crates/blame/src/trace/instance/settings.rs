@@ -1,39 +1,40 @@
-//! Which CPUs are traced, in rings of which size, and an instance set up so.
+//! Selects the traced CPUs and the size of their rings, and configures an instance.
 
 use machine::{CpuList, Root};
 use rustix::{io::Errno, system::sysinfo};
 
 use crate::trace::{error::TraceError, folder::Folder};
 
-/// Ring of one CPU, KiB: at best several hundred ms of a busy CPU, since the reader is an ordinary thread that may be late.
+/// Size of a ring, KiB: several hundred ms of a busy CPU at best, because the reader is an ordinary thread that may be
+/// delayed.
 const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
-/// The part of the memory that all rings together may take.
+/// All rings together use at most one part in this many of the memory.
 const MEMORY_SHARE: u64 = 64;
 
 /// What to trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
-    /// The CPUs; none stands for all.
+    /// The CPUs to trace; empty for all.
     pub cpus: &'a [u32],
-    /// Also every section that turns interrupts or preemption off, where the kernel tells them.
+    /// True to also trace every section that disables interrupts or preemption, if the kernel has these events.
     pub deep: bool,
-    /// Size of the ring of each of these CPUs, KB; at least two pages are used.
+    /// Ring size for each of these CPUs, KB; at least two pages are used.
     pub buffer_kb_per_cpu: u32,
-    /// Size of the ring of each other CPU, KB; 0 to leave them untraced.
+    /// Ring size for each other CPU, KB; 0 to leave them untraced.
     pub others_kb_per_cpu: u32,
 }
 
 impl Settings<'_> {
-    /// Size of a CPU's ring, KB; 0 when it is not traced.
+    /// Ring size for a CPU, KB; 0 if it is not traced.
     pub(super) fn kb_of(&self, cpu: u32) -> u32 {
         let asked = self.cpus.is_empty() || self.cpus.contains(&cpu);
         if asked { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }
     }
 }
 
-/// The CPUs that are to have a ring, sorted; those that are asked for must be online.
+/// The CPUs that get a ring, sorted. The requested CPUs must be online.
 pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Vec<u32>, TraceError> {
-    // There is a folder for every CPU that could ever be plugged in.
+    // `per_cpu` contains a folder for every possible CPU.
     let online = Root::system().read("sys/devices/system/cpu/online").and_then(|list| list.parse::<CpuList>().ok());
     let names = folder.files.list("per_cpu");
     let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
@@ -49,7 +50,7 @@ pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Ve
     Ok(there)
 }
 
-/// Everything but the events, while the trace is off.
+/// Configures everything except the events, with tracing off.
 pub(super) fn configure(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) -> Result<(), TraceError> {
     let files = &folder.files;
     files.write("tracing_on", "0")?;
@@ -69,7 +70,7 @@ pub(super) fn configure(folder: &Folder, settings: &Settings<'_>, cpus: &[u32]) 
     cpus.iter().try_for_each(|&cpu| resize(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), settings.kb_of(cpu)))
 }
 
-/// CPUs as the kernel writes a mask: 32 bits a group, the highest first.
+/// The kernel's form of a CPU mask: groups of 32 bits, the highest first.
 fn mask(cpus: &[u32]) -> String {
     let highest = cpus.iter().max().map_or(0, |cpu| cpu / 32);
     let group =
@@ -77,7 +78,7 @@ fn mask(cpus: &[u32]) -> String {
     (0..=highest).rev().map(|index| format!("{:08x}", group(index))).collect::<Vec<_>>().join(",")
 }
 
-/// Size of a ring where so many CPUs have one, KiB, so that small machines keep their memory.
+/// Ring size for this number of CPUs, KiB; smaller on machines with little memory.
 pub(crate) fn ring_kib(cpus: usize) -> u32 {
     let memory = sysinfo();
     let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_has_the_highest_cpus_first() {
+    fn a_mask_starts_with_the_highest_cpus() {
         assert_eq!(mask(&[0, 3]), "00000009");
         assert_eq!(mask(&[1, 33, 64]), "00000001,00000002,00000002");
     }
