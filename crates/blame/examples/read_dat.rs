@@ -1,4 +1,4 @@
-//! Reads a trace file of trace-cmd to its end, and says how fast: `read_dat FILE`.
+//! Reads a trace file of trace-cmd completely and prints the speed: `read_dat FILE`.
 
 use std::{env, path::Path, process::ExitCode, time::Instant};
 

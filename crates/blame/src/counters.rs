@@ -1,11 +1,13 @@
-//! Culprits without a trace: cheap counters, read some twenty times a second, and what they say about a spike.
+//! Culprits without a trace: compares counters before and after a spike. They are read some twenty times a second.
 //!
-//! A counter knows what happened between two readings, not when. So the whole lateness is put to the one likeliest
-//! suspect, and [`Evidence::Counters`] says that this is a guess with reasons.
+//! Counters do not show when something happened between two readings. Therefore the whole lateness is given to the
+//! likeliest cause, and the evidence is [`Evidence::Counters`].
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `reading` | what the counters say at one moment |
+//! | `reading`
+//! the values of all counters at one time |
 
 mod reading;
 
@@ -17,16 +19,16 @@ use record::{Cause, CauseKind, Culprit, Evidence};
 use crate::Explanation;
 pub use reading::Reading;
 
-/// Readings kept: a spike is told soon after it happened, but a collector may be late as well.
+/// Number of readings kept. Spikes are explained soon after they happen, but the caller may be delayed.
 const MAX_READINGS: usize = 64;
-/// How far a counter must stand above its usual count, in standard deviations of a random count.
+/// Minimum excess of a count over its usual value, in standard deviations of a random count.
 const MIN_SCORE: f64 = 5.0;
-/// A rate so many times the usual one is a storm.
+/// One interval raises the usual rate at most as if its rate were this many times the usual one.
 const STORM_FACTOR: f64 = 4.0;
 /// Weight of the newest interval in the usual rate.
 const NEWEST_WEIGHT: f64 = 0.05;
 
-/// The counters of one measured CPU and its measuring thread.
+/// The counters of one measured CPU and of its measuring thread.
 #[derive(Debug)]
 pub struct Counters {
     root: Root,
@@ -38,19 +40,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Begins to watch a CPU and the thread that measures it.
+    /// Creates counters for a CPU and its measuring thread.
     #[must_use]
     pub fn start(root: &Root, cpu: u32, thread_id: u32) -> Self {
         Self { root: root.clone(), cpu, thread_id, readings: VecDeque::new(), usual: HashMap::new() }
     }
 
-    /// The measuring thread that it watches.
+    /// Id of the measuring thread.
     #[must_use]
     pub fn thread_id(&self) -> u32 {
         self.thread_id
     }
 
-    /// Reads the counters; to be called some twenty times a second. `now_ns` is CLOCK_MONOTONIC.
+    /// Reads the counters. Call it some twenty times a second. `now_ns` is CLOCK_MONOTONIC.
     pub fn read(&mut self, now_ns: u64) {
         self.add(Reading::now(&self.root, self.cpu, self.thread_id, now_ns));
     }
@@ -61,7 +63,7 @@ impl Counters {
             for (cause, count) in reading.events_since(before) {
                 let rate = if seconds > 0.0 { count as f64 / seconds } else { continue };
                 let usual = self.usual.entry(cause).or_insert(rate);
-                // A storm must not become usual within one interval.
+                // A storm must not raise the usual rate much in one interval.
                 *usual += (rate.min(*usual * STORM_FACTOR) - *usual) * NEWEST_WEIGHT;
             }
         }
@@ -71,7 +73,7 @@ impl Counters {
         }
     }
 
-    /// The likeliest suspect for a spike from `deadline_ns` to `woke_ns`, CLOCK_MONOTONIC.
+    /// Finds the likeliest cause of a spike from `deadline_ns` to `woke_ns`, on CLOCK_MONOTONIC.
     #[must_use]
     pub fn explain(&self, deadline_ns: u64, woke_ns: u64) -> Explanation {
         let before = self.readings.iter().rev().find(|reading| reading.at_ns <= deadline_ns).or(self.readings.front());
@@ -88,21 +90,21 @@ impl Counters {
         }
     }
 
-    /// From the surest sign to the weakest.
+    /// Checks causes in the order of their certainty.
     fn suspect(&self, before: &Reading, after: &Reading, lateness_ns: u64) -> Cause {
         let rise = |of: fn(&Reading) -> Option<u64>| of(after).zip(of(before)).map_or(0, |(a, b)| a.saturating_sub(b));
         let cause_with = |kind, detail: String| Cause { detail, ..Cause::new(kind, "") };
         let smi = rise(|reading| reading.smi);
         if smi > 0 {
-            return cause_with(CauseKind::Firmware, format!("{smi} system management interrupts around it"));
+            return cause_with(CauseKind::Firmware, format!("{smi} system management interrupts around the spike"));
         }
         let stolen_ns = rise(|reading| reading.steal_ns);
         if stolen_ns >= lateness_ns / 2 && stolen_ns > 0 {
-            return cause_with(CauseKind::Stolen, format!("{} ms stolen around it", stolen_ns / 1_000_000));
+            return cause_with(CauseKind::Stolen, format!("{} ms stolen around the spike", stolen_ns / 1_000_000));
         }
         let faults = rise(|reading| reading.faults);
         if faults > 0 {
-            return cause_with(CauseKind::PageFault, format!("{faults} around it"));
+            return cause_with(CauseKind::PageFault, format!("{faults} around the spike"));
         }
         if let Some(unusual_event) = self.unusual_event(before, after) {
             return unusual_event;
@@ -115,7 +117,7 @@ impl Counters {
         Cause::default()
     }
 
-    /// The interrupt or softirq that came much more often than usual.
+    /// The interrupt or softirq that occurred much more often than usual.
     fn unusual_event(&self, before: &Reading, after: &Reading) -> Option<Cause> {
         let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
         let score = |cause: &Cause, count: u64| {
@@ -128,7 +130,7 @@ impl Counters {
             .filter(|(cause, count)| score(cause, *count) > MIN_SCORE)
             .max_by(|a, b| score(&a.0, a.1).total_cmp(&score(&b.0, b.1)))?;
         let expected = self.usual.get(&cause).copied().unwrap_or(0.0) * seconds;
-        let detail = format!("{count} times around it, usually {expected:.0}");
+        let detail = format!("{count} times around the spike, usually {expected:.0}");
         Some(Cause { detail, ..cause })
     }
 }
@@ -139,7 +141,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A CPU whose counters rise evenly, read every 40 ms.
+    /// Counters that rise evenly, read every 40 ms.
     fn quiet(readings: u64) -> Counters {
         let mut counters = Counters::start(&Root::at("/nonexistent"), 1, 42);
         for i in 0..readings {
@@ -165,28 +167,28 @@ mod tests {
     fn cause(counters: &Counters) -> Cause {
         let explanation = counters.explain(30 * 40 * MS - 2 * MS, 30 * 40 * MS - MS);
         assert_eq!(explanation.evidence, Evidence::Counters);
-        assert_eq!(explanation.culprits[0].ns, MS, "the whole lateness is the suspect's");
+        assert_eq!(explanation.culprits[0].ns, MS, "the cause gets the whole lateness");
         explanation.culprits[0].cause.clone()
     }
 
     #[test]
-    fn a_flood_of_interrupts_is_named() {
+    fn names_an_interrupt_storm() {
         let mut counters = quiet(30);
         counters.add(reading(30, 29 * 4 + 900, 0));
         let cause = cause(&counters);
         assert_eq!((cause.kind, cause.name.as_str(), cause.number), (CauseKind::Interrupt, "eth0", Some(17)));
-        assert_eq!(cause.detail, "900 times around it, usually 5");
+        assert_eq!(cause.detail, "900 times around the spike, usually 5");
     }
 
     #[test]
-    fn what_is_usual_is_no_suspect() {
+    fn a_usual_rate_is_unexplained() {
         let mut counters = quiet(30);
         counters.add(reading(30, 30 * 4, 0));
         assert_eq!(cause(&counters).kind, CauseKind::Unexplained);
     }
 
     #[test]
-    fn stolen_time_comes_before_all_but_firmware() {
+    fn prefers_firmware_then_stolen_time() {
         let mut counters = quiet(30);
         let stolen = Reading { steal_ns: Some(10 * MS), ..reading(30, 29 * 4 + 900, 0) };
         counters.add(stolen.clone());
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_and_waiting_are_told() {
+    fn names_page_faults_and_waiting() {
         let mut counters = quiet(30);
         counters.add(Reading { faults: Some(9), ..reading(30, 120, 0) });
         assert_eq!(cause(&counters).kind, CauseKind::PageFault);

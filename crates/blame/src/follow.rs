@@ -1,5 +1,5 @@
-//! Follows the threads of a program in the kernel's trace: reads its rings again and again, and hands the events of all
-//! CPUs on in order of time.
+//! Follows the threads of a program in the kernel's trace: reads the rings repeatedly and delivers the events of all
+//! CPUs in order of time.
 
 use std::{collections::BTreeMap, mem, thread};
 
@@ -8,17 +8,17 @@ use crate::{
     trace::{Gap, Instance, Settings, TraceError, Tracefs, clock::now_ns, ring_kib},
 };
 
-/// What is younger waits for the next time, ns: a CPU may be held up while it writes an event that others are ahead of.
+/// Events younger than this are delivered later, ns: another CPU may be delayed while it writes an older event.
 const HOLD_NS: u64 = 20_000_000;
 
-/// The events of a program's threads.
+/// Follows the threads of a program.
 #[derive(Debug)]
 pub struct Follower {
     instance: Instance,
-    /// Events that wait for those of other CPUs, oldest first.
+    /// Events held back until those of the other CPUs are read, oldest first.
     held: Vec<Event>,
     gaps: Vec<Gap>,
-    /// Until when each CPU was read, ns.
+    /// When each CPU was last read, ns.
     read_ns: BTreeMap<u32, u64>,
     delivered: u64,
     lost: u64,
@@ -26,10 +26,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins to trace these threads, and those that they will make.
+    /// Starts tracing these threads and the threads that they will create.
     ///
     /// # Errors
-    /// As [`Instance::create`].
+    /// See [`Instance::create`].
     pub fn start(thread_ids: &[u32]) -> Result<Self, TraceError> {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let settings = Settings { buffer_kb_per_cpu: ring_kib(cpus), ..Settings::default() };
@@ -45,7 +45,7 @@ impl Follower {
         })
     }
 
-    /// Traces these threads too.
+    /// Also traces these threads.
     ///
     /// # Errors
     /// The kernel refuses it.
@@ -53,7 +53,7 @@ impl Follower {
         self.instance.follow(thread_ids)
     }
 
-    /// Hands on what happened up to a moment ago.
+    /// Delivers the events up to shortly before now.
     ///
     /// # Errors
     /// The rings cannot be read.
@@ -64,7 +64,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Ends tracing, and hands on all that is left.
+    /// Stops tracing, and delivers all remaining events.
     ///
     /// # Errors
     /// The rings cannot be read.
@@ -82,9 +82,9 @@ impl Follower {
             let drained = self.instance.drain(cpu, &mut self.held)?;
             self.lost += drained.lost_events;
             let read_ns = self.read_ns.insert(cpu, now_ns);
-            // Before the first time it was not on yet.
+            // At the first reading, the gap before the start of tracing is ignored.
             let missing = drained.gaps.iter().filter(|gap| gap.from_ns > 0 || gap.lost > 0);
-            // When it was read last, nothing was missing.
+            // A gap starts at the previous reading at the earliest.
             self.gaps.extend(missing.map(|gap| Gap { from_ns: gap.from_ns.max(read_ns.unwrap_or(0)), ..*gap }));
             self.has_gaps |= !self.gaps.is_empty();
         }
@@ -109,25 +109,25 @@ impl Follower {
         self.delivered += ready as u64;
     }
 
-    /// The trace events that are on, as `system:name`.
+    /// The enabled events, as `system:name`.
     #[must_use]
     pub fn events_on(&self) -> &[String] {
         self.instance.events_on()
     }
 
-    /// Events handed on so far.
+    /// Number of events delivered so far.
     #[must_use]
     pub fn delivered_events(&self) -> u64 {
         self.delivered
     }
 
-    /// Whether events are missing anywhere.
+    /// True if any events are missing.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         self.has_gaps
     }
 
-    /// Events that the kernel overwrote before they could be read, as far as it told their number.
+    /// Number of events that the kernel overwrote before they were read, as far as it is known.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost

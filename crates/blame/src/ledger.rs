@@ -1,11 +1,16 @@
-//! The ledger: the causes of all spikes, the heaviest first.
+//! The ledger: the causes of all spikes, the largest total first.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `total_of` | what is kept of one cause |
-//! | `relabel_stalls` | the record's spikes, as the ledger counts them |
-//! | `stalls` | spikes of all CPUs at once |
-//! | `regular` | whether strikes come at a regular interval |
+//! | `cause_total`
+//! the totals of one cause |
+//! | `relabel`
+//! changes the cause of the record's spikes that are stalls of all CPUs |
+//! | `stalls`
+//! finds spikes of all CPUs at the same time |
+//! | `regular`
+//! finds the interval of periodic causes |
 
 mod cause_total;
 mod regular;
@@ -20,45 +25,46 @@ use crate::remedy::{RemedyFacts, remedy};
 use cause_total::CauseTotal;
 use stalls::LedgerSpike;
 
-/// How many causes are told apart; further ones of a kind are one.
+/// Maximum number of distinct causes; further causes of a kind are counted as one.
 const MAX_CAUSES: usize = 1024;
-/// How many spikes are kept that may be part of a stall of all CPUs; at twice as many the shorter half is let go of.
+/// Number of spikes kept because they may be part of a stall of all CPUs. At twice this number, the shorter half is
+/// counted as normal spikes.
 const MAX_PENDING: usize = 4096;
-/// A cause without a spike of its own stands in the ledger if it has one part in so many of all lateness.
+/// A cause that is never the main one gets an account if it has at least one part in this many of the total lateness.
 const MIN_PART: u64 = 50;
 
-/// One spike, as the ledger takes it.
+/// One spike for the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// The CPU that it was measured on.
+    /// CPU of the measuring thread.
     pub cpu: u32,
-    /// The phase of the run.
+    /// Phase of the run.
     pub phase: &'a str,
-    /// Which deadline was missed, ns after the first of its series.
+    /// The deadline, ns after the first deadline of its series.
     pub at_ns: u64,
-    /// When the wake-up was to be, ns on CLOCK_MONOTONIC.
+    /// The deadline, ns on CLOCK_MONOTONIC.
     pub deadline_ns: u64,
-    /// How late it was, ns.
+    /// Lateness, ns.
     pub lateness_ns: i64,
-    /// Its culprits, the main one first.
+    /// Culprits, the main one first.
     pub culprits: &'a [Culprit],
-    /// Whether the other CPUs may have the same at the same time of themselves, as they all tick together: a gap without
-    /// a trace.
+    /// True if other CPUs may have a similar spike at the same time without a common cause: a gap without a trace,
+    /// because the ticks of all CPUs coincide.
     pub may_coincide: bool,
 }
 
-/// All spikes of a run by cause, in bounded memory.
+/// The spikes of a run by cause, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     totals: Vec<CauseTotal>,
     index: HashMap<(CauseKind, Option<Why>, String), usize>,
     phases: Vec<String>,
-    /// Spikes that are not in the lines yet: they may be part of a stall of all CPUs.
+    /// Spikes that may be part of a stall of all CPUs and are not in `totals` yet.
     pending: Vec<LedgerSpike>,
 }
 
 impl Ledger {
-    /// Takes one spike in.
+    /// Adds one spike.
     pub fn add(&mut self, entry: Entry<'_>) {
         let Some(main) = entry.culprits.first() else { return };
         let spike = LedgerSpike {
@@ -82,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// The accounts, the one with the largest total first. To be asked at any time, also while spikes come.
+    /// The accounts, the largest total first. Can be called at any time.
     #[must_use]
     pub fn accounts(&self, facts: &RemedyFacts) -> Vec<Account> {
         let mut totals = self.totals.clone();
@@ -129,7 +135,7 @@ impl Ledger {
         })
     }
 
-    /// The line of a cause.
+    /// Index of a cause's totals.
     fn total_of(&mut self, cause: &Cause) -> usize {
         let mut name = cause_total::family(cause).to_owned();
         let mut key = (cause.kind, cause.why, name.clone());
@@ -144,7 +150,7 @@ impl Ledger {
     }
 }
 
-/// Enters a spike in the lines of its causes.
+/// Adds the shares of a spike to the totals of its causes.
 fn add_shares(totals: &mut [CauseTotal], spike: &LedgerSpike) {
     let whole_ns: u64 = spike.shares.iter().map(|&(_, ns)| ns).sum();
     for (index, &(total_of, ns)) in spike.shares.iter().enumerate() {

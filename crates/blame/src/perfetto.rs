@@ -1,22 +1,21 @@
-//! Time lines for a viewer: Chrome's trace event format, which ui.perfetto.dev and chrome://tracing open.
+//! Exports time lines in Chrome's trace event format, for ui.perfetto.dev and chrome://tracing.
 //!
-//! Each CPU is a process with two tracks: the lateness of each spike, and below it what had the CPU; with two more for
-//! the kernel's timerlat tracer. Times are us since the run began, so one spike can be looked at beside those of other
-//! CPUs.
+//! Each CPU is a process with two tracks: the lateness of each spike, and below it the use of the CPU. The kernel's
+//! timerlat tracer has two more. Times are us since the start of the run, so spikes of different CPUs can be compared.
 
 use record::{Cause, Record, Series, SeriesKind, Spike, Stretch};
 use serde_json::{Map, Value, json};
 
-/// Process of the run itself; that of CPU n is n + 2, and that of threads without a CPU of their own 1.
+/// Process ids: of the run itself, and of threads that are not bound to a CPU. CPU n has n + 2.
 const RUN: u32 = 0;
 const UNPINNED: u32 = 1;
-/// Tracks of a process: two of the probe, two of timerlat's thread.
+/// First track of the probe and of timerlat's thread in a process.
 const LATENESS: u32 = 1;
 const TIMERLAT_LATENESS: u32 = 3;
-/// Behind the lateness, what had the CPU.
-const HAD_THE_CPU: u32 = 1;
+/// Offset from the track of the lateness to that of the CPU's use.
+const USER_OF_CPU: u32 = 1;
 
-/// The phases, spikes and time lines of a record as a trace.
+/// Returns the phases, spikes and time lines of a record as a trace.
 #[must_use]
 pub fn perfetto(record: &Record) -> Value {
     let mut events = vec![name("process_name", RUN, LATENESS, "run"), name("thread_name", RUN, LATENESS, "phases")];
@@ -26,10 +25,10 @@ pub fn perfetto(record: &Record) -> Value {
     }));
     let mut tracks = Vec::new();
     let began_ns = began_ns(record);
-    // The spikes of timerlat's interrupts are those of its threads.
+    // The spikes of timerlat's interrupt are part of those of its thread.
     for series in record.series.iter().filter(|series| series.kind != SeriesKind::TimerlatIrq) {
         let process = process(series);
-        let (track, whose) = match series.is_timerlat() {
+        let (track, prefix) = match series.is_timerlat() {
             false => (LATENESS, ""),
             true => (TIMERLAT_LATENESS, "timerlat: "),
         };
@@ -37,19 +36,19 @@ pub fn perfetto(record: &Record) -> Value {
             tracks.push((process, track));
             let place = series.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
             events.push(name("process_name", process, LATENESS, &place));
-            events.push(name("thread_name", process, track, &format!("{whose}lateness")));
-            events.push(name("thread_name", process, track + HAD_THE_CPU, &format!("{whose}had the CPU")));
+            events.push(name("thread_name", process, track, &format!("{prefix}lateness")));
+            events.push(name("thread_name", process, track + USER_OF_CPU, &format!("{prefix}had the CPU")));
             events.push(json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": LATENESS,
                                "args": {"sort_index": process}}));
         }
-        // No stretch may overlap another of its track: the time before a deadline ends where the last spike did.
+        // Stretches of one track must not overlap: the time before a deadline starts after the previous spike.
         let mut free_from_ns = i64::MIN;
         for spike in &series.spikes {
             let deadline_ns = series.first_deadline_ns.saturating_add_unsigned(spike.at_ns).saturating_sub(began_ns);
             events.push(lateness((process, track), deadline_ns, spike, series));
             events.extend(spike.timeline.iter().filter_map(|stretch| {
                 let (start_ns, ns) = after(free_from_ns, deadline_ns.saturating_add(stretch.start_ns), stretch.ns)?;
-                Some(had_the_cpu((process, track + HAD_THE_CPU), (start_ns, ns), stretch))
+                Some(use_of_cpu((process, track + USER_OF_CPU), (start_ns, ns), stretch))
             }));
             free_from_ns = free_from_ns.max(deadline_ns.saturating_add(spike.lateness_ns));
         }
@@ -61,7 +60,7 @@ pub fn perfetto(record: &Record) -> Value {
     })
 }
 
-/// When the run began on the clock of the deadlines, ns: the first phase has its begin and its first deadline.
+/// Start of the run on the clock of the deadlines, ns: computed from the start and the first deadline of a phase.
 fn began_ns(record: &Record) -> i64 {
     record
         .phases
@@ -77,7 +76,7 @@ fn process(series: &Series) -> u32 {
     series.cpu.map_or(UNPINNED, |cpu| cpu.saturating_add(2))
 }
 
-/// What is left of a stretch behind `free_from_ns`: its begin and length in ns.
+/// The part of a stretch after `free_from_ns`: start and length, ns.
 fn after(free_from_ns: i64, start_ns: i64, ns: u64) -> Option<(i64, u64)> {
     let end_ns = start_ns.saturating_add_unsigned(ns);
     let start_ns = start_ns.max(free_from_ns);
@@ -110,7 +109,7 @@ fn lateness((process, track): (u32, u32), deadline_ns: i64, spike: &Spike, serie
     complete(process, track, (deadline_ns, dur_ns), &title, "lateness", &args)
 }
 
-fn had_the_cpu((process, track): (u32, u32), when: (i64, u64), stretch: &Stretch) -> Value {
+fn use_of_cpu((process, track): (u32, u32), when: (i64, u64), stretch: &Stretch) -> Value {
     let Cause { kind, number, priority, detail, .. } = &stretch.cause;
     let mut args = Map::from_iter([("kind".to_owned(), json!(kind))]);
     args.extend(number.map(|number| ("number".to_owned(), json!(number))));
@@ -120,7 +119,7 @@ fn had_the_cpu((process, track): (u32, u32), when: (i64, u64), stretch: &Stretch
     complete(process, track, when, &stretch.cause.title(), category, &Value::Object(args))
 }
 
-/// A complete event: begin and length in us, with the ns behind the point.
+/// A complete event. Start and length are in us with decimals.
 fn complete(pid: u32, tid: u32, (start_ns, ns): (i64, u64), name: &str, category: &str, args: &Value) -> Value {
     let ts = start_ns as f64 / 1000.0;
     json!({"ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": us(ns), "name": name, "cat": category, "args": args})
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn spikes_stand_where_they_were_in_the_run() {
+    fn places_spikes_at_their_time_in_the_run() {
         let trace = perfetto(&record());
         let late = complete_events(&trace, 2, LATENESS);
         assert_eq!(late[0], (6750.0, 180.001, "180.0 us late: interrupt eth0".to_owned()));
@@ -220,7 +219,7 @@ mod tests {
     fn time_lines_add_up_and_never_overlap() {
         let trace = perfetto(&record());
         let late = complete_events(&trace, 2, LATENESS);
-        let stretches = complete_events(&trace, 2, LATENESS + HAD_THE_CPU);
+        let stretches = complete_events(&trace, 2, LATENESS + USER_OF_CPU);
         for (ts, dur, _) in &late {
             let within = stretches.iter().filter(|stretch| stretch.0 >= *ts && stretch.0 < ts + dur);
             let sum: f64 = within.map(|stretch| stretch.1).sum();
@@ -229,11 +228,11 @@ mod tests {
         for pair in stretches.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6, "{pair:?}");
         }
-        assert!((stretches[3].1 - 69.999).abs() < 1e-6, "cut where the spike before it ended: {:?}", stretches[3]);
+        assert!((stretches[3].1 - 69.999).abs() < 1e-6, "cut at the end of the previous spike: {:?}", stretches[3]);
     }
 
     #[test]
-    fn timerlat_has_tracks_of_its_own() {
+    fn timerlat_has_its_own_tracks() {
         let mut record = record();
         let mut kernel = record.series[1].clone();
         (kernel.role, kernel.kind) = (record::TIMERLAT_THREAD.to_owned(), SeriesKind::TimerlatThread);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_run_has_do_no_harm() {
+    fn extreme_numbers_cause_no_panic() {
         for (small, large) in [(i64::MIN, u64::MAX), (i64::MAX, u64::MAX), (i64::MIN, 0)] {
             let stretches = [small, 0, i64::MAX].map(|start_ns| Stretch { start_ns, ns: large, ..Stretch::default() });
             let odd = Spike { lateness_ns: small, at_ns: large, timeline: stretches.to_vec(), ..Spike::default() };
@@ -261,7 +260,7 @@ mod tests {
             let trace = perfetto(&record);
             for pid in [UNPINNED, u32::MAX] {
                 assert!(
-                    complete_events(&trace, pid, LATENESS + HAD_THE_CPU)
+                    complete_events(&trace, pid, LATENESS + USER_OF_CPU)
                         .iter()
                         .all(|(ts, dur, _)| ts.is_finite() && *dur > 0.0)
                 );
@@ -270,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_form_that_viewers_document() {
+    fn follows_the_documented_format() {
         let trace = perfetto(&record());
-        let read: Value = serde_json::from_str(&trace.to_string()).expect("it is JSON");
+        let read: Value = serde_json::from_str(&trace.to_string()).expect("valid JSON");
         for event in read["traceEvents"].as_array().expect("a list") {
             assert!(
                 event["pid"].is_u64()

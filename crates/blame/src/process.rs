@@ -1,14 +1,20 @@
-//! What the scheduler did with the threads of a program: its trace events in, figures of each thread out.
+//! Scheduling statistics of a program's threads, from trace events.
 //!
-//! Nothing here knows an operating system, and no event is kept: each is taken in as it comes.
+//! Pure functions of events: no system calls, and no event is kept.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `thread` | what one thread was at, and how its time adds up; its figures |
-//! | `cycles` | from being woken to going to sleep again: run times, response times, deadlines |
-//! | `preempters` | who took the CPU from a thread |
-//! | `wakeups` | wake-up latencies, and those to be explained |
-//! | [`selection`] | which threads are asked for, and their periods |
+//! | `thread`
+//! the state of one thread, and the sums of its times |
+//! | `cycles`
+//! from wake-up to sleep: run times, response times, deadlines |
+//! | `preempters`
+//! the threads that preempted it |
+//! | `wakeups`
+//! wake-up latencies and their spikes |
+//! | [`selection`]
+//! the threads to report, and their periods |
 
 mod cycles;
 mod preempters;
@@ -28,25 +34,26 @@ pub use selection::{Pattern, Selection};
 use thread::Thread;
 pub use thread::ThreadInfo;
 
-/// The threads of a program, as far as their events were taken in.
+/// The threads of a program.
 #[derive(Debug, Clone)]
 pub struct Process {
     config: RunConfig,
     threads: Vec<Thread>,
-    /// By thread id; the last one of those that had it.
+    /// Index of the latest thread with each id.
     of: HashMap<u32, usize>,
     threads_not_followed: u64,
 }
 
 impl Process {
-    /// No thread yet. `start_ns` is the begin of the run on CLOCK_MONOTONIC; events before it are not counted.
+    /// Creates statistics without threads. `start_ns` is the start of the run on CLOCK_MONOTONIC; earlier events are
+    /// not counted.
     #[must_use]
     pub fn new(start_ns: u64, threshold_ns: u64, selection: Selection) -> Self {
         let config = RunConfig { start_ns, threshold_ns, selection };
         Self { config, threads: Vec::new(), of: HashMap::new(), threads_not_followed: 0 }
     }
 
-    /// Follows a thread from the begin of the run on, or from `since_ns` on CLOCK_MONOTONIC if that is later.
+    /// Follows a thread from the start of the run, or from `since_ns` on CLOCK_MONOTONIC if that is later.
     pub fn follow(&mut self, info: ThreadInfo, since_ns: u64) {
         if self.threads.len() >= THREADS_FOLLOWED {
             self.threads_not_followed += 1;
@@ -58,13 +65,13 @@ impl Process {
         self.threads.push(Thread::new(info, since_ns.max(self.config.start_ns), &self.config));
     }
 
-    /// Whether a thread of this id is followed.
+    /// True if a thread with this id is followed.
     #[must_use]
     pub fn follows(&self, tid: u32) -> bool {
         self.of.contains_key(&tid)
     }
 
-    /// Takes in an event. Events come in order of time; one that is out of order counts as if it came at the time reached.
+    /// Handles an event. An event that is older than the previous one counts at the time of the previous one.
     pub fn handle_event(&mut self, event: &Event) {
         let Event { at_ns, cpu, pid, kind } = *event;
         match kind {
@@ -96,7 +103,7 @@ impl Process {
         }
     }
 
-    /// Notes that events between these times (ns on CLOCK_MONOTONIC) are missing: what any thread did then is not known.
+    /// Marks the time between these points (ns on CLOCK_MONOTONIC) as unknown, because events are missing.
     pub fn lost(&mut self, from_ns: u64, to_ns: u64) {
         for thread in &mut self.threads {
             thread.lost(from_ns, to_ns, &self.config);
@@ -107,31 +114,31 @@ impl Process {
         Some((&mut self.threads[*self.of.get(&tid)?], &self.config))
     }
 
-    /// The threads that have not ended, by their ids.
+    /// Ids of the threads that have not ended.
     pub fn living(&self) -> impl Iterator<Item = u32> + '_ {
         self.threads.iter().filter(|thread| !thread.has_ended()).map(Thread::tid)
     }
 
-    /// The threads that are asked for and have not ended, each where it ran last, to keep events for their spikes.
+    /// The selected threads that have not ended, each on its last CPU. Their next spikes may need events.
     #[must_use]
     pub fn measured_threads(&self) -> Vec<MeasuredThread> {
-        let asked = self.threads.iter().filter(|thread| thread.is_selected() && !thread.has_ended());
-        asked.filter_map(Thread::measured_thread).collect()
+        let selected = self.threads.iter().filter(|thread| thread.is_selected() && !thread.has_ended());
+        selected.filter_map(Thread::measured_thread).collect()
     }
 
-    /// Keeps the worst of the fresh spikes as they are now.
+    /// Moves the new spikes to the kept ones; only the worst are kept.
     pub fn keep_spikes(&mut self) {
         self.threads.iter_mut().for_each(Thread::keep_spikes);
     }
 
-    /// The spikes since [`keep_spikes`](Self::keep_spikes), by the thread and the CPU that it woke on, in order of time;
-    /// for others to explain. They count from the begin of the run.
+    /// The spikes since [`keep_spikes`](Self::keep_spikes), by thread and by the CPU that it woke on, in order of time.
+    /// Their times count from the start of the run. The caller may explain them.
     pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
         self.threads.iter_mut().flat_map(Thread::fresh_spikes)
     }
 
-    /// The figures of each thread that is asked for and did something, as they are at `now_ns`. The role is the name of
-    /// its command, with its id where others have the same name.
+    /// The figures of each selected thread that ran, as of `now_ns`. The role is the name of its command, followed by
+    /// its id if several threads have that name.
     #[must_use]
     pub fn series(&self, phase: &str, now_ns: u64) -> Vec<Series> {
         let with_series: Vec<&Thread> = self.with_series().collect();
@@ -150,13 +157,13 @@ impl Process {
         self.threads.iter().filter(|thread| thread.is_selected() && thread.was_active())
     }
 
-    /// How many threads have no series: they slept all the time, or were not asked for.
+    /// Number of threads without a series: they only slept, or were not selected.
     #[must_use]
     pub fn threads_without_series(&self) -> u64 {
         (self.threads.len() - self.with_series().count()) as u64
     }
 
-    /// How many threads came after so many that they were not followed.
+    /// Number of threads that were not followed because the limit was reached.
     #[must_use]
     pub fn threads_not_followed(&self) -> u64 {
         self.threads_not_followed

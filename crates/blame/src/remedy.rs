@@ -1,10 +1,14 @@
-//! What to do about a cause: one sentence, with a command or a kernel argument where there is one.
+//! Remedies: one sentence for each cause, with a command or kernel argument if there is one.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `facts` | what a remedy depends on |
-//! | `handlers` | remedies against interrupts, softirqs and timers |
-//! | `threads` | remedies against threads |
+//! | `facts`
+//! facts about the run that remedies depend on |
+//! | `handlers`
+//! remedies for interrupts, softirqs and timers |
+//! | `threads`
+//! remedies for threads |
 
 mod facts;
 mod handlers;
@@ -12,9 +16,11 @@ mod threads;
 
 use record::{Cause, CauseKind, Why};
 
+use crate::explain::TURNED_OFF_IN;
+
 pub use facts::RemedyFacts;
 
-/// What to do about a cause, in one sentence with a command or a kernel argument where there is one.
+/// Returns what to do about a cause: one sentence, with a command or kernel argument if there is one.
 #[must_use]
 pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
     match cause.kind {
@@ -22,24 +28,20 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::IdleExit => idle_exit(facts),
         CauseKind::Interrupt => handlers::interrupt(&cause.name, cause.number, facts),
         CauseKind::Softirq => handlers::softirq(&cause.name, facts),
-        CauseKind::Nmi => {
-            "turn off what profiles or watches by non-maskable interrupts: `sysctl -w kernel.nmi_watchdog=0`, \
-                           and no perf while it matters"
-                .to_owned()
-        }
+        CauseKind::Nmi => "turn off profilers and watchdogs that use non-maskable interrupts: stop perf, and \
+                           `sysctl -w kernel.nmi_watchdog=0`"
+            .to_owned(),
         CauseKind::Timer => handlers::timer(&cause.name, facts),
         CauseKind::Thread => threads::thread(cause, facts),
-        CauseKind::PageFault => "lock the program's memory and touch it before it matters: \
-                                 `mlockall(MCL_CURRENT | MCL_FUTURE)`, with `ulimit -l unlimited` where that is refused"
+        CauseKind::PageFault => "lock the program's memory and touch it before the first deadline: \
+                                 `mlockall(MCL_CURRENT | MCL_FUTURE)`, after `ulimit -l unlimited` if that is refused"
             .to_owned(),
-        CauseKind::Stopped => {
-            "somebody stopped the thread: keep signals of job control and debuggers away from it, no \
-                               setting helps"
-                .to_owned()
-        }
+        CauseKind::Stopped => "a signal stopped the thread, which no setting prevents: use neither job control nor a \
+                               debugger on it"
+            .to_owned(),
         CauseKind::Blocked => {
-            "the thread waited in a system call of its own: let it make none between its deadlines but \
-                               the one that sleeps, and take no lock that a thread of lower priority holds"
+            "the thread waited in a system call of its own: let it only sleep between its deadlines, \
+                               and take no lock that a thread of lower priority holds"
                 .to_owned()
         }
         CauseKind::Throttled => throttled(facts),
@@ -47,13 +49,13 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
         CauseKind::Stolen => hypervisor("the hypervisor"),
         CauseKind::Firmware => firmware(),
         CauseKind::WakeUp => format!(
-            "this is the kernel's normal cost: a constant clock makes it shorter, `cpupower -c {} frequency-set -g \
+            "this is the kernel's normal cost: reduce it with a constant CPU frequency, `cpupower -c {} frequency-set -g \
              performance`",
             facts.measured_list()
         ),
         CauseKind::Work => format!(
-            "the model takes this long on this CPU: choose a smaller one, see `punctual amp info FILE`, or a larger buffer; and a \
-             constant clock makes it shorter, `cpupower -c {} frequency-set -g performance`",
+            "the model takes this long on this CPU: choose a smaller one, see `punctual amp info FILE`, or a larger buffer; \
+             and set a constant CPU frequency, `cpupower -c {} frequency-set -g performance`",
             facts.measured_list()
         ),
         CauseKind::Unexplained => unexplained(facts),
@@ -63,9 +65,9 @@ pub fn remedy(cause: &Cause, facts: &RemedyFacts) -> String {
 fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
     let name = &cause.name;
     if cause.why == Some(Why::InterruptsOff) {
-        let place = cause.detail.strip_prefix("turned off in ").unwrap_or("that code");
+        let place = cause.detail.strip_prefix(TURNED_OFF_IN).unwrap_or("that code");
         return format!(
-            "interrupts were off in {place}: keep {name} off this CPU, {}, and report it to the maintainers of that code",
+            "interrupts were disabled in {place}: keep {name} off this CPU, {}, and report it to the maintainers of that code",
             facts.pin(cause.number)
         );
     }
@@ -76,8 +78,8 @@ fn late_interrupt(cause: &Cause, facts: &RemedyFacts) -> String {
         return firmware();
     }
     format!(
-        "interrupts were off while {name} ran, or firmware had the CPU: `{} --blame=deep` tells which function turned them \
-         off",
+        "interrupts were disabled while {name} ran, or firmware had the CPU: find the function that disabled them with \
+         `{} --blame=deep`",
         facts.command
     )
 }
@@ -87,11 +89,11 @@ fn idle_exit(facts: &RemedyFacts) -> String {
         return hypervisor(name);
     }
     if facts.hold_cpu_awake {
-        return "the CPU was held out of its idle states and halted all the same: boot with `idle=poll`".to_owned();
+        return "the CPU halted although it was kept out of its idle states: boot with `idle=poll`".to_owned();
     }
     format!(
-        "keep the CPU out of deep idle states: `cpupower -c {} idle-set -D 1`, or hold /dev/cpu_dma_latency open at 0 while \
-         it matters; `{} measure timer --hold-cpu-awake` shows what that brings",
+        "keep the CPU out of deep idle states: `cpupower -c {} idle-set -D 1`, or keep /dev/cpu_dma_latency open with the \
+         value 0; measure the effect with `{} measure timer --hold-cpu-awake`",
         facts.measured_list(),
         facts.command
     )
@@ -99,7 +101,7 @@ fn idle_exit(facts: &RemedyFacts) -> String {
 
 fn throttled(facts: &RemedyFacts) -> String {
     match facts.priority {
-        Some(_) => "the kernel keeps a part of each second from real-time threads: find who used up the rest, then \
+        Some(_) => "real-time threads used up the time that the kernel allows them in each second: find the one that did, then \
                     `sysctl -w kernel.sched_rt_runtime_us=-1`"
             .to_owned(),
         None => "the thread's control group has used up its CPU time: `echo max > cpu.max` in its folder below \
@@ -114,14 +116,14 @@ fn all_cpus(facts: &RemedyFacts) -> String {
 
 fn hypervisor(name: &str) -> String {
     format!(
-        "{name} can take a CPU at any time, which no setting in here changes: give each virtual CPU a core of its own on the \
-         host, `virsh vcpupin GUEST VCPU CORE`, and isolate these cores there"
+        "{name} can take a CPU at any time, and no setting in this guest prevents it: on the host, give each virtual CPU a \
+         core of its own, `virsh vcpupin GUEST VCPU CORE`, and isolate these cores"
     )
 }
 
 fn firmware() -> String {
-    "firmware or hardware had the CPU, which no kernel can prevent: `hwlatdetect --duration=60` shows it by itself; turn off \
-     USB legacy support, power saving and error reporting in the firmware's setup, or ask its maker"
+    "firmware or hardware had the CPU, which no kernel can prevent: confirm it with `hwlatdetect --duration=60`; turn off \
+     USB legacy support, power saving and error reporting in the firmware setup, or ask the vendor"
         .to_owned()
 }
 
@@ -129,7 +131,7 @@ fn unexplained(facts: &RemedyFacts) -> String {
     match &facts.hypervisor {
         Some(name) => hypervisor(name),
         None if facts.deep => firmware(),
-        None => format!("nothing that was traced: `{} --blame=deep` sees more", facts.command),
+        None => format!("no trace event explains it: trace more with `{} --blame=deep`", facts.command),
     }
 }
 

@@ -1,8 +1,8 @@
-//! The kernel's own timerlat tracer, beside the probe: how late the interrupt of a timer comes, and how late the thread
-//! that it wakes runs, both seen from inside the kernel.
+//! Runs the kernel's timerlat tracer at the same time as the probe. The tracer measures the latency of a timer
+//! interrupt, and of the thread that this interrupt wakes, from inside the kernel.
 //!
-//! It runs in a private instance of the trace. Its period and its CPUs are one for the whole machine, so they are taken
-//! as they are.
+//! It runs in a private trace instance. Its period and CPUs are settings of the whole machine, so they are used as they
+//! are.
 
 mod cycles;
 mod setup;
@@ -20,10 +20,10 @@ use cycles::{Cycles, Traced};
 
 pub use setup::{Setup, TimerlatError};
 
-/// Ring of one CPU, KiB: half a second of the shortest period that the tracer takes, 100 us.
+/// Ring of one CPU, KiB: half a second at the tracer's shortest period, 100 us.
 const RING_KIB: u32 = 512;
 
-/// The tracer at work, until this is dropped.
+/// The running tracer; stops on drop.
 #[derive(Debug)]
 pub struct Timerlat {
     root: Root,
@@ -32,14 +32,14 @@ pub struct Timerlat {
     cpus: BTreeMap<u32, MeasuredCpu>,
 }
 
-/// What is known of one measured CPU.
+/// Data of one measured CPU.
 #[derive(Debug, Default)]
 struct MeasuredCpu {
     thread: Option<Thread>,
     cycles: Cycles,
-    /// Spikes since the last collection, in order of time, for others to explain.
+    /// Spikes of the last collection, in order of time, which the caller may explain.
     fresh: Vec<Spike>,
-    /// Read and not yet taken in.
+    /// Events read but not handled yet.
     events: Vec<Event>,
 }
 
@@ -47,9 +47,9 @@ struct MeasuredCpu {
 #[derive(Debug, Clone)]
 struct Thread {
     pid: u32,
-    /// As the kernel counts.
+    /// Priority as the kernel counts.
     priority: i32,
-    /// As policies are asked for: `fifo:95`.
+    /// Policy in the form of the options: `fifo:95`.
     policy: String,
 }
 
@@ -57,7 +57,7 @@ impl Timerlat {
     /// Starts the tracer for these CPUs.
     ///
     /// # Errors
-    /// The kernel has none, it is set up in a way that cannot serve, or it is in use in another way; with the remedy.
+    /// The kernel has no timerlat tracer, or the tracer is configured unsuitably or in use.
     pub fn start(root: &Root, cpus: &CpuList) -> Result<Self, TimerlatError> {
         let tracefs = Tracefs::open()?;
         remove_leftovers(&tracefs);
@@ -75,16 +75,16 @@ impl Timerlat {
         Ok(Self { root: root.clone(), setup, instance, cpus: measured_cpus })
     }
 
-    /// How the tracer is set up, for the whole machine.
+    /// The tracer's settings for the whole machine.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Begins anew: what was seen so far is forgotten. A thread later than `threshold_ns` is a spike from now on.
+    /// Drops all figures and starts anew. From now on, a thread later than `threshold_ns` is a spike.
     pub fn begin(&mut self, threshold_ns: i64) {
         for (&cpu, of_cpu) in &mut self.cpus {
-            // A ring that cannot be read has nothing to tell; the same below.
+            // If the ring cannot be read, there are no samples; the same below.
             let _ = self.instance.drain(cpu, &mut of_cpu.events);
             of_cpu.events.clear();
             of_cpu.fresh.clear();
@@ -92,7 +92,7 @@ impl Timerlat {
         }
     }
 
-    /// Takes in what the tracer told since the last call. To be called some twenty times a second.
+    /// Collects the samples since the last call. Call it some twenty times a second.
     pub fn collect(&mut self) {
         for (&cpu, of_cpu) in &mut self.cpus {
             let _ = self.instance.drain(cpu, &mut of_cpu.events);
@@ -105,8 +105,8 @@ impl Timerlat {
         self.cpus.iter().filter_map(|(&cpu, of_cpu)| of_cpu.measured_thread(cpu))
     }
 
-    /// The spikes that the last [`collect`](Self::collect) brought, by thread, with its first deadline in ns on
-    /// CLOCK_MONOTONIC. What is written into them stays with those that are kept.
+    /// The spikes of the last [`collect`](Self::collect), by thread, with its first deadline in ns on CLOCK_MONOTONIC.
+    /// The next collection keeps them with the explanations that the caller added.
     pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, u64, &mut [Spike])> {
         self.cpus.iter_mut().filter_map(|(&cpu, of_cpu)| {
             let measured_thread = of_cpu.measured_thread(cpu)?;
@@ -114,14 +114,14 @@ impl Timerlat {
         })
     }
 
-    /// What was seen so far: the interrupt's series and the thread's of each CPU.
+    /// The figures so far: for each CPU the series of the interrupt and that of the thread.
     #[must_use]
     pub fn series(&self, phase: &str) -> Vec<Series> {
         let of_cpu = |(&cpu, of_cpu): (&u32, &MeasuredCpu)| {
             let granted = Granted {
                 policy: of_cpu.thread.as_ref().map(|thread| thread.policy.clone()).unwrap_or_default(),
                 cpus: cpu.to_string(),
-                // The kernel's own memory is always there.
+                // Kernel memory is never swapped out.
                 memory_locked: true,
                 ..Granted::default()
             };
@@ -161,7 +161,7 @@ impl MeasuredCpu {
 }
 
 impl Thread {
-    /// The tracer's threads, by CPU. A process in a container may not see them, before they tell something.
+    /// The tracer's threads, by CPU. A process in a container may not see them before their first sample.
     fn all(root: &Root) -> impl Iterator<Item = (u32, Self)> {
         let pids = root.list("proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
         pids.filter_map(|pid| {
@@ -170,7 +170,7 @@ impl Thread {
         })
     }
 
-    /// With its priority as it is now. Facts: proc(5), fields 40 and 41 of `/proc/PID/stat`.
+    /// Reads the thread's current priority. Source: proc(5), fields 40 and 41 of `/proc/PID/stat`.
     fn of(root: &Root, pid: u32) -> Self {
         let stat = root.read(&format!("proc/{pid}/stat")).unwrap_or_default();
         let fields: Vec<i32> = stat.rsplit_once(')').map_or_else(Vec::new, |(_, fields)| {
@@ -193,24 +193,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_says_its_policy_as_it_is_asked_for() {
+    fn reads_the_policy_of_a_thread() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        // As Linux 6.12 writes it; of the fields behind the name only the real-time priority and the policy matter.
+        // From Linux 6.12. Only the real-time priority and the policy matter here.
         let stat = |real_time, policy| {
             let before = "2129920 0 0 0 0 0 0 0 0 -96 0 1 0 36742 0 0 18446744073709551615 0 0 0 0 0 0 0 2147483647 0 1 0 0 -1 0";
             format!("88 (timerlat/0) S 2 0 0 0 -1 {before} {real_time} {policy} 0 0 0 0 0 0 0 0 0 0 0\n")
         };
         std::fs::create_dir_all(root.path("proc/88")).unwrap();
-        let told = |real_time, policy| {
+        let found = |real_time, policy| {
             std::fs::write(root.path("proc/88/stat"), stat(real_time, policy)).unwrap();
             let Thread { priority, policy, .. } = Thread::of(&root, 88);
             (priority, policy)
         };
-        assert_eq!(told(95, 1), (4, "fifo:95".to_owned()));
-        assert_eq!(told(1, 2), (98, "rr:1".to_owned()));
-        assert_eq!(told(0, 0), (120, "other".to_owned()));
-        assert_eq!(Thread::of(&root, 89).policy, "other", "it is gone");
+        assert_eq!(found(95, 1), (4, "fifo:95".to_owned()));
+        assert_eq!(found(1, 2), (98, "rr:1".to_owned()));
+        assert_eq!(found(0, 0), (120, "other".to_owned()));
+        assert_eq!(Thread::of(&root, 89).policy, "other", "a missing thread");
 
         for (pid, comm) in [(88, "timerlat/0"), (90, "timerlat/12"), (91, "timerlat"), (92, "bash")] {
             std::fs::create_dir_all(root.path(&format!("proc/{pid}"))).unwrap();

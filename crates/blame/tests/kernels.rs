@@ -1,5 +1,5 @@
-//! Traces of several kernels, recorded in guests with [`Instance::write_dat`](blame::Instance::write_dat), beside what
-//! `trace-cmd report -t` (3.1.6) said of them. Kernels are Debian's, `PREEMPT_RT`.
+//! Compares traces of several kernels with the output of `trace-cmd report -t` (3.1.6). The traces were recorded in
+//! guests with [`Instance::write_dat`](blame::Instance::write_dat), on Debian's `PREEMPT_RT` kernels.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -10,7 +10,7 @@ use std::{fs, path::Path};
 use blame::{event::EventKind, trace::Dat};
 use common::{assert_same, events};
 
-/// Reads a recorded trace, which must agree with trace-cmd.
+/// Reads a recorded trace and compares it with trace-cmd.
 fn recorded(kernel: &str) -> (Dat, Vec<blame::Event>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
     let mut dat = Dat::open(&folder.join(format!("{kernel}.dat"))).unwrap();
@@ -46,6 +46,6 @@ fn linux_6_1_on_arm64() {
         |kind: &EventKind| matches!(kind, EventKind::VectorEntry { name } if dat.names().text(*name) == wanted);
     let timers =
         |kind: &EventKind| matches!(kind, EventKind::IrqEntry { name, .. } if dat.names().text(*name) == "arch_timer");
-    assert!(count(&events, interrupts) > 5, "the strings of the kernel name them");
+    assert!(count(&events, interrupts) > 5, "named by the kernel's strings");
     assert!(count(&events, timers) > 20, "{}", events.len());
 }

@@ -1,4 +1,4 @@
-//! The trace of the running kernel. Needs root; tools/test leaves `rights::` out without.
+//! Tests the trace of the running kernel. They need root; tools/test skips `rights::` without it.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -21,7 +21,7 @@ mod rights {
     };
     use sys::clock::Clock;
 
-    /// One at a time: a test that floods a ring is no neighbour for one that looks for an event.
+    /// Serialises the tests, because one of them floods a ring.
     static ONE: Mutex<()> = Mutex::new(());
 
     fn create(settings: &Settings<'_>) -> Instance {
@@ -36,10 +36,10 @@ mod rights {
         Clock::Monotonic.now_ns().unsigned_abs()
     }
 
-    /// A thread's sleep: its id, and times just before and after.
+    /// Sleeps on CPU 0. Returns the thread's id, and the times just before and after.
     fn sleep_on_cpu_0(name: &str, ms: u64) -> (u32, u64, u64) {
         let sleep = move || {
-            // The boot CPU: some kernels do not trace the idle thread of a CPU that was offline before.
+            // The boot CPU, because some kernels do not trace the idle thread of a CPU that was offline before.
             sys::sched::set_affinity(&[0]).unwrap();
             let before = now_ns();
             thread::sleep(Duration::from_millis(ms));
@@ -60,7 +60,7 @@ mod rights {
     }
 
     #[test]
-    fn a_sleep_is_seen_from_its_begin_to_its_wake_up() {
+    fn traces_a_sleep_from_start_to_wake_up() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
         // Long, because the thread may be delayed between the start of its timer and its switch.
@@ -89,27 +89,27 @@ mod rights {
     }
 
     #[test]
-    fn two_instances_see_the_same_and_drain_apart() {
+    fn two_instances_trace_the_same_and_drain_separately() {
         let _one = ONE.lock();
         let (mut first, mut second) = (create(&settings()), create(&settings()));
         assert_ne!(first.path(), second.path());
         let (sleeper, ..) = sleep_on_cpu_0("sleeper", 1);
         assert!(switches_to(&drain_cpu_0(&mut first), sleeper) > 0);
         assert!(switches_to(&drain_cpu_0(&mut second), sleeper) > 0);
-        assert_eq!(switches_to(&drain_cpu_0(&mut second), sleeper), 0, "what was drained is gone");
+        assert_eq!(switches_to(&drain_cpu_0(&mut second), sleeper), 0, "drained events are gone");
         first.set_on(false).unwrap();
         let off_ns = now_ns();
         let (sleeper, ..) = sleep_on_cpu_0("sleeper", 1);
         first.set_on(true).unwrap();
         let mut events = Vec::new();
         let drained = first.drain(0, &mut events).unwrap();
-        assert_eq!(switches_to(&events, sleeper), 0, "it was off");
+        assert_eq!(switches_to(&events, sleeper), 0, "tracing was off");
         assert!(!drained.is_complete(off_ns, off_ns + 1), "{drained:?}");
         assert!(switches_to(&drain_cpu_0(&mut second), sleeper) > 0);
     }
 
     #[test]
-    fn a_ring_that_ran_over_tells_what_is_missing() {
+    fn an_overflowed_ring_reports_its_losses() {
         let _one = ONE.lock();
         let mut instance = create(&Settings { cpus: &[0], buffer_kb_per_cpu: 8, ..Settings::default() });
         assert_eq!(instance.cpus().collect::<Vec<_>>(), [0]);
@@ -133,14 +133,14 @@ mod rights {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_named() {
+    fn an_error_names_the_missing_cpu() {
         let settings = Settings { cpus: &[0, 4000], buffer_kb_per_cpu: 64, ..Settings::default() };
         let error = Instance::create(&Tracefs::open().unwrap(), &settings).unwrap_err().to_string();
-        assert!(error.starts_with("CPU 4000 has no trace"), "{error}");
+        assert!(error.starts_with("CPU 4000 cannot be traced"), "{error}");
     }
 
     #[test]
-    fn a_frozen_trace_stays_as_it_is() {
+    fn a_frozen_trace_does_not_change() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
         let (before, ..) = sleep_on_cpu_0("before", 1);
@@ -151,15 +151,15 @@ mod rights {
     }
 
     #[test]
-    fn page_faults_of_one_thread_alone_are_traced() {
+    fn traces_page_faults_of_one_thread_only() {
         let _one = ONE.lock();
         let mut instance = create(&settings());
         instance.filter_by_threads(&[sys::sched::thread_id()]).unwrap();
-        // Those of others may have come before.
+        // Page faults of other threads may be in the ring from before the filter.
         drain_cpu_0(&mut instance);
         let touch = || {
             sys::sched::set_affinity(&[0]).unwrap();
-            // Larger than what the allocator keeps, so that every page is a new one.
+            // Larger than what the allocator keeps, so that every page is new.
             (sys::sched::thread_id(), vec![1_u8; 16 << 20].len())
         };
         let before = sys::sched::affinity().unwrap();
@@ -172,7 +172,7 @@ mod rights {
         assert_eq!((own.is_empty(), others.len()), (false, 0));
     }
 
-    /// Set for a process that is to hold an instance.
+    /// Set for a process that must hold an instance.
     const HOLDS: &str = "PUNCTUAL_TEST_HOLDS_AN_INSTANCE";
 
     /// The instances of a process.
@@ -182,9 +182,9 @@ mod rights {
         all.filter(|path| path.to_string_lossy().contains(&format!("/punctual-{pid}-"))).collect()
     }
 
-    /// Not a test of its own: holds an instance until its standard input ends or it is killed.
+    /// Not a test: holds an instance until its standard input ends or it is killed.
     #[test]
-    #[ignore = "run by the next one in a process of its own"]
+    #[ignore = "started by the next test in its own process"]
     fn hold_an_instance() {
         if std::env::var_os(HOLDS).is_none() {
             return;
@@ -196,7 +196,7 @@ mod rights {
     }
 
     #[test]
-    fn what_a_killed_process_leaves_is_removed_and_nothing_else() {
+    fn removes_only_instances_of_ended_processes() {
         let _one = ONE.lock();
         let own = create(&settings());
         let holder = || {
@@ -205,7 +205,7 @@ mod rights {
             command.env(HOLDS, "");
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            assert!(lines.any(|line| line.unwrap().contains("held")), "it holds an instance");
+            assert!(lines.any(|line| line.unwrap().contains("held")), "no instance held");
             (child, lines)
         };
         let ((mut killed, _), (mut ended, _output)) = (holder(), holder());
@@ -219,12 +219,12 @@ mod rights {
         assert_eq!((instances_of(killed.id()).len(), instances_of(ended.id()).len()), (1, 0), "one was killed");
         remove_leftovers(&tracefs);
         assert!(instances_of(killed.id()).is_empty());
-        assert!(own.path().exists(), "that of a living process stays");
+        assert!(own.path().exists(), "the process still lives");
         drop(own);
         assert!(instances_of(std::process::id()).is_empty());
     }
 
-    /// What others see of the trace.
+    /// The state of the global trace.
     fn global_state() -> BTreeMap<&'static str, Vec<u8>> {
         let tracefs = Tracefs::open().unwrap();
         let files = [
@@ -241,13 +241,13 @@ mod rights {
     }
 
     #[test]
-    fn the_global_trace_is_not_touched() {
+    fn does_not_change_the_global_trace() {
         let _one = ONE.lock();
         let before = global_state();
         let mounts = fs::read("/proc/self/mounts").unwrap();
         let mut instance = create(&Settings { cpus: &[0], deep: true, buffer_kb_per_cpu: 64, ..Settings::default() });
         instance.set_on(false).unwrap();
-        assert_eq!(global_state(), before, "while it lives");
+        assert_eq!(global_state(), before, "while the instance lives");
         drop(instance);
         assert_eq!(global_state(), before, "afterwards");
         assert_eq!(fs::read("/proc/self/mounts").unwrap(), mounts);

@@ -1,4 +1,4 @@
-//! Trace files of the running kernel, held against trace-cmd. Needs root; tools/test leaves `rights::` out without.
+//! Compares trace files of the running kernel with trace-cmd. Needs root; tools/test skips `rights::` without it.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -39,7 +39,7 @@ mod rights {
     }
 
     fn trace_cmd(arguments: &[&str], file: &Path) -> String {
-        // It mounts debugfs and tracefs where they are not, and leaves them there.
+        // trace-cmd mounts debugfs and tracefs if they are not mounted, and leaves them mounted.
         let mut command = Command::new("unshare");
         let output = command.args(["--mount", "trace-cmd"]).args(arguments).arg(file).output().unwrap();
         assert!(output.status.success(), "{arguments:?} {output:?}");
@@ -47,21 +47,21 @@ mod rights {
     }
 
     #[test]
-    fn trace_cmd_reads_what_we_write_and_tells_the_same_events() {
+    fn trace_cmd_reads_the_same_events_from_our_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.dat");
         let drained = record(&path);
         let mut dat = Dat::open(&path).unwrap();
         assert_eq!(dat.clock(), "mono");
         let events = events(&mut dat);
-        assert!(!drained.is_empty() && drained.iter().all(|event| events.contains(event)), "what was drained is kept");
+        assert!(!drained.is_empty() && drained.iter().all(|event| events.contains(event)), "drained events are kept");
         let wakings = events.iter().filter(|event| shown(&dat, event).contains("sched_waking: comm=sleeper"));
         assert!(wakings.count() >= 40, "{} events", events.len());
         assert_same(&dat, &events, &trace_cmd(&["report", "-t", "-i"], &path));
     }
 
     #[test]
-    fn version_7_is_read_as_version_6_and_compression_is_named() {
+    fn reads_version_7_and_rejects_compression() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         record(&path("6.dat"));

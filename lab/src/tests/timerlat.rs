@@ -258,7 +258,7 @@ pub fn on_two_cpus() -> Result<()> {
     let refused = punctual("measure timer --quiet --cpus 0-1 --samples 10 --timerlat --no-record")?;
     expect(1, &refused)?;
     let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(said.contains("kept from CPU 1: allow it there with `echo 0-1 | sudo tee "), "it said: {said}");
+    ensure!(said.contains("configured without CPU 1: allow it there with `echo 0-1 | sudo tee "), "it said: {said}");
     write(&cpus, "0-1")?;
     let record = measure(0, "two", "--cpus 0-1 --duration 2s --timerlat --threshold 50us")?;
     write(&cpus, &before)?;

@@ -1,34 +1,34 @@
-//! What the counters say at one moment. What cannot be read is absent.
+//! The values of all counters at one time. Values that cannot be read are absent.
 
 use std::{collections::HashMap, fs::File, os::unix::fs::FileExt};
 
 use machine::Root;
 use record::{Cause, CauseKind};
 
-/// Length of the ticks in which `/proc/stat` counts, ns: `USER_HZ` is 100 on every architecture that punctual runs on.
+/// Unit of `/proc/stat`, ns: `USER_HZ` is 100 on all supported architectures.
 const TICK_NS: u64 = 10_000_000;
-/// Number of system management interrupts since reset: Intel SDM volume 4, MSR_SMI_COUNT.
+/// Register with the number of system management interrupts since reset: Intel SDM volume 4, MSR_SMI_COUNT.
 const MSR_SMI_COUNT: u64 = 0x34;
 
-/// The counters of one CPU and of the thread that measures it.
+/// The counters of one CPU and of its measuring thread.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// When, ns on CLOCK_MONOTONIC.
+    /// Time of the reading, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Interrupts and softirqs since boot.
     pub events: HashMap<Cause, u64>,
-    /// Time that the hypervisor gave to others since boot, ns.
+    /// Time stolen by the hypervisor since boot, ns.
     pub steal_ns: Option<u64>,
-    /// System management interrupts since reset; Intel CPUs, with the `msr` module.
+    /// System management interrupts since reset; only on Intel CPUs with the `msr` module.
     pub smi: Option<u64>,
     /// Page faults of the measuring thread.
     pub faults: Option<u64>,
-    /// Time that the measuring thread was ready and did not run, ns.
+    /// Time that the measuring thread was ready without running, ns.
     pub waited_ns: Option<u64>,
 }
 
 impl Reading {
-    /// Reads all of them.
+    /// Reads all counters.
     #[must_use]
     pub fn now(root: &Root, cpu: u32, thread_id: u32, at_ns: u64) -> Self {
         let task = format!("proc/self/task/{thread_id}");
@@ -45,7 +45,8 @@ impl Reading {
         }
     }
 
-    /// What happened since an earlier reading, and how often. The timer's own interrupt is left out: it is ours.
+    /// The events since an earlier reading, with their number. The timer interrupt is excluded, because the probe
+    /// causes it.
     #[must_use]
     pub fn events_since(&self, before: &Self) -> Vec<(Cause, u64)> {
         let rise = |(cause, &count): (&Cause, &u64)| {
@@ -56,7 +57,7 @@ impl Reading {
     }
 }
 
-/// Rows of `/proc/interrupts` as `NUMBER: count... chip [hwirq] name` or `ABC: count... words`.
+/// Parses rows of `/proc/interrupts`: `NUMBER: count... chip [hwirq] name` or `ABC: count... words`.
 fn interrupts(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
     let mut lines = text.lines();
     let Some(columns) = lines.next().map(|head| head.split_whitespace().collect::<Vec<_>>()) else { return };
@@ -70,7 +71,7 @@ fn interrupts(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
         let name = match (number, said.last()) {
             (Some(_), Some(name)) => (*name).to_owned(),
             (Some(_), None) => label.to_owned(),
-            // The CPU's own timer strikes with each of our wake-ups.
+            // The CPU's timer interrupt occurs at each wake-up of the probe.
             (None, _) if label == "LOC" || said.join(" ").contains("arch_timer") => continue,
             (None, _) => said.join(" ").to_ascii_lowercase(),
         };
@@ -89,7 +90,7 @@ fn softirqs(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
     }
 }
 
-/// The eighth figure of the line `cpuN user nice system idle iowait irq softirq steal ...`.
+/// Parses the eighth number of the line `cpuN user nice system idle iowait irq softirq steal ...`.
 fn steal_ns(text: &str, cpu: u32) -> Option<u64> {
     let name = format!("cpu{cpu} ");
     let line = text.lines().find(|line| line.starts_with(&name))?;
@@ -104,7 +105,7 @@ fn smi(root: &Root, cpu: u32) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
-/// Minor and major faults: fields 10 and 12 of a `stat` line (proc_pid_stat(5)), counted after the name in brackets.
+/// Minor and major faults: fields 10 and 12 of a `stat` line (proc_pid_stat(5)), counted after the name in parentheses.
 fn faults(text: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -126,26 +127,26 @@ ERR:          0
 MIS:          0";
 
     #[test]
-    fn interrupts_have_number_and_name() {
+    fn parses_numbers_and_names_of_interrupts() {
         let mut events = HashMap::new();
         interrupts(INTERRUPTS, 1, &mut events);
-        let mut told: Vec<_> =
+        let mut found: Vec<_> =
             events.iter().map(|(cause, count)| (cause.number, cause.name.as_str(), *count)).collect();
-        told.sort_unstable();
+        found.sort_unstable();
         let expected = [
             (None, "rescheduling interrupts", 44),
             (Some(1), "i8042", 9),
             (Some(27), "eth0-rx-0", 200),
             (Some(29), "29", 2),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         events.clear();
         interrupts(INTERRUPTS, 7, &mut events);
-        assert!(events.is_empty(), "a CPU that is not there");
+        assert!(events.is_empty(), "a missing CPU");
     }
 
     #[test]
-    fn the_other_files_are_read() {
+    fn parses_the_other_files() {
         assert_eq!(steal_ns("cpu  1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 578 0 0\n", 1), Some(5_780_000_000));
         assert_eq!(faults("42 (a b) c) S 1 42 42 0 -1 4194304 90 0 3 0 1 2"), Some(93));
         let mut events = HashMap::new();
@@ -154,7 +155,7 @@ MIS:          0";
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn reads_this_machine() {
         let reading = Reading::now(&Root::system(), 0, std::process::id(), 1);
         assert!(reading.events.len() > 5 && reading.faults.is_some_and(|faults| faults > 0), "{reading:?}");
     }

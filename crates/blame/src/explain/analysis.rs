@@ -56,7 +56,7 @@ pub(super) struct Slice<'a> {
     pub to_ns: u64,
     /// The relevant CPU: that of the measuring thread, or while it sleeps that of its timer.
     pub cpu: u32,
-    /// State of that CPU; `None` if no event shows it.
+    /// State of that CPU; `None` if it is unknown.
     pub cpu_state: Option<&'a CpuState>,
     /// Index of the measuring thread's interval.
     pub interval: usize,

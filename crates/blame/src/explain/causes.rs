@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{Comm, Names, event::softirq_name};
 
+/// Start of a cause's detail that names the function that disabled interrupts or preemption.
+pub(crate) const TURNED_OFF_IN: &str = "turned off in ";
+
 /// Builds causes for one CPU of the traced machine.
 pub(super) struct Causes<'a> {
     pub names: &'a Names,
@@ -75,7 +78,7 @@ impl Causes<'_> {
         match (cpu_state.irqs, cpu_state.softirq) {
             (Some(Irqs::Off(by)), _) => {
                 cause.why = Some(Why::InterruptsOff);
-                cause.detail = by.map(|by| format!("turned off in {}", self.function(by))).unwrap_or_default();
+                cause.detail = by.map(|by| format!("{TURNED_OFF_IN}{}", self.function(by))).unwrap_or_default();
             }
             (Some(Irqs::On), _) => cause.detail = "interrupts were on: hardware, firmware or hypervisor".to_owned(),
             (None, Some(vec)) => cause.detail = format!("in softirq {}", softirq_name(vec)),
@@ -88,11 +91,11 @@ impl Causes<'_> {
     pub fn preemption_off(&self, cpu_state: &CpuState) -> Cause {
         let mut cause = self.thread(CauseKind::Thread, cpu_state.thread);
         cause.why = Some(Why::PreemptionOff);
-        let index = match cpu_state.irqs {
+        let caller = match cpu_state.irqs {
             Some(Irqs::Off(Some(by))) => Some(by),
             _ => cpu_state.preempt_off,
         };
-        cause.detail = index.map(|index| format!("turned off in {}", self.function(index))).unwrap_or_default();
+        cause.detail = caller.map(|caller| format!("{TURNED_OFF_IN}{}", self.function(caller))).unwrap_or_default();
         cause
     }
 

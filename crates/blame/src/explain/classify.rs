@@ -12,6 +12,8 @@ use super::{
     thread_state::{StateInterval, ThreadState},
 };
 
+/// Detail of a cause when the measuring thread itself had the CPU after its deadline.
+pub(crate) const IN_PREVIOUS_CYCLE: &str = "the thread itself, still in its previous cycle";
 /// The start of a cause's detail when the idle thread has the CPU; the number or name of the idle state follows.
 pub(crate) const IDLE_STATE_PREFIX: &str = "idle state ";
 
@@ -227,7 +229,7 @@ impl Classifier<'_> {
     /// The measuring thread still runs its previous cycle.
     fn previous_cycle(&self, cpu_state: &CpuState) -> Cause {
         let mut cause = self.causes.thread(CauseKind::Thread, cpu_state.thread);
-        cause.detail = "the thread itself, still at its previous cycle".to_owned();
+        cause.detail = IN_PREVIOUS_CYCLE.to_owned();
         cause
     }
 

@@ -17,7 +17,7 @@ const MIN_SHARE_OF_WAKE_UP: u64 = 4;
 /// The same if the thread's own work has the largest share and was not longer than usual.
 const MIN_SHARE_OF_WORK: u64 = 10;
 
-/// A time segment and what had the CPU in it.
+/// A time segment and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     pub from_ns: u64,

@@ -34,11 +34,11 @@ pub(super) struct StopSignal {
 pub(super) struct StateInterval {
     pub from_ns: u64,
     pub state: ThreadState,
-    /// What ended the interval by making the thread ready; `None` if unknown, or if nothing had to.
+    /// The wake-up that ended the interval; `None` if it is unknown, or if the interval ended otherwise.
     pub woken: Option<Waker>,
 }
 
-/// When, on which CPU and on top of which thread the measuring thread was made ready.
+/// A wake-up of the measuring thread: its time, CPU, and the thread on that CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waker {
     pub at_ns: u64,
@@ -49,16 +49,8 @@ pub(super) struct Waker {
 /// Finds the states of the measuring thread in the events of all CPUs, which are in order of time. The first interval
 /// starts at 0; each lasts until the next one.
 pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<StateInterval> {
-    let MeasuredThread { pid, spins, .. } = measured;
-    let first = events.iter().find_map(|event| match event.kind {
-        EventKind::Waking { task, .. } if task.pid == pid => Some(ThreadState::Asleep),
-        EventKind::Switch { from, .. } if from.pid == pid => Some(ThreadState::Running),
-        EventKind::Switch { to, .. } if to.pid == pid => Some(ThreadState::Unknown),
-        _ if event.pid == pid => Some(ThreadState::Running),
-        _ => None,
-    });
-    let before = if spins { ThreadState::Running } else { ThreadState::Unknown };
-    let mut intervals = vec![StateInterval { from_ns: 0, state: first.unwrap_or(before), woken: None }];
+    let pid = measured.pid;
+    let mut intervals = vec![StateInterval { from_ns: 0, state: first_state(events, measured), woken: None }];
     let mut stop: Option<(StopSignal, bool)> = None;
     for event in events {
         let interval = intervals.last_mut().expect("there is a first interval");
@@ -94,6 +86,18 @@ pub(super) fn intervals(events: &[&Event], measured: MeasuredThread) -> Vec<Stat
         }
     }
     intervals
+}
+
+/// The state before the first event of the thread.
+fn first_state(events: &[&Event], MeasuredThread { pid, spins, .. }: MeasuredThread) -> ThreadState {
+    let first = events.iter().find_map(|event| match event.kind {
+        EventKind::Waking { task, .. } if task.pid == pid => Some(ThreadState::Asleep),
+        EventKind::Switch { from, .. } if from.pid == pid => Some(ThreadState::Running),
+        EventKind::Switch { to, .. } if to.pid == pid => Some(ThreadState::Unknown),
+        _ if event.pid == pid => Some(ThreadState::Running),
+        _ => None,
+    });
+    first.unwrap_or(if spins { ThreadState::Running } else { ThreadState::Unknown })
 }
 
 /// The signals that stop a process: their numbers are the same on x86 and Arm (asm-generic/signal.h).

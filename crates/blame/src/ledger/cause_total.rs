@@ -1,4 +1,4 @@
-//! What is kept of one cause.
+//! The totals of one cause.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use record::{Cause, CauseKind};
 
 use super::stalls::LedgerSpike;
 
-/// How many strikes are kept, to see whether they are regular.
+/// Number of deadlines kept to find out whether they are periodic.
 const MAX_STRIKES: usize = 1024;
 
-/// One cause and what it did.
+/// A cause and the totals of its spikes.
 #[derive(Debug, Clone)]
 pub(super) struct CauseTotal {
-    /// The cause; number, priority and detail are those of the worst spike.
+    /// The cause; number, priority and detail are those of its worst spike.
     pub cause: Cause,
     pub count: u64,
     pub worst_ns: i64,
     pub total_ns: u64,
     pub cpus: BTreeSet<u32>,
-    /// By number, in the order in which they were first struck.
+    /// Indices of its phases, in order of their first spike.
     pub phases: Vec<usize>,
     /// The first deadlines that it made late, ns.
     pub strikes: Vec<u64>,
 }
 
 impl CauseTotal {
-    /// A cause that has done nothing yet.
+    /// A cause without spikes.
     pub fn new(cause: Cause) -> Self {
         Self {
             cause,
@@ -38,7 +38,7 @@ impl CauseTotal {
         }
     }
 
-    /// Counts a spike that the cause made, or had a considerable share of.
+    /// Adds a spike. The spike is counted only if the cause is its main one (`made_it`).
     pub fn strike(&mut self, spike: &LedgerSpike, made_it: bool) {
         self.cpus.insert(spike.cpu);
         if !self.phases.contains(&spike.phase) {
@@ -62,7 +62,7 @@ impl CauseTotal {
     }
 }
 
-/// The name under which a cause is counted: threads that the kernel has one of for each CPU are one.
+/// The name under which a cause is counted: the per-CPU threads of the kernel share one name.
 pub(super) fn family(cause: &Cause) -> &str {
     let name = cause.name.as_str();
     if !matches!(cause.kind, CauseKind::Thread | CauseKind::LateInterrupt) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_each_cpu_are_one_family() {
+    fn per_cpu_threads_share_a_name() {
         let family = |name: &str| family(&Cause::new(CauseKind::Thread, name)).to_owned();
         for (name, expected) in [
             ("kworker/1:2-events", "kworker"),

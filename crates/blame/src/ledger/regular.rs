@@ -1,21 +1,21 @@
-//! Whether strikes come at a regular interval.
+//! Finds the interval of periodic causes.
 
-/// Fewer strikes are never called regular.
+/// Minimum number of strikes.
 const MIN_STRIKES: usize = 6;
-/// How far an interval may be from a multiple of the base, as a part of the base.
+/// Maximum distance of an interval from a multiple of the base, as a fraction of the base.
 const JITTER: f64 = 0.06;
-/// The part of the strikes of a regular cause that must have been seen; with half of them, half the base would do too.
+/// Minimum fraction of the strikes that must have been observed; with half of them, half the base would fit as well.
 const MIN_SEEN: f64 = 0.55;
-/// The part of the intervals that must fit, where there are many; of few, all must.
+/// Minimum fraction of the intervals that must fit if there are many; all must fit if there are few.
 const MIN_FITTING: f64 = 0.9;
 const MANY: usize = 12;
-/// Strikes this close together are taken for one, ns: a cause may make several deadlines late, or several CPUs.
+/// Strikes at most this far apart count as one, ns: a cause may delay several deadlines or CPUs at once.
 const BURST_LENGTHS_NS: [u64; 3] = [0, 20_000_000, 500_000_000];
-/// Intervals that are tried as the base.
+/// Number of intervals tried as the base.
 const CANDIDATES: usize = 16;
 
-/// The interval between strikes, ns, where they come at one, some missing. `period_ns` is the time between two
-/// deadlines, 0 when not known: strikes can be no closer, and are not called regular for being on its grid.
+/// Returns the interval of periodic strikes, ns, even if some strikes are missing. `period_ns` is the time between two
+/// deadlines, 0 if unknown: strikes cannot be closer, and being on this grid does not make them periodic.
 pub(super) fn every_ns(mut strikes: Vec<u64>, period_ns: u64) -> Option<u64> {
     strikes.sort_unstable();
     BURST_LENGTHS_NS.iter().find_map(|&burst_ns| {
@@ -30,7 +30,7 @@ fn first_of_bursts(strikes: &[u64], burst_ns: u64) -> Vec<u64> {
     strikes.iter().filter(is_first).copied().collect()
 }
 
-/// The base that the intervals are multiples of.
+/// Finds the base: the intervals are multiples of it.
 fn base(strikes: &[u64]) -> Option<u64> {
     if strikes.len() < MIN_STRIKES {
         return None;
@@ -38,7 +38,7 @@ fn base(strikes: &[u64]) -> Option<u64> {
     let intervals: Vec<f64> = strikes.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     let mut rising = intervals.clone();
     rising.sort_by(f64::total_cmp);
-    // With most strikes seen, most intervals are the base itself.
+    // If most strikes were observed, most intervals are equal to the base.
     let tried = (0..CANDIDATES).map(|k| rising[k * rising.len() / CANDIDATES]);
     tried
         .filter_map(|interval| refined(&intervals, interval))
@@ -46,7 +46,7 @@ fn base(strikes: &[u64]) -> Option<u64> {
         .map(|base| base as u64)
 }
 
-/// The base near `first` that the intervals agree on.
+/// Refines the base near `first` to fit all intervals.
 fn refined(intervals: &[f64], first: f64) -> Option<f64> {
     let mut base = first;
     for _ in 0..4 {
@@ -60,7 +60,7 @@ fn refined(intervals: &[f64], first: f64) -> Option<f64> {
     Some(base)
 }
 
-/// Which multiple of the base an interval is.
+/// Returns which multiple of the base an interval is.
 fn multiple(interval: f64, base: f64) -> Option<f64> {
     let k = (interval / base).round();
     (k >= 1.0 && (interval - k * base).abs() <= JITTER * base).then_some(k)
@@ -80,11 +80,11 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const MS: u64 = 1_000_000;
 
-    /// xorshift64*: numbers that are the same in every run.
+    /// Random numbers (xorshift64*), the same in every run.
     struct Random(u64);
 
     impl Random {
-        /// From 0 up to 1.
+        /// A number from 0 to below 1.
         fn next(&mut self) -> f64 {
             self.0 ^= self.0 >> 12;
             self.0 ^= self.0 << 25;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_cause_is_found_with_jitter_and_strikes_missing() {
+    fn finds_intervals_despite_jitter_and_missing_strikes() {
         let mut random = Random(7);
         for every_ns_expected in [5 * MS, 100 * MS, SECOND, 64 * SECOND] {
             for strikes in [6, 12, 60, 1000] {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_count_once_and_drift_is_no_harm() {
+    fn counts_bursts_once_and_accepts_drift() {
         let mut random = Random(11);
         let mut at_ns = SECOND;
         let mut strikes = Vec::new();
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn few_strikes_are_never_regular() {
+    fn few_strikes_are_not_periodic() {
         assert_eq!(every_ns((0..5).map(|k| k * SECOND).collect(), MS), None);
         assert_eq!(every_ns(Vec::new(), 0), None);
         assert_eq!(every_ns(vec![SECOND; 100], MS), None);
     }
 
     #[test]
-    fn chance_is_hardly_ever_regular() {
+    fn random_strikes_are_hardly_ever_periodic() {
         let mut random = Random(3);
         for strikes in [6, 8, 12, 30, 300] {
             for mean_ns in [10.0 * MS as f64, SECOND as f64] {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_on_the_grid_of_deadlines_are_not_regular_for_that() {
+    fn the_grid_of_deadlines_is_not_an_interval() {
         let mut random = Random(5);
         for seen in [0.3, 0.6, 0.9] {
             let strikes: Vec<u64> = (0..1000).filter(|_| random.next() < seen).map(|k| k * MS).collect();

@@ -1,5 +1,5 @@
-//! The record's spikes, as the ledger counts them: each CPU shows a stall of all CPUs as something else, until those of
-//! the others are known.
+//! Changes the cause of the record's spikes that are stalls of all CPUs. On its own, each CPU explains such a stall
+//! differently.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use record::{Cause, CauseKind, Record, Spike};
 use super::{Ledger, stalls};
 
 impl Ledger {
-    /// Gives the spikes that the accounts count as stalls of all CPUs that cause, with what was seen of them as detail.
-    /// Their shares stay. `measured` are the CPUs that were.
+    /// Gives the cause "all CPUs" to the record's spikes that the accounts count as such stalls; the detail contains
+    /// the previous cause. The shares do not change. `measured` are the measured CPUs.
     pub fn relabel_stalls(&self, record: &mut Record, measured: &[u32]) {
         let everywhere = stalls::part_of_stall(&self.pending, measured);
         let everywhere: HashSet<(&str, u32, u64, i64)> = self
@@ -61,7 +61,7 @@ mod tests {
         Spike { lateness_ns, at_ns, culprits, timeline, ..Spike::default() }
     }
 
-    /// Two CPUs whose first deadlines are not the same, and the ledger of their spikes.
+    /// Two CPUs with different first deadlines, and the ledger of their spikes.
     fn run(of_cpus: [Vec<Spike>; 2]) -> (Ledger, Record) {
         let mut ledger = Ledger::default();
         let mut record = Record::default();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_names_what_the_ledger_counts() {
+    fn relabels_what_the_ledger_counts() {
         let (late, idle) = (CauseKind::LateInterrupt, CauseKind::IdleExit);
         let alone = spike(90 * MS, 120_000, late);
         let (ledger, mut record) =
@@ -98,12 +98,12 @@ mod tests {
             "all CPUs at once: firmware or hypervisor (seen as timer interrupt late, dd had the CPU)"
         );
         assert_eq!(main(1, 0).detail, "seen as return from idle state dd");
-        assert_eq!(record.series[0].spikes[1], alone, "this one had the other CPU going");
+        assert_eq!(record.series[0].spikes[1], alone, "the other CPU was running");
         for spike in record.series.iter().flat_map(|series| &series.spikes) {
             assert_eq!(spike.culprits.iter().map(|culprit| culprit.ns).sum::<u64>(), spike.lateness_ns as u64);
         }
         let kinds: Vec<_> = record.series[0].spikes[0].timeline.iter().map(|stretch| stretch.cause.kind).collect();
-        assert_eq!(kinds, [late, CauseKind::AllCpus, CauseKind::WakeUp], "what was before the deadline stays");
+        assert_eq!(kinds, [late, CauseKind::AllCpus, CauseKind::WakeUp], "the time before the deadline is unchanged");
 
         let facts = RemedyFacts { measured: vec![0, 1], ..RemedyFacts::default() };
         for account in ledger.accounts(&facts).iter().filter(|account| account.count > 0) {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_alone_is_left_as_it_is() {
+    fn leaves_a_spike_of_one_cpu_unchanged() {
         let (ledger, mut record) = run([vec![spike(10 * MS, 306_000, CauseKind::LateInterrupt)], vec![]]);
         let before = record.clone();
         ledger.relabel_stalls(&mut record, &[0, 1]);

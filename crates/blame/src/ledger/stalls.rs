@@ -1,16 +1,16 @@
-//! Spikes of all CPUs at once: what no CPU does by itself.
+//! Finds stalls: spikes of all CPUs at the same time.
 //!
-//! A trace shows firmware and hypervisors as nothing at all: a late timer's interrupt, a long way out of an idle state,
-//! an unexplained rest. When every measured CPU has such a gap at the same time, it is one of these two.
+//! Firmware and hypervisors leave no trace events: the trace shows a late timer interrupt, a slow idle exit, or an
+//! unexplained rest. If all measured CPUs have such a gap at the same time, firmware or the hypervisor caused it.
 
 use record::{Cause, CauseKind};
 
-/// Ends or begins of one stall on different CPUs lie this close together, ns, or within a tenth of its length.
+/// The begins or the ends of a stall on different CPUs differ by at most this, ns, plus a tenth of its length.
 const MAX_SPREAD_NS: u64 = 50_000;
-/// No idle state takes longer to leave, ns. Shorter ones may coincide because the deadlines do.
+/// Longest exit from an idle state, ns. Shorter idle exits may coincide because the deadlines coincide.
 const MAX_IDLE_EXIT_NS: i64 = 1_000_000;
 
-/// A spike, as the ledger keeps it.
+/// A spike as kept by the ledger.
 #[derive(Debug, Clone)]
 pub(super) struct LedgerSpike {
     pub cpu: u32,
@@ -18,13 +18,13 @@ pub(super) struct LedgerSpike {
     pub at_ns: u64,
     pub deadline_ns: u64,
     pub lateness_ns: i64,
-    /// Line of the ledger and share in ns, the main one first.
+    /// Index of the cause's totals and share in ns, the main cause first.
     pub shares: Vec<(usize, u64)>,
     pub main: Cause,
 }
 
 impl LedgerSpike {
-    /// Whether it could be one CPU's part of a stall of all.
+    /// True if the spike may be part of a stall of all CPUs.
     pub fn may_be_stall(&self) -> bool {
         matches!(self.main.kind, CauseKind::LateInterrupt | CauseKind::IdleExit | CauseKind::Unexplained)
     }
@@ -34,10 +34,10 @@ impl LedgerSpike {
     }
 }
 
-/// For each of the stalls, whether it is part of one that all the measured CPUs had.
+/// Returns for each spike whether it is part of a stall of all measured CPUs.
 ///
-/// Deadlines coincide, so short stalls may do so by chance. A group counts only if at least half of the stalls of its
-/// length or more are in groups, on every CPU.
+/// Short spikes may coincide by chance, because deadlines coincide. A group of spikes counts only if on every CPU at
+/// least half of the spikes of its length or longer are in groups.
 pub(super) fn part_of_stall(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<bool> {
     let groups = groups(stalls, measured);
     let shortest = |group: &Vec<usize>| group.iter().map(|&at| stalls[at].lateness_ns).min().unwrap_or(0);
@@ -58,7 +58,7 @@ pub(super) fn part_of_stall(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<boo
     everywhere
 }
 
-/// Rising lengths.
+/// Lengths in ascending order.
 struct Lengths(Vec<i64>);
 
 impl Lengths {
@@ -68,13 +68,13 @@ impl Lengths {
         Self(lengths)
     }
 
-    /// How many are no shorter than this.
+    /// Number of lengths that are at least this long.
     fn at_least(&self, length: i64) -> usize {
         self.0.len() - self.0.partition_point(|&other| other < length)
     }
 }
 
-/// Stalls that overlap, one of each measured CPU, whose ends or begins lie together.
+/// Groups of one spike from each measured CPU that overlap and whose begins or ends are close together.
 fn groups(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<Vec<usize>> {
     let [first, others @ ..] = measured else { return Vec::new() };
     if others.is_empty() {
@@ -89,7 +89,7 @@ fn groups(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<Vec<usize>> {
     let mut groups = Vec::new();
     for at in of_cpu(*first) {
         let partner = |others: &Vec<usize>| {
-            // Those of one CPU do not overlap: the last that begins before this ends, or one before it.
+            // The spikes of one CPU do not overlap: only the last ones that begin before this one ends are candidates.
             let until = others.partition_point(|&other| stalls[other].deadline_ns < stalls[at].end_ns());
             let near = &others[until.saturating_sub(3)..until];
             near.iter().copied().max_by_key(|&other| overlap_ns(&stalls[at], &stalls[other]))
@@ -137,7 +137,7 @@ mod tests {
     const IDLE: CauseKind = CauseKind::IdleExit;
 
     #[test]
-    fn a_gap_of_every_cpu_is_one_stall() {
+    fn a_gap_on_every_cpu_is_a_stall() {
         let stalls = [
             stall(0, LATE, 10_000, 180),
             stall(1, IDLE, 10_050, 131),
@@ -146,23 +146,23 @@ mod tests {
         ];
         assert_eq!(part_of_stall(&stalls, &[0, 1]), [true, true, false, false]);
         assert_eq!(part_of_stall(&stalls, &[0, 1, 2]), [false; 4], "CPU 2 had no gap");
-        assert_eq!(part_of_stall(&stalls[..1], &[0]), [false], "one CPU alone shows nothing");
+        assert_eq!(part_of_stall(&stalls[..1], &[0]), [false], "one CPU is not enough");
     }
 
     #[test]
-    fn deadlines_at_one_time_make_no_stall_of_idle_states_or_of_chance() {
+    fn coinciding_idle_exits_and_chance_are_not_stalls() {
         let idle: Vec<LedgerSpike> =
             (0..100).flat_map(|k| [stall(0, IDLE, k * 1000, 150), stall(1, IDLE, k * 1000, 155)]).collect();
         assert!(!part_of_stall(&idle, &[0, 1]).contains(&true));
         let long = [stall(0, IDLE, 1000, 8000), stall(1, IDLE, 1000, 8010)];
-        assert_eq!(part_of_stall(&long, &[0, 1]), [true, true], "no idle state takes 8 ms to leave");
+        assert_eq!(part_of_stall(&long, &[0, 1]), [true, true], "no idle exit takes 8 ms");
         let random: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 80), stall(1, LATE, k * 7000, 80)]).collect();
         assert!(!part_of_stall(&random, &[0, 1]).contains(&true));
     }
 
     #[test]
-    fn long_stalls_of_all_stand_out_among_short_ones_of_each() {
+    fn finds_long_stalls_among_short_spikes() {
         let mut stalls: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 60), stall(1, LATE, k * 7000, 70)]).collect();
         stalls.extend((1..4_u64).flat_map(|k| [stall(0, LATE, k * 100_400, 300), stall(1, LATE, k * 100_400, 310)]));

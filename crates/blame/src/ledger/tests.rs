@@ -29,7 +29,7 @@ fn facts(measured: &[u32]) -> RemedyFacts {
 }
 
 #[test]
-fn causes_are_ranked_by_what_they_cost_in_all() {
+fn ranks_causes_by_total_lateness() {
     let mut ledger = Ledger::default();
     for k in 1..=10_u64 {
         let worker = format!("kworker/{}:{k}-events", k % 2);
@@ -61,7 +61,7 @@ fn causes_are_ranked_by_what_they_cost_in_all() {
             ("thread kworker, of higher priority".to_owned(), 10, 81_010, 500_055, "0-1"),
         ]
     );
-    assert_eq!(accounts[1].cause.number, Some(10), "that of the worst spike");
+    assert_eq!(accounts[1].cause.number, Some(10), "the number of the worst spike");
     assert_eq!(accounts[1].every_ns, Some(10 * SECOND));
     assert_eq!(accounts[0].phases, ["load", "rest"]);
     assert!(accounts.iter().all(|account| !account.remedy.is_empty()));
@@ -70,7 +70,7 @@ fn causes_are_ranked_by_what_they_cost_in_all() {
 #[test]
 fn stalls_of_all_cpus_are_one_account() {
     let mut ledger = Ledger::default();
-    // One CPU after the other, as collectors tell them.
+    // One CPU after the other, as they are collected.
     for cpu in 0..2 {
         for k in 1..=8_u64 {
             let kind = if (k + u64::from(cpu)) % 2 == 0 { CauseKind::LateInterrupt } else { CauseKind::IdleExit };
@@ -85,11 +85,11 @@ fn stalls_of_all_cpus_are_one_account() {
     assert_eq!(found, [all_cpus, (CauseKind::LateInterrupt, 1, 90_000, None)]);
     assert_eq!((accounts[0].cpus.as_str(), accounts[0].worst_ns), ("0-1", 306_000));
     let one = ledger.accounts(&facts(&[0, 1, 2]));
-    assert!(one.iter().all(|account| account.cause.kind != CauseKind::AllCpus), "CPU 2 went on");
+    assert!(one.iter().all(|account| account.cause.kind != CauseKind::AllCpus), "CPU 2 was running");
 }
 
 #[test]
-fn a_hundred_thousand_spikes_stay_small_and_none_is_lost() {
+fn bounds_memory_without_losing_spikes() {
     let mut ledger = Ledger::default();
     let mut total_ns = 0;
     for k in 0..100_000_u64 {
@@ -112,7 +112,7 @@ fn a_hundred_thousand_spikes_stay_small_and_none_is_lost() {
 }
 
 #[test]
-fn a_spike_without_culprits_is_no_ones() {
+fn ignores_spikes_without_culprits() {
     let mut ledger = Ledger::default();
     add(&mut ledger, 0, SECOND, &[]);
     assert_eq!(ledger.accounts(&facts(&[0])), []);

@@ -1,13 +1,13 @@
-//! The cycles of one thread: from being woken to going to sleep again.
+//! The cycles of one thread, from a wake-up to the next sleep.
 
 use record::{Cycle, Histogram, Overruns, ProcessThread, ThreadTimes};
 
 /// The cycles of one thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cycles {
-    /// The one under way.
+    /// The current cycle.
     now: Option<Open>,
-    /// When the last one began, ns on CLOCK_MONOTONIC; `None` when cycles may be missing since.
+    /// Start of the last cycle, ns on CLOCK_MONOTONIC; `None` if cycles may be missing since then.
     last_begun_ns: Option<u64>,
     count: u64,
     cut: u64,
@@ -21,7 +21,7 @@ pub(super) struct Cycles {
     jitter_ns: u64,
 }
 
-/// A cycle under way.
+/// A cycle that has not ended.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     begun_ns: u64,
@@ -29,17 +29,17 @@ struct Open {
 }
 
 impl Cycles {
-    /// Whether none began.
+    /// True if no cycle began.
     pub fn is_empty(&self) -> bool {
         self.count == 0 && self.now.is_none()
     }
 
-    /// The times of the cycle under way.
+    /// The times of the current cycle.
     pub fn times(&mut self) -> Option<&mut ThreadTimes> {
         self.now.as_mut().map(|open| &mut open.times)
     }
 
-    /// The thread was woken: a cycle begins, unless one goes on that it had to wait in.
+    /// Begins a cycle at a wake-up, unless the thread only waited within its current cycle.
     pub fn begin(&mut self, at_ns: u64, period_ns: Option<u64>) {
         if self.now.is_some() {
             return;
@@ -56,7 +56,7 @@ impl Cycles {
         self.now = Some(Open { begun_ns: at_ns, times: ThreadTimes::default() });
     }
 
-    /// The thread goes to sleep: its cycle ends. `start_ns` is when the run began.
+    /// Ends the cycle, because the thread goes to sleep. `start_ns` is the start of the run.
     pub fn end(&mut self, start_ns: u64, period_ns: Option<u64>) {
         let Some(Open { begun_ns, times }) = self.now.take() else { return };
         let cycle = Cycle { at_ns: begun_ns.saturating_sub(start_ns), times };
@@ -72,13 +72,13 @@ impl Cycles {
         }
     }
 
-    /// Events are missing: the cycle under way is not counted, nor the interval that it is in.
+    /// Drops the current cycle and its interval, because events are missing.
     pub fn cut(&mut self) {
         self.cut += u64::from(self.now.take().is_some());
         self.last_begun_ns = None;
     }
 
-    /// The run is over at `at_ns` on CLOCK_MONOTONIC, while the thread still lives: what is overdue already is counted.
+    /// Ends the run at `at_ns` on CLOCK_MONOTONIC while the thread still lives; counts the deadlines missed until then.
     pub fn stop(&mut self, at_ns: u64, period_ns: u64) {
         if let Some(open) = self.now.filter(|open| open.times.total_ns() > period_ns) {
             count(&mut self.overrun_by, &open.times);
@@ -88,8 +88,8 @@ impl Cycles {
         }
     }
 
-    /// What is told of them: the deadlines missed, the machine-tool jitter, and the rest. All of the first two are 0
-    /// without a period.
+    /// Writes the figures into `thread`. Returns the missed deadlines and the largest deviation from the period, ns;
+    /// both are 0 without a period.
     pub fn write_to(&self, period_ns: Option<u64>, thread: &mut ProcessThread) -> (u64, u64) {
         let Overruns { by_work, by_waiting, by_blocking } = self.overrun_by;
         thread.cycles = self.count;
@@ -105,7 +105,7 @@ impl Cycles {
     }
 }
 
-/// Counts an overrun for what took the largest part of it.
+/// Counts an overrun by the largest part of its time.
 fn count(overruns: &mut Overruns, times: &ThreadTimes) {
     let largest = times.running_ns.max(times.waiting_ns()).max(times.blocked_ns);
     if times.running_ns == largest {
@@ -117,7 +117,7 @@ fn count(overruns: &mut Overruns, times: &ThreadTimes) {
     }
 }
 
-/// How many cycles did not come in an interval: none up to one and a half periods, one up to two and a half, ...
+/// Number of cycles missing in an interval: 0 up to one and a half periods, 1 up to two and a half, ...
 fn skipped(interval_ns: u64, period_ns: u64) -> u64 {
     let period_ns = period_ns.max(1);
     (interval_ns.saturating_add(period_ns.div_ceil(2)).saturating_sub(1) / period_ns).saturating_sub(1)
@@ -132,20 +132,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cycles_that_did_not_come_are_counted_from_one_and_a_half_periods_on() {
+    fn counts_missing_cycles_from_one_and_a_half_periods() {
         let skipped_at = |tenths: u64| skipped(tenths * 100, 1000);
         assert_eq!([0, 5, 10, 15, 16, 20, 25, 26, 35, 36].map(skipped_at), [0, 0, 0, 0, 1, 1, 1, 2, 2, 3]);
         assert_eq!((skipped(3, 1), skipped(u64::MAX, 0)), (2, u64::MAX - 2));
     }
 
     #[test]
-    fn what_is_overdue_at_the_end_is_counted() {
+    fn counts_deadlines_missed_at_the_end() {
         let mut cycles = Cycles::default();
         cycles.begin(1000, Some(100));
         cycles.times().unwrap().running_ns = 30;
         cycles.end(0, Some(100));
         cycles.stop(1100, 100);
-        assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next one is just due");
+        assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 0, "the next cycle is due now");
         cycles.stop(1290, 100);
         assert_eq!(cycles.write_to(Some(100), &mut ProcessThread::default()).0, 2);
         cycles.begin(1300, None);

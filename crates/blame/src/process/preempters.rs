@@ -1,4 +1,4 @@
-//! Who took the CPU from a thread, and how long it then waited.
+//! The threads that preempted a thread, and how long it waited then.
 
 use std::cmp::Reverse;
 
@@ -6,10 +6,10 @@ use record::{PREEMPTERS_KEPT, Preempter};
 
 use crate::{Comm, Task};
 
-/// How many names are told apart; all further ones are one.
+/// Maximum number of distinct names; all further names are counted as one.
 const NAMES: usize = 64;
 
-/// The threads that took the CPU from another one.
+/// The threads that preempted another one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Preempters {
     all: Vec<Entry>,
@@ -23,9 +23,9 @@ struct Entry {
 }
 
 impl Preempters {
-    /// Notes that `by` took the CPU. Answers its place, for [`waited`](Self::waited).
+    /// Adds a preemption by `by`. Returns its index for [`waited`](Self::waited).
     pub fn took(&mut self, by: Task) -> usize {
-        // The idle thread of each CPU has a name of its own.
+        // Each CPU's idle thread has another name.
         let by = if by.pid == 0 { Task { comm: Comm::new("idle"), ..by } } else { by };
         let known = self.all.iter().position(|entry| entry.task.comm == by.comm);
         let index = known.unwrap_or_else(|| {
@@ -41,12 +41,12 @@ impl Preempters {
         index
     }
 
-    /// Notes how long the thread waited after the preemption of this place.
+    /// Adds the waiting time after a preemption.
     pub fn waited(&mut self, index: usize, ns: u64) {
         self.all[index].waited_ns += ns;
     }
 
-    /// Those that cost most, the worst first.
+    /// The threads with the longest waiting time, the longest first.
     pub fn to_record(&self) -> Vec<Preempter> {
         let mut all = self.all.clone();
         all.sort_by_key(|entry| Reverse((entry.waited_ns, entry.count)));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_costliest_comes_first_and_names_are_bounded() {
+    fn sorts_by_waiting_time_and_bounds_names() {
         let mut preempters = Preempters::default();
         for number in 0..200 {
             let by = Task { pid: number + 1, priority: 120, comm: Comm::new(&format!("t{number}")) };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_threads_are_one() {
+    fn idle_threads_are_counted_as_one() {
         let mut preempters = Preempters::default();
         for cpu in 0..3 {
             preempters.took(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });

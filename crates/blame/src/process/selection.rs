@@ -1,26 +1,26 @@
-//! Which threads of a program are asked for, and how often each of them is to run.
+//! Selects the threads to report, and their periods.
 
 use std::{convert::Infallible, fmt, str::FromStr};
 
 use crate::Comm;
 
-/// Threads by name or number: `audio`, `worker*`, `4711`.
+/// Selects threads by name or id: `audio`, `worker*`, `4711`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
-/// Which threads are asked for, and their periods.
+/// The threads to report, and their periods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The threads; none stands for all.
+    /// The threads; empty for all.
     pub threads: Vec<Pattern>,
-    /// Periods, ns, with the threads that have them; `None` for those that no other entry names.
+    /// Periods, ns, with the threads that have them; `None` for all threads without another entry.
     pub periods: Vec<(Option<Pattern>, u64)>,
 }
 
-/// What is the same for all threads.
+/// Settings that are the same for all threads.
 #[derive(Debug, Clone)]
 pub(super) struct RunConfig {
-    /// When the run began, ns on CLOCK_MONOTONIC.
+    /// Start of the run, ns on CLOCK_MONOTONIC.
     pub start_ns: u64,
     /// A wake-up latency above this is a spike, ns.
     pub threshold_ns: u64,
@@ -42,7 +42,7 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// Whether it means this thread. The kernel keeps 15 bytes of a name, and so much is compared.
+    /// True if the pattern matches this thread. Compares only 15 bytes of a name, because the kernel stores no more.
     #[must_use]
     pub fn matches(&self, tid: u32, comm: Comm) -> bool {
         match self.0.strip_suffix('*') {
@@ -53,13 +53,13 @@ impl Pattern {
 }
 
 impl Selection {
-    /// Whether a thread is asked for.
+    /// True if the thread is selected.
     #[must_use]
     pub fn selects(&self, tid: u32, comm: Comm) -> bool {
         self.threads.is_empty() || self.threads.iter().any(|pattern| pattern.matches(tid, comm))
     }
 
-    /// How often a thread is to run, ns; `None` when that is not said.
+    /// Period of a thread, ns; `None` if none was given.
     #[must_use]
     pub fn period_ns(&self, tid: u32, comm: Comm) -> Option<u64> {
         let named = self.periods.iter().find(|(pattern, _)| pattern.as_ref().is_some_and(|p| p.matches(tid, comm)));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_a_name_the_start_of_one_or_a_number() {
+    fn a_pattern_is_a_name_a_prefix_or_an_id() {
         let matches = |text: &str, tid, comm: &str| pattern(text).matches(tid, Comm::new(comm));
         assert!(matches("audio", 7, "audio") && !matches("audio", 7, "audio2"));
         assert!(matches("audio*", 7, "audio2") && !matches("audio*", 7, "video"));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_with_a_name_comes_before_one_without() {
+    fn a_period_with_a_name_takes_precedence() {
         let selection = Selection {
             threads: vec![pattern("servo"), pattern("base")],
             periods: vec![(None, 5), (Some(pattern("servo")), 9)],

@@ -1,4 +1,4 @@
-//! What threads did, told by events written by hand, and what holds for any events.
+//! Statistics of hand-written events, and properties that hold for any events.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use record::{Overruns, ProcessThread, Series, ThreadTimes};
@@ -18,7 +18,7 @@ fn task(pid: u32) -> Task {
     Task { pid, priority: 120, comm: Comm::new(&comm) }
 }
 
-/// Events at us after the begin, on CPU 0 unless they are moved.
+/// An event at a time in us after the start of the run, on CPU 0.
 fn at(us: u64, pid: u32, kind: EventKind) -> Event {
     Event { at_ns: START_NS + us * 1000, cpu: 0, pid, kind }
 }
@@ -58,7 +58,7 @@ fn times(running: u64, ready: u64, preempted: u64, blocked: u64, unknown: u64) -
 }
 
 #[test]
-fn a_cycle_is_from_being_woken_to_going_to_sleep() {
+fn a_cycle_lasts_from_wake_up_to_sleep() {
     let events = [
         waking(100, WORKER),
         switch(105, 0, PrevState::Preempted, WORKER),
@@ -82,7 +82,7 @@ fn a_cycle_is_from_being_woken_to_going_to_sleep() {
 }
 
 #[test]
-fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
+fn infers_the_state_before_the_first_event() {
     let running = after(None, &[switch(40, WORKER, PrevState::Sleeping, 0)], 100).1;
     assert_eq!((running.times, running.cycles), (times(40, 0, 0, 60, 0), 0));
     let ready = after(None, &[switch(40, 0, PrevState::Preempted, WORKER)], 100);
@@ -97,7 +97,7 @@ fn what_a_thread_was_at_before_its_first_event_is_what_that_tells() {
 }
 
 #[test]
-fn waiting_for_a_page_or_a_lock_of_the_kernel_belongs_to_the_cycle() {
+fn waiting_for_a_page_or_kernel_lock_belongs_to_the_cycle() {
     let events = [
         waking(100, WORKER),
         switch(101, 0, PrevState::Preempted, WORKER),
@@ -112,7 +112,7 @@ fn waiting_for_a_page_or_a_lock_of_the_kernel_belongs_to_the_cycle() {
 }
 
 #[test]
-fn a_thread_that_is_woken_on_its_way_to_sleep_is_ready_at_once() {
+fn a_wake_up_before_the_switch_out_makes_the_thread_ready_at_once() {
     let events = [
         waking(100, WORKER),
         switch(101, 0, PrevState::Preempted, WORKER),
@@ -120,7 +120,7 @@ fn a_thread_that_is_woken_on_its_way_to_sleep_is_ready_at_once() {
         switch(110, WORKER, PrevState::Sleeping, 0),
         switch(113, 0, PrevState::Preempted, WORKER),
         on(1, waking(115, WORKER)),
-        // It was awake and stays so: this is no wake-up, and it sleeps until the next.
+        // The thread was awake, so this is no wake-up; it sleeps until the next one.
         switch(120, WORKER, PrevState::Sleeping, 0),
         waking(150, WORKER),
         switch(152, 0, PrevState::Preempted, WORKER),
@@ -132,7 +132,7 @@ fn a_thread_that_is_woken_on_its_way_to_sleep_is_ready_at_once() {
 }
 
 #[test]
-fn a_deadline_is_missed_by_a_cycle_that_is_too_long_or_does_not_come() {
+fn counts_cycles_that_are_too_long_or_missing() {
     let mut events = Vec::new();
     let mut cycle = |begin: u64, work: u64, waits: u64| {
         events.push(waking(begin, WORKER));
@@ -140,28 +140,28 @@ fn a_deadline_is_missed_by_a_cycle_that_is_too_long_or_does_not_come() {
         events.push(switch(begin + waits + work, WORKER, PrevState::Sleeping, 0));
     };
     cycle(1000, 300, 0);
-    cycle(2000, 1300, 1); // too much work, and the next one does not come
-    cycle(4000, 300, 701); // just too late
+    cycle(2000, 1300, 1); // too long, and the next cycle is missing
+    cycle(4000, 300, 701); // 1 us too late
     cycle(5010, 300, 700); // in time
     cycle(6010, 300, 0);
-    cycle(7510, 300, 0); // later than ever, but it comes
+    cycle(7510, 300, 0); // the latest one that does not count as missing
     let (series, thread) = after(Some(1000), &events, 8000);
     assert_eq!((thread.overruns, thread.skipped, series.missed), (2, 1, 3));
     assert_eq!(thread.overrun_by, Some(Overruns { by_work: 1, by_waiting: 1, by_blocking: 0 }));
     assert_eq!(series.jitter_ns, 1_000_000);
     let none = after(None, &events, 8000);
     assert_eq!((none.0.missed, none.1.overrun_by, none.1.cycles), (0, None, 6));
-    assert_eq!(after(Some(1000), &events, 10_110).0.missed, 3 + 2, "nothing came since 7510");
+    assert_eq!(after(Some(1000), &events, 10_110).0.missed, 3 + 2, "no cycle since 7510");
 }
 
 #[test]
-fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
+fn missing_events_leave_time_unknown() {
     let mut process = process(None);
     let take = |process: &mut Process, events: &[Event]| events.iter().for_each(|event| process.handle_event(event));
     take(&mut process, &[waking(100, WORKER), switch(105, 0, PrevState::Preempted, WORKER)]);
     process.lost(START_NS + 200_000, START_NS + 300_000);
     take(&mut process, &[switch(350, WORKER, PrevState::Sleeping, 0)]);
-    // Another gap, which no page told: it was woken in it.
+    // A wake-up was lost without a gap being reported.
     take(&mut process, &[switch(500, 0, PrevState::Preempted, WORKER)]);
     let series = process.series("run", START_NS + 600_000).remove(0);
     let thread = series.kind.process().unwrap();
@@ -171,7 +171,7 @@ fn events_that_are_missing_leave_time_unknown_and_no_wrong_figure() {
 }
 
 #[test]
-fn new_threads_are_followed_and_ended_ones_stop() {
+fn follows_new_threads_and_stops_at_ended_ones() {
     let mut process = process(None);
     let events = [
         switch(10, 0, PrevState::Preempted, WORKER),
@@ -193,7 +193,7 @@ fn new_threads_are_followed_and_ended_ones_stop() {
 }
 
 #[test]
-fn spikes_are_fresh_once() {
+fn spikes_are_new_only_once() {
     let mut process = process(None);
     process.handle_event(&waking(100, WORKER));
     process.handle_event(&on(3, switch(350, 0, PrevState::Preempted, WORKER)));
@@ -231,7 +231,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_time_of_a_thread_adds_up_whatever_is_told(
+    fn the_times_of_a_thread_add_up(
         events in vec(any_event(), 0..150),
         gaps in vec((0..150_usize, 0..5_000_000_u64, 0..1_000_000_u64), 0..3),
         in_order in any::<bool>(),
@@ -252,7 +252,7 @@ proptest! {
         for series in process.series("run", END_NS) {
             let thread = series.kind.process().unwrap();
             let of_the_run = thread.times.total_ns();
-            // One that was there from the begin to the end was observed all the time, and no thread for longer.
+            // A thread that lived from start to end was observed all the time; no thread was observed for longer.
             prop_assert!(of_the_run <= END_NS - START_NS);
             if thread.tid == WORKER && !thread.ended && !events.iter().any(|e| e.kind == EventKind::Fork { child: WORKER }) {
                 prop_assert_eq!(of_the_run, END_NS - START_NS);

@@ -1,4 +1,4 @@
-//! One thread: what it was at, and how its time adds up.
+//! The state of one thread, and the sums of its times.
 
 mod series;
 
@@ -9,31 +9,31 @@ use record::{Histogram, Spike, ThreadTimes};
 use super::{cycles::Cycles, preempters::Preempters, selection::RunConfig, wakeups::WakeUps};
 use crate::{Comm, MeasuredThread, Task, event::PrevState};
 
-/// What is known of a thread when it is first followed.
+/// A thread as it is when following it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadInfo {
-    /// Its thread id.
+    /// Thread id.
     pub tid: u32,
     /// Name of its command.
     pub comm: Comm,
-    /// Whether it slept then. This says what it did if no event does.
+    /// True if it slept at that time. Decides its state until the first event.
     pub asleep: bool,
 }
 
-/// What a thread is at.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No event has told yet. The next one does, also for the time before it.
+    /// No event yet. The next event also shows the state before it.
     Unobserved,
-    /// It has a CPU.
+    /// On a CPU.
     Running,
-    /// It was woken at this time (ns on CLOCK_MONOTONIC), and has no CPU yet.
+    /// Woken at this time (ns on CLOCK_MONOTONIC), without a CPU.
     Ready { since_ns: u64 },
-    /// It was preempted by the one in this place, and has no CPU again yet.
+    /// Preempted by the entry with this index, without a CPU.
     Preempted { by: usize, since_ns: u64 },
-    /// It sleeps, or waits for something else than a CPU.
+    /// Asleep, or waiting for something other than a CPU.
     Blocked,
-    /// It is no more.
+    /// Ended, or its id was reused.
     Ended,
 }
 
@@ -51,18 +51,18 @@ enum TimePart {
 #[derive(Debug, Clone)]
 pub(super) struct Thread {
     task: Task,
-    /// Whether it sleeps as long as no event tells otherwise.
+    /// True if it sleeps until an event shows otherwise.
     asleep: bool,
-    /// Whether it was about to run, or ran, when it was first followed.
+    /// True if it was not asleep when following it started.
     was_up: bool,
     selected: bool,
     period_ns: Option<u64>,
     at: State,
-    /// Up to when its time is accounted for, ns on CLOCK_MONOTONIC.
+    /// Its time is accounted for up to this time, ns on CLOCK_MONOTONIC.
     accounted_ns: u64,
-    /// Events before say nothing, ns on CLOCK_MONOTONIC: it was not followed yet, or others are missing.
+    /// Earlier events are ignored, ns on CLOCK_MONOTONIC: it was not followed yet, or events are missing.
     since_ns: u64,
-    /// It was woken while it still had the CPU, since it got that.
+    /// True if it was woken during its current run.
     woken_early: bool,
     exits: bool,
     times: ThreadTimes,
@@ -118,12 +118,12 @@ impl Thread {
         self.at == State::Ended
     }
 
-    /// Whether it did anything but sleep.
+    /// True if it did anything but sleep.
     pub fn was_active(&self) -> bool {
         self.was_up || self.cpu.is_some() || !self.cycles.is_empty()
     }
 
-    /// It was made ready to run.
+    /// Handles its wake-up.
     pub fn woken(&mut self, at_ns: u64, task: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         match self.at {
@@ -136,11 +136,11 @@ impl Thread {
         }
     }
 
-    /// It got a CPU.
+    /// Handles its switch to a CPU.
     pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         if self.at == State::Blocked && self.woken_early {
-            // On its way to sleep, it was woken before it had left the CPU: it was ready as soon as it had.
+            // The wake-up came before the switch-out completed, so it was runnable at once.
             self.ready(self.accounted_ns);
         }
         match self.at {
@@ -155,7 +155,7 @@ impl Thread {
                 self.preempted.record(i64::try_from(waited_ns).unwrap_or(i64::MAX));
                 self.preempters.waited(by, waited_ns);
             }
-            // An event that would tell how it came here is missing.
+            // An event is missing.
             State::Running | State::Blocked => self.unknown(at_ns),
             State::Ended => return,
         }
@@ -163,7 +163,7 @@ impl Thread {
         (self.at, self.woken_early) = (State::Running, false);
     }
 
-    /// It left its CPU to another one.
+    /// Handles its switch from a CPU.
     pub fn switched_out(
         &mut self,
         at_ns: u64,
@@ -184,7 +184,7 @@ impl Thread {
                 self.preemptions += 1;
                 State::Preempted { by: self.preempters.took(to), since_ns: at_ns }
             }
-            // What it waits for now belongs to its cycle.
+            // This waiting time belongs to its cycle.
             PrevState::Uninterruptible | PrevState::Stopped => State::Blocked,
             PrevState::Sleeping | PrevState::Other => {
                 self.cycles.end(config.start_ns, self.period_ns);
@@ -201,12 +201,12 @@ impl Thread {
         }
     }
 
-    /// It is about to end.
+    /// Notes that it is about to end.
     pub fn exits(&mut self) {
         self.exits = true;
     }
 
-    /// Events between these times are missing.
+    /// Marks the time between these points as unknown.
     pub fn lost(&mut self, from_ns: u64, to_ns: u64, config: &RunConfig) {
         if self.at == State::Ended {
             return;
@@ -218,13 +218,14 @@ impl Thread {
         self.since_ns = to_ns.max(config.start_ns);
     }
 
-    /// Its id is that of another thread from now on.
+    /// Ends it, because another thread has its id now.
     pub fn replaced(&mut self, at_ns: u64) {
         self.account_until(at_ns);
         self.at = State::Ended;
     }
 
-    /// Takes in what an event tells of the thread itself. When it counts as, ns; `None` where it says nothing.
+    /// Stores the thread's description from an event. Returns the time at which the event counts, ns; `None` if it is
+    /// ignored.
     fn update_task(&mut self, at_ns: u64, task: Task, config: &RunConfig) -> Option<u64> {
         if task.comm != self.task.comm {
             let selection = &config.selection;
@@ -245,7 +246,7 @@ impl Thread {
         self.cycles.cut();
     }
 
-    /// Accounts for the time up to `at_ns` as that of what it is at.
+    /// Accounts for the time up to `at_ns` in its current state.
     fn account_until(&mut self, at_ns: u64) {
         let part = match self.at {
             State::Running => TimePart::Running,
@@ -267,13 +268,13 @@ impl Thread {
         }
     }
 
-    /// The thread, where it ran last; `None` before it ran.
+    /// The thread on its last CPU; `None` before it ran.
     pub fn measured_thread(&self) -> Option<MeasuredThread> {
         let Task { pid, priority, .. } = self.task;
         Some(MeasuredThread { pid, priority, cpu: self.cpu?, spins: false })
     }
 
-    /// Spikes that were fresh are so no more; those of a thread that is not asked for are let go of.
+    /// Moves the new spikes to the kept ones, or drops them if the thread is not selected.
     pub fn keep_spikes(&mut self) {
         if self.selected {
             self.wake_ups.keep_fresh();
@@ -282,7 +283,7 @@ impl Thread {
         }
     }
 
-    /// The fresh spikes, by the CPU that it woke on.
+    /// The new spikes, by the CPU that it woke on.
     pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, &mut [Spike])> {
         let Task { pid, priority, .. } = self.task;
         let selected = self.selected;

@@ -1,4 +1,4 @@
-//! Wake-up latencies of one thread, and those of them that are to be explained.
+//! The wake-up latencies of one thread, and their spikes.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ pub(super) struct WakeUps {
     maxima: Maxima,
     sum_ns: u128,
     min_ns: u64,
-    /// With when the thread was woken, ns after the run began.
+    /// Largest latency, ns, and when the thread was woken, ns after the start of the run.
     max: Option<(u64, u64)>,
     spikes: u64,
-    /// By the CPU that the thread woke on: spikes that are not explained yet.
+    /// New spikes, which are not explained yet, by the CPU that the thread woke on.
     pub fresh: BTreeMap<u32, Vec<Spike>>,
     worst: Worst,
 }
 
 impl WakeUps {
-    /// Notes that the thread was woken at `woken_ns` on CLOCK_MONOTONIC, and had `cpu` after `latency_ns`.
+    /// Adds a wake-up at `woken_ns` on CLOCK_MONOTONIC after which the thread had `cpu` `latency_ns` later.
     pub fn note(&mut self, woken_ns: u64, latency_ns: u64, cpu: u32, config: &RunConfig) {
         let (at_ns, signed_ns) = (woken_ns.saturating_sub(config.start_ns), signed(latency_ns));
         self.raw.record(signed_ns);
@@ -39,14 +39,14 @@ impl WakeUps {
         }
     }
 
-    /// Spikes that were fresh are so no more.
+    /// Moves the new spikes to the kept ones.
     pub fn keep_fresh(&mut self) {
         for spike in self.fresh.values_mut().flat_map(|spikes| spikes.drain(..)) {
             self.worst.take_in(spike);
         }
     }
 
-    /// What a series holds of wake-ups.
+    /// The fields of a series that come from wake-ups.
     pub fn series(&self) -> Series {
         let samples = self.raw.total();
         let fresh: Vec<Spike> = self.fresh.values().flatten().cloned().collect();
@@ -57,7 +57,7 @@ impl WakeUps {
             max_ns: self.max.map(|(max_ns, _)| signed(max_ns)),
             max_at_ns: self.max.map(|(_, at_ns)| at_ns),
             raw: self.raw.clone(),
-            // Nobody waits for a wake-up that the thread did not ask for: there is none to be made up for.
+            // No correction: the thread asks for its wake-ups, so no expected wake-up is missing.
             corrected: self.raw.clone(),
             maxima: self.maxima.clone(),
             spikes_total: self.spikes,

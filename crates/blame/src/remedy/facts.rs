@@ -1,35 +1,35 @@
-//! What a remedy depends on.
+//! Facts about the run that remedies depend on.
 
 use machine::CpuList;
 use record::{Blame, BlameMode, Record, SeriesKind};
 
-/// What a remedy depends on.
+/// Facts about the run that remedies depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemedyFacts {
-    /// Priority of the measuring thread as the kernel counts; `None` for an ordinary one.
+    /// Priority of the measuring thread as the kernel counts; `None` for an ordinary thread.
     pub priority: Option<i32>,
-    /// The thread of a user's program that is to be on time; `None` where the probe is our own.
+    /// The worst thread of a watched program; `None` for our own probe.
     pub thread_id: Option<u32>,
-    /// CPUs that were measured, rising.
+    /// Measured CPUs, in ascending order.
     pub measured: Vec<u32>,
-    /// CPUs that are online, rising.
+    /// Online CPUs, in ascending order.
     pub online: Vec<u32>,
-    /// Whether the kernel is PREEMPT_RT.
+    /// True if the kernel is PREEMPT_RT.
     pub realtime_kernel: bool,
-    /// The hypervisor that this machine is a guest of; `None` on bare metal or when that is not known.
+    /// The hypervisor that this machine runs on; `None` on bare metal or if it is unknown.
     pub hypervisor: Option<String>,
-    /// Whether the measured CPUs were held out of their idle states.
+    /// True if the measured CPUs were kept out of their idle states.
     pub hold_cpu_awake: bool,
-    /// Whether every section with interrupts or preemption off was traced.
+    /// True if all sections with interrupts or preemption off were traced.
     pub deep: bool,
-    /// Shortest time between two deadlines, ns; 0 when not known.
+    /// Shortest time between two deadlines, ns; 0 if unknown.
     pub period_ns: u64,
-    /// The command that runs this tool, as one pastes it.
+    /// The command that starts this tool, quoted for a shell.
     pub command: String,
 }
 
 impl RemedyFacts {
-    /// The facts that stand in a record.
+    /// Takes the facts from a record.
     #[must_use]
     pub fn of(record: &Record) -> Self {
         let mut measured: Vec<u32> = record.series.iter().filter_map(|series| series.cpu).collect();
@@ -38,7 +38,7 @@ impl RemedyFacts {
         let worst =
             record.series.iter().filter(|series| series.kind.process().is_some()).max_by_key(|series| series.max_ns);
         let worst = worst.and_then(|series| series.kind.process());
-        // Where the program runs anywhere, there are no other CPUs to name.
+        // If the program is not bound to CPUs, there are no other CPUs to name.
         let anywhere = worst.is_some() && measured.is_empty();
         Self {
             priority: match worst {
@@ -55,7 +55,7 @@ impl RemedyFacts {
             hypervisor: record.machine.hypervisor.clone().filter(|hypervisor| hypervisor != "none"),
             hold_cpu_awake: record.scenario.hold_cpu_awake,
             deep: record.blame.as_ref().is_some_and(is_deep),
-            // A thread that never sleeps sees strikes that are as close together as they are.
+            // The strikes of a thread that never sleeps are not on a grid of deadlines.
             period_ns: match record.series.iter().any(|series| matches!(series.kind, SeriesKind::Gaps(_))) {
                 true => 0,
                 false => record.phases.iter().map(|phase| phase.period_ns).min().unwrap_or(0),
@@ -64,18 +64,18 @@ impl RemedyFacts {
         }
     }
 
-    /// The measured CPUs, as the kernel writes a list.
+    /// The measured CPUs as a list in the kernel's form.
     pub(super) fn measured_list(&self) -> String {
         if self.measured.is_empty() { "CPUS".to_owned() } else { list(&self.measured) }
     }
 
-    /// The other CPUs, which may be disturbed: a list to fill in where there is none, or none is known.
+    /// The other CPUs, which may be disturbed; a placeholder if there are none or they are unknown.
     pub(super) fn others_list(&self) -> String {
         let others = self.others();
         if others.is_empty() { "OTHER_CPUS".to_owned() } else { list(&others) }
     }
 
-    /// The other CPUs as a mask of hexadecimal digits, 32 CPUs a word.
+    /// The other CPUs as a hexadecimal mask, 32 CPUs a word.
     pub(super) fn others_mask(&self) -> String {
         let others = self.others();
         let Some(&last) = others.last() else { return "OTHER_CPUS_MASK".to_owned() };
@@ -91,7 +91,7 @@ impl RemedyFacts {
         self.online.iter().copied().filter(|cpu| !self.measured.contains(cpu)).collect()
     }
 
-    /// How the thread that is to be on time gets this real-time priority: our probe's by an option.
+    /// Gives the measured thread this real-time priority: our probe by an option.
     pub(super) fn raise_to(&self, priority: i32) -> String {
         match self.thread_id {
             Some(tid) => format!("`chrt -f -p {priority} {tid}`"),
@@ -99,19 +99,19 @@ impl RemedyFacts {
         }
     }
 
-    /// How an ordinary thread that is to be on time becomes a real-time one.
+    /// Makes an ordinary measured thread a real-time thread.
     pub(super) fn make_realtime(&self) -> String {
         self.thread_id.map_or_else(|| "`chrt -f 80 COMMAND`".to_owned(), |tid| format!("`chrt -f -p 80 {tid}`"))
     }
 
-    /// The command that sends a thread to the other CPUs.
+    /// The command that moves a thread to the other CPUs.
     pub(super) fn pin(&self, pid: Option<u32>) -> String {
         let pid = pid.map_or("PID".to_owned(), |pid| pid.to_string());
         format!("`taskset -pc {} {pid}`", self.others_list())
     }
 }
 
-/// Not every kernel tells of such sections.
+/// True if such sections were traced; not every kernel has their events.
 fn is_deep(blame: &Blame) -> bool {
     blame.mode == BlameMode::Deep && blame.events.iter().any(|event| event == "preemptirq:irq_disable")
 }
@@ -120,12 +120,12 @@ fn list(cpus: &[u32]) -> String {
     cpus.iter().copied().collect::<CpuList>().to_string()
 }
 
-/// The CPUs of a list as the kernel writes it; none when it is not one.
+/// The CPUs of a list in the kernel's form; empty if it cannot be parsed.
 fn cpus_of(list: &str) -> Vec<u32> {
     list.parse::<CpuList>().map(|cpus| cpus.iter().collect()).unwrap_or_default()
 }
 
-/// The kernel's count of a policy's priority: `fifo:90` is 9.
+/// Converts a policy to a priority as the kernel counts: `fifo:90` is 9.
 fn kernel_priority(policy: &str) -> Option<i32> {
     let (name, number) = policy.split_once(':')?;
     match name {

@@ -1,8 +1,9 @@
-//! Remedies held to what can be pasted.
+//! Checks the commands in remedies.
 
 use record::{Blame, BlameMode, Phase, Record, Series};
 
 use super::*;
+use crate::explain::IN_PREVIOUS_CYCLE;
 
 fn facts() -> RemedyFacts {
     RemedyFacts {
@@ -27,7 +28,7 @@ fn says(cause: &Cause, facts: &RemedyFacts, parts: &[&str]) {
 }
 
 #[test]
-fn the_number_of_the_interrupt_is_in_the_command() {
+fn contains_the_number_of_the_interrupt() {
     let eth0 = Cause { number: Some(24), ..Cause::new(CauseKind::Interrupt, "eth0") };
     says(&eth0, &facts(), &["`echo 0-1 > /proc/irq/24/smp_affinity_list`"]);
     let graphics = thread("irq/131-i915", 49, Why::HigherPriority);
@@ -40,7 +41,7 @@ fn the_number_of_the_interrupt_is_in_the_command() {
 }
 
 #[test]
-fn threads_are_moved_lowered_or_overtaken() {
+fn moves_lowers_or_outranks_threads() {
     says(
         &thread("hog", 9, Why::HigherPriority),
         &facts(),
@@ -50,6 +51,8 @@ fn threads_are_moved_lowered_or_overtaken() {
     says(&thread("dl", -1, Why::HigherPriority), &facts(), &["deadline"]);
     says(&thread("kworker", 120, Why::PreemptionOff), &facts(), &["`echo 3 > /sys/devices/virtual/workqueue/cpumask`"]);
     says(&thread("migration", 0, Why::HigherPriority), &facts(), &["isolcpus=domain,managed_irq,2-3"]);
+    let late = Cause { detail: IN_PREVIOUS_CYCLE.to_owned(), ..thread("probe", 19, Why::HigherPriority) };
+    says(&late, &facts(), &["the spike before this one"]);
     says(&thread("rcuc", 98, Why::HigherPriority), &facts(), &["rcu_nocbs=2-3"]);
     says(&thread("dd", 120, Why::PreemptionOff), &facts(), &["PREEMPT_RT", "preempt=full"]);
     let realtime = RemedyFacts { realtime_kernel: true, ..facts() };
@@ -59,11 +62,11 @@ fn threads_are_moved_lowered_or_overtaken() {
 }
 
 #[test]
-fn what_cannot_be_helped_is_said() {
+fn says_if_no_setting_helps() {
     let guest = RemedyFacts { hypervisor: Some("kvm".to_owned()), ..facts() };
-    says(&Cause::new(CauseKind::AllCpus, ""), &guest, &["kvm", "no setting in here"]);
+    says(&Cause::new(CauseKind::AllCpus, ""), &guest, &["kvm", "no setting in this guest"]);
     says(&Cause::new(CauseKind::AllCpus, ""), &facts(), &["firmware", "hwlatdetect"]);
-    says(&Cause::new(CauseKind::Stopped, "SIGSTOP"), &facts(), &["no setting helps"]);
+    says(&Cause::new(CauseKind::Stopped, "SIGSTOP"), &facts(), &["no setting prevents"]);
     says(&Cause::new(CauseKind::LateInterrupt, "dd"), &facts(), &["`punctual --blame=deep`"]);
     let deep = RemedyFacts { deep: true, ..facts() };
     says(&Cause::new(CauseKind::LateInterrupt, "dd"), &deep, &["hwlatdetect"]);
@@ -72,7 +75,7 @@ fn what_cannot_be_helped_is_said() {
         detail: "turned off in ata_scsi_queuecmd".to_owned(),
         ..Cause::new(CauseKind::LateInterrupt, "dd")
     };
-    says(&found, &guest, &["interrupts were off in ata_scsi_queuecmd", "report it"]);
+    says(&found, &guest, &["interrupts were disabled in ata_scsi_queuecmd", "report it"]);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn every_kind_has_one_sentence() {
 }
 
 #[test]
-fn the_facts_stand_in_the_record() {
+fn takes_the_facts_from_the_record() {
     let command = vec!["/opt/my tools/punctual".to_owned(), "measure".to_owned()];
     let mut record = Record { command, ..Record::default() };
     record.scenario.policy = "fifo:80".to_owned();
@@ -140,11 +143,11 @@ fn the_facts_stand_in_the_record() {
     assert_eq!(facts, expected);
     assert_eq!(facts.others_mask(), "3,00000003");
     record.blame = Some(Blame { mode: BlameMode::Deep, ..Blame::default() });
-    assert!(!RemedyFacts::of(&record).deep, "this kernel tells of no such sections");
+    assert!(!RemedyFacts::of(&record).deep, "this kernel has no such events");
 }
 
 #[test]
-fn a_thread_of_a_program_is_raised_by_its_number() {
+fn raises_a_thread_of_a_program_by_its_id() {
     let of = |priority| {
         let process = record::ProcessThread { tid: 77, priority, ..record::ProcessThread::default() };
         let machine = record::Machine { cpus_online: Some("0-3".to_owned()), ..record::Machine::default() };

@@ -1,10 +1,10 @@
-//! The cycles of one CPU: each is a timer's interrupt and the run of the thread that it wakes.
+//! The cycles of one CPU: each is a timer interrupt and the run of the thread that it wakes.
 
 use record::{Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst};
 
 use crate::{Event, EventKind};
 
-/// Where a sample was taken, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
+/// Context of a sample, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
 const IN_IRQ: u32 = 0;
 const IN_THREAD: u32 = 1;
 
@@ -17,15 +17,15 @@ pub enum Traced {
     Thread,
 }
 
-/// The cycles of one CPU that are whole.
+/// The figures of one CPU's complete cycles.
 #[derive(Debug, Default)]
 pub(super) struct Cycles {
     period_ns: u64,
     threshold_ns: i64,
-    /// The interrupt whose thread has not run yet: its cycle and latency, ns.
+    /// Cycle and latency (ns) of the interrupt whose thread has not run yet.
     interrupt: Option<(u32, u64)>,
     last: Option<u32>,
-    /// Cycles that were not told, or not to their end.
+    /// Number of cycles that are missing or incomplete.
     lost: u64,
     first_deadline_ns: Option<u64>,
     irq: Statistics,
@@ -33,7 +33,7 @@ pub(super) struct Cycles {
     worst: Worst,
 }
 
-/// What was seen of interrupts or threads.
+/// Figures of the interrupts or of the threads.
 #[derive(Debug, Default)]
 struct Statistics {
     raw: Histogram,
@@ -41,11 +41,11 @@ struct Statistics {
     maxima: Maxima,
     sum_ns: i128,
     min_ns: i64,
-    /// With when it was, ns after the first deadline.
+    /// Largest latency and its time, ns after the first deadline.
     max: Option<(i64, u64)>,
     missed: u64,
     spikes: u64,
-    /// When the last one ran, ns after the first deadline.
+    /// Time of the last run, ns after the first deadline.
     last_ns: Option<i64>,
     jitter_ns: u64,
 }
@@ -61,7 +61,8 @@ impl Cycles {
         self.first_deadline_ns
     }
 
-    /// Takes in what the tracer told, and appends a late thread to `fresh`. The thread's process id where one ran.
+    /// Handles a sample, and appends a spike to `fresh` if the thread was late. Returns the thread's id if it is the
+    /// sample of a thread.
     pub fn take_in(&mut self, event: &Event, fresh: &mut Vec<Spike>) -> Option<u32> {
         let EventKind::Timerlat { cycle, context, latency_ns } = event.kind else { return None };
         match context {
@@ -70,7 +71,7 @@ impl Cycles {
                 None
             }
             IN_THREAD => {
-                // One whose interrupt was not told began before, or events were lost.
+                // Without the interrupt's sample, the cycle began before the trace, or events were lost.
                 if let Some((_, irq_ns)) = self.interrupt.take().filter(|&(begun, _)| begun == cycle) {
                     self.note_lost(cycle);
                     self.add_cycle(event.at_ns, Split { irq_ns, thread_ns: latency_ns }, fresh);
@@ -81,12 +82,12 @@ impl Cycles {
         }
     }
 
-    /// Keeps a spike that was fresh, if it is one of the worst.
+    /// Keeps a new spike if it is one of the worst.
     pub fn keep(&mut self, spike: Spike) {
         self.worst.take_in(spike);
     }
 
-    /// Cycles are numbered; from 1 again when somebody restarts the tracer.
+    /// Counts missing cycle numbers. The numbers restart at 1 when the tracer is restarted.
     fn note_lost(&mut self, cycle: u32) {
         if let Some(last) = self.last.replace(cycle) {
             self.lost += u64::from(cycle.saturating_sub(last).saturating_sub(1));
@@ -105,7 +106,7 @@ impl Cycles {
         }
     }
 
-    /// The figures so far; `fresh` are spikes that are not kept yet.
+    /// The figures so far; `fresh` are the spikes that are not kept yet.
     pub fn series(&self, traced: Traced, fresh: &[Spike]) -> Series {
         let (statistics, spikes, role, kind) = match traced {
             Traced::Irq => (&self.irq, Vec::new(), TIMERLAT_IRQ, SeriesKind::TimerlatIrq),
@@ -114,10 +115,10 @@ impl Cycles {
         let samples = statistics.raw.total();
         let mut notes = Vec::new();
         if self.lost > 0 {
-            notes.push(format!("{} cycles of the tracer were lost, and are in no figure", self.lost));
+            notes.push(format!("{} cycles of the tracer were lost and are missing in all figures", self.lost));
         }
         if samples == 0 {
-            notes.push("the tracer told nothing".to_owned());
+            notes.push("the tracer wrote no sample".to_owned());
         }
         Series {
             role: role.to_owned(),
@@ -172,8 +173,8 @@ mod tests {
     const PERIOD_NS: u64 = 1_000_000;
     const BEGIN_NS: u64 = 5_000_000_000;
 
-    /// What the tracer tells of a cycle.
-    fn told(cycle: u32, irq_ns: u64, thread_ns: u64) -> [Event; 2] {
+    /// The two samples of a cycle.
+    fn found(cycle: u32, irq_ns: u64, thread_ns: u64) -> [Event; 2] {
         let deadline_ns = BEGIN_NS + u64::from(cycle) * PERIOD_NS;
         let event = |context, latency_ns, pid| Event {
             at_ns: deadline_ns + latency_ns,
@@ -195,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_and_thread_are_told_apart() {
-        let cycles = [told(7, 2_000, 9_000), told(8, 150_000, 160_000), told(9, 3_000, 2_500_000)].concat();
+    fn counts_interrupt_and_thread_separately() {
+        let cycles = [found(7, 2_000, 9_000), found(8, 150_000, 160_000), found(9, 3_000, 2_500_000)].concat();
         let (cycles, fresh) = take_in(&cycles);
         let (irq, thread) = (cycles.series(Traced::Irq, &fresh), cycles.series(Traced::Thread, &fresh));
         assert_eq!(
@@ -219,26 +220,26 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_cycles_count_and_lost_ones_are_told() {
-        let [_, end_of_2] = told(2, 1_000, 200_000);
-        let [begin_of_9, _] = told(9, 1_000, 2_000);
+    fn counts_only_complete_cycles() {
+        let [_, end_of_2] = found(2, 1_000, 200_000);
+        let [begin_of_9, _] = found(9, 1_000, 2_000);
         let mut events = vec![end_of_2];
-        events.extend(told(3, 1_000, 2_000));
-        events.extend(told(6, 1_000, 2_000));
+        events.extend(found(3, 1_000, 2_000));
+        events.extend(found(6, 1_000, 2_000));
         events.push(begin_of_9);
-        events.extend(told(10, 1_000, 2_000));
-        // Somebody has restarted the tracer.
-        events.extend(told(1, 1_000, 2_000));
+        events.extend(found(10, 1_000, 2_000));
+        // The tracer was restarted.
+        events.extend(found(1, 1_000, 2_000));
         let (cycles, fresh) = take_in(&events);
         let thread = cycles.series(Traced::Thread, &fresh);
-        assert_eq!((thread.samples, cycles.lost), (4, 5), "4, 5, 7, 8 and the half of 9");
-        assert_eq!(thread.notes, ["5 cycles of the tracer were lost, and are in no figure"]);
+        assert_eq!((thread.samples, cycles.lost), (4, 5), "4, 5, 7, 8 and the incomplete 9");
+        assert_eq!(thread.notes, ["5 cycles of the tracer were lost and are missing in all figures"]);
         assert!(fresh.is_empty());
         assert_eq!(thread.max_at_ns, Some(0));
     }
 
     #[test]
-    fn a_tracer_that_tells_nothing_is_told_of() {
+    fn notes_a_tracer_without_samples() {
         let series = Cycles::new(PERIOD_NS, 1).series(Traced::Irq, &[]);
         assert_eq!((series.samples, series.max_ns, series.notes.len()), (0, None, 1));
     }

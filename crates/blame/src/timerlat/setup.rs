@@ -1,58 +1,58 @@
-//! How the tracer is set up. These files hold for the whole machine: they are read, never written.
+//! The tracer's settings. They apply to the whole machine: they are read, never written.
 
 use machine::CpuList;
 
 use crate::trace::{TraceError, Tracefs};
 
-/// Where the tracer's files are on most machines, for commands to paste.
+/// Usual location of the tracer's files, for commands to paste.
 const FILES: &str = "/sys/kernel/tracing/osnoise";
 
-/// How the tracer is set up, for the whole machine.
+/// The tracer's settings for the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Time between two of its deadlines, ns.
+    /// Time between two deadlines, ns.
     pub period_ns: u64,
-    /// The CPUs that it runs on.
+    /// The CPUs that the tracer measures.
     pub cpus: CpuList,
 }
 
-/// Why the kernel's timerlat tracer cannot be used, with the remedy.
+/// Reason why the kernel's timerlat tracer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TimerlatError {
     /// The kernel was built without it.
     #[error(
-        "this kernel has no timerlat tracer: measure without --timerlat, or boot one that is built with \
-         CONFIG_TIMERLAT_TRACER, as the real-time kernels of Debian 12 are"
+        "this kernel has no timerlat tracer: measure without --timerlat, or boot a kernel with CONFIG_TIMERLAT_TRACER, \
+         e.g. a real-time kernel of Debian 12"
     )]
     Absent,
-    /// It leaves out measured CPUs.
-    #[error("timerlat is kept from {}: allow it there with `echo {all} | sudo tee {FILES}/cpus`", left_out.in_words())]
+    /// It does not measure all requested CPUs.
+    #[error("timerlat is configured without {}: allow it there with `echo {all} | sudo tee {FILES}/cpus`", left_out.in_words())]
     LeftOut {
-        /// The measured CPUs that it does not run on.
+        /// The requested CPUs that it does not measure.
         left_out: CpuList,
-        /// The CPUs that it would have to run on.
+        /// The CPUs that it must measure.
         all: CpuList,
     },
-    /// It ends with the first latency above a bound.
+    /// It stops at the first latency above a threshold.
     #[error(
-        "timerlat is set to stop at the first latency of {us} us: let it go on with `echo 0 | sudo tee {FILES}/{file}`"
+        "timerlat is configured to stop at a latency of {us} us: turn that off with `echo 0 | sudo tee {FILES}/{file}`"
     )]
     Stops {
-        /// The file that says so.
+        /// The file with the threshold.
         file: &'static str,
-        /// The bound, us.
+        /// The threshold, us.
         us: u64,
     },
-    /// It waits for threads of a program.
+    /// It waits for threads of a program instead of starting its own.
     #[error(
-        "timerlat is set to trace threads of a program instead of its own: let it have its own with `echo OSNOISE_WORKLOAD | \
+        "timerlat is configured without threads of its own: turn them on with `echo OSNOISE_WORKLOAD | \
          sudo tee {FILES}/options`"
     )]
     NoThreads,
-    /// The other tracer that shares its parts runs.
+    /// The osnoise tracer is running, which shares code and settings with timerlat.
     #[error(
-        "the kernel's osnoise tracer is running, and timerlat cannot run beside it: end the one that `sudo grep -rl osnoise \
-         --include=current_tracer /sys/kernel/tracing` names"
+        "the kernel's osnoise tracer is running, and timerlat cannot run at the same time: end the tracer that `sudo grep -rl osnoise \
+         --include=current_tracer /sys/kernel/tracing` finds"
     )]
     Busy,
     /// The kernel's trace cannot be used.
@@ -61,7 +61,7 @@ pub enum TimerlatError {
 }
 
 impl TimerlatError {
-    /// What the answer to the attempt to start the tracer means.
+    /// Converts an error of starting the tracer.
     pub(super) fn starting(error: TraceError) -> Self {
         match error {
             TraceError::Busy { part } if part == "current_tracer" => Self::Busy,
@@ -71,10 +71,10 @@ impl TimerlatError {
 }
 
 impl Setup {
-    /// Reads it.
+    /// Reads the settings.
     ///
     /// # Errors
-    /// The tracer is not there, or set up in a way that cannot serve to measure these CPUs.
+    /// The kernel has no timerlat tracer, or its settings are unsuitable for these CPUs.
     pub fn read(tracefs: &Tracefs, measured: &CpuList) -> Result<Self, TimerlatError> {
         let tracers = tracefs.read("available_tracers")?;
         if !tracers.split_ascii_whitespace().any(|tracer| tracer == "timerlat") {
@@ -96,7 +96,7 @@ impl Setup {
                 return Err(TimerlatError::Stops { file, us });
             }
         }
-        // Kernels without this file have no threads but its own.
+        // Kernels without this file always start threads.
         if read("options").is_ok_and(|options| options.contains("NO_OSNOISE_WORKLOAD")) {
             return Err(TimerlatError::NoThreads);
         }
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of a kernel that has the tracer, with some changed.
+    /// Reads the settings of a kernel with the tracer, with some files changed.
     fn read(changed: &[(&str, &str)], measured: &str) -> Result<Setup, String> {
         let copy = tempfile::tempdir().unwrap();
         fs::create_dir(copy.path().join("osnoise")).unwrap();
@@ -129,29 +129,29 @@ mod tests {
     }
 
     #[test]
-    fn the_tracer_is_taken_as_it_is() {
+    fn reads_the_settings() {
         assert_eq!(read(&[], "1-2"), Ok(Setup { period_ns: 1_000_000, cpus: (0..4).collect() }));
-        let told = read(&[("osnoise/timerlat_period_us", "250\n")], "0-3").unwrap();
-        assert_eq!(told.period_ns, 250_000);
+        let found = read(&[("osnoise/timerlat_period_us", "250\n")], "0-3").unwrap();
+        assert_eq!(found.period_ns, 250_000);
     }
 
     #[test]
-    fn what_cannot_serve_is_told_with_the_command_that_helps() {
+    fn errors_contain_the_command_that_helps() {
         for (file, text, expected) in [
             ("available_tracers", "blk function nop\n", "this kernel has no timerlat tracer: "),
-            ("osnoise/cpus", "0\n", "kept from CPUs 1-2: allow it there with `echo 0-2 | sudo tee "),
-            ("osnoise/stop_tracing_us", "50\n", "latency of 50 us: let it go on with `echo 0 | sudo tee "),
+            ("osnoise/cpus", "0\n", "configured without CPUs 1-2: allow it there with `echo 0-2 | sudo tee "),
+            ("osnoise/stop_tracing_us", "50\n", "latency of 50 us: turn that off with `echo 0 | sudo tee "),
             ("osnoise/stop_tracing_total_us", "70\n", "/sys/kernel/tracing/osnoise/stop_tracing_total_us`"),
             ("osnoise/options", "NO_OSNOISE_WORKLOAD\n", "echo OSNOISE_WORKLOAD | sudo tee "),
             ("osnoise/timerlat_period_us", "soon\n", "osnoise/timerlat_period_us"),
         ] {
-            let told = read(&[(file, text)], "1-2").unwrap_err();
-            assert!(told.contains(expected), "{told}");
+            let found = read(&[(file, text)], "1-2").unwrap_err();
+            assert!(found.contains(expected), "{found}");
         }
     }
 
     #[test]
-    fn only_a_busy_tracer_is_osnoise() {
+    fn a_busy_tracer_means_that_osnoise_is_running() {
         let busy = |part: &str| TimerlatError::starting(TraceError::Busy { part: part.to_owned() });
         assert!(matches!(busy("current_tracer"), TimerlatError::Busy));
         assert!(matches!(busy("instances"), TimerlatError::Trace(_)));

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn maps_system_errors_to_remedies() {
-        let told = |errno: Errno| TraceError::of("tracing_on", errno.into()).to_string();
+        let found = |errno: Errno| TraceError::of("tracing_on", errno.into()).to_string();
         for (errno, expected) in [
             (
                 Errno::BUSY,
@@ -95,12 +95,12 @@ mod tests {
             (Errno::NODEV, "this kernel's trace has no tracing_on: use Linux 4.14 or newer"),
             (Errno::NOENT, "this kernel's trace has no tracing_on: use Linux 4.14 or newer"),
         ] {
-            assert_eq!(told(errno), expected);
+            assert_eq!(found(errno), expected);
         }
         for errno in [Errno::ACCESS, Errno::PERM] {
             let expected = if is_locked_down() { "lockdown=integrity" } else { "run as root" };
-            assert!(told(errno).contains(expected), "{}", told(errno));
+            assert!(found(errno).contains(expected), "{}", found(errno));
         }
-        assert!(told(Errno::INVAL).starts_with("the kernel refused tracing_on of its trace (Invalid argument"));
+        assert!(found(Errno::INVAL).starts_with("the kernel refused tracing_on of its trace (Invalid argument"));
     }
 }

@@ -39,12 +39,16 @@ impl StateBits {
     #[inline]
     pub(super) fn prev_state(self, state: i64) -> PrevState {
         let shown = state & (self.preempted - 1);
-        match () {
-            () if state & self.preempted != 0 || shown == 0 => PrevState::Preempted,
-            () if shown & self.uninterruptible != 0 => PrevState::Uninterruptible,
-            () if shown & self.stopped != 0 => PrevState::Stopped,
-            () if shown & self.sleeping != 0 => PrevState::Sleeping,
-            () => PrevState::Other,
+        if state & self.preempted != 0 || shown == 0 {
+            PrevState::Preempted
+        } else if shown & self.uninterruptible != 0 {
+            PrevState::Uninterruptible
+        } else if shown & self.stopped != 0 {
+            PrevState::Stopped
+        } else if shown & self.sleeping != 0 {
+            PrevState::Sleeping
+        } else {
+            PrevState::Other
         }
     }
 }

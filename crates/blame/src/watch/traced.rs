@@ -1,4 +1,4 @@
-//! Culprits from the kernel's trace: rings drained at a spike, the window around it cut out.
+//! Culprits from the kernel's trace: reads the ring of a CPU at a spike and takes the events around it.
 
 use std::{collections::BTreeMap, thread};
 
@@ -10,32 +10,32 @@ use crate::{
     trace::{Instance, Settings, Symbols, TraceError, Tracefs, remove_leftovers, ring_kib},
 };
 
-/// Ring of a CPU that is not measured, KiB: a thread there may wake or stop a measuring thread, and timers of isolated
-/// CPUs run on others.
+/// Ring of a CPU that is not measured, KiB. Threads there may wake or stop a measuring thread, and timers of isolated
+/// CPUs run there.
 const OTHERS_KIB: u32 = 512;
 
-/// The trace, and what was read of it.
+/// The trace, and the events read so far.
 #[derive(Debug)]
 pub struct Traced {
     pub instance: Instance,
-    /// By CPU.
+    /// Events by CPU.
     windows: BTreeMap<u32, Window>,
 }
 
 impl Traced {
-    /// Begins to trace; removes what crashed runs have left behind.
+    /// Starts tracing, and removes trace instances that crashed runs left.
     pub fn start(cpus: &[u32], deep: bool, keep: bool) -> Result<Self, TraceError> {
         let tracefs = Tracefs::open()?;
         remove_leftovers(&tracefs);
-        // A kernel developer wants to see what the other CPUs did.
+        // With a kept trace, the user wants to see all CPUs.
         let (cpus, count) = match keep {
             true => (&[][..], thread::available_parallelism().map_or(1, usize::from)),
             false => (cpus, cpus.len()),
         };
         let settings = Settings { cpus, deep, buffer_kb_per_cpu: ring_kib(count), others_kb_per_cpu: OTHERS_KIB };
         let mut instance = Instance::create(&tracefs, &settings)?;
-        // Names of the kernel's functions are read before anything is measured: that takes 60 ms on a PC, and seconds on a
-        // slow CPU, in which spikes would pile up.
+        // Reads the names of kernel functions before measuring starts: this takes 60 ms on a PC and seconds on a slow
+        // CPU, and spikes would accumulate meanwhile.
         Symbols::of_this_kernel();
         if keep {
             instance.keep_drained();
@@ -43,7 +43,7 @@ impl Traced {
         Ok(Self { instance, windows: BTreeMap::new() })
     }
 
-    /// Keeps events for these threads alone from now on. Each of them is then asked for its spikes.
+    /// From now on, keeps events only for these threads. The caller then reads the new spikes of each of them.
     pub fn begin_round(&mut self, threads: &[MeasuredThread], now_ns: u64) {
         for measured in threads {
             self.windows.entry(measured.cpu).or_default();
@@ -54,17 +54,17 @@ impl Traced {
         }
     }
 
-    /// Takes in what the ring of a CPU holds.
+    /// Reads all events of a CPU.
     pub fn read(&mut self, cpu: u32) {
         let window = self.windows.entry(cpu).or_default();
-        // A ring that cannot be read leaves its windows without events, which is what they then tell.
+        // If the ring cannot be read, the spike has no events, and its evidence is incomplete.
         if let Ok(drained) = self.instance.drain(cpu, &mut window.events) {
             window.gaps.extend(drained.gaps);
         }
         window.bound();
     }
 
-    /// Explains a wake-up from what was read; looks at other CPUs where their events may tell what is missing.
+    /// Explains a wake-up. If the events of its CPU are not enough, uses those of the other CPUs too.
     pub fn explain(&mut self, measured: &MeasuredThread, wake_up: WakeUp) -> Explanation {
         let explanation = self.explain_from(measured, wake_up, false);
         let unknown_sender = |cause: &Cause| cause.kind == CauseKind::Stopped && cause.number.is_none();
@@ -98,12 +98,12 @@ impl Traced {
         explain(&all, instance.names(), &symbol, measured, wake_up, complete_since_ns)
     }
 
-    /// Notes that the spikes of a thread are explained up to this moment: their events may go.
+    /// Notes that the spikes of a thread are explained up to this time, so their events can be dropped.
     pub fn explained(&mut self, measured: &MeasuredThread, end_ns: u64) {
         self.windows.entry(measured.cpu).or_default().explained(measured.pid, end_ns);
     }
 
-    /// Events that were lost where a spike needed them.
+    /// Number of events that were lost where a spike needed them.
     pub fn lost_events(&self) -> u64 {
         self.windows.values().map(|window| window.lost_events).sum()
     }

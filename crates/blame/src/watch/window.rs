@@ -1,39 +1,39 @@
-//! The events of one CPU that a spike may still need.
+//! The events of one CPU that a future spike may need.
 
 use std::collections::BTreeMap;
 
 use crate::{Event, EventKind, WakeUp, event::PrevState, trace::Gap};
 
-/// How far before a deadline events are needed, to tell what the CPU was at, ns.
+/// Events are needed from this long before a deadline to know the state of the CPU, ns.
 const CONTEXT_NS: u64 = 500_000;
-/// Events that one explanation looks at, at most: those of a stop of a second on a busy CPU.
+/// Maximum number of events for one explanation: a stop of a second on a busy CPU.
 const MAX_EVENTS_EXPLAINED: usize = 50_000;
-/// Events kept of a CPU, at most.
+/// Maximum number of events kept for a CPU.
 const MAX_EVENTS: usize = 200_000;
-/// The longest spike whose events are all kept where other threads of the CPU have spikes meanwhile, ns.
+/// Length of the longest spike whose events are all kept while other threads of the CPU also have spikes, ns.
 const MAX_KEPT_NS: u64 = 500_000_000;
-/// How many switches of the measuring thread before a deadline are looked back to: it slept, a signal woke it, it waited
-/// for the signal's lock (PREEMPT_RT), and it stopped.
+/// Number of switches of the measuring thread before a deadline that are included: it slept, a signal woke it, it
+/// waited for the lock of the signal (PREEMPT_RT), and it stopped.
 const OWN_SWITCHES: usize = 6;
-/// How long a signal may take to stop the measuring thread, ns.
+/// Longest time from a stop signal until the thread stops, ns.
 const MAX_SIGNAL_DELAY_NS: u64 = 50_000_000;
 
-/// The events of a CPU that a spike may still need.
+/// The events of a CPU that a future spike may need.
 #[derive(Debug, Default)]
 pub struct Window {
     pub events: Vec<Event>,
-    /// Where events are missing, oldest first.
+    /// Gaps between the events, oldest first.
     pub gaps: Vec<Gap>,
-    /// Since when each measuring thread of the CPU may need events, ns.
+    /// The time from which each measuring thread of the CPU may need events, ns.
     needed: BTreeMap<u32, u64>,
-    /// When the round of looking under way began, ns: what a thread tells in the next one ended after that.
+    /// Start of the current round, ns: a spike reported in the next round ended after it.
     round_ns: u64,
-    /// Events that were lost where a spike needed them.
+    /// Number of events that were lost where a spike needed them.
     pub lost_events: u64,
 }
 
 impl Window {
-    /// Counts the events that are missing where a spike needs them; each gap once.
+    /// Counts the lost events in the gaps that the spike overlaps; each gap only once.
     pub fn count_lost(&mut self, wake_up: WakeUp) {
         for gap in &mut self.gaps {
             if gap.from_ns < wake_up.end_ns() && gap.to_ns > wake_up.deadline_ns.saturating_sub(CONTEXT_NS) {
@@ -42,7 +42,7 @@ impl Window {
         }
     }
 
-    /// Drops the oldest events where there are too many, and says so.
+    /// Drops the oldest events if there are too many, and adds a gap for them.
     pub fn bound(&mut self) {
         let Some(over @ 1..) = self.events.len().checked_sub(MAX_EVENTS) else { return };
         let to_ns = self.events[over].at_ns;
@@ -50,8 +50,8 @@ impl Window {
         self.gaps.push(Gap { from_ns: 0, to_ns, lost: 0 });
     }
 
-    /// Notes the threads that measure on the CPU now, and lets go of events that none of them needs any more. Each thread
-    /// is then asked for its spikes.
+    /// Begins a round with the threads that now measure on the CPU, and drops events that none of them needs. The
+    /// caller then reads the new spikes of each thread.
     pub fn begin_round(&mut self, threads: &[u32], now_ns: u64) {
         self.needed.retain(|pid, _| threads.contains(pid));
         for &pid in threads {
@@ -63,16 +63,17 @@ impl Window {
         self.round_ns = now_ns;
     }
 
-    /// Notes that the spikes of a thread are explained up to this moment.
+    /// Notes that the spikes of a thread are explained up to this time.
     pub fn explained(&mut self, pid: u32, end_ns: u64) {
         self.needed.insert(pid, end_ns.saturating_sub(CONTEXT_NS));
-        // Other threads may have told spikes of the same time, which wait for their turn.
+        // Other threads may have spikes of the same time that are not explained yet.
         if self.needed.len() == 1 {
             self.forget(0);
         }
     }
 
-    /// Lets go of events that no thread needs, and of all before `kept_ns`, which is told.
+    /// Drops events that no thread needs, and all events before `kept_ns`. Adds a gap for events that a thread may
+    /// need.
     fn forget(&mut self, kept_ns: u64) {
         let needed_ns = self.needed.values().copied().min().unwrap_or(0);
         let first = first_needed(&self.events, needed_ns.max(kept_ns));
@@ -85,14 +86,14 @@ impl Window {
         }
     }
 
-    /// Since when no event is missing before `until_ns`, ns.
+    /// No event is missing between this time and `until_ns`, ns.
     pub fn complete_since_ns(&self, until_ns: u64) -> u64 {
         self.gaps.iter().filter(|gap| gap.from_ns < until_ns).map(|gap| gap.to_ns).max().unwrap_or(0)
     }
 }
 
-/// The events from well before the deadline to the end: it must be known who had the CPU, how the measuring thread
-/// left it last, and who sent a signal that stopped it.
+/// The events from well before the deadline to the end. They must show which thread had the CPU, how the measuring
+/// thread last left it, and who sent a signal that stopped it.
 pub fn events_around(events: &[Event], pid: u32, wake_up: WakeUp) -> &[Event] {
     let to = events.partition_point(|event| event.at_ns <= wake_up.end_ns());
     let deadline = events[..to].partition_point(|event| event.at_ns < wake_up.deadline_ns);
@@ -106,11 +107,11 @@ pub fn events_around(events: &[Event], pid: u32, wake_up: WakeUp) -> &[Event] {
         Some(_) => events[..from].iter().rposition(is_stop_signal),
         None => None,
     };
-    // A thread that never sleeps has no switches, and all that is there would be its window.
+    // A thread that never sleeps has no switches; without this limit, all events would be included.
     &events[sent.unwrap_or(from).max(to.saturating_sub(MAX_EVENTS_EXPLAINED))..to]
 }
 
-/// What another CPU had to do with a wake-up: all of it where the thread was woken or stopped from there.
+/// The events of another CPU; empty unless the thread was woken or stopped from there.
 pub fn events_of_other_cpu(events: &[Event], pid: u32, from_ns: u64, to_ns: u64) -> &[Event] {
     let from = events.partition_point(|event| event.at_ns < from_ns);
     let to = events.partition_point(|event| event.at_ns <= to_ns);
@@ -123,19 +124,19 @@ pub fn events_of_other_cpu(events: &[Event], pid: u32, from_ns: u64, to_ns: u64)
     if events.iter().any(concerns) { events } else { &[] }
 }
 
-/// Whether a signal that stops a process was sent: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU (asm-generic/signal.h).
+/// True if a signal that stops a process was sent: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU (asm-generic/signal.h).
 fn is_stop_signal(event: &Event) -> bool {
     matches!(event.kind, EventKind::Signal { signal: 19..=22, .. })
 }
 
-/// The last such signal that another CPU sent before a moment: it takes effect when a thread leaves the kernel, maybe later.
+/// The last stop signal sent before a time. It takes effect when the receiver next leaves the kernel.
 pub fn stop_signal_before(events: &[Event], moment_ns: u64) -> Option<Event> {
     let before = &events[..events.partition_point(|event| event.at_ns < moment_ns)];
     let recent = before.iter().rev().take_while(|event| event.at_ns + MAX_SIGNAL_DELAY_NS > moment_ns);
     recent.copied().find(is_stop_signal)
 }
 
-/// The last thread switch before a moment: from there on it is known who had the CPU.
+/// Index of the last thread switch before a time: from there on, the thread on the CPU is known.
 fn first_needed(events: &[Event], moment_ns: u64) -> usize {
     let first = events.partition_point(|event| event.at_ns < moment_ns);
     events[..first].iter().rposition(|event| matches!(event.kind, EventKind::Switch { .. })).unwrap_or(0)
@@ -156,31 +157,31 @@ mod tests {
     }
 
     #[test]
-    fn a_window_begins_where_it_is_known_who_ran() {
+    fn starts_where_the_running_thread_is_known() {
         let idle = |at_ns| event(at_ns, EventKind::Idle { state: None });
         let events = [switch(100), switch(200), idle(300), idle(600_000), idle(900_000), idle(900_010)];
         let wake_up = WakeUp { deadline_ns: 700_000, woke_ns: 900_000, work: Work::default() };
         let window = events_around(&events, 9, wake_up);
         assert_eq!(window.first().map(|event| event.at_ns), Some(200));
         assert_eq!(window.last().map(|event| event.at_ns), Some(900_000));
-        assert_eq!(events_around(&events, 2, wake_up).len(), 5, "the thread's own switches are needed");
+        assert_eq!(events_around(&events, 2, wake_up).len(), 5, "includes the thread's own switches");
         assert!(events_around(&[], 9, wake_up).is_empty());
     }
 
     #[test]
-    fn events_stay_until_no_thread_of_the_cpu_needs_them() {
+    fn keeps_events_until_no_thread_needs_them() {
         const MS: u64 = 1_000_000;
         let since = |window: &Window| (window.events[0].at_ns / MS, window.complete_since_ns(u64::MAX) / MS);
         let mut window = Window { events: (0..1000).map(|ms| switch(ms * MS)).collect(), ..Window::default() };
         window.begin_round(&[7], 1000 * MS);
         window.explained(7, 600 * MS);
-        assert_eq!(since(&window), (599, 0), "one thread alone");
+        assert_eq!(since(&window), (599, 0), "only one thread");
 
         window.begin_round(&[7, 8], 1000 * MS);
         window.explained(7, 900 * MS);
-        assert_eq!(since(&window).0, 599, "thread 8 may tell of the same time");
+        assert_eq!(since(&window).0, 599, "thread 8 may report a spike of the same time");
         window.explained(8, 800 * MS);
-        // Thread 7 took long to explain: its next spikes may be from long before the last event.
+        // Explaining thread 7 took long: its next spikes may be much older than the last event.
         window.events.extend((1000..2000).map(|ms| switch(ms * MS)));
         window.begin_round(&[7, 8], 2000 * MS);
         assert_eq!(since(&window), (799, 0));
@@ -188,8 +189,8 @@ mod tests {
         window.explained(7, 1990 * MS);
         window.begin_round(&[7, 8], 2040 * MS);
         let (kept, complete) = since(&window);
-        assert_eq!(kept, 1499, "thread 8 has told nothing for long");
-        assert_eq!(complete, kept, "what it may need from before is missing, and told so");
+        assert_eq!(kept, 1499, "thread 8 had no spike for long");
+        assert_eq!(complete, kept, "the dropped events are a gap");
         window.begin_round(&[8], 2080 * MS);
         window.explained(8, 1999 * MS);
         assert_eq!(since(&window), (1998, 0), "thread 7 has ended");

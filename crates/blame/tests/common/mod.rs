@@ -1,4 +1,4 @@
-//! Events as trace-cmd tells them, line by line, from what we read and from what it wrote.
+//! Converts our events and the output of trace-cmd to the same lines, to compare them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use blame::{
     trace::Dat,
 };
 
-/// All events of a file, in order of their times.
+/// All events of a file, in order of time.
 pub fn events(dat: &mut Dat) -> Vec<Event> {
     let mut events = Vec::new();
     for cpu in dat.cpus().collect::<Vec<_>>() {
@@ -18,8 +18,8 @@ pub fn events(dat: &mut Dat) -> Vec<Event> {
     events
 }
 
-/// Every event of the file is in the output of `trace-cmd report -t`, as often and with the same fields, and the other
-/// way round. Of events at the same time, either may stand first.
+/// Asserts that the file and the output of `trace-cmd report -t` contain the same events with the same fields. The
+/// order of events at the same time may differ.
 pub fn assert_same(dat: &Dat, events: &[Event], report: &str) {
     let count = |lines: &mut dyn Iterator<Item = String>| {
         let mut counts = BTreeMap::new();
@@ -27,7 +27,7 @@ pub fn assert_same(dat: &Dat, events: &[Event], report: &str) {
         counts
     };
     let ours = count(&mut events.iter().map(|event| shown(dat, event)));
-    // The first line tells the number of CPUs.
+    // The first line contains the number of CPUs.
     let theirs = count(&mut report.lines().filter(|line| line.contains(": ")).map(|line| reported(line).expect(line)));
     for (line, number) in &ours {
         assert_eq!(theirs.get(line), Some(number), "only ours: {line}");
@@ -85,10 +85,10 @@ pub fn shown(dat: &Dat, event: &Event) -> String {
     format!("{} [{:03}] {s}.{ns:09} {kind}", event.pid, event.cpu)
 }
 
-/// The same from a line of `trace-cmd report -t`: `  comm-pid   [000] 123.456789012: name:  fields`.
+/// Converts a line of `trace-cmd report -t`: `  comm-pid   [000] 123.456789012: name:  fields`.
 fn reported(line: &str) -> Option<String> {
     let (head, rest) = line.split_once(" [")?;
-    // The idle thread has no id there.
+    // The idle thread has no id in these lines.
     let pid = head.trim_end().rsplit_once('-').map_or("", |(_, pid)| pid);
     let (cpu, rest) = rest.split_once("] ")?;
     let (time, rest) = rest.trim_start().split_once(": ")?;
@@ -97,7 +97,7 @@ fn reported(line: &str) -> Option<String> {
     let words: Vec<&str> = fields.split_whitespace().collect();
     let field = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).unwrap_or_default();
     let kind = match name {
-        // `from:pid [prio] S ==> to:pid [prio]`, names with blanks in them.
+        // `from:pid [prio] S ==> to:pid [prio]`; names may contain spaces.
         "sched_switch" => {
             let (from, to) = fields.split_once(" ==> ")?;
             let (from, state) = from.rsplit_once(' ')?;
@@ -115,7 +115,7 @@ fn reported(line: &str) -> Option<String> {
         "irq_handler_exit" => format!("{name}: irq={}", field("irq=")),
         "hrtimer_expire_entry" | "timer_expire_entry" => {
             let timer = format!("{}{}", field("hrtimer="), field("timer="));
-            // `function=tick_sched_timer/0x0`, or an address where names are hidden.
+            // `function=tick_sched_timer/0x0`, or an address if names are hidden.
             format!("expire_entry: {timer} {}", field("function=").split(['/', '+']).next()?)
         }
         "hrtimer_expire_exit" | "timer_expire_exit" => {
@@ -127,7 +127,7 @@ fn reported(line: &str) -> Option<String> {
             format!("{name}: address={}{}", if address.starts_with("0x") { "" } else { "0x" }, address)
         }
         "signal_generate" => format!("{name}: sig={} pid={}", field("sig="), field("pid=")),
-        // `comm:pid [prio] CPU:000`; for us a new thread is woken as others are.
+        // `comm:pid [prio] CPU:000`; decoded like `sched_waking`.
         "sched_wakeup_new" => {
             let (task, target_cpu) = fields.rsplit_once(" CPU:")?;
             let (task, priority) = task.strip_suffix(']')?.rsplit_once(" [")?;

@@ -293,7 +293,7 @@ fn a_deadline_during_the_previous_cycle() {
          1313.0 stamp",
         &[
             "300 thread hog, of higher priority (pid 102, real-time 50)",
-            "10 thread probe (pid 10, real-time 49, the thread itself, still at its previous cycle)",
+            "10 thread probe (pid 10, real-time 49, the thread itself, still in its previous cycle)",
             "3 the kernel's own way to the probe",
         ],
     );

@@ -362,7 +362,7 @@ fn real_time_throttling() {
          40910.0 stamp",
         &[
             "39900 real-time throttling (dd ran instead)",
-            "10 thread probe (pid 10, real-time 49, the thread itself, still at its previous cycle)",
+            "10 thread probe (pid 10, real-time 49, the thread itself, still in its previous cycle)",
         ],
     );
 }

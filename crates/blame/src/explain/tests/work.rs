@@ -53,7 +53,7 @@ fn a_period_that_waited_for_the_previous_one() {
          1400.0 stamp
          1500.0 done",
         &[
-            "400 thread probe (pid 10, nice 0, the thread itself, still at its previous cycle)",
+            "400 thread probe (pid 10, nice 0, the thread itself, still in its previous cycle)",
             "100 the signal processing itself",
         ],
     );

@@ -1,4 +1,4 @@
-//! The figures of one thread, as a record holds them.
+//! The figures of one thread for the record.
 
 use std::mem;
 
@@ -8,7 +8,7 @@ use record::{ProcessThread, Series, SeriesKind};
 use super::{RunConfig, State, Thread};
 
 impl Thread {
-    /// Its figures as they are at `now_ns`; the name of the phase and of its role are left open.
+    /// Its figures as of `now_ns`, without the names of phase and role.
     pub fn series(&self, now_ns: u64, config: &RunConfig) -> Series {
         let mut now = self.clone();
         now.account_until(now_ns);

@@ -11,7 +11,7 @@ const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
 /// All rings together use at most one part in this many of the memory.
 const MEMORY_SHARE: u64 = 64;
 
-/// What to trace.
+/// Settings of an instance.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
     /// The CPUs to trace; empty for all.
