@@ -1,4 +1,4 @@
-//! A capture of a stream, analysed by punctual and printed by tshark: CPU time a frame of the same file.
+//! CPU time of analysing a capture of a stream with punctual, and of printing it with tshark.
 
 use std::{
     fs::File,
@@ -17,32 +17,32 @@ use crate::{
     run::run,
 };
 
-/// At least fifty times as fast.
+/// punctual must be at least fifty times as fast.
 const LIMIT: f64 = 1.0 / 50.0;
 /// Frames of the file that both read: tshark takes a second or two for them.
 const FRAMES: u64 = 60_000;
-/// Frames of the file for speed, some 200 MB.
+/// Frames of the file for the throughput, some 200 MB.
 const MANY: u64 = 2_000_000;
-/// A gigabyte from the page cache in a second at most.
+/// Upper limit for the CPU time of a gigabyte from the page cache.
 const GIGABYTE_NS: f64 = 1e9;
 
-/// About how long it takes, s.
+/// Approximate duration, s.
 pub fn seconds(rounds: usize) -> u64 {
     4 + rounds as u64 * 3
 }
 
-/// Takes the rows; that beside tshark is left out where there is none.
+/// Measures the rows; skips the comparison if tshark is not installed.
 pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Vec<Row>> {
     let few = written(FRAMES)?;
     let mut rows = Vec::new();
-    if Command::new("tshark").arg("--version").output().is_ok_and(|told| told.status.success()) {
+    if Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success()) {
         let each = |ns: f64| ns / FRAMES as f64;
-        let ours = || Ok(each(analyse(punctual, few.path(), FRAMES)?));
-        let pairs = alternate(rounds, ours, || Ok(each(print(few.path())?)))?;
-        let name = "capture, CPU time a frame, beside tshark";
+        let own = || Ok(each(analyse(punctual, few.path(), FRAMES)?));
+        let pairs = alternate(rounds, own, || Ok(each(print(few.path())?)))?;
+        let name = "capture, CPU time a frame, vs tshark";
         rows.push(Row::compared(name, Unit::Time, pairs).with_target(LIMIT).with_remark(format!("{FRAMES} frames")));
     } else {
-        eprintln!("SKIPPED: captures beside tshark; install it: sudo apt-get install tshark");
+        eprintln!("SKIPPED: comparison with tshark; install it: sudo apt-get install tshark");
     }
     let many = written(MANY)?;
     let bytes = many.as_file().metadata()?.len() as f64;
@@ -52,9 +52,9 @@ pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A class A stream of so many frames, with a little scatter.
+/// A capture of a class A stream with `count` frames and a little jitter.
 fn written(count: u64) -> Result<tempfile::NamedTempFile> {
-    let file = tempfile::NamedTempFile::new().context("cannot make a file for a capture")?;
+    let file = tempfile::NamedTempFile::new().context("cannot create a file for a capture")?;
     write(file.as_file(), count).context("cannot write a capture")?;
     Ok(file)
 }
@@ -76,11 +76,11 @@ fn write(file: &File, count: u64) -> std::io::Result<()> {
         out.write_all(&word.to_le_bytes())?;
     }
     for seq in 0..count {
-        frame.patch(&Payload { seq, scheduled_ns: seq as i64 * 125_000, ..Payload::default() }, 2_000_000);
+        frame.patch(&Payload { seq, scheduled_ns: seq.cast_signed() * 125_000, ..Payload::default() }, 2_000_000);
         let (at_ns, bytes) = (seq * 125_000 + seq * 7919 % 401, frame.bytes());
-        let length = bytes.len() as u32;
-        for word in [(at_ns / 1_000_000_000) as u32, (at_ns % 1_000_000_000) as u32, length, length] {
-            out.write_all(&word.to_le_bytes())?;
+        let length = bytes.len() as u64;
+        for word in [at_ns / 1_000_000_000, at_ns % 1_000_000_000, length, length] {
+            out.write_all(&u32::try_from(word).map_err(std::io::Error::other)?.to_le_bytes())?;
         }
         out.write_all(bytes)?;
     }
@@ -95,7 +95,7 @@ fn analyse(punctual: &Punctual, path: &Path, count: u64) -> Result<f64> {
     Ok(usage.cpu_time.as_nanos() as f64)
 }
 
-/// CPU time of tshark, ns: number, stamp, interval and sequence number of each frame.
+/// CPU time of tshark, ns. It prints number, time stamp, interval and sequence number of each frame.
 fn print(path: &Path) -> Result<f64> {
     let mut command = Command::new("sh");
     command.args(["-c", "exec tshark -n -r \"$0\" -T fields \"$@\" >/dev/null"]).arg(path);

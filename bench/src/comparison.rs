@@ -1,4 +1,4 @@
-//! What is compared: one function a kind of run, each giving the rows that come out of it.
+//! The parts of the comparison: each measures the rows of one kind of run.
 
 use std::process::Command;
 
@@ -18,30 +18,30 @@ use crate::{
     sockperf, stream, threads, udp,
 };
 
-/// Real-time figures are taken at this period.
+/// Period of most measurements, us.
 pub const PERIOD_US: u64 = 1000;
-/// A period that is short for most machines.
+/// A period that is short for most machines, us.
 const SHORT_PERIOD_US: u64 = 20;
-/// Start to first sample at most this long.
+/// Upper limit for the time from start to first sample.
 const START_LIMIT_NS: f64 = 30e6;
-/// Peak memory at most this much.
+/// Upper limit for the peak memory.
 const MEMORY_LIMIT_BYTES: f64 = 16.0 * MIB;
-/// Binary at most this large.
+/// Upper limit for the size of the binary.
 const SIZE_LIMIT_BYTES: f64 = 10.0 * MIB;
 const MIB: f64 = 1_048_576.0;
 
-/// How much is run.
+/// Number and length of the runs of each part.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Pairs of runs for lateness, and wake-ups in each.
     lateness: (usize, u64),
     /// Pairs for CPU time, and wake-ups of a short and a long run.
     cpu_time: (usize, [u64; 2]),
-    /// Pairs for what blame costs: lateness and CPU time each.
+    /// Pairs for the cost of blame, for lateness and CPU time each.
     blame: usize,
     /// Pairs for reading a trace.
     reading: usize,
-    /// Pairs of runs of very many threads.
+    /// Pairs of runs with many threads.
     threads: usize,
     /// Pairs for missed deadlines, 1 s each.
     missed: usize,
@@ -51,9 +51,9 @@ pub struct Effort {
     udp: usize,
     /// Pairs of streams of frames.
     streams: usize,
-    /// Rounds of captures.
+    /// Rounds of capture analysis.
     captures: usize,
-    /// Starts.
+    /// Number of starts.
     starts: usize,
     /// Runs for peak memory.
     memory: usize,
@@ -94,57 +94,58 @@ pub const QUICK: Effort = Effort {
     instructions: 1,
 };
 
-/// Under callgrind: many cycles, because making ready takes a varying number of instructions.
+/// Period under callgrind. Many cycles are needed, because the number of instructions of the setup varies.
 const COUNTED_PERIOD_US: u64 = 100;
-/// Wake-ups of a short and a long run there.
+/// Wake-ups of the short and the long run under callgrind.
 const COUNTED_CYCLES: [u64; 2] = [1000, 8000];
 
-/// What is taken together.
+/// Rows that are measured together.
 struct Part {
     name: &'static str,
-    /// About how long it takes, s.
+    /// Approximate duration, s.
     seconds: fn(&Effort) -> u64,
-    take: fn(&Punctual, &Scenario, &Effort) -> Result<Vec<Row>>,
+    measure: fn(&Punctual, &Scenario, &Effort) -> Result<Vec<Row>>,
 }
 
-/// In their order: reading a trace last, since what this program takes in there would count as memory of the programs that it starts later.
+/// In this order. `reading` is last: the memory that this program then allocates would count for programs that it
+/// starts later.
 const PARTS: [Part; 12] = [
     Part {
         name: "lateness",
         seconds: |effort| effort.lateness.0 as u64 * effort.lateness.1 * 22 / 10_000,
-        take: |punctual, scenario, effort| Ok(lateness(punctual, scenario, effort)?.into()),
+        measure: |punctual, scenario, effort| Ok(lateness(punctual, scenario, effort)?.into()),
     },
     Part {
         name: "cpu-time",
         seconds: |effort| effort.cpu_time.0 as u64 * (effort.cpu_time.1.iter().sum::<u64>() * 2 / 1000 + 1),
-        take: |punctual, scenario, effort| Ok(cpu_time(punctual, scenario, effort)?.into()),
+        measure: |punctual, scenario, effort| Ok(cpu_time(punctual, scenario, effort)?.into()),
     },
     Part {
         name: "blame",
         seconds: |effort| blame::seconds(effort.blame, effort.lateness.1),
-        take: |punctual, scenario, effort| {
+        measure: |punctual, scenario, effort| {
             Ok(blame::measure(punctual, scenario, effort.blame, effort.lateness.1)?.into_iter().collect())
         },
     },
     Part {
         name: "threads",
         seconds: |effort| threads::seconds(effort.threads),
-        take: |punctual, _, effort| Ok(vec![threads::measure(punctual, effort.threads)?]),
+        measure: |punctual, _, effort| Ok(vec![threads::measure(punctual, effort.threads)?]),
     },
     Part {
         name: "missed",
         seconds: |effort| effort.missed as u64 * 11 / 5,
-        take: |punctual, scenario, effort| Ok(vec![missed(punctual, scenario, effort)?]),
+        measure: |punctual, scenario, effort| Ok(vec![missed(punctual, scenario, effort)?]),
     },
     Part {
         name: "noise",
         seconds: |effort| oslat::seconds(effort.noise),
-        take: |punctual, scenario, effort| Ok(vec![oslat::measure(punctual, scenario, effort.noise)?]),
+        measure: |punctual, scenario, effort| Ok(vec![oslat::measure(punctual, scenario, effort.noise)?]),
     },
     Part {
         name: "udp",
         seconds: |effort| udp::seconds(effort.udp) + sockperf::seconds(effort.udp),
-        take: |punctual, scenario, effort| {
+        measure: |punctual, scenario, effort| {
             let mut rows = vec![udp::measure(punctual, scenario, effort.udp)?];
             rows.extend(sockperf::measure(punctual, scenario, effort.udp)?);
             Ok(rows)
@@ -153,12 +154,12 @@ const PARTS: [Part; 12] = [
     Part {
         name: "stream",
         seconds: |effort| stream::seconds(effort.streams),
-        take: |punctual, scenario, effort| Ok(stream::measure(punctual, scenario, effort.streams)?.into()),
+        measure: |punctual, scenario, effort| Ok(stream::measure(punctual, scenario, effort.streams)?.into()),
     },
     Part {
         name: "program",
         seconds: |effort| (effort.starts / 12 + effort.memory * 11 / 10) as u64,
-        take: |punctual, _, effort| {
+        measure: |punctual, _, effort| {
             let size = punctual.size()? as f64;
             Ok(vec![
                 start(punctual, effort)?,
@@ -170,9 +171,9 @@ const PARTS: [Part; 12] = [
     Part {
         name: "instructions",
         seconds: |effort| effort.instructions as u64 * 10,
-        take: |punctual, scenario, effort| match instructions(punctual, scenario, effort) {
+        measure: |punctual, scenario, effort| match instructions(punctual, scenario, effort) {
             Ok(row) => Ok(vec![row]),
-            // The figures so far are worth more than to be thrown away.
+            // An error here must not discard the rows measured so far.
             Err(error) => {
                 eprintln!("instructions were not counted: {error:#}");
                 Ok(Vec::new())
@@ -182,12 +183,12 @@ const PARTS: [Part; 12] = [
     Part {
         name: "capture",
         seconds: |effort| capture::seconds(effort.captures),
-        take: |punctual, _, effort| capture::measure(punctual, effort.captures),
+        measure: |punctual, _, effort| capture::measure(punctual, effort.captures),
     },
     Part {
         name: "reading",
         seconds: |effort| 4 + effort.reading as u64 * 3,
-        take: |_, _, effort| {
+        measure: |_, _, effort| {
             Ok(vec![
                 reading::measure(effort.reading)?,
                 ledger::measure(effort.reading),
@@ -203,20 +204,21 @@ pub fn parts() -> [&'static str; 12] {
     PARTS.each_ref().map(|part| part.name)
 }
 
-/// Takes every figure, or those of the parts in `only`. `say` is told what comes next, and the time left, s.
+/// Measures all rows, or those of the parts in `only`. Calls `progress` before each part with its name and the remaining
+/// time, s.
 pub fn measure(
     punctual: &Punctual,
     scenario: &Scenario,
     effort: &Effort,
     only: &[String],
-    say: impl Fn(&str, u64),
+    progress: impl Fn(&str, u64),
 ) -> Result<Vec<Row>> {
     let chosen = |part: &&Part| only.is_empty() || only.iter().any(|name| name == part.name);
     let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
     let mut rows = Vec::new();
     for (at, part) in parts.iter().enumerate() {
-        say(part.name, parts[at..].iter().map(|part| (part.seconds)(effort)).sum());
-        rows.extend((part.take)(punctual, scenario, effort)?);
+        progress(part.name, parts[at..].iter().map(|part| (part.seconds)(effort)).sum());
+        rows.extend((part.measure)(punctual, scenario, effort)?);
     }
     Ok(rows)
 }
@@ -231,19 +233,19 @@ fn lateness(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result
     )?;
     let row = |name, percent| {
         let figure = |lateness: &Histogram| lateness.percentile(percent).map_or(f64::NAN, |late_ns| late_ns as f64);
-        let pairs = pairs.iter().map(|pair| Pair { ours: figure(&pair.ours), theirs: figure(&pair.theirs) });
+        let pairs = pairs.iter().map(|pair| Pair { own: figure(&pair.own), peer: figure(&pair.peer) });
         Row::compared(name, Unit::Time, pairs).with_target(1.0)
     };
     Ok([row("median lateness, 1 ms period", 50.0), row("p99 lateness, 1 ms period", 99.0)])
 }
 
-/// The whole of a run shared out over its cycles, and what one more cycle costs.
+/// The CPU time of a whole run divided by its cycles, and the CPU time of one more cycle.
 fn cpu_time(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<[Row; 2]> {
     let (rounds, lengths) = effort.cpu_time;
     let lengths = lengths.map(|cycles| Scenario { period_us: PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) });
     let pairs = alternate(rounds, || Costs::of_punctual(punctual, &lengths), || Costs::of_cyclictest(&lengths))?;
     let row = |name, figure: fn(&Costs) -> f64| {
-        let pairs = pairs.iter().map(|pair| Pair { ours: figure(&pair.ours), theirs: figure(&pair.theirs) });
+        let pairs = pairs.iter().map(|pair| Pair { own: figure(&pair.own), peer: figure(&pair.peer) });
         Row::compared(name, Unit::Time, pairs).with_target(1.0)
     };
     Ok([
@@ -254,7 +256,7 @@ fn cpu_time(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result
 
 fn missed(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<Row> {
     let scenario = Scenario { period_us: SHORT_PERIOD_US, ..scenario.lasting(Length::Seconds(1)) };
-    // As a share of the deadlines, since no two runs are of quite the same length.
+    // As a fraction of the deadlines, because runs differ slightly in length.
     let share = |missed: u64, cycles: u64| missed as f64 / (missed + cycles) as f64;
     let mut notes = Vec::new();
     let pairs = alternate(
@@ -271,7 +273,9 @@ fn missed(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<R
     )?;
     let row = Row::compared("deadlines missed, 20 us period", Unit::Share, pairs).with_target(1.0);
     Ok(match notes.first() {
-        Some(note) => row.with_remark(format!("{} notes in {} runs of punctual: {note}", notes.len(), effort.missed)),
+        Some(note) => {
+            row.with_remark(format!("{} notes in {} runs of punctual, e.g.: {note}", notes.len(), effort.missed))
+        }
         None => row,
     })
 }
@@ -291,7 +295,7 @@ fn memory(punctual: &Punctual, effort: &Effort) -> Result<Row> {
     Ok(Row::alone("peak memory, every CPU", Unit::Bytes, figures, MEMORY_LIMIT_BYTES))
 }
 
-/// Instructions of the measuring thread in user space, as the difference between a long and a short run.
+/// User-space instructions of the measuring thread: the difference between a long and a short run.
 fn instructions(punctual: &Punctual, scenario: &Scenario, effort: &Effort) -> Result<Row> {
     let lengths = COUNTED_CYCLES
         .map(|cycles| Scenario { period_us: COUNTED_PERIOD_US, ..scenario.lasting(Length::Cycles(cycles)) });

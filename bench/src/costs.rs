@@ -1,4 +1,4 @@
-//! CPU time of a short and a long run: what one more cycle costs is their difference, which start and end do not touch.
+//! CPU time of a short and a long run. Their difference is the cost of the additional cycles, without start and end.
 
 use anyhow::Result;
 use sys::child::Ended;
@@ -9,7 +9,7 @@ use crate::{
     scenario::Scenario,
 };
 
-/// User and system time of two runs of a program.
+/// User and system time of both runs of a program.
 #[derive(Debug)]
 pub struct Costs {
     short_ns: f64,
@@ -19,12 +19,12 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Those of punctual.
+    /// Measures punctual.
     pub fn of_punctual(punctual: &Punctual, lengths: &[Scenario; 2]) -> Result<Self> {
         Self::of(lengths, |scenario| punctual.measure(scenario).map(|seen| (seen.usage, seen.cycles)))
     }
 
-    /// Those of cyclictest.
+    /// Measures cyclictest.
     pub fn of_cyclictest(lengths: &[Scenario; 2]) -> Result<Self> {
         Self::of(lengths, |scenario| cyclictest::measure(scenario, Buckets::None).map(|seen| (seen.usage, seen.cycles)))
     }
@@ -40,12 +40,12 @@ impl Costs {
         })
     }
 
-    /// The whole of the long run, shared out over its cycles, ns.
+    /// CPU time of the long run divided by its cycles, ns.
     pub fn a_cycle_with_start_ns(&self) -> f64 {
         self.long_ns / self.long_cycles
     }
 
-    /// What one more cycle costs, ns.
+    /// CPU time of one more cycle, ns.
     pub fn a_cycle_ns(&self) -> f64 {
         (self.long_ns - self.short_ns) / (self.long_cycles - self.short_cycles)
     }

@@ -1,4 +1,4 @@
-//! One run of cyclictest.
+//! Runs cyclictest.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -12,42 +12,42 @@ use crate::{
     scenario::{Length, Scenario},
 };
 
-/// What cyclictest counts lateness in.
+/// Unit and range of cyclictest's histogram.
 #[derive(Debug, Clone, Copy)]
 pub enum Buckets {
-    /// None: least, mean and largest alone. The cheapest form.
+    /// No histogram: only minimum, mean and maximum. The cheapest mode.
     None,
-    /// Nanoseconds up to 1 ms, exactly.
+    /// Nanoseconds up to 1 ms, exact.
     Nanoseconds,
-    /// Microseconds up to 100 ms, cut off below.
+    /// Microseconds up to 100 ms, rounded down.
     Microseconds,
 }
 
-/// What one run saw, and what it cost.
+/// Results of one run.
 #[derive(Debug)]
 pub struct Seen {
-    /// One entry a wake-up, ns. Those beyond the buckets stand at the last one's end, except for the largest, which is
-    /// exact: cyclictest looks better for it, never worse.
+    /// One sample per wake-up, ns. Samples above the range count at its end, except for the largest, which is exact.
+    /// This can only make cyclictest look better.
     pub lateness: Histogram,
     /// Wake-ups.
     pub cycles: u64,
-    /// Deadlines that it went over without a word.
+    /// Deadlines that it skipped without counting them.
     pub skipped: u64,
-    /// The cost of the whole program.
+    /// Resource usage of the whole program.
     pub usage: Ended,
-    /// Its version.
+    /// Version of cyclictest.
     pub version: String,
 }
 
-/// The command of a scenario.
+/// The command for a scenario.
 pub fn command(scenario: &Scenario, buckets: Buckets) -> Command {
     let mut command = Command::new("cyclictest");
-    // It holds the CPUs awake without being asked.
+    // cyclictest keeps the CPUs awake by default.
     command.args(["--quiet", "--threads=1", "--priority=90", "--mlockall"]);
     command.arg(format!("--affinity={}", scenario.cpu));
     command.arg(format!("--interval={}", scenario.period_us));
     if !scenario.others.is_empty() {
-        // Else its main thread shares the measured CPU, which punctual's does not.
+        // Otherwise its main thread would run on the measured CPU, which punctual's main thread does not.
         let others: Vec<String> = scenario.others.iter().map(u32::to_string).collect();
         command.arg(format!("--mainaffinity={}", others.join(",")));
     }
@@ -64,9 +64,9 @@ pub fn command(scenario: &Scenario, buckets: Buckets) -> Command {
     command
 }
 
-/// Measures `scenario`.
+/// Runs `scenario`.
 pub fn measure(scenario: &Scenario, buckets: Buckets) -> Result<Seen> {
-    let results = tempfile::NamedTempFile::new().context("cannot make a file for cyclictest's results")?;
+    let results = tempfile::NamedTempFile::new().context("cannot create a file for cyclictest's results")?;
     let mut command = command(scenario, buckets);
     command.arg(format!("--json={}", results.path().display()));
     let run = run(&mut command, &[0], "install it: sudo apt-get install rt-tests")?;
@@ -78,8 +78,8 @@ pub fn measure(scenario: &Scenario, buckets: Buckets) -> Result<Seen> {
 }
 
 impl Buckets {
-    /// How many there are.
-    fn range(self) -> Option<u64> {
+    /// Number of buckets.
+    fn range(self) -> Option<u32> {
         match self {
             Self::None => None,
             Self::Nanoseconds => Some(1_000_000),
@@ -88,7 +88,7 @@ impl Buckets {
     }
 }
 
-/// The parts of cyclictest's JSON that are of use here; the keys are its own.
+/// The needed parts of cyclictest's JSON output.
 #[derive(Debug, Deserialize)]
 struct Document {
     #[serde(rename = "rt_test_version:")]
@@ -107,7 +107,7 @@ struct Thread {
 
 #[derive(Debug, PartialEq)]
 struct Parsed {
-    /// Lateness, ns, and how often it was seen.
+    /// Lateness, ns, and number of samples.
     values: Vec<(i64, u64)>,
     cycles: u64,
     version: String,
@@ -118,27 +118,29 @@ fn parse(json: &str, buckets: Buckets) -> Result<Parsed> {
         serde_json::from_str(json).context("cannot read cyclictest's results")?;
     ensure!(thread.len() == 1, "cyclictest measured {} threads instead of one", thread.len());
     let Some(thread) = thread.into_values().next().filter(|thread| thread.cycles > 0) else {
-        bail!("cyclictest measured nothing");
+        bail!("cyclictest measured no cycle");
     };
     let unit_ns = if resolution_in_ns == 1 { 1 } else { 1000 };
     let mut values = Vec::new();
     if let Some(range) = buckets.range() {
         for (value, &count) in &thread.histogram {
-            let value: i64 = value.parse().with_context(|| format!("cyclictest names a bucket `{value}`"))?;
+            let value: i64 =
+                value.parse().with_context(|| format!("invalid bucket `{value}` in cyclictest's results"))?;
             values.push((value * unit_ns, count));
         }
-        // It does not count what lies beyond, but the cycles are all there.
+        // The histogram omits samples above its range, but `cycles` counts them.
         let beyond = thread.cycles.saturating_sub(thread.histogram.values().sum());
-        values.push((range as i64 * unit_ns, beyond.saturating_sub(1)));
+        values.push((i64::from(range) * unit_ns, beyond.saturating_sub(1)));
         values.push((thread.max * unit_ns, beyond.min(1)));
         values.retain(|&(_, count)| count > 0);
     }
     Ok(Parsed { values, cycles: thread.cycles, version })
 }
 
-/// After a late wake-up cyclictest adds periods to its next deadline until that lies ahead, and counts none of them.
+/// After a late wake-up, cyclictest advances its deadline by whole periods into the future without counting the skipped
+/// ones.
 fn skipped(values: &[(i64, u64)], period_ns: u64) -> u64 {
-    values.iter().map(|&(late_ns, count)| late_ns.max(0) as u64 / period_ns * count).sum()
+    values.iter().map(|&(late_ns, count)| late_ns.max(0).cast_unsigned() / period_ns * count).sum()
 }
 
 #[cfg(test)]
@@ -155,33 +157,33 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds() {
+    fn parses_nanoseconds() {
         let parsed = parse(&results(1, r#""340": 2, "900": 1"#, 3, 900), Buckets::Nanoseconds).unwrap();
         assert_eq!(parsed, Parsed { values: vec![(340, 2), (900, 1)], cycles: 3, version: "2.40".to_owned() });
     }
 
     #[test]
-    fn what_overflowed_is_there_and_the_largest_is_exact() {
+    fn adds_samples_above_the_range() {
         let parsed = parse(&results(0, r#""5": 7"#, 10, 250_000), Buckets::Microseconds).unwrap();
         assert_eq!(parsed.values, [(5_000, 7), (100_000_000, 2), (250_000_000, 1)]);
     }
 
     #[test]
-    fn without_buckets_there_are_cycles_alone() {
+    fn parses_results_without_a_histogram() {
         let json = results(0, "", 500, 80).replace(r#""histogram": {}, "#, "");
         let parsed = parse(&json, Buckets::None).unwrap();
         assert_eq!((parsed.values, parsed.cycles), (vec![], 500));
     }
 
     #[test]
-    fn nothing_measured_is_an_error() {
+    fn rejects_results_without_samples() {
         assert!(parse(&results(0, "", 0, 0), Buckets::None).is_err());
         assert!(parse("{}", Buckets::None).is_err());
         assert!(parse(&results(0, r#""five": 1"#, 1, 5), Buckets::Microseconds).is_err());
     }
 
     #[test]
-    fn every_whole_period_is_a_deadline_skipped() {
+    fn counts_each_whole_period_as_skipped() {
         assert_eq!(skipped(&[(19_999, 4), (20_000, 3), (59_999, 2)], 20_000), 3 + 2 * 2);
     }
 }

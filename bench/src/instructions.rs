@@ -1,4 +1,4 @@
-//! Instructions that a program's measuring thread executes, counted by callgrind: noise does not touch them.
+//! Counts the instructions of a program's measuring thread with callgrind, independent of the machine's load.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run::run;
 
-/// Instructions in user space of all threads but the first, which does not measure.
+/// User-space instructions of all threads except the first, which does not measure.
 pub fn of_measuring_thread(command: &Command) -> Result<u64> {
-    let folder = tempfile::tempdir().context("cannot make a folder for callgrind's results")?;
+    let folder = tempfile::tempdir().context("cannot create a folder for callgrind's results")?;
     let out = folder.path().join("out");
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--quiet", "--tool=callgrind", "--separate-threads=yes"]);
@@ -23,12 +23,12 @@ pub fn of_measuring_thread(command: &Command) -> Result<u64> {
         }
         total += total_in(&path)?;
     }
-    ensure!(total > 0, "callgrind saw no measuring thread");
+    ensure!(total > 0, "callgrind found no measuring thread");
     Ok(total)
 }
 
 fn total_in(path: &Path) -> Result<u64> {
-    total(&fs::read_to_string(path)?).with_context(|| format!("callgrind left no total in {}", path.display()))
+    total(&fs::read_to_string(path)?).with_context(|| format!("no total in callgrind's results {}", path.display()))
 }
 
 fn total(profile: &str) -> Option<u64> {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_stands_in_a_line_of_its_own() {
+    fn parses_the_total() {
         let profile =
             "# callgrind format\nthread: 2\nevents: Ir\nsummary: 40996\nfn=(1) totals: 5\n0 3\n\ntotals: 40996\n";
         assert_eq!(total(profile), Some(40996));

@@ -1,25 +1,43 @@
-//! punctual beside cyclictest in one run, in turn, many rounds: a table of ratios with their spread.
+//! Compares punctual with cyclictest and other programs: alternating runs, and a table of ratios with their spread.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `comparison` | what is compared, and how much |
-//! | `blame` | what looking for culprits costs |
-//! | `reading` | how fast a trace is read |
-//! | `ledger` | how long the ledger of very many spikes takes |
-//! | `planning` | how long a campaign of very many scenarios takes to plan |
-//! | `threads` | what very many threads cost |
-//! | `capture` | how fast a capture of the wire is read, beside tshark |
-//! | `udp`, `sockperf` | round trips of datagrams, beside a bare loop and beside sockperf |
-//! | `stream` | frames of a stream under way, with AF_XDP and with sockets, and how soon after its slot one is sent |
-//! | `costs` | CPU time a cycle |
-//! | `scenario` | what both programs are asked to do |
-//! | `oslat` | two programs that never sleep |
-//! | `punctual`, `cyclictest` | one run of each |
-//! | `instructions` | instructions, counted by callgrind |
-//! | `run` | any program run to its end, with its cost |
-//! | `rounds` | the two in turn |
+//! | `comparison`
+//! the parts of the comparison |
+//! | `blame`
+//! cost of blame |
+//! | `reading`
+//! speed of reading a trace |
+//! | `ledger`
+//! time to build a ledger of many spikes |
+//! | `planning`
+//! time to plan a campaign of many scenarios |
+//! | `threads`
+//! cost of many threads |
+//! | `capture`
+//! speed of analysing a capture, compared with tshark |
+//! | `udp`, `sockperf`
+//! round trips of datagrams, compared with a minimal loop and with sockperf |
+//! | `stream`
+//! transit times of frames with AF_XDP and with sockets, and how soon after its slot a frame is sent |
+//! | `costs`
+//! CPU time of a cycle |
+//! | `scenario`
+//! settings of a run, the same for both programs |
+//! | `oslat`
+//! the noise probe, compared with oslat |
+//! | `punctual`, `cyclictest`
+//! run one of the programs |
+//! | `instructions`
+//! instruction counts from callgrind |
+//! | `run`
+//! runs a program to its end, with its resource usage |
+//! | `rounds`
+//! alternates between two programs |
 //! | `statistics` | medians and their spread |
-//! | `row`, `table` | what is printed |
+//! | `row`, `table`
+//! output |
 
 #![forbid(unsafe_code)]
 
@@ -56,18 +74,18 @@ use crate::{
     scenario::{Length, Scenario},
 };
 
-/// Compares punctual with cyclictest: both in one run, in turn, many rounds.
+/// Compares punctual with cyclictest in alternating runs.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The punctual to be measured.
+    /// Path of the punctual binary.
     punctual: PathBuf,
-    /// Few rounds: less than a minute instead of about five.
+    /// Measure fewer rounds: less than a minute instead of about five.
     #[arg(long)]
     quick: bool,
-    /// Take these parts alone.
+    /// Measure only these parts.
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = comparison::parts())]
     only: Vec<String>,
-    /// Write the rows there as JSON too.
+    /// Also write the rows as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -86,44 +104,44 @@ fn compare(options: &Options) -> Result<()> {
     let effort = if options.quick { &comparison::QUICK } else { &comparison::FULL };
     let punctual = Punctual::new(&options.punctual);
     let scenario = scenario()?;
-    let scene = scene(&punctual, &scenario)?;
-    println!("{scene}\n");
-    let say = |what: &str, seconds| eprintln!("{what}; about {seconds} s left");
-    let rows = comparison::measure(&punctual, &scenario, effort, &options.only, say)?;
+    let description = description(&punctual, &scenario)?;
+    println!("{description}\n");
+    let progress = |what: &str, seconds| eprintln!("{what}; about {seconds} s left");
+    let rows = comparison::measure(&punctual, &scenario, effort, &options.only, progress)?;
     print!("{}", table::text(&rows));
     if let Some(path) = &options.json {
-        fs::write(path, format!("{:#}\n", table::json(&scene, &rows)))
-            .with_context(|| format!("cannot write {}; choose another place with --json FILE", path.display()))?;
+        fs::write(path, format!("{:#}\n", table::json(&description, &rows)))
+            .with_context(|| format!("cannot write {}; choose another path with --json FILE", path.display()))?;
     }
     Ok(())
 }
 
-/// The last CPU is measured, since the first is where most of the machine's own work happens.
+/// Measures the last CPU, because the first one does most of the machine's own work.
 fn scenario() -> Result<Scenario> {
-    let mut others = sys::sched::affinity().context("cannot read which CPUs may be used")?;
-    let cpu = others.pop().context("no CPU may be used")?;
+    let mut others = sys::sched::affinity().context("cannot read the allowed CPUs")?;
+    let cpu = others.pop().context("no CPU is allowed")?;
     Ok(Scenario { cpu, others, period_us: 1000, length: Length::Cycles(10) })
 }
 
-/// What runs where; a short run of each shows it, and warms both up.
-fn scene(punctual: &Punctual, scenario: &Scenario) -> Result<String> {
-    let ours = punctual.measure(scenario)?;
-    let theirs = cyclictest::measure(scenario, Buckets::None)?;
+/// Describes the programs and the machine. Runs both programs briefly, which also warms up the caches.
+fn description(punctual: &Punctual, scenario: &Scenario) -> Result<String> {
+    let own = punctual.measure(scenario)?;
+    let peer = cyclictest::measure(scenario, Buckets::None)?;
     let unknown = || "unknown".to_owned();
-    let machine = ours.machine;
+    let machine = own.machine;
     Ok(format!(
-        "punctual {} beside cyclictest {}: CPU {}, fifo:90, memory locked, CPU held awake\n\
+        "punctual {} compared with cyclictest {}: CPU {}, fifo:90, memory locked, CPU held awake\n\
          Linux {} (preemption: {}), {}, {} CPUs, hypervisor {}, load average {:.1} before\n\
          ratio = punctual / cyclictest, of each pair of runs",
-        ours.version,
-        theirs.version,
+        own.version,
+        peer.version,
         scenario.cpu,
         machine.kernel.unwrap_or_else(unknown),
         machine.preempt.unwrap_or_else(unknown),
         machine.cpu_model.unwrap_or_else(unknown),
         scenario.others.len() + 1,
         machine.hypervisor.unwrap_or_else(unknown),
-        // The kernel counts in parts of 2^16.
+        // The kernel's unit is 2^-16.
         rustix::system::sysinfo().loads[0] as f64 / 65536.0,
     ))
 }

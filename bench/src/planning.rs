@@ -1,5 +1,5 @@
-//! How long a campaign of very many scenarios takes to plan (its file read and checked, each scenario worked out), and its
-//! report to build.
+//! Time to plan a campaign of many scenarios (read and check its file, and expand each scenario), and to render its
+//! report.
 
 use std::{fmt::Write, time::Instant};
 
@@ -11,18 +11,18 @@ use crate::row::{Row, Unit};
 
 const LIMIT_NS: f64 = 100e6;
 const REPORT_LIMIT_NS: f64 = 2e9;
-/// Loads of the file; each runs on every pair of CPUs.
+/// Number of loads in the file. Each runs on every pair of CPUs.
 const LOADS: usize = 40;
 const CPUS: u32 = 5;
 
-/// Takes the row.
+/// Measures the row of the plan.
 pub fn measure(rounds: usize) -> Row {
     let name = "campaign of 1000 scenarios planned";
     let text = text();
     Row::alone(name, Unit::Time, (0..rounds).map(|_| plan_ns(&text)), LIMIT_NS)
 }
 
-/// Takes the row of the report.
+/// Measures the row of the report.
 pub fn measure_report(rounds: usize) -> Row {
     let scenarios = plan(&text());
     Row::alone(
@@ -42,11 +42,11 @@ fn report_ns(scenarios: &Scenarios) -> f64 {
     let begin = Instant::now();
     let page = report::html::render_campaign(&campaign);
     let text = report::terminal::campaign(&campaign, &report::Style::plain(), 160);
-    assert!(page.len() > 1000 && text.len() > 1000, "there is a report");
+    assert!(page.len() > 1000 && text.len() > 1000, "the report is rendered");
     begin.elapsed().as_nanos() as f64
 }
 
-/// A matrix of CPUs under many loads.
+/// A campaign file with a matrix of CPUs under many loads.
 fn text() -> String {
     let mut text =
         "name = \"matrix\"\nrest = \"1s\"\n[probe]\nkind = \"threads\"\n[placement]\ncpus = \"pairs\"\n".to_owned();
@@ -66,19 +66,19 @@ fn plan_ns(text: &str) -> f64 {
 
 fn plan(text: &str) -> Scenarios {
     let cpus = Cpus { usable: (0..CPUS).collect(), isolated: CpuList::new() };
-    let file = file::parse("matrix.toml", text).expect("the file is right");
-    expand(&file, &cpus, &Asked::default()).expect("its words fit every machine")
+    let file = file::parse("matrix.toml", text).expect("the file is valid");
+    expand(&file, &cpus, &Asked::default()).expect("the file fits every machine")
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn there_are_a_thousand_scenarios() {
+    fn plans_a_thousand_scenarios() {
         super::plan_ns(&super::text());
     }
 
     #[test]
-    fn each_is_in_the_report() {
+    fn reports_all_scenarios() {
         super::report_ns(&super::plan(&super::text()));
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a trace is read: the same file by punctual's reader and by `trace-cmd report`.
+//! Speed of reading a trace: punctual's reader and `trace-cmd report` on the same file.
 
 use std::{
     io::{Read, Write},
@@ -19,16 +19,16 @@ use crate::{
     run::run,
 };
 
-/// At least twenty times as fast.
+/// punctual must be at least twenty times as fast.
 const LIMIT: f64 = 1.0 / 20.0;
-/// Some hundred thousand events a CPU.
+/// Ring size, KB: some hundred thousand events a CPU.
 const RING_KB: u32 = 16 << 10;
-/// As long as that takes to fill on most machines.
+/// Long enough to fill the rings on most machines.
 const TRACED: Duration = Duration::from_secs(3);
 
-/// Takes the row.
+/// Measures the row.
 pub fn measure(rounds: usize) -> Result<Row> {
-    let file = tempfile::NamedTempFile::new().context("cannot make a file for a trace")?;
+    let file = tempfile::NamedTempFile::new().context("cannot create a file for a trace")?;
     record(file.path())?;
     let mut events = 0;
     let pairs = alternate(
@@ -40,10 +40,10 @@ pub fn measure(rounds: usize) -> Result<Row> {
         },
         || report(file.path()),
     )?;
-    ensure!(events > 0, "nothing was traced");
+    ensure!(events > 0, "the trace has no events");
     let each = |ns: f64| ns / events as f64;
-    let pairs = pairs.into_iter().map(|Pair { ours, theirs }| Pair { ours: each(ours), theirs: each(theirs) });
-    let remark = format!("the peer is trace-cmd report; {events} events");
+    let pairs = pairs.into_iter().map(|Pair { own, peer }| Pair { own: each(own), peer: each(peer) });
+    let remark = format!("compared with trace-cmd report; {events} events");
     Ok(Row::compared("reading a trace, CPU time an event", Unit::Time, pairs).with_target(LIMIT).with_remark(remark))
 }
 
@@ -67,7 +67,7 @@ fn record(path: &Path) -> Result<()> {
     Ok(instance.write_dat(path)?)
 }
 
-/// Reads all events; how many.
+/// Reads all events, and returns their number.
 fn read(path: &Path) -> Result<usize> {
     let mut dat = Dat::open(path)?;
     let mut events = 0;
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Result<usize> {
     Ok(events)
 }
 
-/// CPU time of trace-cmd, ns. It mounts what it needs where only it sees that, and writes to nowhere.
+/// CPU time of trace-cmd, ns. It mounts file systems, so it gets a mount namespace of its own; its output is discarded.
 fn report(path: &Path) -> Result<f64> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", "exec trace-cmd report -i \"$0\" >/dev/null"]).arg(path);

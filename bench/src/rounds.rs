@@ -1,29 +1,29 @@
-//! Two programs in turn, so that whatever the machine does besides falls on both alike.
+//! Alternates between two programs, so that disturbances by the machine affect both equally.
 
 use anyhow::Result;
 
-/// What both sides did in one round.
+/// Results of both programs in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair<A, B> {
-    /// By punctual.
-    pub ours: A,
-    /// By cyclictest.
-    pub theirs: B,
+    /// Result of punctual.
+    pub own: A,
+    /// Result of the other program.
+    pub peer: B,
 }
 
-/// Runs both sides `rounds` times. The one that goes first changes from round to round.
+/// Runs both programs `rounds` times. Which one goes first alternates.
 pub fn alternate<A, B>(
     rounds: usize,
-    mut ours: impl FnMut() -> Result<A>,
-    mut theirs: impl FnMut() -> Result<B>,
+    mut own: impl FnMut() -> Result<A>,
+    mut peer: impl FnMut() -> Result<B>,
 ) -> Result<Vec<Pair<A, B>>> {
     let round = |index| {
         if index % 2 == 0 {
-            let ours = ours()?;
-            Ok(Pair { ours, theirs: theirs()? })
+            let own = own()?;
+            Ok(Pair { own, peer: peer()? })
         } else {
-            let theirs = theirs()?;
-            Ok(Pair { ours: ours()?, theirs })
+            let peer = peer()?;
+            Ok(Pair { own: own()?, peer })
         }
     };
     (0..rounds).map(round).collect()
@@ -36,14 +36,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_goes_first_in_turn() {
+    fn alternates_which_program_goes_first() {
         let order = RefCell::new(String::new());
-        let say = |what| {
+        let run = |what| {
             order.borrow_mut().push(what);
             Ok(what)
         };
-        let pairs = alternate(3, || say('p'), || say('c')).unwrap();
+        let pairs = alternate(3, || run('p'), || run('c')).unwrap();
         assert_eq!(*order.borrow(), "pccppc");
-        assert_eq!(pairs, [Pair { ours: 'p', theirs: 'c' }; 3]);
+        assert_eq!(pairs, [Pair { own: 'p', peer: 'c' }; 3]);
     }
 }

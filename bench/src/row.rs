@@ -1,4 +1,4 @@
-//! One row of the table: a figure of both sides, their ratio, and the target.
+//! One row of the table: a figure of both programs, their ratio, and the target.
 
 use serde::Serialize;
 
@@ -7,67 +7,67 @@ use crate::{
     statistics::{Spread, ratio},
 };
 
-/// What is compared in one respect.
+/// One row of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// In what respect.
+    /// Name of the figure.
     pub name: &'static str,
-    /// What the figures are; JSON has them in ns and bytes.
+    /// Unit of the figures; JSON contains ns and bytes.
     pub unit: Unit,
     /// punctual's figures.
     pub punctual: Option<Spread>,
-    /// cyclictest's figures; absent where punctual is held to a limit of its own.
+    /// cyclictest's figures, or those of another program; absent if punctual has a limit of its own.
     pub cyclictest: Option<Spread>,
-    /// punctual / cyclictest, of each pair of runs.
+    /// punctual / other program, for each pair of runs.
     pub ratio: Option<Spread>,
-    /// What the median of the ratio, or of punctual's figure where there is no ratio, may be at most.
+    /// Upper limit for the median of the ratio, or of punctual's figure if there is no ratio.
     pub target: Option<f64>,
-    /// What happened besides, in words.
+    /// A remark printed below the table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
 
-/// What a figure is.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Nanoseconds.
     Time,
-    /// Nanoseconds, of what takes few of them.
+    /// Nanoseconds, shown as such because the figures are small.
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// Parts of 1.
+    /// A fraction of 1.
     Share,
-    /// A number of things.
+    /// A plain number.
     Count,
 }
 
-/// Whether a target is met.
+/// Result of the comparison with the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Met {
-    /// By the median.
+    /// True if the median meets the target.
     pub met: bool,
-    /// The 95 % interval of the median lies on one side of the target; else these rounds cannot tell.
+    /// True if the 95 % interval of the median is on one side of the target. Otherwise more rounds are needed.
     pub certain: bool,
 }
 
 impl Row {
-    /// A figure of both sides, one of each a round.
+    /// A figure of both programs, with one pair a round.
     pub fn compared(name: &'static str, unit: Unit, pairs: impl IntoIterator<Item = Pair<f64, f64>>) -> Self {
         let pairs: Vec<_> = pairs.into_iter().collect();
         Self {
             name,
             unit,
-            punctual: Spread::of(pairs.iter().map(|pair| pair.ours)),
-            cyclictest: Spread::of(pairs.iter().map(|pair| pair.theirs)),
-            ratio: Spread::of(pairs.iter().map(|pair| ratio(pair.ours, pair.theirs))),
+            punctual: Spread::of(pairs.iter().map(|pair| pair.own)),
+            cyclictest: Spread::of(pairs.iter().map(|pair| pair.peer)),
+            ratio: Spread::of(pairs.iter().map(|pair| ratio(pair.own, pair.peer))),
             target: None,
             remark: None,
         }
     }
 
-    /// A figure of punctual's own with its limit.
+    /// A figure of punctual with a limit of its own.
     pub fn alone(name: &'static str, unit: Unit, figures: impl IntoIterator<Item = f64>, limit: f64) -> Self {
         Self {
             name,
@@ -80,22 +80,22 @@ impl Row {
         }
     }
 
-    /// The same row with a limit for its ratio.
+    /// Sets the upper limit for the ratio.
     pub fn with_target(self, limit: f64) -> Self {
         Self { target: Some(limit), ..self }
     }
 
-    /// The same row with a remark.
+    /// Sets the remark.
     pub fn with_remark(self, remark: String) -> Self {
         Self { remark: Some(remark), ..self }
     }
 
-    /// What the target applies to.
+    /// The figure that is compared with the target.
     pub fn judged(&self) -> Option<Spread> {
         self.ratio.or(self.punctual)
     }
 
-    /// Whether the target is met; `None` where there is none.
+    /// Compares with the target; `None` if there is none.
     pub fn met(&self) -> Option<Met> {
         let (target, judged) = (self.target?, self.judged()?);
         Some(Met { met: judged.median <= target, certain: judged.median_high <= target || judged.median_low > target })
@@ -103,7 +103,7 @@ impl Row {
 }
 
 impl Unit {
-    /// A figure in this unit, for people.
+    /// Formats a figure in this unit.
     pub fn show(self, figure: f64) -> String {
         match self {
             Self::Time if figure < 1e6 => format!("{:.2} us", figure / 1e3),
@@ -121,12 +121,12 @@ mod tests {
     use super::*;
 
     fn row(ratios: &[f64]) -> Row {
-        let pairs = ratios.iter().map(|&ours| Pair { ours, theirs: 1.0 });
+        let pairs = ratios.iter().map(|&own| Pair { own, peer: 1.0 });
         Row::compared("row", Unit::Count, pairs).with_target(1.0)
     }
 
     #[test]
-    fn a_target_is_met_by_the_median_and_certain_by_its_interval() {
+    fn the_median_meets_the_target_and_its_interval_is_certain() {
         let met = |ratios: &[f64]| row(ratios).met().unwrap();
         assert_eq!(met(&[0.8, 0.9, 0.9]), Met { met: true, certain: true });
         assert_eq!(met(&[0.8, 0.9, 1.1]), Met { met: true, certain: false });
@@ -135,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_its_own_is_held_against_the_figure_itself() {
+    fn compares_a_figure_with_its_own_limit() {
         let row = Row::alone("size", Unit::Bytes, [11.0], 10.0);
         assert_eq!(row.met(), Some(Met { met: false, certain: true }));
     }
 
     #[test]
-    fn figures_carry_their_unit() {
+    fn formats_figures_with_their_unit() {
         assert_eq!(Unit::Time.show(19_432.0), "19.43 us");
         assert_eq!(Unit::Time.show(7.5e6), "7.50 ms");
         assert_eq!(Unit::Bytes.show(4_718_592.0), "4.50 MiB");

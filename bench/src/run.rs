@@ -1,4 +1,4 @@
-//! Runs one program to its end, and says what it printed and what it cost.
+//! Runs a program to its end, and returns its output and resource usage.
 
 use std::{
     ffi::OsStr,
@@ -13,32 +13,32 @@ use sys::{
     clock::Clock,
 };
 
-/// A run that came to its end.
+/// A finished run.
 #[derive(Debug)]
 pub struct Run {
-    /// What it printed.
+    /// Standard output.
     pub stdout: String,
-    /// What it cost.
+    /// Resource usage.
     pub usage: Ended,
-    /// Just before it was started, ns on the monotonic clock.
+    /// Time just before the start, ns on CLOCK_MONOTONIC.
     pub started_ns: i64,
 }
 
-/// Runs `command`; an exit status that is not among `accepted` is an error with what it said. `remedy` is what to do
-/// when it cannot be started.
+/// Runs `command`. An exit code that is not in `accepted` is an error, which contains the standard error. `remedy` is
+/// added to the error if the command cannot be started.
 pub fn run(command: &mut Command, accepted: &[i32], remedy: &str) -> Result<Run> {
     let name = command.get_program().to_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started_ns = Clock::Monotonic.now_ns();
-    let mut child = command.spawn().with_context(|| format!("cannot start {}; {remedy}", shown(&name)))?;
-    // These programs say little on standard error, so that reading one after the other blocks none.
+    let mut child = command.spawn().with_context(|| format!("cannot start {}; {remedy}", display_name(&name)))?;
+    // These programs write little to standard error, so reading both streams one after the other does not block.
     let stdout = read(child.stdout.take())?;
-    let complaint = read(child.stderr.take())?;
+    let stderr = read(child.stderr.take())?;
     let usage = reap(Pid::from_child(&child))?;
     match usage.how {
         Ok(code) if accepted.contains(&code) => {}
-        Ok(code) => bail!("{} ended with exit status {code}: {}", shown(&name), complaint.trim()),
-        Err(signal) => bail!("{} was ended by signal {signal}", shown(&name)),
+        Ok(code) => bail!("{} ended with exit status {code}: {}", display_name(&name), stderr.trim()),
+        Err(signal) => bail!("{} was killed by signal {signal}", display_name(&name)),
     }
     Ok(Run { stdout, usage, started_ns })
 }
@@ -51,7 +51,7 @@ fn read(from: Option<impl Read>) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn shown(name: &OsStr) -> String {
+fn display_name(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_and_refused() {
+    fn returns_output_or_error() {
         assert_eq!(shell("echo seen; exit 3").unwrap().stdout, "seen\n");
         let refused = shell("echo no rights >&2; exit 1").unwrap_err().to_string();
         assert_eq!(refused, "sh ended with exit status 1: no rights");

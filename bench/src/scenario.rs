@@ -1,29 +1,29 @@
-//! What both programs are asked to do.
+//! Settings of a run, the same for both programs.
 
-/// How long a run is.
+/// Length of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Length {
     /// This many wake-ups.
     Cycles(u64),
-    /// This many whole seconds; cyclictest knows no shorter unit.
+    /// This many seconds; cyclictest accepts only whole seconds.
     Seconds(u64),
 }
 
-/// One run, the same for both sides: `fifo:90`, memory locked, the CPU held awake.
+/// Settings of one run. Both programs use `fifo:90`, lock their memory and keep the CPU awake.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The CPU that is measured.
+    /// The measured CPU.
     pub cpu: u32,
-    /// The other CPUs: the place of whatever part of a program does not measure.
+    /// The other CPUs, for the threads that do not measure.
     pub others: Vec<u32>,
-    /// Time between two deadlines, us.
+    /// Period, us.
     pub period_us: u64,
-    /// How long.
+    /// Length of the run.
     pub length: Length,
 }
 
 impl Scenario {
-    /// The same for another length.
+    /// The same scenario with another length.
     pub fn lasting(&self, length: Length) -> Self {
         Self { length, ..self.clone() }
     }

@@ -1,8 +1,8 @@
-//! Round trips of datagrams over loopback, beside sockperf's ping-pong: 64 bytes every 1 ms, FIFO 98 on one CPU, answered
-//! under FIFO 97 on another.
+//! Round trips of datagrams over loopback, compared with sockperf's ping-pong: 64 bytes every 1 ms, FIFO 98 on one CPU,
+//! answered under FIFO 97 on another.
 //!
-//! sockperf looks at the clock over and over until its next datagram is due, so its CPU is awake when the answer comes;
-//! punctual's sender sleeps, as the programs do that it speaks for.
+//! sockperf polls the clock until its next datagram is due, so its CPU is awake when the answer arrives. punctual's
+//! sender sleeps, like the programs that it stands for.
 
 use std::{
     fs,
@@ -25,28 +25,28 @@ use crate::{
 
 const SECONDS: u64 = 2;
 const BYTES: u64 = 64;
-/// No port of a known service; sockperf takes no free one.
+/// Not the port of a known service; sockperf cannot choose a free one.
 const PORT: &str = "17125";
 
-/// About how long it takes, s.
+/// Approximate duration, s.
 pub fn seconds(rounds: usize) -> u64 {
     rounds as u64 * (2 * SECONDS + 4)
 }
 
-/// Takes the row; none where sockperf is not installed, which is said.
+/// Measures the row; prints a message and skips it if sockperf is not installed.
 pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Option<Row>> {
     if Command::new("sockperf").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: round trips beside sockperf; install it: sudo apt-get install sockperf");
+        eprintln!("SKIPPED: comparison with sockperf; install it: sudo apt-get install sockperf");
         return Ok(None);
     }
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
-    let pairs = alternate(rounds, || ours(punctual, scenario.cpu, far_cpu), || theirs(scenario.cpu, far_cpu))?;
-    Ok(Some(Row::compared("UDP round trip, beside sockperf", Unit::Time, pairs).with_target(1.0)))
+    let pairs = alternate(rounds, || own(punctual, scenario.cpu, far_cpu), || peer(scenario.cpu, far_cpu))?;
+    Ok(Some(Row::compared("UDP round trip, vs sockperf", Unit::Time, pairs).with_target(1.0)))
 }
 
-/// The median from when each was sent, ns.
-fn ours(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
-    let folder = tempfile::tempdir().context("cannot make a folder for the address of `punctual echo`")?;
+/// punctual's median from sending to receiving, ns.
+fn own(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
+    let folder = tempfile::tempdir().context("cannot create a folder for the address of `punctual echo`")?;
     let ready = folder.path().join("address");
     let _echo = Running(punctual.echo(far_cpu, &ready).spawn().context("cannot start `punctual echo`")?);
     let began = Instant::now();
@@ -60,7 +60,7 @@ fn ours(punctual: &Punctual, cpu: u32, far_cpu: u32) -> Result<f64> {
 }
 
 /// sockperf's median, ns.
-fn theirs(cpu: u32, far_cpu: u32) -> Result<f64> {
+fn peer(cpu: u32, far_cpu: u32) -> Result<f64> {
     let mut server = on(far_cpu, 97);
     server.args(["server", "-i", "127.0.0.1", "-p", PORT]).stdout(Stdio::null()).stderr(Stdio::null());
     let _server = Running(server.spawn().context("cannot start sockperf")?);
@@ -71,7 +71,7 @@ fn theirs(cpu: u32, far_cpu: u32) -> Result<f64> {
     median_ns(&run(&mut client, &[0], "see `sockperf ping-pong --help`")?.stdout)
 }
 
-/// sockperf on a CPU, at a priority.
+/// The command that runs sockperf on a CPU with a priority.
 fn on(cpu: u32, priority: u32) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", &cpu.to_string(), "chrt", "-f", &priority.to_string(), "sockperf"]);
@@ -81,23 +81,23 @@ fn on(cpu: u32, priority: u32) -> Command {
 fn median_ns(text: &str) -> Result<f64> {
     let after = text.split("percentile 50.000 =").nth(1).context("sockperf printed no median")?;
     let us: f64 =
-        after.split_whitespace().next().unwrap_or_default().parse().context("sockperf's median is no number")?;
+        after.split_whitespace().next().unwrap_or_default().parse().context("cannot parse sockperf's median")?;
     Ok(us * 1000.0)
 }
 
-/// A program that ends with this.
+/// A program that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Killed, it needs no more than to be reaped; one that has ended already is no loss.
+        // Errors are ignored, because the program may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Punctual {
-    /// The command of an answering end that writes its address to `ready`.
+    /// The command for an echo that writes its address to `ready`.
     fn echo(&self, cpu: u32, ready: &Path) -> Command {
         let mut command =
             self.with(&["echo", "--bind", "127.0.0.1:0", "--policy", "fifo:97", "--cpu", &cpu.to_string()]);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_read_in_us() {
+    fn parses_the_median() {
         let text = "sockperf: ---> percentile 75.000 =  109.444\nsockperf: ---> percentile 50.000 =   98.533\n";
         assert!((median_ns(text).unwrap() - 98_533.0).abs() < 1e-6);
         assert!(median_ns("sockperf: No messages were received from the server.").is_err());

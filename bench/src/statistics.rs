@@ -2,25 +2,25 @@
 
 use serde::Serialize;
 
-/// A set of figures in five numbers.
+/// Five-number summary of a set of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle figure.
+    /// Median.
     pub median: f64,
-    /// A quarter of the figures lie below it.
+    /// First quartile.
     pub lower_quartile: f64,
-    /// A quarter of the figures lie above it.
+    /// Third quartile.
     pub upper_quartile: f64,
-    /// Lower end of the interval that holds the true median at 95 %; the smallest figure when there are fewer than 6.
+    /// Lower end of the 95 % confidence interval of the median; the smallest figure if there are fewer than 6.
     pub median_low: f64,
-    /// Upper end of that interval; the largest figure when there are fewer than 6.
+    /// Upper end of that interval; the largest figure if there are fewer than 6.
     pub median_high: f64,
-    /// How many figures there were.
+    /// Number of figures.
     pub count: usize,
 }
 
 impl Spread {
-    /// The spread of `figures`; `None` of none.
+    /// Summarizes `figures`; `None` if there are none.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -40,19 +40,28 @@ impl Spread {
     }
 }
 
-/// The value that a `share` of the sorted figures lie below, interpolated between neighbours.
+/// The quantile of sorted figures, with linear interpolation.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    // Two infinite neighbours have no difference.
-    if below == above { below } else { below + (above - below) * place.fract() }
+    let position = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[index(position.floor())], sorted[index(position.ceil())]);
+    // The difference of two infinities is not a number.
+    if below == above { below } else { below + (above - below) * position.fract() }
 }
 
-/// How many figures on either side lie outside the 95 % interval of the median. Each figure is on a given side of the
-/// true median with probability 1/2, whatever the distribution.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a position between 0 and the number of figures"
+)]
+fn index(position: f64) -> usize {
+    position as usize
+}
+
+/// Number of figures on each side outside the 95 % confidence interval of the median. A figure is on a given side of
+/// the true median with probability 1/2, for any distribution.
 fn outside_median_interval(count: usize) -> usize {
     let mut outside = 0;
-    let mut exactly = 0.5f64.powi(count as i32);
+    let mut exactly = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut at_most = exactly;
     while at_most <= 0.025 {
         outside += 1;
@@ -62,9 +71,9 @@ fn outside_median_interval(count: usize) -> usize {
     outside.saturating_sub(1)
 }
 
-/// `ours / theirs`, where nothing against nothing is equal.
-pub fn ratio(ours: f64, theirs: f64) -> f64 {
-    if ours == 0.0 && theirs == 0.0 { 1.0 } else { ours / theirs }
+/// `own / peer`; 1 if both are 0.
+pub fn ratio(own: f64, peer: f64) -> f64 {
+    if own == 0.0 && peer == 0.0 { 1.0 } else { own / peer }
 }
 
 #[cfg(test)]
@@ -73,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_figures() {
+    fn summarizes_known_figures() {
         let spread = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
         assert_eq!((spread.lower_quartile, spread.median, spread.upper_quartile), (2.0, 3.0, 4.0));
         assert_eq!((spread.median_low, spread.median_high, spread.count), (1.0, 5.0, 5));
@@ -82,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_the_median_is_the_one_in_the_tables_of_the_sign_test() {
+    fn the_interval_agrees_with_tables_of_the_sign_test() {
         let outside = [(5, 0), (6, 0), (8, 0), (9, 1), (12, 2), (16, 3), (20, 5), (30, 9)];
         for (count, expected) in outside {
             assert_eq!(outside_median_interval(count), expected, "{count} figures");
@@ -90,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_with_nothing() {
+    fn ratios_with_zero() {
         assert_eq!(ratio(0.0, 0.0), 1.0);
         assert_eq!(ratio(3.0, 0.0), f64::INFINITY);
         assert_eq!(ratio(0.0, 3.0), 0.0);
@@ -99,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_five_numbers_stand_in_order(figures in prop::collection::vec(-1e9..1e9f64, 1..60)) {
+        fn the_five_numbers_are_in_order(figures in prop::collection::vec(-1e9..1e9f64, 1..60)) {
             let s = Spread::of(figures).unwrap();
             prop_assert!(s.lower_quartile <= s.median && s.median <= s.upper_quartile);
             prop_assert!(s.median_low <= s.median && s.median <= s.median_high);

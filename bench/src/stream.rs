@@ -1,6 +1,6 @@
-//! Frames of a stream over a virtual cable: AF_XDP at both ends, and at the listener alone, beside sockets at both; and how long after
-//! its slot began each was sent by a talker that wakes early and spins. A talker under FIFO 90 sends one every 125 us, a listener
-//! under FIFO 90 on another CPU looks for them without sleeping.
+//! Frames of a stream over a virtual cable: transit times with AF_XDP at both ends and only at the listener, compared
+//! with sockets at both ends; and how soon after its slot a talker that wakes early and spins sends a frame. The talker
+//! runs under FIFO 90 and sends every 125 us; the listener polls under FIFO 90 on another CPU.
 
 use anyhow::{Context, Result, ensure};
 use record::Histogram;
@@ -16,23 +16,23 @@ const SECONDS: u64 = 2;
 const FRAMES: u64 = SECONDS * 8000;
 /// Early enough for nearly every wake-up.
 const WAKEUP_OFFSET: &str = "60us";
-/// A slot's frame is to be sent so soon after it, at the median.
+/// Upper limit for the median time from a slot to the sending of its frame.
 const SEND_LIMIT_NS: f64 = 50.0;
 
-/// About how long `rounds` take, s.
+/// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {
     rounds as u64 * (5 * SECONDS + 3)
 }
 
-/// Takes the rows: the median time from the talker's last look at the clock to when its frame was read, and the median from the
-/// beginning of a slot to the look at the clock just before its frame is sent.
+/// Measures the rows: the median time from the talker's last clock reading until its frame was read, and the median
+/// time from the start of a slot to the clock reading just before its frame is sent.
 pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<[Row; 3]> {
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
     let streamed = |how: &[&str]| punctual.streamed(scenario.cpu, far_cpu, how);
     let under_way = |how: [&str; 4]| median(&streamed(&how)?.under_way);
-    let row = |name, ours| {
+    let row = |name, own| {
         let socket = || under_way(["--mode", "send", "--receive", "socket"]);
-        let pairs = alternate(rounds, || under_way(ours), socket)?;
+        let pairs = alternate(rounds, || under_way(own), socket)?;
         Ok::<_, anyhow::Error>(Row::compared(name, Unit::Time, pairs).with_target(0.9))
     };
     let send = |_| median(&streamed(&["--mode", "send", "--wakeup-offset", WAKEUP_OFFSET])?.send);
@@ -46,29 +46,26 @@ pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Resul
 
 fn median(times: &Histogram) -> Result<f64> {
     ensure!(times.total() * 2 >= FRAMES, "only {} of {FRAMES} frames came", times.total());
-    Ok(times.percentile(50.0).context("no frame came")? as f64)
+    Ok(times.percentile(50.0).context("no frame arrived")? as f64)
 }
 
-/// What both ends of a stream saw.
+/// The figures of both ends of a stream.
 struct Streamed {
-    /// From the beginning of a slot to the look at the clock just before its frame is sent.
+    /// Time from the start of a slot to the clock reading just before its frame is sent.
     send: Histogram,
-    /// From the talker's last look at the clock to when the frame was read.
+    /// Time from the talker's last clock reading until the frame was read.
     under_way: Histogram,
 }
 
 impl Punctual {
-    /// A stream between two ends of its own.
+    /// Measures a stream between two namespaces on this machine.
     fn streamed(&self, cpu: u32, far_cpu: u32, how: &[&str]) -> Result<Streamed> {
         let mut command =
             self.with(&["measure", "stream", "--self", "--quiet", "--no-record", "--json", "--blame=off"]);
         command.args(["--spin", "--cpu", &cpu.to_string(), "--listen-cpu", &far_cpu.to_string()]);
         command.args(["--duration", &format!("{SECONDS}s")]).args(how);
         let (record, _) = recorded(&mut command)?;
-        ensure!(
-            record.validity.valid,
-            "a stream was measured without the rights that were asked for; run as root: make bench"
-        );
+        ensure!(record.validity.valid, "a stream was measured without the requested rights; run as root: make bench");
         let (mut send, mut under_way) = (None, None);
         for series in record.series {
             if let Some(talker) = series.kind.talker() {
@@ -79,8 +76,8 @@ impl Punctual {
             }
         }
         Ok(Streamed {
-            send: send.context("punctual sent no stream")?,
-            under_way: under_way.context("punctual heard no stream")?,
+            send: send.context("punctual's record has no talker")?,
+            under_way: under_way.context("punctual's record has no listener")?,
         })
     }
 }
@@ -90,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_few_that_came_are_no_figure() {
+    fn rejects_a_median_of_too_few_frames() {
         let mut times = Histogram::default();
         times.add(5_000, FRAMES / 4);
         assert!(median(&times).is_err());

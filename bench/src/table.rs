@@ -1,4 +1,4 @@
-//! The rows as a table for people, and as JSON.
+//! Formats the rows as a table and as JSON.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::row::{Met, Row};
 
 const HEADINGS: [&str; 8] = ["", "punctual", "cyclictest", "ratio", "quartiles", "rounds", "target", "met"];
 
-/// The table, one line a row, columns aligned, with the remarks below.
+/// The table with aligned columns, followed by the remarks.
 pub fn text(rows: &[Row]) -> String {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
@@ -26,7 +26,7 @@ pub fn text(rows: &[Row]) -> String {
 fn cells(row: &Row) -> [String; 8] {
     let nothing = || "-".to_owned();
     let median = |spread: Option<crate::statistics::Spread>| spread.map_or_else(nothing, |s| row.unit.show(s.median));
-    // Ratios where there are any, else punctual's own figures.
+    // Ratios if there are any, else punctual's own figures.
     let show = |figure: f64| if row.ratio.is_some() { format!("{figure:.3}") } else { row.unit.show(figure) };
     [
         row.name.to_owned(),
@@ -51,7 +51,7 @@ fn in_words(met: Met) -> &'static str {
     }
 }
 
-/// Everything as one JSON document; infinite ratios are null.
+/// All rows as one JSON document; infinite ratios are null.
 pub fn json(scene: &str, rows: &[Row]) -> Value {
     let rows: Vec<Value> = rows.iter().map(row_as_json).collect();
     json!({"scene": scene, "rows": rows})
@@ -73,17 +73,17 @@ mod tests {
 
     fn rows() -> Vec<Row> {
         let pairs = [(9_000.0, 10_000.0), (9_900.0, 10_000.0), (12_000.0, 10_000.0)];
-        let pairs = pairs.map(|(ours, theirs)| Pair { ours, theirs });
+        let pairs = pairs.map(|(own, peer)| Pair { own, peer });
         vec![
             Row::compared("median lateness", Unit::Time, pairs).with_target(1.0),
-            Row::compared("instructions", Unit::Count, [Pair { ours: 170.0, theirs: 200.0 }])
+            Row::compared("instructions", Unit::Count, [Pair { own: 170.0, peer: 200.0 }])
                 .with_remark("counted twice".to_owned()),
             Row::alone("size", Unit::Bytes, [3.0 * 1_048_576.0], 10.0 * 1_048_576.0),
         ]
     }
 
     #[test]
-    fn columns_stand_below_each_other() {
+    fn aligns_columns() {
         let expected = "
                  punctual  cyclictest  ratio       quartiles  rounds        target  met
 median lateness   9.90 us    10.00 us  0.990  0.945 .. 1.095       3      <= 1.000  yes, within noise
@@ -95,7 +95,7 @@ instructions: counted twice
     }
 
     #[test]
-    fn json_has_the_figures_and_the_answer() {
+    fn json_contains_figures_and_results() {
         let json = json("here", &rows());
         assert_eq!(json["rows"][0]["ratio"]["median"], 0.99);
         assert_eq!(json["rows"][0]["unit"], "time");

@@ -1,8 +1,8 @@
-//! What very many threads cost: 64 of them on every CPU, every 1 ms, beside as many of cyclictest's.
+//! Cost of many threads: 64 on every CPU, every 1 ms, compared with the same number of cyclictest's threads.
 //!
-//! Both are asked as a user would ask them. punctual's threads then have one grid, so that one timer interrupt wakes all
-//! threads of a CPU; cyclictest's begin one after the other and are woken by interrupts of their own, or a few at a time.
-//! Spread evenly over the period (`--offset 15us`) punctual's threads are never bunched, and cost more than cyclictest's.
+//! Both programs use their default settings. The deadlines of punctual's threads coincide, so one timer interrupt wakes
+//! all threads of a CPU. cyclictest's threads start one after the other, and each interrupt wakes one or a few of them.
+//! If punctual's deadlines are spread over the period (`--offset 15us`), its threads cost more than cyclictest's.
 
 use std::process::Command;
 
@@ -20,33 +20,33 @@ use crate::{
 const THREADS: u64 = 64;
 const SECONDS: u64 = 2;
 
-/// About how long `rounds` take, s.
+/// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {
     rounds as u64 * (2 * SECONDS + 1)
 }
 
-/// Takes the row: CPU time of the whole program, shared out over the cycles of all threads.
+/// Measures the row: CPU time of the whole program divided by the cycles of all threads.
 pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Row> {
-    let pairs = alternate(rounds, || ours(punctual), theirs)?;
+    let pairs = alternate(rounds, || own(punctual), peer)?;
     Ok(Row::compared("CPU time a cycle, 64 threads", Unit::Time, pairs).with_target(1.0))
 }
 
-fn ours(punctual: &Punctual) -> Result<f64> {
+fn own(punctual: &Punctual) -> Result<f64> {
     let run = run(&mut punctual.threads(THREADS, PERIOD_US, SECONDS), &[0, 2, 3, 4], "build it with: make bench")?;
     let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
     let as_asked = |series: &record::Series| series.granted.policy == "fifo:90" && series.granted.memory_locked;
     ensure!(
         record.series.len() as u64 == THREADS && record.series.iter().all(as_asked),
-        "punctual's threads ran without the rights that were asked for; run as root: make bench"
+        "punctual's threads ran without the requested rights; run as root: make bench"
     );
     let cycles: u64 = record.series.iter().map(|series| series.samples).sum();
     Ok(run.usage.cpu_time.as_nanos() as f64 / cycles as f64)
 }
 
-/// cyclictest spreads its threads over the CPUs and holds these awake without being asked; with no distance between
-/// their intervals all have the same.
-fn theirs() -> Result<f64> {
-    let results = tempfile::NamedTempFile::new().context("cannot make a file for cyclictest's results")?;
+/// cyclictest spreads its threads over the CPUs and keeps the CPUs awake by default. Without a distance, all threads
+/// have the same interval.
+fn peer() -> Result<f64> {
+    let results = tempfile::NamedTempFile::new().context("cannot create a file for cyclictest's results")?;
     let mut command = Command::new("cyclictest");
     command.args(["--quiet", "--mlockall", "--affinity", "--distance=0", "--priority=90", "--policy=fifo"]);
     command.args([format!("--threads={THREADS}"), format!("--interval={PERIOD_US}"), format!("--duration={SECONDS}s")]);
@@ -56,10 +56,10 @@ fn theirs() -> Result<f64> {
     Ok(run.usage.cpu_time.as_nanos() as f64 / cycles(&json)? as f64)
 }
 
-/// The cycles of all threads, from cyclictest's JSON.
+/// Sums the cycles of all threads in cyclictest's JSON output.
 fn cycles(json: &str) -> Result<u64> {
     let document: serde_json::Value = serde_json::from_str(json).context("cannot read cyclictest's results")?;
-    let threads = document["thread"].as_object().context("cyclictest names no threads")?;
+    let threads = document["thread"].as_object().context("cyclictest's results have no threads")?;
     ensure!(threads.len() as u64 == THREADS, "cyclictest measured {} threads", threads.len());
     Ok(threads.values().filter_map(|thread| thread["cycles"].as_u64()).sum())
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cycles_of_all_threads_are_added() {
+    fn sums_the_cycles_of_all_threads() {
         let threads: Vec<String> = (0..THREADS).map(|n| format!(r#""{n}": {{"cycles": 10}}"#)).collect();
         assert_eq!(cycles(&format!(r#"{{"thread": {{{}}}}}"#, threads.join(","))).unwrap(), 640);
         assert!(cycles(r#"{"thread": {"0": {"cycles": 10}}}"#).is_err());

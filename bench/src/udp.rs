@@ -1,5 +1,5 @@
-//! Round trips of datagrams over a virtual cable: punctual's beside those of a bare loop of ours, which sends and waits and
-//! does nothing else. Both send every 1 ms under FIFO 98 on the same CPU and are answered under FIFO 97 on another.
+//! Round trips of datagrams over a virtual cable: punctual compared with a minimal loop that only sends and waits. Both
+//! send every 1 ms under FIFO 98 on the same CPU, and are answered under FIFO 97 on another.
 
 use std::{
     net::UdpSocket,
@@ -29,20 +29,20 @@ const BYTES: usize = 64;
 const PORT: u16 = 7125;
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// About how long `rounds` take, s.
+/// Approximate duration of `rounds`, s.
 pub fn seconds(rounds: usize) -> u64 {
     rounds as u64 * (2 * DATAGRAMS * PERIOD_US / 1_000_000 + 1)
 }
 
-/// Takes the row: the median from when each datagram was sent, since the loop knows no other.
+/// Measures the row: the median from the time when a datagram was sent, because the loop has no other time.
 pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<Row> {
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
-    let ours = || {
+    let own = || {
         let times = punctual.round_trips(scenario.cpu, far_cpu, PERIOD_US, DATAGRAMS, BYTES as u64)?;
         median(&times)
     };
-    let pairs = alternate(rounds, ours, || median(&bare(scenario.cpu, far_cpu)?))?;
-    Ok(Row::compared("UDP round trip, beside a bare loop", Unit::Time, pairs).with_target(1.05))
+    let pairs = alternate(rounds, own, || median(&bare(scenario.cpu, far_cpu)?))?;
+    Ok(Row::compared("UDP round trip, vs a bare loop", Unit::Time, pairs).with_target(1.05))
 }
 
 fn median(times: &Histogram) -> Result<f64> {
@@ -50,7 +50,7 @@ fn median(times: &Histogram) -> Result<f64> {
     Ok(times.percentile(50.0).context("no datagram came back")? as f64)
 }
 
-/// The bare loop: sleep, look at the clock, send, wait, look at the clock.
+/// The minimal loop: sleep, read the clock, send, wait, read the clock.
 fn bare(near_cpu: u32, far_cpu: u32) -> Result<Histogram> {
     let ends = VethPair::create()?;
     let far = ends.far.namespace.run(|| UdpSocket::bind((ends.far.address, PORT)))??;
@@ -60,9 +60,9 @@ fn bare(near_cpu: u32, far_cpu: u32) -> Result<Histogram> {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| answer(&far, far_cpu, &done));
-        let asked = scope.spawn(|| ask(&near, near_cpu)).join();
+        let result = scope.spawn(|| send_and_wait(&near, near_cpu)).join();
         done.store(true, Relaxed);
-        asked.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+        result.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
     })
 }
 
@@ -78,13 +78,13 @@ fn answer(socket: &UdpSocket, cpu: u32, done: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-fn ask(socket: &UdpSocket, cpu: u32) -> Result<Histogram> {
+fn send_and_wait(socket: &UdpSocket, cpu: u32) -> Result<Histogram> {
     set_affinity(&[cpu])?;
     set_policy(Policy::Fifo(98))?;
     let clock = Clock::Monotonic;
     let sleeper = Sleeper::new(clock, Wait::Nanosleep)?;
-    let period_ns = PERIOD_US as i64 * 1000;
-    let mut times = Vec::with_capacity(DATAGRAMS as usize);
+    let period_ns = PERIOD_US.cast_signed() * 1000;
+    let mut times = Vec::with_capacity(usize::try_from(DATAGRAMS)?);
     let mut datagram = [0; BYTES];
     let mut next_ns = clock.now_ns() + period_ns;
     for _ in 0..DATAGRAMS {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_few_that_came_back_are_no_figure() {
+    fn rejects_a_median_of_too_few_datagrams() {
         let mut times = Histogram::default();
         times.add(50_000, DATAGRAMS / 2);
         assert!(median(&times).is_err());

@@ -1,4 +1,4 @@
-//! WAV files from anywhere, as impulse responses: read, trimmed, and played a little.
+//! Reads, trims and plays any bytes as the WAV file of an impulse response.
 #![no_main]
 
 use amp::{Cabinet, Ir};

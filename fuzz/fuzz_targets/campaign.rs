@@ -1,4 +1,4 @@
-//! A campaign file of the user's: read, and where it is right planned for machines of three sizes.
+//! Parses any text as a campaign file; plans a valid one for machines of three sizes.
 #![no_main]
 
 use campaign::{Asked, Cpus, expand, file};

@@ -1,4 +1,4 @@
-//! Captures from anywhere: pcap and pcapng, read frame by frame and analysed.
+//! Reads any bytes as a pcap or pcapng capture, frame by frame, and analyses it.
 #![no_main]
 
 use capture::{Filter, Options, Reader, analyse};
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         while let Ok(Some(packet)) = reader.next() {
             kept += packet.data.len();
         }
-        assert!(kept <= bytes.len(), "a frame lies in the file");
+        assert!(kept <= bytes.len(), "the frames are longer than the file");
     }
     let all = Filter::default();
     let udp = Filter { udp: Some(0x1b58), ..Filter::default() };

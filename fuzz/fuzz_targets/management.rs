@@ -1,4 +1,4 @@
-//! Any datagram in place of a response of ptp4l.
+//! Parses any datagram as an answer of ptp4l.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         Contents::PortProperties { interface, .. } => assert!(interface.len() <= 3 * 255),
         _ => {}
     }
-    // Bytes after the length of the message are ignored.
+    // Bytes after the message's own length are ignored.
     let longer = [bytes, &[0xff; 8]].concat();
     assert!(Response::read(&longer).is_some());
 });

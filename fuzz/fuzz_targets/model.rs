@@ -1,4 +1,4 @@
-//! Models from anywhere: read, made, and played a little, whole and cut down.
+//! Reads any bytes as a model, and plays it in full and slim size.
 #![no_main]
 
 use amp::{ModelFile, file::Options};
@@ -11,6 +11,6 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(mut model) = file.model(Options { slim, ..Options::default() }) else { continue };
         let mut output = [0.0; 100];
         model.process(&input, &mut output);
-        assert!(output.iter().all(|sample| sample.is_finite()), "what is no number is muted");
+        assert!(output.iter().all(|sample| sample.is_finite()), "an output sample is not finite");
     }
 });

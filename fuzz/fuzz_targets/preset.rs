@@ -1,4 +1,4 @@
-//! Presets from anywhere: what is read is within its ranges, and reads the same when it is written.
+//! Parses any text as a preset: all values are in range, and writing and parsing it again returns the same preset.
 #![no_main]
 
 use amp::{Parameter, Preset};

@@ -1,4 +1,4 @@
-//! A profile from a file of the user's.
+//! Parses any text as a user's profile.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

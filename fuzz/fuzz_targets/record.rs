@@ -1,11 +1,11 @@
-//! A record from anywhere: read, judged, shown in every form, and written again without loss.
+//! Parses any bytes as a record, judges and renders it in every form, and writes it without loss.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut record) = record::file::parse(bytes) else { return };
-    let again = record::file::parse(&record::file::to_json(&record)).expect("what was written can be read");
+    let again = record::file::parse(&record::file::to_json(&record)).expect("a written record can be parsed");
     assert_eq!(again, record);
     record.uses = analysis::ladder(&record);
     record.verdict = analysis::verdict(&record, &record.uses);

@@ -1,4 +1,4 @@
-//! Requests from anywhere: each is answered, and only what names the page as its host gets at the desk.
+//! Answers any bytes as an HTTP request. Only requests with the page's own host reach the desk.
 #![no_main]
 
 use std::{
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut wire = Wire { unread: bytes, answer: Vec::new() };
-    let desk = Touched::default();
+    let desk = RecordingDesk::default();
     page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &desk).unwrap();
     let begin = if wire.answer.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") { 25 } else { 0 };
     assert!(wire.answer[begin..].starts_with(b"HTTP/1.1 "));
-    let names_us = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
-    assert!(names_us || !desk.0.load(Ordering::Relaxed));
+    let has_own_host = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
+    assert!(has_own_host || !desk.0.load(Ordering::Relaxed));
 });
 
-/// A connection whose other end has sent all that it will.
+/// A connection whose other end has sent everything.
 struct Wire<'a> {
     unread: &'a [u8],
     answer: Vec<u8>,
@@ -43,36 +43,36 @@ impl Write for Wire<'_> {
     }
 }
 
-/// Tells whether anyone came.
+/// Records whether it was called.
 #[derive(Default)]
-struct Touched(AtomicBool);
+struct RecordingDesk(AtomicBool);
 
-impl Touched {
-    fn touch<T>(&self, answer: T) -> T {
+impl RecordingDesk {
+    fn record<T>(&self, answer: T) -> T {
         self.0.store(true, Ordering::Relaxed);
         answer
     }
 }
 
-impl Desk for Touched {
+impl Desk for RecordingDesk {
     fn state(&self) -> Value {
-        self.touch(Value::Null)
+        self.record(Value::Null)
     }
 
     fn live(&self) -> Value {
-        self.touch(Value::Null)
+        self.record(Value::Null)
     }
 
     fn set(&self, _name: &str, value: f32) -> Result<u64, String> {
         assert!(!value.is_nan());
-        self.touch(Ok(0))
+        self.record(Ok(0))
     }
 
     fn choose(&self, _place: Place, _file: Option<&str>) -> Result<(), String> {
-        self.touch(Ok(()))
+        self.record(Ok(()))
     }
 
     fn save(&self, name: &str) -> Result<String, String> {
-        self.touch(Ok(name.to_owned()))
+        self.record(Ok(name.to_owned()))
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's trace from anywhere: a trace file, or formats and pages, `header_page` NUL formats NUL NUL pages.
+//! Reads any bytes as a trace file, and as format descriptions with pages: `header_page` NUL formats NUL NUL pages.
 #![no_main]
 
 use std::{io::Cursor, path::Path};
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         for cpu in dat.cpus().take(4).collect::<Vec<_>>() {
             let _ = dat.for_each_chunk(cpu, |chunk| events += chunk.len());
         }
-        assert!(events <= bytes.len(), "an event has more than one byte a CPU");
+        assert!(events <= bytes.len(), "more than one event a byte and CPU");
         let _ = dat.symbol(0xffff_ffff_8100_0000);
     }
     formats_and_pages(bytes);

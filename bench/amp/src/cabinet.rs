@@ -1,5 +1,5 @@
-//! Cabinets beside fft-convolver's two-stage one: the median, and the worst of a hundred blocks, which decides how small a
-//! buffer can be.
+//! Cabinets, compared with fft-convolver's two-stage convolver: the median, and the 99th percentile of the blocks,
+//! which limits how small a buffer can be.
 
 use std::hint::black_box;
 
@@ -8,31 +8,31 @@ use anyhow::{Result, anyhow};
 use fft_convolver::TwoStageFFTConvolver;
 
 use crate::{
-    Asked,
+    Arguments,
     rounds::{Engine, Times, alternate},
     row::Row,
 };
 
-/// Samples of the response, frames of a block, and the most that the ratios of median and 99th percentile may be.
+/// Samples of the response, frames of a block, and upper limits for the ratios of the median and the 99th percentile.
 type Case = (usize, usize, Option<(f64, f64)>);
 
 const CASES: [Case; 4] = [(2048, 64, None), (8192, 64, Some((1.0, 0.5))), (8192, 16, None), (48_000, 64, None)];
 
-/// All cabinets that were asked for.
-pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
+/// Measures all selected cabinets.
+pub fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (taps, frames, targets) in CASES {
         let name = format!("cabinet of {taps}, {frames} frames");
-        if !asked.has(&name) {
+        if !arguments.has(&name) {
             continue;
         }
         eprintln!("{name}");
         let response = noise(taps);
-        let mut engines = vec![ours(&response, frames, asked.level)?];
-        if !asked.ours {
+        let mut engines = vec![ours(&response, frames, arguments.level)?];
+        if !arguments.ours {
             engines.push(peer(&response, frames)?);
         }
-        let mut times = alternate(&mut engines, asked.effort).into_iter();
+        let mut times = alternate(&mut engines, arguments.effort).into_iter();
         let ours = times.next().unwrap_or_default();
         let peer = times.next();
         let (median, late) = targets.filter(|_| peer.is_some()).unzip();
@@ -42,7 +42,7 @@ pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The time that 99 of 100 blocks took at most, in place of all others.
+/// The 99th percentile of the blocks as a result of its own.
 fn at_99(times: &Times) -> Times {
     let time = times.quantile(0.99);
     Times { medians: vec![time], all: vec![time] }
@@ -67,7 +67,7 @@ fn peer(response: &[f32], frames: usize) -> Result<Engine<'static>> {
     }))
 }
 
-/// Noise, the same each time.
+/// Noise with a fixed seed.
 fn noise(len: usize) -> Vec<f32> {
     let mut state = 1_u32;
     let mut next = || {

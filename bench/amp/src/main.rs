@@ -1,11 +1,17 @@
-//! The amplifier beside its peers in one run, in turn, many rounds: a table of ratios with their spread, and a gate.
+//! Compares the amplifier with other implementations: alternating runs, a table of ratios with their spread, and a
+//! check against targets.
 //!
-//! | module | holds |
+//! | module
+//! contents |
 //! |---|---|
-//! | `cabinet` | cabinets, beside fft-convolver |
-//! | `models` | models of every kind, beside nam-rs |
-//! | `rounds` | engines in turn, each block timed |
-//! | `row` | figures, ratios, targets, and how they are printed |
+//! | `cabinet`
+//! cabinets, compared with fft-convolver |
+//! | `models`
+//! models of each kind, compared with nam-rs |
+//! | `rounds`
+//! alternates between engines and times each block |
+//! | `row`
+//! figures, ratios and targets, and their output |
 
 #![forbid(unsafe_code)]
 
@@ -23,15 +29,15 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::rounds::Effort;
 
 const USAGE: &str = "usage: bench-amp [--quick] [--check] [--ours] [--level=NAME] [NAME...]
-  --quick   few rounds
-  --check   exit with 2 where a target is missed by more than the noise margin
-  --ours    without the peers
-  --level   the amplifier with these instructions: AVX-512, AVX2, NEON, portable; else the best there are
-  NAME      only the rows whose name has it";
+  --quick   measure few rounds
+  --check   exit with 2 if a target is missed by more than the noise margin
+  --ours    measure only the amplifier
+  --level   use this instruction set: AVX-512, AVX2, NEON or portable [default: the best available]
+  NAME      measure only the rows whose name contains NAME";
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Debug)]
-pub struct Asked {
+pub struct Arguments {
     check: bool,
     ours: bool,
     level: InstructionSet,
@@ -39,24 +45,24 @@ pub struct Asked {
     names: Vec<String>,
 }
 
-impl Asked {
-    fn new(arguments: impl Iterator<Item = String>) -> Result<Self> {
+impl Arguments {
+    fn parse(words: impl Iterator<Item = String>) -> Result<Self> {
         let (level, effort, names) = (InstructionSet::best(), Effort::default(), Vec::new());
-        let mut asked = Self { check: false, ours: false, level, effort, names };
-        for argument in arguments {
-            match argument.as_str() {
-                "--quick" => asked.effort = Effort::QUICK,
-                "--check" => asked.check = true,
-                "--ours" => asked.ours = true,
-                other if other.starts_with("--level=") => asked.level = level_named(&other["--level=".len()..])?,
-                other if other.starts_with('-') => bail!("{other} is no option\n{USAGE}"),
-                name => asked.names.push(name.to_owned()),
+        let mut arguments = Self { check: false, ours: false, level, effort, names };
+        for word in words {
+            match word.as_str() {
+                "--quick" => arguments.effort = Effort::QUICK,
+                "--check" => arguments.check = true,
+                "--ours" => arguments.ours = true,
+                other if other.starts_with("--level=") => arguments.level = level_named(&other["--level=".len()..])?,
+                other if other.starts_with('-') => bail!("unknown option {other}\n{USAGE}"),
+                name => arguments.names.push(name.to_owned()),
             }
         }
-        Ok(asked)
+        Ok(arguments)
     }
 
-    /// Whether a subject of this name is to be measured.
+    /// True if a cabinet or model of this name is selected.
     pub fn has(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
     }
@@ -67,14 +73,14 @@ fn level_named(name: &str) -> Result<InstructionSet> {
     let named = all.iter().find(|level| level.name().eq_ignore_ascii_case(name));
     named.copied().with_context(|| {
         format!(
-            "this processor has no {name}; it has {}",
+            "this processor lacks {name}; choose one of {}",
             all.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ")
         )
     })
 }
 
 fn main() -> ExitCode {
-    match Asked::new(env::args().skip(1)).and_then(|asked| compare(&asked)) {
+    match Arguments::parse(env::args().skip(1)).and_then(|arguments| compare(&arguments)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(2),
         Err(error) => {
@@ -84,32 +90,32 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all is as it should be, as far as that was asked.
-fn compare(asked: &Asked) -> Result<bool> {
-    println!("{}\n", scene(asked.level)?);
+/// Measures and prints all selected rows. Returns false if `--check` was given and a target was missed.
+fn compare(arguments: &Arguments) -> Result<bool> {
+    println!("{}\n", description(arguments.level)?);
     let mut rows = Vec::new();
-    // One file a subject.
-    rows.extend(models::rows(asked)?);
-    rows.extend(cabinet::rows(asked)?);
+    // One module for each subject.
+    rows.extend(models::rows(arguments)?);
+    rows.extend(cabinet::rows(arguments)?);
     print!("{}", row::table(&rows));
     let missed: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
-    if asked.check && !missed.is_empty() {
+    if arguments.check && !missed.is_empty() {
         eprintln!("missed by more than {:.0} %: {}", row::MARGIN * 100.0, missed.join(", "));
         return Ok(false);
     }
     Ok(true)
 }
 
-/// Goes to one CPU, and says what runs where and how it was built.
-fn scene(level: InstructionSet) -> Result<String> {
-    let there = sched_getaffinity(None)?;
-    let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| there.is_set(cpu)).unwrap_or_default();
+/// Pins the process to one CPU, and describes the CPU and the build.
+fn description(level: InstructionSet) -> Result<String> {
+    let allowed = sched_getaffinity(None)?;
+    let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu)).unwrap_or_default();
     let mut one = CpuSet::new();
     one.set(last);
     sched_setaffinity(None, &one)?;
     let built = match cfg!(target_feature = "avx2") || cfg!(target_arch = "aarch64") {
-        true => "all built for newer processors alone (-C target-cpu)",
-        false => "all built for the oldest processor of the kind; the amplifier chooses its instructions when it runs",
+        true => "built for newer processors only (-C target-cpu)",
+        false => "built for the oldest processor of its kind; the amplifier selects its instruction set at run time",
     };
     Ok(format!(
         "CPU {last}; amplifier with {}; {built}; one thread, blocks in turn\n\

@@ -1,4 +1,4 @@
-//! Models of every kind: blocks of 64 frames beside nam-rs, and four of 16 beside our own of 64.
+//! Models of each kind: blocks of 64 frames compared with nam-rs, and four blocks of 16 compared with one of 64.
 
 use std::{fs, hint::black_box, path::PathBuf};
 
@@ -6,18 +6,18 @@ use amp::{ModelFile, file::Options};
 use anyhow::{Context, Result};
 
 use crate::{
-    Asked,
+    Arguments,
     rounds::{Engine, alternate},
     row::Row,
 };
 
-/// Name of the row, file, slim value, and the most that the ratio to nam-rs may be.
+/// Name of the row, file, slim value, and upper limit for the ratio to nam-rs.
 type Case = (&'static str, &'static str, f64, Option<f64>);
 
-/// The most for the standard size where the processor has AVX-512.
+/// Upper limit for the standard size on processors with AVX-512.
 const STANDARD_WITH_AVX512: f64 = 0.045;
 
-/// nam-rs plays no file of GuitarML or AIDA-X, no ConvNet and no Linear.
+/// nam-rs supports neither GuitarML nor AIDA-X files, nor ConvNet, nor Linear.
 const CASES: [Case; 14] = [
     ("standard", "wn_a1_standard.nam", 1.0, Some(0.055)),
     ("lite", "wn_a1_lite.nam", 1.0, None),
@@ -35,35 +35,35 @@ const CASES: [Case; 14] = [
     ("Linear 2048", "linear_2048.nam", 1.0, None),
 ];
 
-/// Frames that are timed together: reading the clock takes as long as a tenth of the shortest block of 16.
-const TIMED: usize = 64;
+/// Frames that are timed together, because reading the clock takes up to a tenth of the shortest block of 16.
+const TIMED_FRAMES: usize = 64;
 
-/// What a sample may cost in blocks of 16, that in blocks of 64 being 1.
-const SHORT_BLOCKS: f64 = 1.3;
+/// Upper limit for the time of four blocks of 16, relative to one block of 64.
+const SHORT_BLOCKS_LIMIT: f64 = 1.3;
 
-/// What it does cost where that is missed: what is done once for a layer and block weighs where it has few channels and
-/// vectors are long.
-const SHORT_BLOCKS_KNOWN: [(&str, f64); 1] = [("nano", 1.45)];
+/// Known ratios above this limit. The fixed cost of a layer and block matters if the layer has few channels and vectors
+/// are long.
+const SHORT_BLOCKS_KNOWN_RATIOS: [(&str, f64); 1] = [("nano", 1.45)];
 
-/// All models that were asked for.
-pub fn rows(asked: &Asked) -> Result<Vec<Row>> {
+/// Measures all selected models.
+pub fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (name, file, slim, target) in CASES.into_iter().filter(|case| asked.has(case.0)) {
+    for (name, file, slim, target) in CASES.into_iter().filter(|case| arguments.has(case.0)) {
         eprintln!("{name}");
-        let wide = name == "standard" && asked.level.name() == "AVX-512";
+        let wide = name == "standard" && arguments.level.name() == "AVX-512";
         let target = if wide { Some(STANDARD_WITH_AVX512) } else { target };
-        rows.extend(of_model(name, file, slim, target, asked).with_context(|| file.to_owned())?);
+        rows.extend(of_model(name, file, slim, target, arguments).with_context(|| file.to_owned())?);
     }
     Ok(rows)
 }
 
-fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, asked: &Asked) -> Result<[Row; 2]> {
+fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, arguments: &Arguments) -> Result<[Row; 2]> {
     let path = vectors().join(file);
     let bytes = fs::read(&path)?;
     let input = input()?;
     let ours = |frames: usize| -> Result<Engine<'_>> {
-        let mut model = ModelFile::read(&bytes)?.model(Options { slim, instructions: asked.level })?;
-        let (mut timed, mut output) = (input.chunks_exact(TIMED).cycle(), vec![0.0; frames]);
+        let mut model = ModelFile::read(&bytes)?.model(Options { slim, instructions: arguments.level })?;
+        let (mut timed, mut output) = (input.chunks_exact(TIMED_FRAMES).cycle(), vec![0.0; frames]);
         Ok(Box::new(move || {
             for block in timed.next().unwrap_or_default().chunks_exact(frames) {
                 model.process(block, &mut output);
@@ -72,28 +72,30 @@ fn of_model(name: &str, file: &str, slim: f64, target: Option<f64>, asked: &Aske
         }))
     };
     let mut engines = vec![ours(64)?, ours(16)?];
-    if !asked.ours {
+    if !arguments.ours {
         engines.extend(peer(&String::from_utf8_lossy(&bytes), slim, &input));
     }
-    let mut times = alternate(&mut engines, asked.effort).into_iter();
+    let mut times = alternate(&mut engines, arguments.effort).into_iter();
     let (long, short) = (times.next().unwrap_or_default(), times.next().unwrap_or_default());
     let peer = times.next();
     let target = target.filter(|_| peer.is_some());
-    let known = SHORT_BLOCKS_KNOWN.iter().find(|known| known.0 == name).map(|known| known.1);
+    let known = SHORT_BLOCKS_KNOWN_RATIOS.iter().find(|known| known.0 == name).map(|known| known.1);
     Ok([
         Row::new(format!("{name}, 64 frames"), long.clone(), peer, target),
-        Row::new(format!("{name}, four of 16 frames beside it"), short, Some(long), Some(SHORT_BLOCKS)).known(known),
+        Row::new(format!("{name}, four of 16 frames vs one of 64"), short, Some(long), Some(SHORT_BLOCKS_LIMIT))
+            .known(known),
     ])
 }
 
-/// nam-rs, where it plays the file.
+/// nam-rs, if it supports the file.
 fn peer<'a>(text: &str, slim: f64, input: &'a [f32]) -> Option<Engine<'a>> {
     let file = nam_rs::NamModel::from_json_str(text).ok()?;
     let mut model = nam_rs::Model::from_nam(&file).ok()?;
     if let Some(sizes) = model.as_slimmable_mut() {
+        #[expect(clippy::cast_possible_truncation, reason = "all slim values of the cases are multiples of 0.25")]
         sizes.set_slim_size(slim as f32);
     }
-    let (mut blocks, mut signal) = (input.chunks_exact(TIMED).cycle(), [0.0; TIMED]);
+    let (mut blocks, mut signal) = (input.chunks_exact(TIMED_FRAMES).cycle(), [0.0; TIMED_FRAMES]);
     Some(Box::new(move || {
         signal.copy_from_slice(blocks.next().unwrap_or_default());
         model.process_buffer(&mut signal);
@@ -101,7 +103,7 @@ fn peer<'a>(text: &str, slim: f64, input: &'a [f32]) -> Option<Engine<'a>> {
     }))
 }
 
-/// What is played: the input of a test vector, which has loud and soft parts.
+/// The input signal: that of a test vector, with loud and soft parts.
 fn input() -> Result<Vec<f32>> {
     let bytes = fs::read(vectors().join("wn_a1_standard.in.f32"))?;
     Ok(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())

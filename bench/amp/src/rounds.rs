@@ -1,17 +1,17 @@
-//! Engines in turn, each block timed, so that whatever the machine does besides falls on all alike.
+//! Alternates between engines and times each block, so that disturbances by the machine affect all engines equally.
 
 use std::time::{Duration, Instant};
 
-/// How much is measured.
+/// Number and length of the rounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     rounds: usize,
-    /// How long one engine plays in one round.
+    /// Time that each engine plays in one round.
     turn: Duration,
 }
 
 impl Effort {
-    /// Few rounds.
+    /// Few short rounds.
     pub const QUICK: Self = Self { rounds: 11, turn: Duration::from_millis(4) };
 }
 
@@ -21,40 +21,40 @@ impl Default for Effort {
     }
 }
 
-/// Fewest blocks of an engine in one round.
-const FEWEST: usize = 12;
+/// Minimum number of blocks of an engine in one round.
+const MIN_BLOCKS: usize = 12;
 
-/// Something that plays one block each time.
+/// Plays one block at each call.
 pub type Engine<'a> = Box<dyn FnMut() + 'a>;
 
-/// What one engine took, us a block.
+/// Times of one engine, us a block.
 #[derive(Debug, Default, Clone)]
 pub struct Times {
     /// Median of each round.
     pub medians: Vec<f64>,
-    /// All blocks, sorted.
+    /// The times of all blocks, sorted.
     pub all: Vec<f64>,
 }
 
 impl Times {
-    /// The shortest.
+    /// The shortest time.
     pub fn best(&self) -> f64 {
         self.all.first().copied().unwrap_or(f64::NAN)
     }
 
-    /// The time that a `share` of the blocks took at most.
+    /// The quantile of the times of all blocks.
     pub fn quantile(&self, share: f64) -> f64 {
         quantile(&self.all, share)
     }
 }
 
-/// Plays all engines in turn. Which one is first changes from round to round.
+/// Plays all engines in turn. The first one changes with each round.
 pub fn alternate(engines: &mut [Engine<'_>], effort: Effort) -> Vec<Times> {
     let count = engines.len();
     let mut times = vec![Times::default(); count];
     for round in 0..effort.rounds {
-        for place in 0..count {
-            let index = (round + place) % count;
+        for offset in 0..count {
+            let index = (round + offset) % count;
             let mut turn = one_turn(&mut engines[index], effort.turn);
             turn.sort_by(f64::total_cmp);
             times[index].medians.push(quantile(&turn, 0.5));
@@ -65,13 +65,14 @@ pub fn alternate(engines: &mut [Engine<'_>], effort: Effort) -> Vec<Times> {
     times
 }
 
-/// Times of the blocks of one turn, us; without the first few, which find the caches as another left them.
+/// Times the blocks of one turn, us. The first few are not timed, because the caches still contain data of another
+/// engine.
 fn one_turn(engine: &mut Engine<'_>, turn: Duration) -> Vec<f64> {
     let mut times = Vec::with_capacity(1024);
-    (0..FEWEST / 4).for_each(|_| engine());
+    (0..MIN_BLOCKS / 4).for_each(|_| engine());
     let began = Instant::now();
     let mut before = began;
-    while times.len() < FEWEST || before - began < turn {
+    while times.len() < MIN_BLOCKS || before - began < turn {
         engine();
         let after = Instant::now();
         times.push((after - before).as_nanos() as f64 / 1000.0);
@@ -80,10 +81,19 @@ fn one_turn(engine: &mut Engine<'_>, turn: Duration) -> Vec<f64> {
     times
 }
 
-/// The value that a `share` of the sorted figures lie at or below.
+/// The quantile of sorted figures, without interpolation.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1) as f64;
-    sorted.get((share * last).round() as usize).copied().unwrap_or(f64::NAN)
+    sorted.get(index((share * last).round())).copied().unwrap_or(f64::NAN)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a position between 0 and the number of figures"
+)]
+fn index(position: f64) -> usize {
+    position as usize
 }
 
 #[cfg(test)]
@@ -93,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_play_in_every_round_and_each_is_first_in_turn() {
+    fn each_engine_plays_in_every_round_and_is_first_in_turn() {
         let order = RefCell::new(Vec::new());
         let engine = |name: char| -> Engine<'_> {
             let order = &order;
@@ -107,11 +117,11 @@ mod tests {
         let effort = Effort { rounds: 2, turn: Duration::ZERO };
         let times = alternate(&mut [engine('a'), engine('b'), engine('c')], effort);
         assert_eq!(*order.borrow(), ['a', 'b', 'c', 'b', 'c', 'a']);
-        assert!(times.iter().all(|times| times.medians.len() == 2 && times.all.len() == 2 * FEWEST));
+        assert!(times.iter().all(|times| times.medians.len() == 2 && times.all.len() == 2 * MIN_BLOCKS));
     }
 
     #[test]
-    fn what_takes_longer_is_seen_to() {
+    fn a_slow_engine_takes_longer() {
         let effort = Effort { rounds: 3, turn: Duration::ZERO };
         let slow: Engine<'_> = Box::new(|| sleep(Duration::from_micros(500)));
         let times = alternate(&mut [Box::new(|| {}), slow], effort);

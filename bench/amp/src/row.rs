@@ -1,27 +1,27 @@
-//! One row of the table: figures of both sides, their ratio, and what it may be at most.
+//! One row of the table: figures of both engines, their ratio, and its target.
 
 use crate::rounds::{Times, quantile};
 
-/// A target that is missed by less than this may be met on a quieter day.
+/// Noise margin: a target missed by less than this may be met on a quieter machine.
 pub const MARGIN: f64 = 0.15;
 
-/// What is compared in one respect.
+/// One row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// Which.
+    /// Name of the row.
     pub name: String,
     ours: Times,
     peer: Option<Times>,
-    /// Of each round; sorted.
+    /// Ratios of all rounds, sorted.
     ratios: Vec<f64>,
-    /// What the median ratio may be at most.
+    /// Upper limit for the median ratio.
     target: Option<f64>,
-    /// What it is known to be where it misses the target.
+    /// The known ratio, if it is above the target.
     known: Option<f64>,
 }
 
 impl Row {
-    /// Both sides in the same rounds.
+    /// A row of two engines, measured in the same rounds.
     pub fn new(name: String, ours: Times, peer: Option<Times>, target: Option<f64>) -> Self {
         let pairs = peer.iter().flat_map(|peer| ours.medians.iter().zip(&peer.medians));
         let mut ratios: Vec<f64> = pairs.map(|(ours, peer)| ours / peer).collect();
@@ -29,12 +29,12 @@ impl Row {
         Self { name, ours, peer, ratios, target, known: None }
     }
 
-    /// The same row, which is known to miss its target: only what is worse than known is a failure.
+    /// Sets a known ratio above the target: only a worse ratio is a failure.
     pub fn known(self, known: Option<f64>) -> Self {
         Self { known, ..self }
     }
 
-    /// Whether the target, or what is known, is missed by more than noise.
+    /// True if the target, or the known ratio, is exceeded by more than the noise margin.
     pub fn is_missed(&self) -> bool {
         let most = self.target.map(|target| target.max(self.known.unwrap_or_default()));
         most.is_some_and(|most| quantile(&self.ratios, 0.5) > most * (1.0 + MARGIN))
@@ -54,7 +54,7 @@ impl Row {
             let met = match ratio(0.5) {
                 ratio if ratio <= target => "yes",
                 _ if self.is_missed() => "NO",
-                ratio if ratio > target * (1.0 + MARGIN) => "no, as is known",
+                ratio if ratio > target * (1.0 + MARGIN) => "no, known",
                 _ => "no, within noise",
             };
             format!("<= {target}  {met}")
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// All rows in columns.
+/// Formats all rows in columns.
 pub fn table(rows: &[Row]) -> String {
     let head = ["", "best us", "median", "peer best", "median", "ratio", "quartiles", "target"].map(str::to_owned);
     let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
@@ -95,17 +95,17 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_compared_with_themselves_and_the_median_decides() {
+    fn compares_the_engines_round_by_round() {
         let row = Row::new("row".to_owned(), times(&[1.0, 8.0, 3.0]), Some(times(&[10.0, 20.0, 10.0])), None);
         assert_eq!(row.ratios, [0.1, 0.3, 0.4]);
     }
 
     #[test]
-    fn a_target_is_missed_beyond_the_margin() {
+    fn misses_a_target_beyond_the_margin() {
         assert!(!row(&[1.0, 5.0, 9.0]).is_missed() && row(&[1.0, 5.0, 9.0]).cells()[7].ends_with("yes"));
         assert!(!row(&[1.0, 5.5, 9.0]).is_missed() && row(&[1.0, 5.5, 9.0]).cells()[7].ends_with("within noise"));
         let known = row(&[1.0, 6.0, 9.0]).known(Some(0.6));
-        assert!(!known.is_missed() && known.cells()[7].ends_with("as is known"));
+        assert!(!known.is_missed() && known.cells()[7].ends_with("no, known"));
         assert!(row(&[1.0, 8.0, 9.0]).known(Some(0.6)).is_missed());
         assert!(row(&[1.0, 6.0, 9.0]).is_missed() && row(&[1.0, 6.0, 9.0]).cells()[7].ends_with("NO"));
     }
