@@ -218,7 +218,7 @@ impl Names {
         if let Some(&name) = self.of.get(text) {
             return name;
         }
-        let name = Name(self.texts.len() as u32);
+        let name = Name(u32::try_from(self.texts.len()).expect("fewer than 2^32 names"));
         self.texts.push(text.into());
         self.of.insert(text.into(), name);
         name

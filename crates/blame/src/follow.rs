@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, mem, thread};
 
 use crate::{
     Event, Process,
-    trace::{Gap, Instance, Settings, TraceError, Tracefs, clock::now_ns, ring_kib},
+    time::now_ns,
+    trace::{Gap, Instance, Settings, TraceError, Tracefs, ring_kib},
 };
 
 /// Events younger than this are delivered later, ns: another CPU may be delayed while it writes an older event.

@@ -36,6 +36,7 @@ pub mod ledger;
 pub mod perfetto;
 pub mod process;
 pub mod remedy;
+mod time;
 pub mod timerlat;
 pub mod trace;
 pub mod watch;

@@ -6,6 +6,8 @@
 use record::{Cause, Record, Series, SeriesKind, Spike, Stretch};
 use serde_json::{Map, Value, json};
 
+use crate::time::signed_ns;
+
 /// Process ids: of the run itself, and of threads that are not bound to a CPU. CPU n has n + 2.
 const RUN: u32 = 0;
 const UNPINNED: u32 = 1;
@@ -21,7 +23,7 @@ pub fn perfetto(record: &Record) -> Value {
     let mut events = vec![name("process_name", RUN, LATENESS, "run"), name("thread_name", RUN, LATENESS, "phases")];
     events.extend(record.phases.iter().map(|phase| {
         let args = json!({"period_us": us(phase.period_ns), "loads": phase.asked_loads});
-        complete(RUN, LATENESS, (signed(phase.start_ns), phase.duration_ns), &phase.name, "phase", &args)
+        complete(RUN, LATENESS, (signed_ns(phase.start_ns), phase.duration_ns), &phase.name, "phase", &args)
     }));
     let mut tracks = Vec::new();
     let began_ns = began_ns(record);
@@ -105,7 +107,7 @@ fn lateness((process, track): (u32, u32), deadline_ns: i64, spike: &Spike, serie
     if let Some(split) = spike.split {
         args["timerlat_us"] = json!({"irq": us(split.irq_ns), "thread": us(split.thread_ns)});
     }
-    let dur_ns = spike.lateness_ns.max(0) as u64;
+    let dur_ns = spike.lateness_ns.max(0).cast_unsigned();
     complete(process, track, (deadline_ns, dur_ns), &title, "lateness", &args)
 }
 
@@ -130,10 +132,6 @@ fn name(what: &str, pid: u32, tid: u32, name: &str) -> Value {
     json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}})
 }
 
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
-}
-
 fn us(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
@@ -150,12 +148,12 @@ mod tests {
         Spike {
             lateness_ns,
             at_ns,
-            culprits: vec![Culprit { cause: cause.clone(), ns: lateness_ns as u64 }],
+            culprits: vec![Culprit { cause: cause.clone(), ns: lateness_ns.cast_unsigned() }],
             evidence: Evidence::Trace,
             timeline: vec![
                 stretch(-100_000, 100_000),
                 stretch(0, 12_345),
-                stretch(12_345, lateness_ns as u64 - 12_345),
+                stretch(12_345, lateness_ns.cast_unsigned() - 12_345),
             ],
             ..Spike::default()
         }

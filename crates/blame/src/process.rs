@@ -96,7 +96,7 @@ impl Process {
             }
             EventKind::Exit => {
                 if let Some((thread, _)) = self.thread(pid) {
-                    thread.exits();
+                    thread.note_exit();
                 }
             }
             _ => {}

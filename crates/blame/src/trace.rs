@@ -21,7 +21,6 @@
 //! names of kernel functions and strings |
 //! | [`dat`] | trace files of trace-cmd and KernelShark |
 
-pub(crate) mod clock;
 pub mod dat;
 pub mod decode;
 pub mod error;

@@ -39,7 +39,7 @@ pub(super) struct TimerExpiry {
     /// Start of the timer's interrupt, ns.
     pub begun_ns: u64,
     /// The thread that ran the callback, if the callback did not run in the interrupt: a softirq thread of PREEMPT_RT.
-    pub by: Option<Thread>,
+    pub softirq_thread: Option<Thread>,
 }
 
 /// A non-maskable interrupt.
@@ -67,9 +67,9 @@ pub(super) struct Slice<'a> {
 impl Slice<'_> {
     /// Distinguishes the runs of a handler or thread.
     pub fn run(&self) -> u64 {
-        let of_moment =
+        let of_state =
             |cpu_state: &CpuState| cpu_state.top.map_or(cpu_state.switched_ns.unwrap_or(0), |open| open.id.into());
-        self.nmi.map_or_else(|| self.cpu_state.map_or(0, of_moment), |nmi| nmi.from_ns)
+        self.nmi.map_or_else(|| self.cpu_state.map_or(0, of_state), |nmi| nmi.from_ns)
     }
 }
 
@@ -90,14 +90,14 @@ impl Analysis {
             histories: HashMap::new(),
             nmis: nmis(events, measured.cpu),
         };
-        analysis.history(events, measured.cpu);
-        for number in 0..analysis.intervals.len() {
-            if let Some(waker) = analysis.intervals[number]
+        analysis.replay(events, measured.cpu);
+        for index in 0..analysis.intervals.len() {
+            if let Some(waker) = analysis.intervals[index]
                 .woken
                 .filter(|waker| waker.at_ns.saturating_add(EARLY_NS) >= wake_up.deadline_ns)
             {
-                analysis.history(events, waker.cpu);
-                analysis.note_expiry(number, waker);
+                analysis.replay(events, waker.cpu);
+                analysis.note_expiry(index, waker);
             }
         }
         if !measured.spins {
@@ -106,7 +106,7 @@ impl Analysis {
         analysis
     }
 
-    fn history(&mut self, events: &[&Event], cpu: u32) {
+    fn replay(&mut self, events: &[&Event], cpu: u32) {
         self.histories.entry(cpu).or_insert_with(|| {
             let events: Vec<&Event> = events.iter().copied().filter(|event| event.cpu == cpu).collect();
             CpuHistory::of(&events, &self.tasks, self.measured.pid)
@@ -117,12 +117,12 @@ impl Analysis {
     pub fn is_complete(&self) -> bool {
         let (deadline_ns, end_ns) = (self.wake_up.deadline_ns, self.wake_up.end_ns());
         let last = self.intervals.len() - 1;
-        let is_known = |number: usize| match self.intervals[number].state {
+        let is_known = |index: usize| match self.intervals[index].state {
             ThreadState::Running | ThreadState::Faulting => true,
             ThreadState::Unknown => false,
-            ThreadState::Ready => number < last,
+            ThreadState::Ready => index < last,
             ThreadState::Asleep | ThreadState::Waiting { .. } | ThreadState::Stopped { .. } => {
-                self.intervals[number].woken.is_some()
+                self.intervals[index].woken.is_some()
             }
         };
         // A thread that has the CPU for itself may have no events.
@@ -133,7 +133,7 @@ impl Analysis {
     }
 
     /// Finds what woke the measuring thread.
-    pub fn woken(&self, waker: Waker) -> Option<&Waking> {
+    pub fn waking_of(&self, waker: Waker) -> Option<&Waking> {
         self.histories.get(&waker.cpu)?.wakings.iter().find(|woken| woken.at_ns == waker.at_ns)
     }
 
@@ -171,59 +171,59 @@ impl Analysis {
 
     /// Stores how a timer woke the measuring thread, if a timer did. It is recognised by the contexts on the stack,
     /// because names differ between architectures.
-    fn note_expiry(&mut self, number: usize, waker: Waker) {
-        let Some(woken) = self.woken(waker).filter(|_| self.intervals[number].state == ThreadState::Asleep) else {
+    fn note_expiry(&mut self, index: usize, waker: Waker) {
+        let Some(woken) = self.waking_of(waker).filter(|_| self.intervals[index].state == ThreadState::Asleep) else {
             return;
         };
         let innermost = |is_it: fn(Context) -> bool| woken.stack.iter().rposition(|open| is_it(open.context));
         let mut wake_contexts: Vec<Open> = Vec::new();
         let expiry = if let Some(interrupt) = innermost(Context::is_hard) {
             wake_contexts.extend(&woken.stack[interrupt..]);
-            TimerExpiry { cpu: waker.cpu, begun_ns: wake_contexts[0].since_ns.unwrap_or(0), by: None }
+            TimerExpiry { cpu: waker.cpu, begun_ns: wake_contexts[0].since_ns.unwrap_or(0), softirq_thread: None }
         } else if let Some(softirq) = innermost(|context| matches!(context, Context::Softirq { .. })) {
             wake_contexts.extend(&woken.stack[softirq..]);
             // The timer's interrupt raised the softirq. It is unknown if it came before the first event.
             let raised = self.histories[&waker.cpu].raised_before(wake_contexts[0]);
             let begun_ns = raised.map(|raised| raised.interrupt.map_or(Some(raised.at_ns), |open| open.since_ns));
             wake_contexts.extend(raised.and_then(|raised| raised.interrupt));
-            TimerExpiry { cpu: waker.cpu, begun_ns: begun_ns.flatten().unwrap_or(0), by: Some(woken.by) }
+            TimerExpiry { cpu: waker.cpu, begun_ns: begun_ns.flatten().unwrap_or(0), softirq_thread: Some(woken.by) }
         } else if woken.by.pid == 0 || !woken.stack.is_empty() {
             // The interrupt has no trace event.
             wake_contexts.extend(&woken.stack);
             TimerExpiry {
                 cpu: waker.cpu,
                 begun_ns: wake_contexts.first().and_then(|open| open.since_ns).unwrap_or(waker.at_ns),
-                by: None,
+                softirq_thread: None,
             }
         } else {
             return;
         };
         self.wake_contexts.extend(wake_contexts.iter().map(|open| (waker.cpu, open.id)));
-        self.expiries.insert(number, expiry);
+        self.expiries.insert(index, expiry);
     }
 
     /// Stores until when the measuring thread is in the cycle before the deadline: until it sleeps, or until its timer
     /// expires while it still runs.
     fn note_previous_cycle(&mut self) {
         let deadline_ns = self.wake_up.deadline_ns;
-        let is_up = |interval: &StateInterval| {
+        let is_awake = |interval: &StateInterval| {
             matches!(interval.state, ThreadState::Running | ThreadState::Faulting | ThreadState::Ready)
         };
         let (before, after) = self.intervals.split_at(self.interval_at(deadline_ns));
-        let woken = before.iter().rfind(|interval| !is_up(interval)).and_then(|interval| interval.woken);
+        let woken = before.iter().rfind(|interval| !is_awake(interval)).and_then(|interval| interval.woken);
         let woken_for_deadline = woken.is_some_and(|waker| waker.at_ns.saturating_add(EARLY_NS) >= deadline_ns);
-        if woken_for_deadline || !is_up(&after[0]) {
+        if woken_for_deadline || !is_awake(&after[0]) {
             return;
         }
-        let down_ns = after.iter().find(|interval| !is_up(interval)).map_or(u64::MAX, |interval| interval.from_ns);
+        let asleep_ns = after.iter().find(|interval| !is_awake(interval)).map_or(u64::MAX, |interval| interval.from_ns);
         let cpu = self.measured.cpu;
         let wakings = self.histories.get(&cpu).map_or(&[][..], |history| &history.wakings);
-        let expired = wakings.iter().find(|woken| (deadline_ns..down_ns).contains(&woken.at_ns));
+        let expired = wakings.iter().find(|woken| (deadline_ns..asleep_ns).contains(&woken.at_ns));
         let interrupt = expired.and_then(|woken| {
             let interrupt = woken.stack.iter().rposition(|open| open.context.is_hard())?;
             Some(&woken.stack[interrupt..])
         });
-        self.previous_cycle_until_ns = expired.map_or(down_ns, |woken| woken.at_ns);
+        self.previous_cycle_until_ns = expired.map_or(asleep_ns, |woken| woken.at_ns);
         self.wake_contexts.extend(interrupt.unwrap_or(&[]).iter().map(|open| (cpu, open.id)));
     }
 }

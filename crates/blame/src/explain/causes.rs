@@ -131,18 +131,18 @@ fn runs_softirqs(comm: &Comm) -> bool {
     ["ksoftirqd/", "ktimers/", "irq/", "napi/"].iter().any(|start| comm.0.starts_with(start.as_bytes()))
 }
 
-/// Reason why a thread runs although a thread of priority `ours` is ready.
+/// Reason why a thread runs although a thread of priority `own_priority` is ready.
 ///
 /// Ordinary threads share the CPU, regardless of their nice values.
-pub(super) fn why(thread: Thread, ours: i32) -> Option<Why> {
+pub(super) fn why(thread: Thread, own_priority: i32) -> Option<Why> {
     let (priority, comm) = thread.known?;
     // The thread that stops a CPU is above all priorities, but has the highest real-time priority in events.
     let stopper = comm.0.starts_with(b"migration/");
     Some(if stopper {
         Why::HigherPriority
-    } else if priority == ours || !is_real_time(priority) && !is_real_time(ours) {
+    } else if priority == own_priority || !is_real_time(priority) && !is_real_time(own_priority) {
         Why::SamePriority
-    } else if priority < ours {
+    } else if priority < own_priority {
         Why::HigherPriority
     } else {
         Why::PreemptionOff

@@ -19,23 +19,29 @@ pub(crate) const IDLE_STATE_PREFIX: &str = "idle state ";
 
 /// Longest run of a thread of lower priority, or of the idle thread, that still counts as the normal path from the
 /// timer's interrupt to the measuring thread, ns.
-const SWITCH_NS: u64 = 15_000;
+const MAX_SWITCH_NS: u64 = 15_000;
 /// Additional time on that path for each interrupt or softirq, ns.
-const AROUND_HANDLER_NS: u64 = 1_000;
+const PER_HANDLER_NS: u64 = 1_000;
 /// Longest time between two events on that path, ns; a longer time has a cause outside the trace.
-const STEP_NS: u64 = 50_000;
+const MAX_STEP_NS: u64 = 50_000;
 /// Longest time in which the kernel enters or leaves an interrupt or another thread, ns.
-const INTO_OR_OUT_NS: u64 = 10_000;
+const MAX_ENTRY_EXIT_NS: u64 = 10_000;
 /// Detail of a cause without trace events.
 const UNTRACED: &str = "no trace event in this time";
 
-/// One stay of a thread on the CPU: interval of the measuring thread, whether its timer is pending, CPU, and when the
-/// thread got the CPU.
-type Occupancy = (usize, bool, u32, Option<u64>);
+/// One stay of a thread on the CPU, during one interval of the measuring thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Occupancy {
+    interval: usize,
+    timer_pending: bool,
+    cpu: u32,
+    /// When the thread got the CPU, ns.
+    switched_ns: Option<u64>,
+}
 
 /// Sums of one occupancy.
 #[derive(Debug, Default, Clone, Copy)]
-struct Occupied {
+struct OccupancyTimes {
     /// Time in the thread itself, ns.
     thread_ns: u64,
     /// Number of interrupts and softirqs on top of it.
@@ -63,13 +69,13 @@ pub(super) fn segments(analysis: &Analysis, slices: &[Slice<'_>], causes: &Cause
 struct Classifier<'a> {
     analysis: &'a Analysis,
     causes: &'a Causes<'a>,
-    occupied: HashMap<Occupancy, Occupied>,
+    occupied: HashMap<Occupancy, OccupancyTimes>,
     /// True if anything else had the CPU after the deadline.
     disturbed: bool,
 }
 
-fn occupied(analysis: &Analysis, slices: &[Slice<'_>]) -> HashMap<Occupancy, Occupied> {
-    let mut all: HashMap<Occupancy, Occupied> = HashMap::new();
+fn occupied(analysis: &Analysis, slices: &[Slice<'_>]) -> HashMap<Occupancy, OccupancyTimes> {
+    let mut all: HashMap<Occupancy, OccupancyTimes> = HashMap::new();
     let mut last = None;
     for slice in slices.iter().filter(|slice| slice.from_ns >= analysis.wake_up.deadline_ns) {
         let Some(cpu_state) = slice.cpu_state else { continue };
@@ -86,7 +92,12 @@ fn occupied(analysis: &Analysis, slices: &[Slice<'_>]) -> HashMap<Occupancy, Occ
 }
 
 fn occupancy(analysis: &Analysis, slice: &Slice<'_>, cpu_state: &CpuState) -> Occupancy {
-    (slice.interval, is_timer_pending(analysis, slice), slice.cpu, cpu_state.switched_ns)
+    Occupancy {
+        interval: slice.interval,
+        timer_pending: is_timer_pending(analysis, slice),
+        cpu: slice.cpu,
+        switched_ns: cpu_state.switched_ns,
+    }
 }
 
 /// True if the measuring thread sleeps until its timer and the timer's interrupt has not begun.
@@ -120,40 +131,46 @@ impl Classifier<'_> {
                 self.causes.stopped(by, sender, self.woken_by(interval))
             }
             ThreadState::Waiting { fault } => waiting(fault, self.woken_by(interval)),
-            ThreadState::Asleep => match self.analysis.expiries.get(&slice.interval) {
-                Some(_) if is_timer_pending(self.analysis, slice) => self.timer_pending(slice, cpu_state),
-                Some(expiry) if expiry.by.is_some_and(|by| by.pid == cpu_state.thread.pid) => {
-                    self.on_wake_up_path(slice, cpu_state)
-                }
-                Some(expiry) => {
-                    let priority = expiry.by.and_then(|by| by.known).map(|(priority, _)| priority);
-                    self.kept_waiting(
-                        slice,
-                        cpu_state,
-                        priority.unwrap_or(self.analysis.measured.priority),
-                        expiry.begun_ns,
-                    )
-                }
-                None if interval.woken.is_some() => waiting(false, self.woken_by(interval)),
-                None => self.unknown_state(slice, cpu_state),
-            },
+            ThreadState::Asleep => self.asleep(slice, cpu_state, interval),
             ThreadState::Ready => {
                 self.kept_waiting(slice, cpu_state, self.analysis.measured.priority, interval.from_ns)
             }
-            ThreadState::Running if slice.from_ns >= self.analysis.wake_up.woke_ns => {
-                self.on_top(slice, cpu_state).unwrap_or_else(|| Cause::new(CauseKind::Work, ""))
-            }
-            ThreadState::Running if slice.from_ns < self.analysis.previous_cycle_until_ns => {
-                self.on_top(slice, cpu_state).unwrap_or_else(|| self.previous_cycle(cpu_state))
-            }
-            ThreadState::Running if self.analysis.measured.spins => {
-                self.on_top(slice, cpu_state).unwrap_or_else(|| self.around_interruption(slice))
-            }
-            ThreadState::Running => self.on_wake_up_path(slice, cpu_state),
+            ThreadState::Running => self.on_top(slice, cpu_state).unwrap_or_else(|| self.running(slice, cpu_state)),
             ThreadState::Faulting => {
                 self.on_top(slice, cpu_state).unwrap_or_else(|| with_detail(CauseKind::PageFault, "minor"))
             }
             ThreadState::Unknown => self.unknown_state(slice, cpu_state),
+        }
+    }
+
+    /// The measuring thread sleeps until its timer's interrupt, or until the softirq thread that runs the timer.
+    fn asleep(&self, slice: &Slice<'_>, cpu_state: &CpuState, interval: &StateInterval) -> Cause {
+        let Some(expiry) = self.analysis.expiries.get(&slice.interval) else {
+            return match interval.woken {
+                Some(_) => waiting(false, self.woken_by(interval)),
+                None => self.unknown_state(slice, cpu_state),
+            };
+        };
+        if is_timer_pending(self.analysis, slice) {
+            return self.timer_pending(slice, cpu_state);
+        }
+        if expiry.softirq_thread.is_some_and(|thread| thread.pid == cpu_state.thread.pid) {
+            return self.on_top(slice, cpu_state).unwrap_or_else(|| self.wake_up_path(slice));
+        }
+        let priority = expiry.softirq_thread.and_then(|thread| thread.known).map(|(priority, _)| priority);
+        self.kept_waiting(slice, cpu_state, priority.unwrap_or(self.analysis.measured.priority), expiry.begun_ns)
+    }
+
+    /// The measuring thread has the CPU, and no context is on top of it.
+    fn running(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
+        if slice.from_ns >= self.analysis.wake_up.woke_ns {
+            Cause::new(CauseKind::Work, "")
+        } else if slice.from_ns < self.analysis.previous_cycle_until_ns {
+            self.previous_cycle(cpu_state)
+        } else if self.analysis.measured.spins {
+            self.around_interruption(slice)
+        } else {
+            self.wake_up_path(slice)
         }
     }
 
@@ -183,36 +200,32 @@ impl Classifier<'_> {
         }
     }
 
-    /// The measuring thread, of priority `ours`, is ready since `since_ns` but does not have the CPU.
-    fn kept_waiting(&self, slice: &Slice<'_>, cpu_state: &CpuState, ours: i32, since_ns: u64) -> Cause {
+    /// The measuring thread, with priority `own_priority`, is ready since `since_ns` but does not have the CPU.
+    fn kept_waiting(&self, slice: &Slice<'_>, cpu_state: &CpuState, own_priority: i32, since_ns: u64) -> Cause {
         if let Some(cause) = self.on_top(slice, cpu_state) {
             return cause;
         }
         let thread = cpu_state.thread;
         let is_idle = thread.pid == 0;
-        let why = why(thread, ours);
+        let why = why(thread, own_priority);
         if !is_idle && why != Some(Why::PreemptionOff) {
             return Cause { why, ..self.causes.thread(CauseKind::Thread, thread) };
         }
         let occupied = self.occupied.get(&occupancy(self.analysis, slice, cpu_state)).copied().unwrap_or_default();
-        if occupied.thread_ns <= SWITCH_NS + occupied.handlers * AROUND_HANDLER_NS {
+        if occupied.thread_ns <= MAX_SWITCH_NS + occupied.handlers * PER_HANDLER_NS {
             return Cause::new(CauseKind::WakeUp, "");
         }
-        let sent_after = |at_ns: Option<u64>| at_ns.is_some_and(|at_ns| at_ns >= since_ns);
-        let put_to_rest = cpu_state.idle.is_some_and(|idle| sent_after(idle.entered_ns));
-        if cpu_state.passed_over || sent_after(cpu_state.switched_ns) || put_to_rest {
+        let is_after = |at_ns: Option<u64>| at_ns.is_some_and(|at_ns| at_ns >= since_ns);
+        let entered_idle = cpu_state.idle.is_some_and(|idle| is_after(idle.entered_ns));
+        if cpu_state.passed_over || is_after(cpu_state.switched_ns) || entered_idle {
             return with_detail(CauseKind::Throttled, format!("{} ran instead", self.causes.thread_name(thread)));
         }
         if is_idle { idle_exit(cpu_state.idle.unwrap_or_default()) } else { self.causes.preemption_off(cpu_state) }
     }
 
-    /// Only contexts on top delay the measuring thread.
-    fn on_wake_up_path(&self, slice: &Slice<'_>, cpu_state: &CpuState) -> Cause {
-        self.on_top(slice, cpu_state).unwrap_or_else(|| self.wake_up_path(slice))
-    }
-
+    /// The kernel's normal path from the timer's interrupt to the measuring thread.
     fn wake_up_path(&self, slice: &Slice<'_>) -> Cause {
-        if slice.to_ns - slice.from_ns > STEP_NS {
+        if slice.to_ns - slice.from_ns > MAX_STEP_NS {
             return with_detail(CauseKind::Unexplained, "no trace event on the way to the thread");
         }
         Cause::new(CauseKind::WakeUp, "")
@@ -220,7 +233,7 @@ impl Classifier<'_> {
 
     /// A spinning thread has the CPU in a gap: the kernel enters or leaves whatever interrupted it.
     fn around_interruption(&self, slice: &Slice<'_>) -> Cause {
-        if !self.disturbed || slice.to_ns - slice.from_ns > INTO_OR_OUT_NS {
+        if !self.disturbed || slice.to_ns - slice.from_ns > MAX_ENTRY_EXIT_NS {
             return with_detail(CauseKind::Unexplained, UNTRACED);
         }
         Cause::new(CauseKind::WakeUp, "")
@@ -242,7 +255,7 @@ impl Classifier<'_> {
 
     /// Name of the interrupt, softirq or thread that woke the measuring thread.
     fn woken_by(&self, interval: &StateInterval) -> Option<String> {
-        let woken = self.analysis.woken(interval.woken?)?;
+        let woken = self.analysis.waking_of(interval.woken?)?;
         Some(match woken.stack.last() {
             Some(&open) => self.causes.context(open, woken.by).title(),
             None => self.causes.thread_name(woken.by),

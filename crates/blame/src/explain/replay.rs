@@ -122,11 +122,11 @@ impl CpuHistory {
 
     /// The last raise of this softirq before it began.
     pub fn raised_before(&self, softirq: Open) -> Option<Raised> {
-        let asked = |raised: &&Raised| {
+        let is_raise = |raised: &&Raised| {
             softirq.since_ns.is_none_or(|since_ns| raised.at_ns <= since_ns)
                 && softirq.context == Context::Softirq { vec: raised.vec }
         };
-        self.raised.iter().rfind(asked).copied()
+        self.raised.iter().rfind(is_raise).copied()
     }
 
     fn note(&mut self, cpu_state: CpuState) {

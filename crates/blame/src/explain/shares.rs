@@ -125,7 +125,7 @@ pub(super) fn timeline(mut segments: Vec<Segment>, deadline_ns: u64) -> Vec<Stre
     let late = segments.split_off(first_late);
     let limited = [limited(segments, MAX_BEFORE), limited(late, MAX_STRETCHES - MAX_BEFORE)];
     let stretch = |segment: Segment| Stretch {
-        start_ns: segment.from_ns.wrapping_sub(deadline_ns) as i64,
+        start_ns: segment.from_ns.wrapping_sub(deadline_ns).cast_signed(),
         ns: segment.ns(),
         cause: segment.cause,
     };
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((timeline[0].start_ns, timeline[0].ns), (-40, 40));
         assert_eq!(timeline[1].start_ns, 0);
         for pair in timeline.windows(2) {
-            assert_eq!(pair[0].start_ns + pair[0].ns as i64, pair[1].start_ns);
+            assert_eq!(pair[0].start_ns.saturating_add_unsigned(pair[0].ns), pair[1].start_ns);
         }
         let total: u64 = timeline[1..].iter().map(|stretch| stretch.ns).sum();
         assert_eq!(total, of[1..].iter().map(|&(_, _, ns)| ns).sum::<u64>());

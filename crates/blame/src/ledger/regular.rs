@@ -40,10 +40,16 @@ fn base(strikes: &[u64]) -> Option<u64> {
     rising.sort_by(f64::total_cmp);
     // If most strikes were observed, most intervals are equal to the base.
     let tried = (0..CANDIDATES).map(|k| rising[k * rising.len() / CANDIDATES]);
-    tried
-        .filter_map(|interval| refined(&intervals, interval))
-        .find(|&base| fits(&intervals, base))
-        .map(|base| base as u64)
+    tried.filter_map(|interval| refined(&intervals, interval)).find(|&base| fits(&intervals, base)).map(to_ns)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "intervals are positive and far below 2^63 ns; the fraction of a ns does not matter"
+)]
+fn to_ns(ns: f64) -> u64 {
+    ns as u64
 }
 
 /// Refines the base near `first` to fit all intervals.
@@ -102,7 +108,7 @@ mod tests {
         let mut random = Random(7);
         for every_ns_expected in [5 * MS, 100 * MS, SECOND, 64 * SECOND] {
             for strikes in [6, 12, 60, 1000] {
-                let jitter = |random: &mut Random| (random.next() * 0.03 * every_ns_expected as f64) as u64;
+                let jitter = |random: &mut Random| to_ns(random.next() * 0.03 * every_ns_expected as f64);
                 let full: Vec<u64> =
                     (0..strikes).map(|k| SECOND + k * every_ns_expected + jitter(&mut random)).collect();
                 assert!(close(every_ns(full.clone(), MS), every_ns_expected), "{strikes} strikes");
@@ -121,7 +127,7 @@ mod tests {
         let mut strikes = Vec::new();
         for _ in 0..20 {
             strikes.extend((0..5).map(|k| at_ns + k * MS));
-            at_ns += 64 * SECOND + (random.next() * SECOND as f64) as u64;
+            at_ns += 64 * SECOND + to_ns(random.next() * SECOND as f64);
         }
         let found = every_ns(strikes, MS);
         assert!(close(found, 64 * SECOND + SECOND / 2), "{found:?}");
@@ -145,7 +151,7 @@ mod tests {
                         let mut at_ns = SECOND as f64;
                         let strikes = (0..strikes).map(|_| {
                             at_ns -= random.next().max(1e-12).ln() * mean_ns;
-                            at_ns as u64 / MS * MS
+                            to_ns(at_ns) / MS * MS
                         });
                         every_ns(strikes.collect(), MS).is_some()
                     })

@@ -50,13 +50,13 @@ mod tests {
     fn spike(at_ns: u64, lateness_ns: i64, kind: CauseKind) -> Spike {
         let rest_ns = 6_000;
         let causes = [Cause::new(kind, "dd"), Cause::new(CauseKind::WakeUp, "")];
-        let shares = [lateness_ns as u64 - rest_ns, rest_ns];
+        let shares = [lateness_ns.cast_unsigned() - rest_ns, rest_ns];
         let culprits = causes.iter().zip(shares).map(|(cause, ns)| Culprit { cause: cause.clone(), ns }).collect();
         let stretch = |start_ns, ns, cause: &Cause| Stretch { start_ns, ns, cause: cause.clone() };
         let timeline = vec![
             stretch(-50_000, 50_000, &causes[0]),
             stretch(0, shares[0], &causes[0]),
-            stretch(shares[0] as i64, rest_ns, &causes[1]),
+            stretch(shares[0].cast_signed(), rest_ns, &causes[1]),
         ];
         Spike { lateness_ns, at_ns, culprits, timeline, ..Spike::default() }
     }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(main(1, 0).detail, "seen as return from idle state dd");
         assert_eq!(record.series[0].spikes[1], alone, "the other CPU was running");
         for spike in record.series.iter().flat_map(|series| &series.spikes) {
-            assert_eq!(spike.culprits.iter().map(|culprit| culprit.ns).sum::<u64>(), spike.lateness_ns as u64);
+            assert_eq!(spike.culprits.iter().map(|culprit| culprit.ns).sum::<u64>(), spike.lateness_ns.cast_unsigned());
         }
         let kinds: Vec<_> = record.series[0].spikes[0].timeline.iter().map(|stretch| stretch.cause.kind).collect();
         assert_eq!(kinds, [late, CauseKind::AllCpus, CauseKind::WakeUp], "the time before the deadline is unchanged");

@@ -12,7 +12,7 @@ fn culprit(kind: CauseKind, name: &str, ns: u64) -> Culprit {
 }
 
 fn add(ledger: &mut Ledger, cpu: u32, deadline_ns: u64, culprits: &[Culprit]) {
-    let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>() as i64;
+    let lateness_ns = culprits.iter().map(|culprit| culprit.ns).sum::<u64>().cast_signed();
     ledger.add(Entry {
         cpu,
         phase: "load",
@@ -31,12 +31,12 @@ fn facts(measured: &[u32]) -> RemedyFacts {
 #[test]
 fn ranks_causes_by_total_lateness() {
     let mut ledger = Ledger::default();
-    for k in 1..=10_u64 {
+    for k in 1..=10_u32 {
         let worker = format!("kworker/{}:{k}-events", k % 2);
-        let mut thread = culprit(CauseKind::Thread, &worker, 50_000 + k);
-        (thread.cause.number, thread.cause.why) = (Some(k as u32), Some(Why::HigherPriority));
+        let mut thread = culprit(CauseKind::Thread, &worker, 50_000 + u64::from(k));
+        (thread.cause.number, thread.cause.why) = (Some(k), Some(Why::HigherPriority));
         let others = [culprit(CauseKind::Interrupt, "eth0", 30_000), culprit(CauseKind::WakeUp, "", 1_000)];
-        add(&mut ledger, (k % 2) as u32, k * 10 * SECOND, &[vec![thread], others.to_vec()].concat());
+        add(&mut ledger, k % 2, u64::from(k) * 10 * SECOND, &[vec![thread], others.to_vec()].concat());
     }
     ledger.add(Entry {
         cpu: 3,
@@ -92,11 +92,11 @@ fn stalls_of_all_cpus_are_one_account() {
 fn bounds_memory_without_losing_spikes() {
     let mut ledger = Ledger::default();
     let mut total_ns = 0;
-    for k in 0..100_000_u64 {
-        let kind = [CauseKind::LateInterrupt, CauseKind::Thread, CauseKind::Softirq][(k % 3) as usize];
+    let kinds = [CauseKind::LateInterrupt, CauseKind::Thread, CauseKind::Softirq];
+    for ((k, kind), cpu) in (0..100_000_u64).zip(kinds.into_iter().cycle()).zip((0..4).cycle()) {
         let culprits = [culprit(kind, &format!("t{}", k % 5000), 50_000 + k), culprit(CauseKind::WakeUp, "", 3_000)];
         total_ns += 53_000 + k;
-        add(&mut ledger, (k % 4) as u32, k * MS, &culprits);
+        add(&mut ledger, cpu, k * MS, &culprits);
     }
     let held_ns: u64 = {
         let mut totals = ledger.totals.clone();

@@ -2,6 +2,8 @@
 
 use record::{Cycle, Histogram, Overruns, ProcessThread, ThreadTimes};
 
+use crate::time::signed_ns;
+
 /// The cycles of one thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cycles {
@@ -46,7 +48,7 @@ impl Cycles {
         }
         if let Some(before_ns) = self.last_begun_ns {
             let interval_ns = at_ns.saturating_sub(before_ns);
-            self.interval.record(signed(interval_ns));
+            self.interval.record(signed_ns(interval_ns));
             if let Some(period_ns) = period_ns {
                 self.jitter_ns = self.jitter_ns.max(interval_ns.abs_diff(period_ns));
                 self.skipped += skipped(interval_ns, period_ns);
@@ -62,8 +64,8 @@ impl Cycles {
         let cycle = Cycle { at_ns: begun_ns.saturating_sub(start_ns), times };
         let response_ns = cycle.response_ns();
         self.count += 1;
-        self.run_time.record(signed(times.running_ns));
-        self.response.record(signed(response_ns));
+        self.run_time.record(signed_ns(times.running_ns));
+        self.response.record(signed_ns(response_ns));
         if self.longest.is_none_or(|longest| response_ns > longest.response_ns()) {
             self.longest = Some(cycle);
         }
@@ -121,10 +123,6 @@ fn count(overruns: &mut Overruns, times: &ThreadTimes) {
 fn skipped(interval_ns: u64, period_ns: u64) -> u64 {
     let period_ns = period_ns.max(1);
     (interval_ns.saturating_add(period_ns.div_ceil(2)).saturating_sub(1) / period_ns).saturating_sub(1)
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

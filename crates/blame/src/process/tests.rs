@@ -265,7 +265,7 @@ proptest! {
             prop_assert_eq!(series.missed, thread.overruns + thread.skipped);
             let waited: u64 = thread.preempted_by.iter().map(|by| by.waited_ns).sum();
             prop_assert!(waited <= thread.times.preempted_ns);
-            prop_assert!(series.max_ns.unwrap_or(0) as u64 <= thread.times.ready_ns);
+            prop_assert!(series.max_ns.unwrap_or(0).cast_unsigned() <= thread.times.ready_ns);
         }
     }
 }

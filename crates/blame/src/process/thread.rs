@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use record::{Histogram, Spike, ThreadTimes};
 
 use super::{cycles::Cycles, preempters::Preempters, selection::RunConfig, wakeups::WakeUps};
-use crate::{Comm, MeasuredThread, Task, event::PrevState};
+use crate::{Comm, MeasuredThread, Task, event::PrevState, time::signed_ns};
 
 /// A thread as it is when following it starts.
 #[derive(Debug, Clone, Copy)]
@@ -54,17 +54,17 @@ pub(super) struct Thread {
     /// True if it sleeps until an event shows otherwise.
     asleep: bool,
     /// True if it was not asleep when following it started.
-    was_up: bool,
+    was_awake: bool,
     selected: bool,
     period_ns: Option<u64>,
-    at: State,
+    state: State,
     /// Its time is accounted for up to this time, ns on CLOCK_MONOTONIC.
     accounted_ns: u64,
     /// Earlier events are ignored, ns on CLOCK_MONOTONIC: it was not followed yet, or events are missing.
     since_ns: u64,
     /// True if it was woken during its current run.
     woken_early: bool,
-    exits: bool,
+    is_exiting: bool,
     times: ThreadTimes,
     cycles: Cycles,
     wake_ups: WakeUps,
@@ -82,14 +82,14 @@ impl Thread {
         Self {
             task: Task { pid: tid, priority: 120, comm },
             asleep,
-            was_up: !asleep,
+            was_awake: !asleep,
             selected: config.selection.selects(tid, comm),
             period_ns: config.selection.period_ns(tid, comm),
-            at: State::Unobserved,
+            state: State::Unobserved,
             accounted_ns: since_ns,
             since_ns,
             woken_early: false,
-            exits: false,
+            is_exiting: false,
             times: ThreadTimes::default(),
             cycles: Cycles::default(),
             wake_ups: WakeUps::default(),
@@ -115,18 +115,18 @@ impl Thread {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.at == State::Ended
+        self.state == State::Ended
     }
 
     /// True if it did anything but sleep.
     pub fn was_active(&self) -> bool {
-        self.was_up || self.cpu.is_some() || !self.cycles.is_empty()
+        self.was_awake || self.cpu.is_some() || !self.cycles.is_empty()
     }
 
     /// Handles its wake-up.
     pub fn woken(&mut self, at_ns: u64, task: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
-        match self.at {
+        match self.state {
             State::Unobserved | State::Blocked => {
                 self.account_for(at_ns, TimePart::Blocked);
                 self.ready(at_ns);
@@ -139,11 +139,11 @@ impl Thread {
     /// Handles its switch to a CPU.
     pub fn switched_in(&mut self, at_ns: u64, cpu: u32, task: Task, config: &RunConfig) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
-        if self.at == State::Blocked && self.woken_early {
+        if self.state == State::Blocked && self.woken_early {
             // The wake-up came before the switch-out completed, so it was runnable at once.
             self.ready(self.accounted_ns);
         }
-        match self.at {
+        match self.state {
             State::Unobserved => self.account_for(at_ns, TimePart::Ready),
             State::Ready { since_ns } => {
                 self.account_for(at_ns, TimePart::Ready);
@@ -152,7 +152,7 @@ impl Thread {
             State::Preempted { by, since_ns } => {
                 self.account_for(at_ns, TimePart::Preempted);
                 let waited_ns = at_ns.saturating_sub(since_ns);
-                self.preempted.record(i64::try_from(waited_ns).unwrap_or(i64::MAX));
+                self.preempted.record(signed_ns(waited_ns));
                 self.preempters.waited(by, waited_ns);
             }
             // An event is missing.
@@ -160,7 +160,7 @@ impl Thread {
             State::Ended => return,
         }
         self.note_cpu(cpu);
-        (self.at, self.woken_early) = (State::Running, false);
+        (self.state, self.woken_early) = (State::Running, false);
     }
 
     /// Handles its switch from a CPU.
@@ -173,13 +173,13 @@ impl Thread {
         config: &RunConfig,
     ) {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
-        match self.at {
+        match self.state {
             State::Unobserved | State::Running => self.account_for(at_ns, TimePart::Running),
             State::Ready { .. } | State::Preempted { .. } | State::Blocked => self.unknown(at_ns),
             State::Ended => return,
         }
         self.note_cpu(cpu);
-        self.at = match prev_state {
+        self.state = match prev_state {
             PrevState::Preempted => {
                 self.preemptions += 1;
                 State::Preempted { by: self.preempters.took(to), since_ns: at_ns }
@@ -188,7 +188,7 @@ impl Thread {
             PrevState::Uninterruptible | PrevState::Stopped => State::Blocked,
             PrevState::Sleeping | PrevState::Other => {
                 self.cycles.end(config.start_ns, self.period_ns);
-                if self.exits { State::Ended } else { State::Blocked }
+                if self.is_exiting { State::Ended } else { State::Blocked }
             }
         };
     }
@@ -202,26 +202,26 @@ impl Thread {
     }
 
     /// Notes that it is about to end.
-    pub fn exits(&mut self) {
-        self.exits = true;
+    pub fn note_exit(&mut self) {
+        self.is_exiting = true;
     }
 
     /// Marks the time between these points as unknown.
     pub fn lost(&mut self, from_ns: u64, to_ns: u64, config: &RunConfig) {
-        if self.at == State::Ended {
+        if self.state == State::Ended {
             return;
         }
         self.account_until(from_ns);
         self.account_for(to_ns, TimePart::Unknown);
         self.cycles.cut();
-        (self.at, self.woken_early, self.asleep) = (State::Unobserved, false, false);
+        (self.state, self.woken_early, self.asleep) = (State::Unobserved, false, false);
         self.since_ns = to_ns.max(config.start_ns);
     }
 
     /// Ends it, because another thread has its id now.
     pub fn replaced(&mut self, at_ns: u64) {
         self.account_until(at_ns);
-        self.at = State::Ended;
+        self.state = State::Ended;
     }
 
     /// Stores the thread's description from an event. Returns the time at which the event counts, ns; `None` if it is
@@ -237,7 +237,7 @@ impl Thread {
     }
 
     fn ready(&mut self, since_ns: u64) {
-        self.at = State::Ready { since_ns };
+        self.state = State::Ready { since_ns };
         self.cycles.begin(since_ns, self.period_ns);
     }
 
@@ -248,7 +248,7 @@ impl Thread {
 
     /// Accounts for the time up to `at_ns` in its current state.
     fn account_until(&mut self, at_ns: u64) {
-        let part = match self.at {
+        let part = match self.state {
             State::Running => TimePart::Running,
             State::Ready { .. } => TimePart::Ready,
             State::Preempted { .. } => TimePart::Preempted,

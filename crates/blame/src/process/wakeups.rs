@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use record::{Histogram, Maxima, Series, Spike, Worst};
 
 use super::selection::RunConfig;
+use crate::time::signed_ns;
 
 /// The wake-ups of one thread.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +25,7 @@ pub(super) struct WakeUps {
 impl WakeUps {
     /// Adds a wake-up at `woken_ns` on CLOCK_MONOTONIC after which the thread had `cpu` `latency_ns` later.
     pub fn note(&mut self, woken_ns: u64, latency_ns: u64, cpu: u32, config: &RunConfig) {
-        let (at_ns, signed_ns) = (woken_ns.saturating_sub(config.start_ns), signed(latency_ns));
+        let (at_ns, signed_ns) = (woken_ns.saturating_sub(config.start_ns), signed_ns(latency_ns));
         self.raw.record(signed_ns);
         self.maxima.take_in(at_ns, signed_ns);
         self.sum_ns += u128::from(latency_ns);
@@ -52,9 +53,9 @@ impl WakeUps {
         let fresh: Vec<Spike> = self.fresh.values().flatten().cloned().collect();
         Series {
             samples,
-            min_ns: self.max.map(|_| signed(self.min_ns)),
+            min_ns: self.max.map(|_| signed_ns(self.min_ns)),
             mean_ns: self.max.map(|_| self.sum_ns as f64 / samples as f64),
-            max_ns: self.max.map(|(max_ns, _)| signed(max_ns)),
+            max_ns: self.max.map(|(max_ns, _)| signed_ns(max_ns)),
             max_at_ns: self.max.map(|(_, at_ns)| at_ns),
             raw: self.raw.clone(),
             // No correction: the thread asks for its wake-ups, so no expected wake-up is missing.
@@ -65,8 +66,4 @@ impl WakeUps {
             ..Series::default()
         }
     }
-}
-
-fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -2,7 +2,7 @@
 
 use record::{Correction, Histogram, Maxima, Series, SeriesKind, Spike, Split, TIMERLAT_IRQ, TIMERLAT_THREAD, Worst};
 
-use crate::{Event, EventKind};
+use crate::{Event, EventKind, time::signed_ns};
 
 /// Context of a sample, as the kernel numbers it (kernel/trace/trace_osnoise.c of Linux).
 const IN_IRQ: u32 = 0;
@@ -97,7 +97,7 @@ impl Cycles {
     fn add_cycle(&mut self, thread_at_ns: u64, split: Split, fresh: &mut Vec<Spike>) {
         let deadline_ns = thread_at_ns.saturating_sub(split.thread_ns);
         let at_ns = deadline_ns.saturating_sub(*self.first_deadline_ns.get_or_insert(deadline_ns));
-        let [irq_ns, lateness_ns] = [split.irq_ns, split.thread_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+        let [irq_ns, lateness_ns] = [split.irq_ns, split.thread_ns].map(signed_ns);
         let (period_ns, threshold_ns) = (self.period_ns, self.threshold_ns);
         self.irq.note(at_ns, irq_ns, period_ns, threshold_ns);
         self.thread.note(at_ns, lateness_ns, period_ns, threshold_ns);
@@ -124,7 +124,7 @@ impl Cycles {
             role: role.to_owned(),
             kind,
             period_ns: self.period_ns,
-            first_deadline_ns: self.first_deadline_ns.unwrap_or_default() as i64,
+            first_deadline_ns: signed_ns(self.first_deadline_ns.unwrap_or_default()),
             samples,
             missed: statistics.missed,
             min_ns: statistics.max.map(|_| statistics.min_ns),
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!((thread.samples, thread.max_ns, thread.missed), (3, Some(2_500_000), 2));
         assert_eq!((thread.corrected.total(), thread.raw.total(), thread.period_ns), (5, 3, PERIOD_NS));
         assert_eq!(thread.mean_ns, Some((9_000 + 160_000 + 2_500_000) as f64 / 3.0));
-        assert_eq!(thread.first_deadline_ns as u64, BEGIN_NS + 7 * PERIOD_NS);
+        assert_eq!(thread.first_deadline_ns.cast_unsigned(), BEGIN_NS + 7 * PERIOD_NS);
         assert_eq!(thread.jitter_ns, 2_340_000, "from 160 us late to 2500 us late");
         let splits: Vec<_> = thread.spikes.iter().map(|spike| (spike.at_ns, spike.lateness_ns, spike.split)).collect();
         let split = |irq_ns, thread_ns| Some(Split { irq_ns, thread_ns });

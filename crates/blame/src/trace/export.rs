@@ -51,9 +51,11 @@ impl Instance {
             by_system.entry(system).or_default().push(name);
         }
         let all = &self.folder.tracefs;
+        let too_large = |_| TraceError::Format { part: "events/header_page".to_owned() };
+        let page_size = u32::try_from(layout.size).map_err(too_large)?;
         let own_or_all = |part: &str| self.folder.files.read(part).or_else(|_| all.read(part));
         Ok(Contents {
-            page_size: layout.size as u32,
+            page_size,
             header_page: own_or_all("events/header_page")?,
             header_event: own_or_all("events/header_event")?,
             ftrace_formats: formats("ftrace", &mut self.folder.files.list("events/ftrace").iter().map(String::as_str))?,

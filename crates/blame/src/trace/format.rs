@@ -108,15 +108,15 @@ impl Field {
     #[must_use]
     #[inline]
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
-        let sections_at = || {
-            self.number(record)
-                .map(|sections_at| ((sections_at & 0xffff) as usize, (sections_at >> 16 & 0xffff) as usize))
+        let data_loc = || {
+            let [low, low_2, high, high_2, ..] = self.number(record)?.to_le_bytes();
+            Some((u16::from_le_bytes([low, low_2]).into(), u16::from_le_bytes([high, high_2]).into()))
         };
         let (start, length) = match self.location {
             Location::Inline => (self.offset, self.size),
-            Location::DataLoc => sections_at()?,
+            Location::DataLoc => data_loc()?,
             Location::RelDataLoc => {
-                let (start, length) = sections_at()?;
+                let (start, length) = data_loc()?;
                 (self.offset.checked_add(self.size)?.checked_add(start)?, length)
             }
         };

@@ -23,7 +23,6 @@ use self::{
     settings::{configure, traced_cpus},
 };
 use super::{
-    clock::now_ns,
     decode::{Decoder, KernelInfo},
     error::TraceError,
     folder::Folder,
@@ -33,7 +32,10 @@ use super::{
     symbols::{Symbols, strings},
     tracefs::Tracefs,
 };
-use crate::event::{Event, Names};
+use crate::{
+    event::{Event, Names},
+    time::now_ns,
+};
 
 /// A private trace instance, removed on drop. The ring of each CPU overwrites its oldest events.
 #[derive(Debug)]

@@ -54,10 +54,10 @@ impl<'a> Page<'a> {
     /// Parses a page; `None` if its header is invalid.
     #[must_use]
     pub fn parse(bytes: &'a [u8], layout: &PageLayout) -> Option<Self> {
-        let start_ns = layout.time.number(bytes)? as u64;
-        let commit = layout.commit.number(bytes)? as u64;
+        let start_ns = layout.time.number(bytes)?.cast_unsigned();
+        let commit = layout.commit.number(bytes)?.cast_unsigned();
         let body = bytes.get(layout.data..)?;
-        let used = (commit & COMMIT) as usize;
+        let used = usize::try_from(commit & COMMIT).ok()?;
         let data = body.get(..used)?;
         // The number of lost events follows the records if the page has enough free space.
         let counted = body[used..].first_chunk().filter(|_| commit & MISSED_COUNTED != 0);

@@ -129,7 +129,7 @@ mod tests {
     fn with_flags(mut page: Vec<u8>, flags: u64, count: u64) -> Vec<u8> {
         let commit = u64::from_le_bytes(*page[8..].first_chunk().unwrap());
         page[8..16].copy_from_slice(&(commit | flags).to_le_bytes());
-        let end = 16 + commit as usize;
+        let end = 16 + usize::try_from(commit).unwrap();
         page[end..end + 8].copy_from_slice(&count.to_le_bytes());
         page
     }

@@ -28,7 +28,8 @@ impl Symbols {
             let Ok(address @ 1..) = u64::from_str_radix(address, 16) else { continue };
             if matches!(kind, "t" | "T" | "w" | "W") {
                 let begin = begin_of(name);
-                functions.push((address, begin as u32..(begin + name.len()) as u32));
+                let (Ok(start), Ok(end)) = (u32::try_from(begin), u32::try_from(begin + name.len())) else { continue };
+                functions.push((address, start..end));
             }
         }
         functions.sort_by_key(|&(address, _)| address);

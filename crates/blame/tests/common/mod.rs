@@ -28,11 +28,12 @@ pub fn assert_same(dat: &Dat, events: &[Event], report: &str) {
     };
     let ours = count(&mut events.iter().map(|event| shown(dat, event)));
     // The first line contains the number of CPUs.
-    let theirs = count(&mut report.lines().filter(|line| line.contains(": ")).map(|line| reported(line).expect(line)));
+    let trace_cmd =
+        count(&mut report.lines().filter(|line| line.contains(": ")).map(|line| reported(line).expect(line)));
     for (line, number) in &ours {
-        assert_eq!(theirs.get(line), Some(number), "only ours: {line}");
+        assert_eq!(trace_cmd.get(line), Some(number), "only ours: {line}");
     }
-    for line in theirs.keys() {
+    for line in trace_cmd.keys() {
         assert!(ours.contains_key(line), "only trace-cmd's: {line}");
     }
 }

@@ -100,7 +100,7 @@ proptest! {
 
         prop_assert!(explanation.timeline.len() <= MAX_STRETCHES);
         for pair in explanation.timeline.windows(2) {
-            prop_assert_eq!(pair[0].start_ns + pair[0].ns as i64, pair[1].start_ns);
+            prop_assert_eq!(pair[0].start_ns.saturating_add_unsigned(pair[0].ns), pair[1].start_ns);
         }
         let (before, late): (Vec<_>, Vec<_>) = explanation.timeline.iter().partition(|stretch| stretch.start_ns < 0);
         prop_assert_eq!(late.iter().map(|stretch| stretch.ns).sum::<u64>(), lateness_ns);

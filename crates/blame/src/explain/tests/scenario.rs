@@ -19,7 +19,7 @@
 //! 1090.0 done                      the probe has done its work
 //! ```
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use record::Evidence;
 
@@ -136,7 +136,8 @@ impl Scenario {
             None => (text, None),
         };
         if !self.threads.iter().any(|(known, _)| known == name) {
-            let others = self.threads.iter().filter(|(_, task)| task.pid > PROBE).count() as u32;
+            let others = self.threads.iter().filter(|(_, task)| task.pid > PROBE).count();
+            let others = u32::try_from(others).unwrap();
             let (pid, comm) = match name {
                 "swapper" => (0, "swapper/0"),
                 "probe" => (PROBE, name),
@@ -167,7 +168,8 @@ fn softirq(name: &str) -> u32 {
 }
 
 fn ns(us: &str) -> u64 {
-    (us.parse::<f64>().expect("a time in us") * 1000.0).round() as u64
+    let time = Duration::from_secs_f64(us.parse::<f64>().expect("a time in us") / 1e6);
+    u64::try_from(time.as_nanos()).unwrap()
 }
 
 fn prev_state_of(letter: &str) -> PrevState {

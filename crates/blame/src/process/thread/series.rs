@@ -6,13 +6,14 @@ use machine::CpuList;
 use record::{ProcessThread, Series, SeriesKind};
 
 use super::{RunConfig, State, Thread};
+use crate::time::signed_ns;
 
 impl Thread {
     /// Its figures as of `now_ns`, without the names of phase and role.
     pub fn series(&self, now_ns: u64, config: &RunConfig) -> Series {
         let mut now = self.clone();
         now.account_until(now_ns);
-        if let Some(period_ns) = now.period_ns.filter(|_| now.at != State::Ended) {
+        if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
             now.cycles.stop(now_ns, period_ns);
         }
         let mut to_record = ProcessThread {
@@ -25,13 +26,13 @@ impl Thread {
             preempted_by: now.preempters.to_record(),
             migrations: now.migrations,
             cpus: now.cpus.iter().copied().collect::<CpuList>().to_string(),
-            ended: now.at == State::Ended,
+            ended: now.state == State::Ended,
             ..ProcessThread::default()
         };
         let (missed, jitter_ns) = now.cycles.write_to(now.period_ns, &mut to_record);
         Series {
             period_ns: now.period_ns.unwrap_or(0),
-            first_deadline_ns: i64::try_from(config.start_ns).unwrap_or(i64::MAX),
+            first_deadline_ns: signed_ns(config.start_ns),
             missed,
             jitter_ns,
             kind: SeriesKind::Process(Box::new(to_record)),

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     event::{Comm, EventKind},
-    trace::page::builder::{long, page},
+    trace::page::builder::{length_32, long, page},
 };
 
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -83,9 +83,9 @@ fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
     let six = file_of(contents);
     let formats = |texts: &[&str]| {
         let texts = texts.iter().map(|text| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat());
-        [(texts.len() as u32).to_le_bytes().to_vec(), texts.collect::<Vec<_>>().concat()].concat()
+        [u32::try_from(texts.len()).unwrap().to_le_bytes().to_vec(), texts.collect::<Vec<_>>().concat()].concat()
     };
-    let short = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+    let short = |text: &str| [&length_32(text.as_bytes()).to_le_bytes()[..], text.as_bytes()].concat();
     let long = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
     let header = [b"header_page\0", &long(HEADER_PAGE)[..], b"header_event\0", &long("#")].concat();
     let events = [&1_u32.to_le_bytes()[..], b"irq\0", &formats(&[SOFTIRQ])].concat();
@@ -112,7 +112,7 @@ fn version_7(contents: &Contents, compression: &str) -> Vec<u8> {
     };
     let table = [cpu(1, 0, 8192), cpu(2, 8192, 64)].concat();
     let buffer = [&[0; 8][..], b"\0mono\0", &4096_u32.to_le_bytes(), &2_u32.to_le_bytes(), &table].concat();
-    options.extend([&option::BUFFER.to_le_bytes()[..], &(buffer.len() as u32).to_le_bytes(), &buffer].concat());
+    options.extend([&option::BUFFER.to_le_bytes()[..], &length_32(&buffer).to_le_bytes(), &buffer].concat());
     options.extend([&[0, 0][..], &8_u32.to_le_bytes(), &[0; 8]].concat());
     let at = file.len() as u64;
     file[options_at..options_at + 8].copy_from_slice(&at.to_le_bytes());

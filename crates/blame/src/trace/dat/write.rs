@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, ErrorKind, Write},
     path::Path,
 };
 
@@ -38,38 +38,38 @@ pub(crate) struct Contents {
 }
 
 /// Size of an entry in the CPU table: offset and size of the pages.
-const TABLE_ENTRY: u64 = 8 + 8;
+const TABLE_ENTRY: usize = 8 + 8;
 
 impl Contents {
     /// Writes the file, and replaces an existing one.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        let head = self.head();
+        let head = self.head()?;
         let clock = self.clock();
         // The table has an entry for each CPU up to the last traced one.
         let cpus = self.cpus();
-        let head_end = head.len() as u64 + u64::from(cpus) * TABLE_ENTRY + 8 + clock.len() as u64;
-        let page_size = u64::from(self.page_size.max(1));
+        let head_end = head.len() + cpus as usize * TABLE_ENTRY + 8 + clock.len();
+        let page_size = self.page_size.max(1) as usize;
         let mut offset = head_end.next_multiple_of(page_size);
-        let padding = vec![0; (offset - head_end) as usize];
+        let padding = vec![0; offset - head_end];
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&head)?;
         for cpu in 0..cpus {
-            let size = self.pages.get(&cpu).map_or(0, Vec::len) as u64;
-            file.write_all(&offset.to_le_bytes())?;
-            file.write_all(&size.to_le_bytes())?;
+            let size = self.pages.get(&cpu).map_or(0, Vec::len);
+            file.write_all(&(offset as u64).to_le_bytes())?;
+            file.write_all(&(size as u64).to_le_bytes())?;
             offset += size.next_multiple_of(page_size);
         }
         file.write_all(&long_text(&clock))?;
         file.write_all(&padding)?;
         for pages in self.pages.values() {
             file.write_all(pages)?;
-            file.write_all(&vec![0; pages.len().next_multiple_of(page_size as usize) - pages.len()])?;
+            file.write_all(&vec![0; pages.len().next_multiple_of(page_size) - pages.len()])?;
         }
         file.into_inner()?.sync_all()
     }
 
     /// The sections before the CPU table.
-    fn head(&self) -> Vec<u8> {
+    fn head(&self) -> io::Result<Vec<u8>> {
         let mut head = Vec::new();
         head.extend_from_slice(MAGIC);
         // Version 6, little-endian, a long of 8 bytes.
@@ -79,24 +79,24 @@ impl Contents {
         head.extend_from_slice(&long_text(&self.header_page));
         head.extend_from_slice(b"header_event\0");
         head.extend_from_slice(&long_text(&self.header_event));
-        head.extend_from_slice(&formats(&self.ftrace_formats));
-        head.extend_from_slice(&(self.formats.len() as u32).to_le_bytes());
+        head.extend_from_slice(&formats(&self.ftrace_formats)?);
+        head.extend_from_slice(&length(self.formats.len())?);
         for (system, texts) in &self.formats {
             head.extend_from_slice(format!("{system}\0").as_bytes());
-            head.extend_from_slice(&formats(texts));
+            head.extend_from_slice(&formats(texts)?);
         }
-        head.extend_from_slice(&short_text(&self.kallsyms));
-        head.extend_from_slice(&short_text(&self.printk_formats));
+        head.extend_from_slice(&short_text(&self.kallsyms)?);
+        head.extend_from_slice(&short_text(&self.printk_formats)?);
         let threads: String = self.threads.iter().map(|(pid, comm)| format!("{pid} {comm}\n")).collect();
         head.extend_from_slice(&long_text(&threads));
         head.extend_from_slice(&self.cpus().to_le_bytes());
         head.extend_from_slice(b"options  \0");
-        head.extend_from_slice(&option(option::TRACE_CLOCK, format!("{}\0", self.clocks).as_bytes()));
-        head.extend_from_slice(&option(option::UNAME, format!("{}\0", self.uname).as_bytes()));
-        head.extend_from_slice(&option(option::CPU_COUNT, &self.cpus().to_le_bytes()));
+        head.extend_from_slice(&option(option::TRACE_CLOCK, format!("{}\0", self.clocks).as_bytes())?);
+        head.extend_from_slice(&option(option::UNAME, format!("{}\0", self.uname).as_bytes())?);
+        head.extend_from_slice(&option(option::CPU_COUNT, &self.cpus().to_le_bytes())?);
         head.extend_from_slice(&0_u16.to_le_bytes());
         head.extend_from_slice(b"flyrecord\0");
-        head
+        Ok(head)
     }
 
     fn cpus(&self) -> u32 {
@@ -110,10 +110,10 @@ impl Contents {
     }
 }
 
-fn formats(texts: &[String]) -> Vec<u8> {
-    let mut bytes = (texts.len() as u32).to_le_bytes().to_vec();
+fn formats(texts: &[String]) -> io::Result<Vec<u8>> {
+    let mut bytes = length(texts.len())?.to_vec();
     texts.iter().for_each(|text| bytes.extend_from_slice(&long_text(text)));
-    bytes
+    Ok(bytes)
 }
 
 /// The text, preceded by its length in 8 bytes.
@@ -122,10 +122,15 @@ fn long_text(text: &str) -> Vec<u8> {
 }
 
 /// The text, preceded by its length in 4 bytes.
-fn short_text(text: &str) -> Vec<u8> {
-    [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat()
+fn short_text(text: &str) -> io::Result<Vec<u8>> {
+    Ok([&length(text.len())?, text.as_bytes()].concat())
 }
 
-fn option(number: u16, data: &[u8]) -> Vec<u8> {
-    [&number.to_le_bytes(), &(data.len() as u32).to_le_bytes()[..], data].concat()
+fn option(number: u16, data: &[u8]) -> io::Result<Vec<u8>> {
+    Ok([&number.to_le_bytes(), &length(data.len())?[..], data].concat())
+}
+
+/// A length in 4 bytes. Fails above 4 GiB, which the format cannot represent.
+fn length(length: usize) -> io::Result<[u8; 4]> {
+    u32::try_from(length).map(u32::to_le_bytes).map_err(|_| ErrorKind::FileTooLarge.into())
 }

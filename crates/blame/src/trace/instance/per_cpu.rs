@@ -12,8 +12,8 @@ use rustix::fs::OFlags;
 
 use crate::{
     event::Event,
+    time::now_ns,
     trace::{
-        clock::now_ns,
         decode::Decoder,
         error::TraceError,
         folder::Folder,
@@ -40,7 +40,7 @@ impl Ring {
     pub(super) fn open(folder: &Folder, cpu: u32, size: usize) -> Result<Self, TraceError> {
         let open = |name: &str| {
             let part = format!("per_cpu/cpu{cpu}/{name}");
-            let flags = OFlags::NONBLOCK.bits() as i32;
+            let flags = OFlags::NONBLOCK.bits().cast_signed();
             let file = OpenOptions::new().read(true).custom_flags(flags).open(folder.files.path(&part));
             file.map_err(|error| TraceError::of(part, error))
         };

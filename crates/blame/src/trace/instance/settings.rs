@@ -7,7 +7,7 @@ use crate::trace::{error::TraceError, folder::Folder};
 
 /// Size of a ring, KiB: several hundred ms of a busy CPU at best, because the reader is an ordinary thread that may be
 /// delayed.
-const RING_KIB: std::ops::RangeInclusive<u64> = 1024..=4096;
+const RING_KIB: std::ops::RangeInclusive<u32> = 1024..=4096;
 /// All rings together use at most one part in this many of the memory.
 const MEMORY_SHARE: u64 = 64;
 
@@ -27,8 +27,8 @@ pub struct Settings<'a> {
 impl Settings<'_> {
     /// Ring size for a CPU, KB; 0 if it is not traced.
     pub(super) fn kb_of(&self, cpu: u32) -> u32 {
-        let asked = self.cpus.is_empty() || self.cpus.contains(&cpu);
-        if asked { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }
+        let requested = self.cpus.is_empty() || self.cpus.contains(&cpu);
+        if requested { self.buffer_kb_per_cpu } else { self.others_kb_per_cpu }
     }
 }
 
@@ -82,7 +82,8 @@ fn mask(cpus: &[u32]) -> String {
 pub(crate) fn ring_kib(cpus: usize) -> u32 {
     let memory = sysinfo();
     let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
-    (kib / MEMORY_SHARE / cpus.max(1) as u64).clamp(*RING_KIB.start(), *RING_KIB.end()) as u32
+    let share = kib / MEMORY_SHARE / cpus.max(1) as u64;
+    u32::try_from(share).unwrap_or(u32::MAX).clamp(*RING_KIB.start(), *RING_KIB.end())
 }
 
 #[cfg(test)]

@@ -20,17 +20,21 @@ pub(crate) fn page(start_ns: u64, records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 pub(crate) fn header(kind: u32, delta: u64) -> [u8; 4] {
-    (kind | (delta as u32) << 5).to_le_bytes()
+    (kind | u32::try_from(delta).unwrap() << 5).to_le_bytes()
+}
+
+pub(crate) fn length_32(data: &[u8]) -> u32 {
+    u32::try_from(data.len()).unwrap()
 }
 
 /// A record of at most 28 words.
 pub(crate) fn short(delta: u64, data: &[u8]) -> Vec<u8> {
-    [&header(data.len() as u32 / 4, delta), data].concat()
+    [&header(length_32(data) / 4, delta), data].concat()
 }
 
 /// A record with an explicit length.
 pub(crate) fn long(delta: u64, data: &[u8]) -> Vec<u8> {
-    [&header(DATA_LONG, delta)[..], &(data.len() as u32 + 4).to_le_bytes(), data].concat()
+    [&header(DATA_LONG, delta)[..], &(length_32(data) + 4).to_le_bytes(), data].concat()
 }
 
 /// A time extension.
@@ -44,5 +48,5 @@ pub(crate) fn stamp(at_ns: u64) -> Vec<u8> {
 }
 
 fn wide_record(kind: u32, time: u64) -> Vec<u8> {
-    [header(kind, time & ((1 << 27) - 1)), ((time >> 27) as u32).to_le_bytes()].concat()
+    [header(kind, time & ((1 << 27) - 1)), u32::try_from(time >> 27).unwrap().to_le_bytes()].concat()
 }

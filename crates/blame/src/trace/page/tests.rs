@@ -130,7 +130,7 @@ fn any_record() -> impl Strategy<Value = (Vec<u8>, u64, Option<Vec<u8>>)> {
         (delta, words(60)).prop_map(|(delta, data)| (long(delta, &data), delta, Some(data))),
         (0..1_u64 << 58).prop_map(|pause| (extend(pause), pause, None)),
         (1..1_u64 << 27, words(4)).prop_map(|(delta, data)| {
-            let length = (data.len() as u32 + 4).to_le_bytes();
+            let length = (length_32(&data) + 4).to_le_bytes();
             ([header(PADDING, delta).as_slice(), &length, &data].concat(), delta, None)
         }),
     ]
