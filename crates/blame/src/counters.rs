@@ -17,7 +17,7 @@ use machine::Root;
 use record::{Cause, CauseKind, Culprit, Evidence};
 
 use crate::Explanation;
-pub use reading::Reading;
+pub use reading::{EventSource, Reading};
 
 /// Number of readings kept. Spikes are explained soon after they happen, but the caller may be delayed.
 const MAX_READINGS: usize = 64;
@@ -35,8 +35,8 @@ pub struct Counters {
     cpu: u32,
     thread_id: u32,
     readings: VecDeque<Reading>,
-    /// Usual events per second, by kind and name.
-    usual: HashMap<Cause, f64>,
+    /// Usual events per second.
+    usual: HashMap<EventSource, f64>,
 }
 
 impl Counters {
@@ -60,9 +60,9 @@ impl Counters {
     fn add(&mut self, reading: Reading) {
         if let Some(before) = self.readings.back() {
             let seconds = reading.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
-            for (cause, count) in reading.events_since(before) {
+            for (source, count) in reading.events_since(before) {
                 let rate = if seconds > 0.0 { count as f64 / seconds } else { continue };
-                let usual = self.usual.entry(cause).or_insert(rate);
+                let usual = self.usual.entry(source).or_insert(rate);
                 // A storm must not raise the usual rate much in one interval.
                 *usual += (rate.min(*usual * STORM_FACTOR) - *usual) * NEWEST_WEIGHT;
             }
@@ -120,18 +120,18 @@ impl Counters {
     /// The interrupt or softirq that occurred much more often than usual.
     fn unusual_event(&self, before: &Reading, after: &Reading) -> Option<Cause> {
         let seconds = after.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
-        let score = |cause: &Cause, count: u64| {
-            let expected = self.usual.get(cause).copied().unwrap_or(0.0) * seconds;
+        let score = |source: &EventSource, count: u64| {
+            let expected = self.usual.get(source).copied().unwrap_or(0.0) * seconds;
             (count as f64 - expected) / (expected + 4.0).sqrt()
         };
-        let (cause, count) = after
+        let (source, count) = after
             .events_since(before)
             .into_iter()
-            .filter(|(cause, count)| score(cause, *count) > MIN_SCORE)
+            .filter(|(source, count)| score(source, *count) > MIN_SCORE)
             .max_by(|a, b| score(&a.0, a.1).total_cmp(&score(&b.0, b.1)))?;
-        let expected = self.usual.get(&cause).copied().unwrap_or(0.0) * seconds;
+        let expected = self.usual.get(&source).copied().unwrap_or(0.0) * seconds;
         let detail = format!("{count} times around the spike, usually {expected:.0}");
-        Some(Cause { detail, ..cause })
+        Some(Cause { detail, ..source.cause() })
     }
 }
 
@@ -151,9 +151,8 @@ mod tests {
     }
 
     fn reading(i: u64, eth: u64, waited_ns: u64) -> Reading {
-        let mut eth0 = Cause::new(CauseKind::Interrupt, "eth0");
-        eth0.number = Some(17);
-        let events = [(eth0, eth), (Cause::new(CauseKind::Softirq, "NET_RX"), i * 3)].into();
+        let eth0 = EventSource::Interrupt { number: Some(17), name: "eth0".to_owned() };
+        let events = [(eth0, eth), (EventSource::Softirq { name: "NET_RX".to_owned() }, i * 3)].into();
         Reading {
             at_ns: i * 40 * MS,
             events,

@@ -31,7 +31,7 @@ const MAX_CAUSES: usize = 1024;
 /// counted as normal spikes.
 const MAX_PENDING: usize = 4096;
 /// A cause that is never the main one gets an account if it has at least one part in this many of the total lateness.
-const MIN_PART: u64 = 50;
+const MIN_PART_OF_TOTAL: u64 = 50;
 
 /// One spike for the ledger.
 #[derive(Debug, Clone, Copy)]
@@ -69,11 +69,11 @@ impl Ledger {
         let Some(main) = entry.culprits.first() else { return };
         let spike = LedgerSpike {
             cpu: entry.cpu,
-            phase: self.phase(entry.phase),
+            phase: self.phase_index(entry.phase),
             at_ns: entry.at_ns,
             deadline_ns: entry.deadline_ns,
             lateness_ns: entry.lateness_ns,
-            shares: entry.culprits.iter().map(|culprit| (self.total_of(&culprit.cause), culprit.ns)).collect(),
+            shares: entry.culprits.iter().map(|culprit| (self.total_index(&culprit.cause), culprit.ns)).collect(),
             main: main.cause.clone(),
         };
         if entry.may_coincide || !spike.may_be_stall() {
@@ -92,43 +92,43 @@ impl Ledger {
     #[must_use]
     pub fn accounts(&self, facts: &RemedyFacts) -> Vec<Account> {
         let mut totals = self.totals.clone();
-        let everywhere = stalls::part_of_stall(&self.pending, &facts.measured);
+        let in_stall = stalls::in_stall_of_all_cpus(&self.pending, &facts.measured);
         let mut all_cpus = CauseTotal::new(Cause::new(CauseKind::AllCpus, ""));
-        for (stall, everywhere) in self.pending.iter().zip(&everywhere) {
-            if *everywhere {
-                all_cpus.strike(stall, true);
+        for (stall, in_stall) in self.pending.iter().zip(&in_stall) {
+            if *in_stall {
+                all_cpus.add_spike(stall, true);
                 all_cpus.total_ns += stall.shares[0].1;
-                for &(total_of, ns) in &stall.shares[1..] {
-                    totals[total_of].total_ns += ns;
+                for &(index, ns) in &stall.shares[1..] {
+                    totals[index].total_ns += ns;
                 }
             } else {
                 add_shares(&mut totals, stall);
             }
         }
         totals.push(all_cpus);
-        let total_ns: u64 = totals.iter().map(|total_of| total_of.total_ns).sum();
-        totals.retain(|total_of| total_of.count > 0 || total_of.total_ns > total_ns / MIN_PART);
+        let total_ns: u64 = totals.iter().map(|total| total.total_ns).sum();
+        totals.retain(|total| total.count > 0 || total.total_ns > total_ns / MIN_PART_OF_TOTAL);
         totals.sort_by(|a, b| {
             (b.total_ns, b.count).cmp(&(a.total_ns, a.count)).then_with(|| a.cause.name.cmp(&b.cause.name))
         });
-        totals.into_iter().map(|total_of| self.account(total_of, facts)).collect()
+        totals.into_iter().map(|total| self.account(total, facts)).collect()
     }
 
-    fn account(&self, total_of: CauseTotal, facts: &RemedyFacts) -> Account {
+    fn account(&self, total: CauseTotal, facts: &RemedyFacts) -> Account {
         Account {
-            remedy: remedy(&total_of.cause, facts),
-            count: total_of.count,
-            worst_ns: total_of.worst_ns,
-            total_ns: total_of.total_ns,
-            cpus: total_of.cpus.iter().copied().collect::<machine::CpuList>().to_string(),
-            phases: total_of.phases.iter().map(|&phase| self.phases[phase].clone()).collect(),
-            every_ns: regular::every_ns(total_of.strikes, facts.period_ns),
-            cause: total_of.cause,
+            remedy: remedy(&total.cause, facts),
+            count: total.count,
+            worst_ns: total.worst_ns,
+            total_ns: total.total_ns,
+            cpus: total.cpus.iter().copied().collect::<machine::CpuList>().to_string(),
+            phases: total.phases.iter().map(|&phase| self.phases[phase].clone()).collect(),
+            every_ns: regular::every_ns(total.strikes, facts.period_ns),
+            cause: total.cause,
             ..Account::default()
         }
     }
 
-    fn phase(&mut self, name: &str) -> usize {
+    fn phase_index(&mut self, name: &str) -> usize {
         self.phases.iter().position(|phase| phase == name).unwrap_or_else(|| {
             self.phases.push(name.to_owned());
             self.phases.len() - 1
@@ -136,7 +136,7 @@ impl Ledger {
     }
 
     /// Index of a cause's totals.
-    fn total_of(&mut self, cause: &Cause) -> usize {
+    fn total_index(&mut self, cause: &Cause) -> usize {
         let mut name = cause_total::family(cause).to_owned();
         let mut key = (cause.kind, cause.why, name.clone());
         if !self.index.contains_key(&key) && self.totals.len() >= MAX_CAUSES {
@@ -152,13 +152,13 @@ impl Ledger {
 
 /// Adds the shares of a spike to the totals of its causes.
 fn add_shares(totals: &mut [CauseTotal], spike: &LedgerSpike) {
-    let whole_ns: u64 = spike.shares.iter().map(|&(_, ns)| ns).sum();
-    for (index, &(total_of, ns)) in spike.shares.iter().enumerate() {
-        totals[total_of].total_ns += ns;
-        if index == 0 {
-            totals[total_of].strike(spike, true);
-        } else if ns >= whole_ns / 5 {
-            totals[total_of].strike(spike, false);
+    let lateness_ns: u64 = spike.shares.iter().map(|&(_, ns)| ns).sum();
+    for (position, &(index, ns)) in spike.shares.iter().enumerate() {
+        totals[index].total_ns += ns;
+        if position == 0 {
+            totals[index].add_spike(spike, true);
+        } else if ns >= lateness_ns / 5 {
+            totals[index].add_spike(spike, false);
         }
     }
 }

@@ -68,8 +68,8 @@ impl Timerlat {
         let mut measured_cpus: BTreeMap<u32, MeasuredCpu> =
             cpus.iter().map(|cpu| (cpu, MeasuredCpu::default())).collect();
         for (cpu, thread) in Thread::all(root) {
-            if let Some(of_cpu) = measured_cpus.get_mut(&cpu) {
-                of_cpu.thread = Some(thread);
+            if let Some(measured) = measured_cpus.get_mut(&cpu) {
+                measured.thread = Some(thread);
             }
         }
         Ok(Self { root: root.clone(), setup, instance, cpus: measured_cpus })
@@ -83,43 +83,43 @@ impl Timerlat {
 
     /// Drops all figures and starts anew. From now on, a thread later than `threshold_ns` is a spike.
     pub fn begin(&mut self, threshold_ns: i64) {
-        for (&cpu, of_cpu) in &mut self.cpus {
+        for (&cpu, measured) in &mut self.cpus {
             // If the ring cannot be read, there are no samples; the same below.
-            let _ = self.instance.drain(cpu, &mut of_cpu.events);
-            of_cpu.events.clear();
-            of_cpu.fresh.clear();
-            of_cpu.cycles = Cycles::new(self.setup.period_ns, threshold_ns);
+            let _ = self.instance.drain(cpu, &mut measured.events);
+            measured.events.clear();
+            measured.fresh.clear();
+            measured.cycles = Cycles::new(self.setup.period_ns, threshold_ns);
         }
     }
 
     /// Collects the samples since the last call. Call it some twenty times a second.
     pub fn collect(&mut self) {
-        for (&cpu, of_cpu) in &mut self.cpus {
-            let _ = self.instance.drain(cpu, &mut of_cpu.events);
-            of_cpu.take_in(&self.root);
+        for (&cpu, measured) in &mut self.cpus {
+            let _ = self.instance.drain(cpu, &mut measured.events);
+            measured.handle_events(&self.root);
         }
     }
 
     /// The tracer's threads, as far as they are known.
     pub fn measured_threads(&self) -> impl Iterator<Item = MeasuredThread> + '_ {
-        self.cpus.iter().filter_map(|(&cpu, of_cpu)| of_cpu.measured_thread(cpu))
+        self.cpus.iter().filter_map(|(&cpu, measured)| measured.measured_thread(cpu))
     }
 
     /// The spikes of the last [`collect`](Self::collect), by thread, with its first deadline in ns on CLOCK_MONOTONIC.
     /// The next collection keeps them with the explanations that the caller added.
     pub fn fresh_spikes(&mut self) -> impl Iterator<Item = (MeasuredThread, u64, &mut [Spike])> {
-        self.cpus.iter_mut().filter_map(|(&cpu, of_cpu)| {
-            let measured_thread = of_cpu.measured_thread(cpu)?;
-            Some((measured_thread, of_cpu.cycles.first_deadline_ns()?, of_cpu.fresh.as_mut_slice()))
+        self.cpus.iter_mut().filter_map(|(&cpu, measured)| {
+            let measured_thread = measured.measured_thread(cpu)?;
+            Some((measured_thread, measured.cycles.first_deadline_ns()?, measured.fresh.as_mut_slice()))
         })
     }
 
     /// The figures so far: for each CPU the series of the interrupt and that of the thread.
     #[must_use]
     pub fn series(&self, phase: &str) -> Vec<Series> {
-        let of_cpu = |(&cpu, of_cpu): (&u32, &MeasuredCpu)| {
+        let series = |(&cpu, measured): (&u32, &MeasuredCpu)| {
             let granted = Granted {
-                policy: of_cpu.thread.as_ref().map(|thread| thread.policy.clone()).unwrap_or_default(),
+                policy: measured.thread.as_ref().map(|thread| thread.policy.clone()).unwrap_or_default(),
                 cpus: cpu.to_string(),
                 // Kernel memory is never swapped out.
                 memory_locked: true,
@@ -132,18 +132,18 @@ impl Timerlat {
                     Traced::Irq => Granted { policy: "interrupt".to_owned(), ..granted.clone() },
                     Traced::Thread => granted.clone(),
                 },
-                ..of_cpu.cycles.series(traced, &of_cpu.fresh)
+                ..measured.cycles.series(traced, &measured.fresh)
             })
         };
-        self.cpus.iter().flat_map(of_cpu).collect()
+        self.cpus.iter().flat_map(series).collect()
     }
 }
 
 impl MeasuredCpu {
-    fn take_in(&mut self, root: &Root) {
+    fn handle_events(&mut self, root: &Root) {
         mem::take(&mut self.fresh).into_iter().for_each(|spike| self.cycles.keep(spike));
         for event in mem::take(&mut self.events) {
-            let Some(thread) = self.cycles.take_in(&event, &mut self.fresh) else { continue };
+            let Some(thread) = self.cycles.handle_event(&event, &mut self.fresh) else { continue };
             if self.thread.as_ref().is_none_or(|known| known.pid != thread) {
                 self.thread = Some(Thread::of(root, thread));
             }

@@ -10,13 +10,43 @@ const TICK_NS: u64 = 10_000_000;
 /// Register with the number of system management interrupts since reset: Intel SDM volume 4, MSR_SMI_COUNT.
 const MSR_SMI_COUNT: u64 = 0x34;
 
+/// What a counter of `/proc/interrupts` or `/proc/softirqs` counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum EventSource {
+    /// The interrupt of a device, which has a number, or of the CPU itself.
+    Interrupt {
+        /// Interrupt number of a device.
+        number: Option<u32>,
+        /// Name of the device's handler, or description of the CPU's interrupt.
+        name: String,
+    },
+    /// A softirq.
+    Softirq {
+        /// The kernel's name.
+        name: String,
+    },
+}
+
+impl EventSource {
+    /// The source as a cause.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Interrupt { number, name } => {
+                Cause { number: *number, ..Cause::new(CauseKind::Interrupt, name.as_str()) }
+            }
+            Self::Softirq { name } => Cause::new(CauseKind::Softirq, name.as_str()),
+        }
+    }
+}
+
 /// The counters of one CPU and of its measuring thread.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// Time of the reading, ns on CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Interrupts and softirqs since boot.
-    pub events: HashMap<Cause, u64>,
+    pub events: HashMap<EventSource, u64>,
     /// Time stolen by the hypervisor since boot, ns.
     pub steal_ns: Option<u64>,
     /// System management interrupts since reset; only on Intel CPUs with the `msr` module.
@@ -48,17 +78,17 @@ impl Reading {
     /// The events since an earlier reading, with their number. The timer interrupt is excluded, because the probe
     /// causes it.
     #[must_use]
-    pub fn events_since(&self, before: &Self) -> Vec<(Cause, u64)> {
-        let rise = |(cause, &count): (&Cause, &u64)| {
-            let rise = count.checked_sub(before.events.get(cause).copied().unwrap_or(0))?;
-            (rise > 0).then(|| (cause.clone(), rise))
+    pub fn events_since(&self, before: &Self) -> Vec<(EventSource, u64)> {
+        let rise = |(source, &count): (&EventSource, &u64)| {
+            let rise = count.checked_sub(before.events.get(source).copied().unwrap_or(0))?;
+            (rise > 0).then(|| (source.clone(), rise))
         };
         self.events.iter().filter_map(rise).collect()
     }
 }
 
 /// Parses rows of `/proc/interrupts`: `NUMBER: count... chip [hwirq] name` or `ABC: count... words`.
-fn interrupts(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
+fn interrupts(text: &str, cpu: u32, events: &mut HashMap<EventSource, u64>) {
     let mut lines = text.lines();
     let Some(columns) = lines.next().map(|head| head.split_whitespace().collect::<Vec<_>>()) else { return };
     let Some(column) = columns.iter().position(|name| *name == format!("CPU{cpu}")) else { return };
@@ -75,18 +105,18 @@ fn interrupts(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
             (None, _) if label == "LOC" || said.join(" ").contains("arch_timer") => continue,
             (None, _) => said.join(" ").to_ascii_lowercase(),
         };
-        events.insert(Cause { number, ..Cause::new(CauseKind::Interrupt, name) }, count);
+        events.insert(EventSource::Interrupt { number, name }, count);
     }
 }
 
-fn softirqs(text: &str, cpu: u32, events: &mut HashMap<Cause, u64>) {
+fn softirqs(text: &str, cpu: u32, events: &mut HashMap<EventSource, u64>) {
     let mut lines = text.lines();
     let column = lines.next().and_then(|head| head.split_whitespace().position(|name| name == format!("CPU{cpu}")));
     let Some(column) = column else { return };
     for line in lines {
         let Some((name, counts)) = line.split_once(':') else { continue };
         let Some(count) = counts.split_whitespace().nth(column).and_then(|word| word.parse().ok()) else { continue };
-        events.insert(Cause::new(CauseKind::Softirq, name.trim()), count);
+        events.insert(EventSource::Softirq { name: name.trim().to_owned() }, count);
     }
 }
 
@@ -130,16 +160,15 @@ MIS:          0";
     fn parses_numbers_and_names_of_interrupts() {
         let mut events = HashMap::new();
         interrupts(INTERRUPTS, 1, &mut events);
-        let mut found: Vec<_> =
-            events.iter().map(|(cause, count)| (cause.number, cause.name.as_str(), *count)).collect();
-        found.sort_unstable();
         let expected = [
             (None, "rescheduling interrupts", 44),
             (Some(1), "i8042", 9),
             (Some(27), "eth0-rx-0", 200),
             (Some(29), "29", 2),
         ];
-        assert_eq!(found, expected);
+        let source =
+            |(number, name, count): (_, &str, _)| (EventSource::Interrupt { number, name: name.to_owned() }, count);
+        assert_eq!(events, HashMap::from(expected.map(source)));
         events.clear();
         interrupts(INTERRUPTS, 7, &mut events);
         assert!(events.is_empty(), "a missing CPU");
@@ -151,7 +180,7 @@ MIS:          0";
         assert_eq!(faults("42 (a b) c) S 1 42 42 0 -1 4194304 90 0 3 0 1 2"), Some(93));
         let mut events = HashMap::new();
         softirqs("      CPU0 CPU1\n NET_RX:  3  9\n", 1, &mut events);
-        assert_eq!(events, HashMap::from([(Cause::new(CauseKind::Softirq, "NET_RX"), 9)]));
+        assert_eq!(events, HashMap::from([(EventSource::Softirq { name: "NET_RX".to_owned() }, 9)]));
     }
 
     #[test]

@@ -38,13 +38,13 @@ impl CauseTotal {
         }
     }
 
-    /// Adds a spike. The spike is counted only if the cause is its main one (`made_it`).
-    pub fn strike(&mut self, spike: &LedgerSpike, made_it: bool) {
+    /// Adds a spike. The spike is counted only if the cause is its main one (`is_main`).
+    pub fn add_spike(&mut self, spike: &LedgerSpike, is_main: bool) {
         self.cpus.insert(spike.cpu);
         if !self.phases.contains(&spike.phase) {
             self.phases.push(spike.phase);
         }
-        if !made_it {
+        if !is_main {
             return;
         }
         self.count += 1;

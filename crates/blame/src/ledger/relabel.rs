@@ -11,18 +11,18 @@ impl Ledger {
     /// Gives the cause "all CPUs" to the record's spikes that the accounts count as such stalls; the detail contains
     /// the previous cause. The shares do not change. `measured` are the measured CPUs.
     pub fn relabel_stalls(&self, record: &mut Record, measured: &[u32]) {
-        let everywhere = stalls::part_of_stall(&self.pending, measured);
-        let everywhere: HashSet<(&str, u32, u64, i64)> = self
+        let in_stall = stalls::in_stall_of_all_cpus(&self.pending, measured);
+        let in_stall: HashSet<(&str, u32, u64, i64)> = self
             .pending
             .iter()
-            .zip(everywhere)
-            .filter(|(_, everywhere)| *everywhere)
+            .zip(in_stall)
+            .filter(|(_, in_stall)| *in_stall)
             .map(|(stall, _)| (self.phases[stall.phase].as_str(), stall.cpu, stall.at_ns, stall.lateness_ns))
             .collect();
         for series in &mut record.series {
             let Some(cpu) = series.cpu else { continue };
             let phase = series.phase.as_str();
-            let of_all = |spike: &&mut Spike| everywhere.contains(&(phase, cpu, spike.at_ns, spike.lateness_ns));
+            let of_all = |spike: &&mut Spike| in_stall.contains(&(phase, cpu, spike.at_ns, spike.lateness_ns));
             series.spikes.iter_mut().filter(of_all).for_each(blame_all_cpus);
         }
     }

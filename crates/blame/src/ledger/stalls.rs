@@ -38,11 +38,11 @@ impl LedgerSpike {
 ///
 /// Short spikes may coincide by chance, because deadlines coincide. A group of spikes counts only if on every CPU at
 /// least half of the spikes of its length or longer are in groups.
-pub(super) fn part_of_stall(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<bool> {
+pub(super) fn in_stall_of_all_cpus(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<bool> {
     let groups = groups(stalls, measured);
     let shortest = |group: &Vec<usize>| group.iter().map(|&at| stalls[at].lateness_ns).min().unwrap_or(0);
     let lengths: Vec<i64> = groups.iter().map(shortest).collect();
-    let mut everywhere = vec![false; stalls.len()];
+    let mut in_stall = vec![false; stalls.len()];
     let grouped = Lengths::of(lengths.iter().copied());
     let by_cpu: Vec<Lengths> = measured
         .iter()
@@ -51,11 +51,11 @@ pub(super) fn part_of_stall(stalls: &[LedgerSpike], measured: &[u32]) -> Vec<boo
     for (group, &length) in groups.iter().zip(&lengths) {
         if by_cpu.iter().all(|cpu| 2 * grouped.at_least(length) >= cpu.at_least(length)) {
             for &at in group {
-                everywhere[at] = true;
+                in_stall[at] = true;
             }
         }
     }
-    everywhere
+    in_stall
 }
 
 /// Lengths in ascending order.
@@ -144,21 +144,21 @@ mod tests {
             stall(0, LATE, 30_000, 180),
             stall(1, LATE, 50_000, 180),
         ];
-        assert_eq!(part_of_stall(&stalls, &[0, 1]), [true, true, false, false]);
-        assert_eq!(part_of_stall(&stalls, &[0, 1, 2]), [false; 4], "CPU 2 had no gap");
-        assert_eq!(part_of_stall(&stalls[..1], &[0]), [false], "one CPU is not enough");
+        assert_eq!(in_stall_of_all_cpus(&stalls, &[0, 1]), [true, true, false, false]);
+        assert_eq!(in_stall_of_all_cpus(&stalls, &[0, 1, 2]), [false; 4], "CPU 2 had no gap");
+        assert_eq!(in_stall_of_all_cpus(&stalls[..1], &[0]), [false], "one CPU is not enough");
     }
 
     #[test]
     fn coinciding_idle_exits_and_chance_are_not_stalls() {
         let idle: Vec<LedgerSpike> =
             (0..100).flat_map(|k| [stall(0, IDLE, k * 1000, 150), stall(1, IDLE, k * 1000, 155)]).collect();
-        assert!(!part_of_stall(&idle, &[0, 1]).contains(&true));
+        assert!(!in_stall_of_all_cpus(&idle, &[0, 1]).contains(&true));
         let long = [stall(0, IDLE, 1000, 8000), stall(1, IDLE, 1000, 8010)];
-        assert_eq!(part_of_stall(&long, &[0, 1]), [true, true], "no idle exit takes 8 ms");
+        assert_eq!(in_stall_of_all_cpus(&long, &[0, 1]), [true, true], "no idle exit takes 8 ms");
         let random: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 80), stall(1, LATE, k * 7000, 80)]).collect();
-        assert!(!part_of_stall(&random, &[0, 1]).contains(&true));
+        assert!(!in_stall_of_all_cpus(&random, &[0, 1]).contains(&true));
     }
 
     #[test]
@@ -166,8 +166,8 @@ mod tests {
         let mut stalls: Vec<LedgerSpike> =
             (0..100_u64).flat_map(|k| [stall(0, LATE, k * 3000, 60), stall(1, LATE, k * 7000, 70)]).collect();
         stalls.extend((1..4_u64).flat_map(|k| [stall(0, LATE, k * 100_400, 300), stall(1, LATE, k * 100_400, 310)]));
-        let everywhere = part_of_stall(&stalls, &[0, 1]);
-        let count = everywhere.iter().filter(|&&everywhere| everywhere).count();
-        assert_eq!((count, &everywhere[200..]), (6, &[true; 6][..]));
+        let in_stall = in_stall_of_all_cpus(&stalls, &[0, 1]);
+        let count = in_stall.iter().filter(|&&in_stall| in_stall).count();
+        assert_eq!((count, &in_stall[200..]), (6, &[true; 6][..]));
     }
 }

@@ -101,8 +101,8 @@ fn bounds_memory_without_losing_spikes() {
     let held_ns: u64 = {
         let mut totals = ledger.totals.clone();
         ledger.pending.iter().for_each(|stall| add_shares(&mut totals, stall));
-        assert_eq!(totals.iter().map(|total_of| total_of.count).sum::<u64>(), 100_000);
-        totals.iter().map(|total_of| total_of.total_ns).sum()
+        assert_eq!(totals.iter().map(|total| total.count).sum::<u64>(), 100_000);
+        totals.iter().map(|total| total.total_ns).sum()
     };
     assert_eq!(held_ns, total_ns);
     assert!(ledger.totals.len() <= MAX_CAUSES + 3 && ledger.pending.len() < 2 * MAX_PENDING);

@@ -23,8 +23,8 @@ struct Entry {
 }
 
 impl Preempters {
-    /// Adds a preemption by `by`. Returns its index for [`waited`](Self::waited).
-    pub fn took(&mut self, by: Task) -> usize {
+    /// Adds a preemption by `by`. Returns its index for [`add_waiting`](Self::add_waiting).
+    pub fn add(&mut self, by: Task) -> usize {
         // Each CPU's idle thread has another name.
         let by = if by.pid == 0 { Task { comm: Comm::new("idle"), ..by } } else { by };
         let known = self.all.iter().position(|entry| entry.task.comm == by.comm);
@@ -42,7 +42,7 @@ impl Preempters {
     }
 
     /// Adds the waiting time after a preemption.
-    pub fn waited(&mut self, index: usize, ns: u64) {
+    pub fn add_waiting(&mut self, index: usize, ns: u64) {
         self.all[index].waited_ns += ns;
     }
 
@@ -70,8 +70,8 @@ mod tests {
         let mut preempters = Preempters::default();
         for number in 0..200 {
             let by = Task { pid: number + 1, priority: 120, comm: Comm::new(&format!("t{number}")) };
-            let index = preempters.took(by);
-            preempters.waited(index, u64::from(number));
+            let index = preempters.add(by);
+            preempters.add_waiting(index, u64::from(number));
         }
         assert_eq!(preempters.all.len(), NAMES);
         let to_record = preempters.to_record();
@@ -86,7 +86,7 @@ mod tests {
     fn idle_threads_are_counted_as_one() {
         let mut preempters = Preempters::default();
         for cpu in 0..3 {
-            preempters.took(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });
+            preempters.add(Task { pid: 0, priority: 120, comm: Comm::new(&format!("swapper/{cpu}")) });
         }
         let [idle] = &preempters.to_record()[..] else { panic!("{preempters:?}") };
         assert_eq!((idle.comm.as_str(), idle.tid, idle.count), ("idle", 0, 3));

@@ -153,10 +153,10 @@ impl Thread {
                 self.account_for(at_ns, TimePart::Preempted);
                 let waited_ns = at_ns.saturating_sub(since_ns);
                 self.preempted.record(signed_ns(waited_ns));
-                self.preempters.waited(by, waited_ns);
+                self.preempters.add_waiting(by, waited_ns);
             }
             // An event is missing.
-            State::Running | State::Blocked => self.unknown(at_ns),
+            State::Running | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
         }
         self.note_cpu(cpu);
@@ -175,14 +175,14 @@ impl Thread {
         let Some(at_ns) = self.update_task(at_ns, task, config) else { return };
         match self.state {
             State::Unobserved | State::Running => self.account_for(at_ns, TimePart::Running),
-            State::Ready { .. } | State::Preempted { .. } | State::Blocked => self.unknown(at_ns),
+            State::Ready { .. } | State::Preempted { .. } | State::Blocked => self.account_unknown(at_ns),
             State::Ended => return,
         }
         self.note_cpu(cpu);
         self.state = match prev_state {
             PrevState::Preempted => {
                 self.preemptions += 1;
-                State::Preempted { by: self.preempters.took(to), since_ns: at_ns }
+                State::Preempted { by: self.preempters.add(to), since_ns: at_ns }
             }
             // This waiting time belongs to its cycle.
             PrevState::Uninterruptible | PrevState::Stopped => State::Blocked,
@@ -241,7 +241,7 @@ impl Thread {
         self.cycles.begin(since_ns, self.period_ns);
     }
 
-    fn unknown(&mut self, at_ns: u64) {
+    fn account_unknown(&mut self, at_ns: u64) {
         self.account_for(at_ns, TimePart::Unknown);
         self.cycles.cut();
     }

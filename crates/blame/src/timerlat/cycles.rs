@@ -63,7 +63,7 @@ impl Cycles {
 
     /// Handles a sample, and appends a spike to `fresh` if the thread was late. Returns the thread's id if it is the
     /// sample of a thread.
-    pub fn take_in(&mut self, event: &Event, fresh: &mut Vec<Spike>) -> Option<u32> {
+    pub fn handle_event(&mut self, event: &Event, fresh: &mut Vec<Spike>) -> Option<u32> {
         let EventKind::Timerlat { cycle, context, latency_ns } = event.kind else { return None };
         match context {
             IN_IRQ => {
@@ -189,7 +189,7 @@ mod tests {
         let mut cycles = Cycles::new(PERIOD_NS, 100_000);
         let mut fresh = Vec::new();
         for event in events {
-            let ran = cycles.take_in(event, &mut fresh);
+            let ran = cycles.handle_event(event, &mut fresh);
             assert_eq!(ran, (event.pid == 88).then_some(88));
         }
         (cycles, fresh)

@@ -68,8 +68,8 @@ impl Traced {
     pub fn explain(&mut self, measured: &MeasuredThread, wake_up: WakeUp) -> Explanation {
         let explanation = self.explain_from(measured, wake_up, false);
         let unknown_sender = |cause: &Cause| cause.kind == CauseKind::Stopped && cause.number.is_none();
-        let nothing_open = !explanation.culprits.iter().any(|culprit| unknown_sender(&culprit.cause));
-        if explanation.evidence == Evidence::Trace && nothing_open {
+        let sender_known = !explanation.culprits.iter().any(|culprit| unknown_sender(&culprit.cause));
+        if explanation.evidence == Evidence::Trace && sender_known {
             return explanation;
         }
         // Another CPU may have woken or stopped the thread.
