@@ -167,7 +167,7 @@ pub fn recorded(command: &mut Command) -> Result<(Record, Run)> {
 
 fn seen(command: &mut Command) -> Result<Seen> {
     let (record, run) = recorded(command)?;
-    refuse_other_than_asked(&record)?;
+    check_grants(&record)?;
     let first_samples = record.series.iter().map(|series| series.first_deadline_ns + series.max_ns.unwrap_or_default());
     let last_first_ns = first_samples.max().context("punctual's record has no series")?;
     let mut lateness = Histogram::default();
@@ -186,7 +186,7 @@ fn seen(command: &mut Command) -> Result<Seen> {
 
 /// Refuses runs without the requested policy and memory lock, because they cannot be compared. cyclictest ends with an
 /// error in this case.
-fn refuse_other_than_asked(record: &Record) -> Result<()> {
+fn check_grants(record: &Record) -> Result<()> {
     for series in &record.series {
         let granted = &series.granted;
         if granted.policy != "fifo:90" || !granted.memory_locked || granted.cpu_awake.is_none() {

@@ -34,9 +34,9 @@ pub fn measure(punctual: &Punctual, rounds: usize) -> Result<Row> {
 fn own(punctual: &Punctual) -> Result<f64> {
     let run = run(&mut punctual.threads(THREADS, PERIOD_US, SECONDS), &[0, 2, 3, 4], "build it with: make bench")?;
     let record: Record = serde_json::from_str(&run.stdout).context("punctual printed no record")?;
-    let as_asked = |series: &record::Series| series.granted.policy == "fifo:90" && series.granted.memory_locked;
+    let as_requested = |series: &record::Series| series.granted.policy == "fifo:90" && series.granted.memory_locked;
     ensure!(
-        record.series.len() as u64 == THREADS && record.series.iter().all(as_asked),
+        record.series.len() as u64 == THREADS && record.series.iter().all(as_requested),
         "punctual's threads ran without the requested rights; run as root: make bench"
     );
     let cycles: u64 = record.series.iter().map(|series| series.samples).sum();

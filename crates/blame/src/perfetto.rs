@@ -36,30 +36,42 @@ pub fn perfetto(record: &Record) -> Value {
         };
         if !tracks.contains(&(process, track)) {
             tracks.push((process, track));
-            let place = series.cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
-            events.push(name("process_name", process, LATENESS, &place));
-            events.push(name("thread_name", process, track, &format!("{prefix}lateness")));
-            events.push(name("thread_name", process, track + USER_OF_CPU, &format!("{prefix}had the CPU")));
-            events.push(json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": LATENESS,
-                               "args": {"sort_index": process}}));
+            events.extend(track_names(series.cpu, process, track, prefix));
         }
-        // Stretches of one track must not overlap: the time before a deadline starts after the previous spike.
-        let mut free_from_ns = i64::MIN;
-        for spike in &series.spikes {
-            let deadline_ns = series.first_deadline_ns.saturating_add_unsigned(spike.at_ns).saturating_sub(began_ns);
-            events.push(lateness((process, track), deadline_ns, spike, series));
-            events.extend(spike.timeline.iter().filter_map(|stretch| {
-                let (start_ns, ns) = after(free_from_ns, deadline_ns.saturating_add(stretch.start_ns), stretch.ns)?;
-                Some(use_of_cpu((process, track + USER_OF_CPU), (start_ns, ns), stretch))
-            }));
-            free_from_ns = free_from_ns.max(deadline_ns.saturating_add(spike.lateness_ns));
-        }
+        add_spikes(series, (process, track), began_ns, &mut events);
     }
     json!({
         "traceEvents": events,
         "displayTimeUnit": "ns",
         "otherData": {"tool": record.tool.name, "version": record.tool.version, "started_at": record.started_at},
     })
+}
+
+/// Metadata of a process and of the two tracks that start with `track`.
+fn track_names(cpu: Option<u32>, process: u32, track: u32, prefix: &str) -> [Value; 4] {
+    let process_name = cpu.map_or_else(|| "unpinned".to_owned(), |cpu| format!("CPU {cpu}"));
+    [
+        name("process_name", process, LATENESS, &process_name),
+        name("thread_name", process, track, &format!("{prefix}lateness")),
+        name("thread_name", process, track + USER_OF_CPU, &format!("{prefix}had the CPU")),
+        json!({"ph": "M", "name": "process_sort_index", "pid": process, "tid": LATENESS,
+               "args": {"sort_index": process}}),
+    ]
+}
+
+/// Adds the spikes and time lines of a series.
+fn add_spikes(series: &Series, (process, track): (u32, u32), began_ns: i64, events: &mut Vec<Value>) {
+    // Stretches of one track must not overlap: the time before a deadline starts after the previous spike.
+    let mut free_from_ns = i64::MIN;
+    for spike in &series.spikes {
+        let deadline_ns = series.first_deadline_ns.saturating_add_unsigned(spike.at_ns).saturating_sub(began_ns);
+        events.push(lateness((process, track), deadline_ns, spike, series));
+        events.extend(spike.timeline.iter().filter_map(|stretch| {
+            let (start_ns, ns) = after(free_from_ns, deadline_ns.saturating_add(stretch.start_ns), stretch.ns)?;
+            Some(use_of_cpu((process, track + USER_OF_CPU), (start_ns, ns), stretch))
+        }));
+        free_from_ns = free_from_ns.max(deadline_ns.saturating_add(spike.lateness_ns));
+    }
 }
 
 /// Start of the run on the clock of the deadlines, ns: computed from the start and the first deadline of a phase.

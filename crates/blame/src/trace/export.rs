@@ -30,19 +30,7 @@ impl Instance {
 
     fn contents(&mut self) -> Result<Contents, TraceError> {
         let mut events = Vec::new();
-        let mut pages = BTreeMap::new();
-        let layout = self.layout;
-        for ring in &mut self.rings {
-            let mut taken: Vec<u8> = ring.kept.take().into_iter().flatten().flatten().collect();
-            while let Some(page) = ring.next_page(&mut self.page)? {
-                taken.extend_from_slice(page);
-                taken.resize(taken.len().next_multiple_of(layout.size), 0);
-            }
-            for page in taken.chunks(layout.size) {
-                ring.progress.read(page, &layout, &mut self.decoder, &mut events, &mut Drained::default());
-            }
-            pages.insert(ring.progress.cpu, taken);
-        }
+        let pages = self.take_pages(&mut events)?;
         let formats = |system: &str, names: &mut dyn Iterator<Item = &str>| -> Result<Vec<String>, TraceError> {
             names.map(|name| self.folder.files.read(format!("events/{system}/{name}/format"))).collect()
         };
@@ -52,7 +40,7 @@ impl Instance {
         }
         let all = &self.folder.tracefs;
         let too_large = |_| TraceError::Format { part: "events/header_page".to_owned() };
-        let page_size = u32::try_from(layout.size).map_err(too_large)?;
+        let page_size = u32::try_from(self.layout.size).map_err(too_large)?;
         let own_or_all = |part: &str| self.folder.files.read(part).or_else(|_| all.read(part));
         Ok(Contents {
             page_size,
@@ -70,6 +58,24 @@ impl Instance {
             uname: uname(),
             pages,
         })
+    }
+
+    /// Moves all kept pages and those in the rings to the result, by CPU, and decodes their events.
+    fn take_pages(&mut self, events: &mut Vec<Event>) -> Result<BTreeMap<u32, Vec<u8>>, TraceError> {
+        let mut pages = BTreeMap::new();
+        let layout = self.layout;
+        for ring in &mut self.rings {
+            let mut taken: Vec<u8> = ring.kept.take().into_iter().flatten().flatten().collect();
+            while let Some(page) = ring.next_page(&mut self.page)? {
+                taken.extend_from_slice(page);
+                taken.resize(taken.len().next_multiple_of(layout.size), 0);
+            }
+            for page in taken.chunks(layout.size) {
+                ring.progress.read(page, &layout, &mut self.decoder, events, &mut Drained::default());
+            }
+            pages.insert(ring.progress.cpu, taken);
+        }
+        Ok(pages)
     }
 }
 

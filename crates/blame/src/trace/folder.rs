@@ -61,8 +61,9 @@ fn remove(path: &Path) -> io::Result<()> {
 /// Removes the instances of earlier runs whose process has ended. Returns how many were removed.
 pub fn remove_leftovers(tracefs: &Tracefs) -> usize {
     let names = tracefs.list("instances");
-    let left = names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
-    left.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
+    let leftovers =
+        names.iter().filter(|name| owner(name).is_some_and(|(pid, started)| start_time(pid) != Some(started)));
+    leftovers.filter(|name| remove(&tracefs.path(format!("instances/{name}"))).is_ok()).count()
 }
 
 /// Process id and start time from the name of one of our instances.

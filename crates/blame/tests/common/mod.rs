@@ -94,10 +94,13 @@ fn reported(line: &str) -> Option<String> {
     let (cpu, rest) = rest.split_once("] ")?;
     let (time, rest) = rest.trim_start().split_once(": ")?;
     let (name, fields) = rest.trim_start().split_once(':')?;
-    let fields = fields.trim();
+    Some(format!("{pid} [{cpu}] {time} {}", reported_kind(name, fields.trim())?))
+}
+
+fn reported_kind(name: &str, fields: &str) -> Option<String> {
     let words: Vec<&str> = fields.split_whitespace().collect();
     let field = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)).unwrap_or_default();
-    let kind = match name {
+    Some(match name {
         // `from:pid [prio] S ==> to:pid [prio]`; names may contain spaces.
         "sched_switch" => {
             let (from, to) = fields.split_once(" ==> ")?;
@@ -140,6 +143,5 @@ fn reported(line: &str) -> Option<String> {
         "ipi_exit" => format!("{}_exit", fields.trim_matches(['(', ')'])),
         vector if fields.starts_with("vector=") => vector.to_owned(),
         _ => return None,
-    };
-    Some(format!("{pid} [{cpu}] {time} {kind}"))
+    })
 }

@@ -85,11 +85,29 @@ impl Scenario {
             Some(cpu) => (cpu.parse().expect("a CPU"), &words[2..]),
             None => (0, &words[1..]),
         };
-        let kind = match *words {
-            ["deadline"] => return self.deadline_ns = at_ns,
-            ["stamp"] => return self.woke_ns = at_ns,
-            ["done"] => return self.done_ns = at_ns,
-            ["lost"] => return self.complete_since_ns = at_ns,
+        match *words {
+            ["deadline"] => self.deadline_ns = at_ns,
+            ["stamp"] => self.woke_ns = at_ns,
+            ["done"] => self.done_ns = at_ns,
+            ["lost"] => self.complete_since_ns = at_ns,
+            _ => self.event(at_ns, cpu, words),
+        }
+    }
+
+    fn event(&mut self, at_ns: u64, cpu: u32, words: &[&str]) {
+        let kind = self.kind(words);
+        let pid = match kind {
+            EventKind::Switch { from, .. } => from.pid,
+            _ => self.has_cpu.get(&cpu).copied().unwrap_or(0),
+        };
+        if let EventKind::Switch { to, .. } = kind {
+            self.has_cpu.insert(cpu, to.pid);
+        }
+        self.events.push(Event { at_ns, cpu, pid, kind });
+    }
+
+    fn kind(&mut self, words: &[&str]) -> EventKind {
+        match *words {
             ["switch", both] => {
                 let (from, to) = both.split_once("->").expect("from->to");
                 let (from, prev_state) = from.split_once(':').unwrap_or((from, "R"));
@@ -117,16 +135,8 @@ impl Scenario {
             ["preempton", function] => EventKind::PreemptOn { caller: self.function(function) },
             ["fault"] => EventKind::PageFault { address: 0x7f00, in_kernel: false },
             ["signal", signal, to] => EventKind::Signal { signal: number(signal), pid: self.task(to).pid },
-            _ => panic!("what is '{line}'?"),
-        };
-        let pid = match kind {
-            EventKind::Switch { from, .. } => from.pid,
-            _ => self.has_cpu.get(&cpu).copied().unwrap_or(0),
-        };
-        if let EventKind::Switch { to, .. } = kind {
-            self.has_cpu.insert(cpu, to.pid);
+            _ => panic!("unknown event {words:?}"),
         }
-        self.events.push(Event { at_ns, cpu, pid, kind });
     }
 
     /// `name` or `name(priority)`.

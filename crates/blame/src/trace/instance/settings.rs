@@ -37,17 +37,17 @@ pub(super) fn traced_cpus(folder: &Folder, settings: &Settings<'_>) -> Result<Ve
     // `per_cpu` contains a folder for every possible CPU.
     let online = Root::system().read("sys/devices/system/cpu/online").and_then(|list| list.parse::<CpuList>().ok());
     let names = folder.files.list("per_cpu");
-    let mut there: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
-    there.retain(|&cpu| online.as_ref().is_none_or(|online| online.contains(cpu)));
-    there.sort_unstable();
+    let mut available: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("cpu")?.parse().ok()).collect();
+    available.retain(|&cpu| online.as_ref().is_none_or(|online| online.contains(cpu)));
+    available.sort_unstable();
     if settings.cpus.is_empty() {
-        return Ok(there);
+        return Ok(available);
     }
-    if let Some(&cpu) = settings.cpus.iter().find(|cpu| there.binary_search(cpu).is_err()) {
+    if let Some(&cpu) = settings.cpus.iter().find(|cpu| available.binary_search(cpu).is_err()) {
         return Err(TraceError::NoCpu { cpu });
     }
-    there.retain(|&cpu| settings.kb_of(cpu) > 0);
-    Ok(there)
+    available.retain(|&cpu| settings.kb_of(cpu) > 0);
+    Ok(available)
 }
 
 /// Configures everything except the events, with tracing off.
