@@ -31,7 +31,7 @@ const MAX_CAUSES: usize = 1024;
 /// counted as normal spikes.
 const MAX_PENDING: usize = 4096;
 /// A cause that is never the main one gets an account if it has at least one part in this many of the total lateness.
-const MIN_PART_OF_TOTAL: u64 = 50;
+const ACCOUNT_DIVISOR: u64 = 50;
 
 /// One spike for the ledger.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,7 @@ impl Ledger {
         }
         totals.push(all_cpus);
         let total_ns: u64 = totals.iter().map(|total| total.total_ns).sum();
-        totals.retain(|total| total.count > 0 || total.total_ns > total_ns / MIN_PART_OF_TOTAL);
+        totals.retain(|total| total.count > 0 || total.total_ns > total_ns / ACCOUNT_DIVISOR);
         totals.sort_by(|a, b| {
             (b.total_ns, b.count).cmp(&(a.total_ns, a.count)).then_with(|| a.cause.name.cmp(&b.cause.name))
         });

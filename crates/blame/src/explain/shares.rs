@@ -13,9 +13,9 @@ pub const MAX_STRETCHES: usize = 64;
 const MAX_BEFORE: usize = 8;
 /// If the normal wake-up path has the largest share, another cause with one part in this many of the lateness is the
 /// main cause.
-const MIN_SHARE_OF_WAKE_UP: u64 = 4;
+const WAKE_UP_DIVISOR: u64 = 4;
 /// The same if the thread's own work has the largest share and was not longer than usual.
-const MIN_SHARE_OF_WORK: u64 = 10;
+const WORK_DIVISOR: u64 = 10;
 
 /// A time segment and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,10 +108,8 @@ fn main(culprits: &[Culprit], usual_work_ns: u64) -> Option<usize> {
     let first = culprits.first()?;
     let lateness_ns: u64 = culprits.iter().map(|culprit| culprit.ns).sum();
     let min_ns = match first.cause.kind {
-        CauseKind::WakeUp => lateness_ns / MIN_SHARE_OF_WAKE_UP,
-        CauseKind::Work => {
-            (lateness_ns / MIN_SHARE_OF_WORK).max(first.ns.saturating_sub(usual_work_ns).saturating_add(1))
-        }
+        CauseKind::WakeUp => lateness_ns / WAKE_UP_DIVISOR,
+        CauseKind::Work => (lateness_ns / WORK_DIVISOR).max(first.ns.saturating_sub(usual_work_ns).saturating_add(1)),
         _ => return Some(0),
     };
     let is_usual = |kind| matches!(kind, CauseKind::Unexplained | CauseKind::WakeUp);

@@ -9,7 +9,7 @@ use crate::trace::{error::TraceError, folder::Folder};
 /// delayed.
 const RING_KIB: std::ops::RangeInclusive<u32> = 1024..=4096;
 /// All rings together use at most one part in this many of the memory.
-const MEMORY_SHARE: u64 = 64;
+const MEMORY_DIVISOR: u64 = 64;
 
 /// Settings of an instance.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,7 +82,7 @@ fn mask(cpus: &[u32]) -> String {
 pub(crate) fn ring_kib(cpus: usize) -> u32 {
     let memory = sysinfo();
     let kib = memory.totalram as u64 * u64::from(memory.mem_unit) / 1024;
-    let share = kib / MEMORY_SHARE / cpus.max(1) as u64;
+    let share = kib / MEMORY_DIVISOR / cpus.max(1) as u64;
     u32::try_from(share).unwrap_or(u32::MAX).clamp(*RING_KIB.start(), *RING_KIB.end())
 }
 
