@@ -1,43 +1,25 @@
 //! Compares punctual with cyclictest and other programs: alternating runs, and a table of ratios with their spread.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `comparison`
-//! the parts of the comparison |
-//! | `blame`
-//! cost of blame |
-//! | `reading`
-//! speed of reading a trace |
-//! | `ledger`
-//! time to build a ledger of many spikes |
-//! | `planning`
-//! time to plan a campaign of many scenarios |
-//! | `threads`
-//! cost of many threads |
-//! | `capture`
-//! speed of analysing a capture, compared with tshark |
-//! | `udp`, `sockperf`
-//! round trips of datagrams, compared with a minimal loop and with sockperf |
-//! | `stream`
-//! transit times of frames with AF_XDP and with sockets, and how soon after its slot a frame is sent |
-//! | `costs`
-//! CPU time of a cycle |
-//! | `scenario`
-//! settings of a run, the same for both programs |
-//! | `oslat`
-//! the noise probe, compared with oslat |
-//! | `punctual`, `cyclictest`
-//! run one of the programs |
-//! | `instructions`
-//! instruction counts from callgrind |
-//! | `run`
-//! runs a program to its end, with its resource usage |
-//! | `rounds`
-//! alternates between two programs |
+//! | `comparison` | the parts of the comparison |
+//! | `blame` | cost of blame |
+//! | `reading` | speed of reading a trace |
+//! | `ledger` | time to build a ledger of many spikes |
+//! | `planning` | time to plan a campaign of many scenarios |
+//! | `threads` | cost of many threads |
+//! | `capture` | speed of analysing a capture, compared with tshark |
+//! | `udp`, `sockperf` | round trips of datagrams, compared with a minimal loop and with sockperf |
+//! | `stream` | transit times of frames with AF_XDP and with sockets, and how soon after its slot a frame is sent |
+//! | `costs` | CPU time of a cycle |
+//! | `scenario` | settings of a run, the same for both programs |
+//! | `oslat` | the noise probe, compared with oslat |
+//! | `punctual`, `cyclictest` | run one of the programs |
+//! | `instructions` | instruction counts from callgrind |
+//! | `run` | runs a program to its end, with its resource usage |
+//! | `rounds` | alternates between two programs |
 //! | `statistics` | medians and their spread |
-//! | `row`, `table`
-//! output |
+//! | `row`, `table` | output |
 
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,12 @@
 //! Compares the amplifier with other implementations: alternating runs, a table of ratios with their spread, and a
 //! check against targets.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `cabinet`
-//! cabinets, compared with fft-convolver |
-//! | `models`
-//! models of each kind, compared with nam-rs |
-//! | `rounds`
-//! alternates between engines and times each block |
-//! | `row`
-//! figures, ratios and targets, and their output |
+//! | `cabinet` | cabinets, compared with fft-convolver |
+//! | `models` | models of each kind, compared with nam-rs |
+//! | `rounds` | alternates between engines and times each block |
+//! | `row` | figures, ratios and targets, and their output |
 
 #![forbid(unsafe_code)]
 

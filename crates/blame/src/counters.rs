@@ -3,11 +3,9 @@
 //! Counters do not show when something happened between two readings. Therefore the whole lateness is given to the
 //! likeliest cause, and the evidence is [`Evidence::Counters`].
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `reading`
-//! the values of all counters at one time |
+//! | `reading` | the values of all counters at one time |
 
 mod reading;
 

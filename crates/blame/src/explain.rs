@@ -1,22 +1,15 @@
 //! Finds the culprits of one spike in the events of its CPU.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `context`
-//! interrupts, softirqs and timer callbacks on top of a thread |
-//! | `replay`
-//! replays the events of a CPU to its states over time |
-//! | `thread_state`
-//! the states of the measuring thread over time |
-//! | `analysis`
-//! combines both for one wake-up |
-//! | `classify`
-//! gives each time slice its cause |
-//! | `causes`
-//! builds causes from threads, interrupts and timers |
-//! | `shares`
-//! merges slices to a time line, and sums them to shares |
+//! | `context` | interrupts, softirqs and timer callbacks on top of a thread |
+//! | `replay` | replays the events of a CPU to its states over time |
+//! | `thread_state` | the states of the measuring thread over time |
+//! | `analysis` | combines both for one wake-up |
+//! | `classify` | gives each time slice its cause |
+//! | `causes` | builds causes from threads, interrupts and timers |
+//! | `shares` | merges slices to a time line, and sums them to shares |
+//! | `wake_up` | the wake-up to explain |
 
 mod analysis;
 mod causes;

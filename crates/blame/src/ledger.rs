@@ -1,16 +1,11 @@
 //! The ledger: the causes of all spikes, the largest total first.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `cause_total`
-//! the totals of one cause |
-//! | `relabel`
-//! changes the cause of the record's spikes that are stalls of all CPUs |
-//! | `stalls`
-//! finds spikes of all CPUs at the same time |
-//! | `regular`
-//! finds the interval of periodic causes |
+//! | `cause_total` | the totals of one cause |
+//! | `relabel` | changes the cause of the record's spikes that are stalls of all CPUs |
+//! | `stalls` | finds spikes of all CPUs at the same time |
+//! | `regular` | finds the interval of periodic causes |
 
 mod cause_total;
 mod regular;

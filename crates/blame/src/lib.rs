@@ -1,31 +1,20 @@
 //! Finds the culprits of late wake-ups in the kernel's trace.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | [`watch`]
-//! explains the spikes of a run while it goes on |
-//! | [`counters`]
-//! a likely culprit if there is no trace |
-//! | [`event`]
-//! decoded trace events |
-//! | [`mod@explain`]
-//! the culprits of one spike, from trace events |
+//! | [`watch`] | explains the spikes of a run while it goes on |
+//! | [`counters`] | a likely culprit if there is no trace |
+//! | [`event`] | decoded trace events |
+//! | [`mod@explain`] | the culprits of one spike, from trace events |
 //! | `idle` | names of idle states |
-//! | [`ledger`]
-//! the causes of all spikes, the largest total first |
-//! | [`process`]
-//! scheduling statistics of a program's threads |
-//! | [`follow`]
-//! reads the trace of a program's threads |
-//! | [`mod@remedy`]
-//! what to do about a cause |
-//! | [`mod@perfetto`]
-//! export of time lines to a trace viewer |
-//! | [`timerlat`]
-//! measurements of the kernel's timerlat tracer |
-//! | [`trace`]
-//! reads and decodes the kernel's trace |
+//! | [`ledger`] | the causes of all spikes, the largest total first |
+//! | [`process`] | scheduling statistics of a program's threads |
+//! | [`follow`] | reads the trace of a program's threads |
+//! | [`mod@remedy`] | what to do about a cause |
+//! | [`mod@perfetto`] | export of time lines to a trace viewer |
+//! | `time` | the trace's clock |
+//! | [`timerlat`] | measurements of the kernel's timerlat tracer |
+//! | [`trace`] | reads and decodes the kernel's trace |
 
 pub mod counters;
 pub mod event;

@@ -2,19 +2,13 @@
 //!
 //! Pure functions of events: no system calls, and no event is kept.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `thread`
-//! the state of one thread, and the sums of its times |
-//! | `cycles`
-//! from wake-up to sleep: run times, response times, deadlines |
-//! | `preempters`
-//! the threads that preempted it |
-//! | `wakeups`
-//! wake-up latencies and their spikes |
-//! | [`selection`]
-//! the threads to report, and their periods |
+//! | `thread` | the state of one thread, and the sums of its times |
+//! | `cycles` | from wake-up to sleep: run times, response times, deadlines |
+//! | `preempters` | the threads that preempted it |
+//! | `wakeups` | wake-up latencies and their spikes |
+//! | [`selection`] | the threads to report, and their periods |
 
 mod cycles;
 mod preempters;

@@ -1,14 +1,10 @@
 //! Remedies: one sentence for each cause, with a command or kernel argument if there is one.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `facts`
-//! facts about the run that remedies depend on |
-//! | `handlers`
-//! remedies for interrupts, softirqs and timers |
-//! | `threads`
-//! remedies for threads |
+//! | `facts` | facts about the run that remedies depend on |
+//! | `handlers` | remedies for interrupts, softirqs and timers |
+//! | `threads` | remedies for threads |
 
 mod facts;
 mod handlers;

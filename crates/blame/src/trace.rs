@@ -1,24 +1,15 @@
 //! Reads the kernel's trace and decodes it to [`Event`](crate::Event)s.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | [`tracefs`]
-//! finds or mounts tracefs |
-//! | [`instance`]
-//! a private trace instance: its settings, events and rings |
-//! | [`ring`]
-//! reads the pages of one CPU in order, with the gaps between them |
-//! | [`selectors`]
-//! the events to trace |
-//! | [`format`](mod@format)
-//! the kernel's descriptions of its records |
-//! | [`page`]
-//! one page of a ring: records and their times |
-//! | [`decode`]
-//! decodes a record to an event |
-//! | [`symbols`]
-//! names of kernel functions and strings |
+//! | [`tracefs`] | finds or mounts tracefs |
+//! | [`instance`] | a private trace instance: its settings, events and rings |
+//! | [`ring`] | reads the pages of one CPU in order, with the gaps between them |
+//! | [`selectors`] | the events to trace |
+//! | [`format`](mod@format) | the kernel's descriptions of its records |
+//! | [`page`] | one page of a ring: records and their times |
+//! | [`decode`] | decodes a record to an event |
+//! | [`symbols`] | names of kernel functions and strings |
 //! | [`dat`] | trace files of trace-cmd and KernelShark |
 
 pub mod dat;

@@ -1,7 +1,7 @@
 //! Trace files of trace-cmd and KernelShark: reads versions 6 and 7, writes version 6.
 //!
-//! Sources: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). The first one omits that in version 6, with the option for the
-//! clock, the name of the clock follows the table of CPUs; this was found in files that trace-cmd wrote.
+//! Sources: trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). One detail is missing there and was found in files written by
+//! trace-cmd: in version 6, if the options contain the clock, the clock's name follows the CPU table.
 
 mod error;
 mod input;

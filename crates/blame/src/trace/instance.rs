@@ -1,12 +1,9 @@
 //! A private trace instance with its own rings, which leaves the global trace unchanged.
 //!
-//! | module
-//! contents |
+//! | module | contents |
 //! |---|---|
-//! | `settings`
-//! traced CPUs and the sizes of their rings |
-//! | `events`
-//! enables events and filters |
+//! | `settings` | traced CPUs and the sizes of their rings |
+//! | `events` | enables events and filters |
 //! | `per_cpu` | the ring of one CPU |
 
 mod events;
