@@ -29,17 +29,17 @@ pub fn seconds(rounds: usize) -> u64 {
 pub fn measure(punctual: &Punctual, scenario: &Scenario, rounds: usize) -> Result<[Row; 3]> {
     let far_cpu = scenario.others.first().copied().unwrap_or(scenario.cpu);
     let streamed = |how: &[&str]| punctual.streamed(scenario.cpu, far_cpu, how);
-    let under_way = |how: [&str; 4]| median(&streamed(&how)?.under_way);
+    let transit = |how: [&str; 4]| median(&streamed(&how)?.transit);
     let row = |name, own| {
-        let socket = || under_way(["--mode", "send", "--receive", "socket"]);
-        let pairs = alternate(rounds, || under_way(own), socket)?;
+        let socket = || transit(["--mode", "send", "--receive", "socket"]);
+        let pairs = alternate(rounds, || transit(own), socket)?;
         Ok::<_, anyhow::Error>(Row::compared(name, Unit::Time, pairs).with_target(0.9))
     };
     let send = |_| median(&streamed(&["--mode", "send", "--wakeup-offset", WAKEUP_OFFSET])?.send);
     let sent = (0..rounds).map(send).collect::<Result<Vec<_>>>()?;
     Ok([
-        row("frame under way, AF_XDP at both ends", ["--mode", "xdp", "--receive", "xdp"])?,
-        row("frame under way, AF_XDP at the listener", ["--mode", "send", "--receive", "xdp"])?,
+        row("frame in transit, AF_XDP at both ends", ["--mode", "xdp", "--receive", "xdp"])?,
+        row("frame in transit, AF_XDP at the listener", ["--mode", "send", "--receive", "xdp"])?,
         Row::alone("frame sent after its slot, woken early and spinning", Unit::Nanoseconds, sent, SEND_LIMIT_NS),
     ])
 }
@@ -54,7 +54,7 @@ struct Streamed {
     /// Time from the start of a slot to the clock reading just before its frame is sent.
     send: Histogram,
     /// Time from the talker's last clock reading until the frame was read.
-    under_way: Histogram,
+    transit: Histogram,
 }
 
 impl Punctual {
@@ -66,18 +66,18 @@ impl Punctual {
         command.args(["--duration", &format!("{SECONDS}s")]).args(how);
         let (record, _) = recorded(&mut command)?;
         ensure!(record.validity.valid, "a stream was measured without the requested rights; run as root: make bench");
-        let (mut send, mut under_way) = (None, None);
+        let (mut send, mut transit) = (None, None);
         for series in record.series {
             if let Some(talker) = series.kind.talker() {
                 send = Some(talker.send.clone());
             }
             if let Some(listener) = series.kind.listener() {
-                under_way = listener.one_way.as_ref().map(|one_way| one_way.whole.clone());
+                transit = listener.one_way.as_ref().map(|one_way| one_way.whole.clone());
             }
         }
         Ok(Streamed {
             send: send.context("punctual's record has no talker")?,
-            under_way: under_way.context("punctual's record has no listener")?,
+            transit: transit.context("punctual's record has no listener")?,
         })
     }
 }

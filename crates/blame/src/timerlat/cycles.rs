@@ -174,7 +174,7 @@ mod tests {
     const BEGIN_NS: u64 = 5_000_000_000;
 
     /// The two samples of a cycle.
-    fn found(cycle: u32, irq_ns: u64, thread_ns: u64) -> [Event; 2] {
+    fn cycle_samples(cycle: u32, irq_ns: u64, thread_ns: u64) -> [Event; 2] {
         let deadline_ns = BEGIN_NS + u64::from(cycle) * PERIOD_NS;
         let event = |context, latency_ns, pid| Event {
             at_ns: deadline_ns + latency_ns,
@@ -197,7 +197,9 @@ mod tests {
 
     #[test]
     fn counts_interrupt_and_thread_separately() {
-        let cycles = [found(7, 2_000, 9_000), found(8, 150_000, 160_000), found(9, 3_000, 2_500_000)].concat();
+        let cycles =
+            [cycle_samples(7, 2_000, 9_000), cycle_samples(8, 150_000, 160_000), cycle_samples(9, 3_000, 2_500_000)]
+                .concat();
         let (cycles, fresh) = take_in(&cycles);
         let (irq, thread) = (cycles.series(Traced::Irq, &fresh), cycles.series(Traced::Thread, &fresh));
         assert_eq!(
@@ -221,15 +223,15 @@ mod tests {
 
     #[test]
     fn counts_only_complete_cycles() {
-        let [_, end_of_2] = found(2, 1_000, 200_000);
-        let [begin_of_9, _] = found(9, 1_000, 2_000);
+        let [_, end_of_2] = cycle_samples(2, 1_000, 200_000);
+        let [begin_of_9, _] = cycle_samples(9, 1_000, 2_000);
         let mut events = vec![end_of_2];
-        events.extend(found(3, 1_000, 2_000));
-        events.extend(found(6, 1_000, 2_000));
+        events.extend(cycle_samples(3, 1_000, 2_000));
+        events.extend(cycle_samples(6, 1_000, 2_000));
         events.push(begin_of_9);
-        events.extend(found(10, 1_000, 2_000));
+        events.extend(cycle_samples(10, 1_000, 2_000));
         // The tracer was restarted.
-        events.extend(found(1, 1_000, 2_000));
+        events.extend(cycle_samples(1, 1_000, 2_000));
         let (cycles, fresh) = take_in(&events);
         let thread = cycles.series(Traced::Thread, &fresh);
         assert_eq!((thread.samples, cycles.lost), (4, 5), "4, 5, 7, 8 and the incomplete 9");

@@ -16,7 +16,7 @@ impl Thread {
         if let Some(period_ns) = now.period_ns.filter(|_| now.state != State::Ended) {
             now.cycles.stop(now_ns, period_ns);
         }
-        let mut to_record = ProcessThread {
+        let mut thread = ProcessThread {
             tid: now.task.pid,
             comm: now.task.comm.to_string(),
             priority: now.task.priority,
@@ -29,13 +29,13 @@ impl Thread {
             ended: now.state == State::Ended,
             ..ProcessThread::default()
         };
-        let (missed, jitter_ns) = now.cycles.write_to(now.period_ns, &mut to_record);
+        let (missed, jitter_ns) = now.cycles.write_to(now.period_ns, &mut thread);
         Series {
             period_ns: now.period_ns.unwrap_or(0),
             first_deadline_ns: signed_ns(config.start_ns),
             missed,
             jitter_ns,
-            kind: SeriesKind::Process(Box::new(to_record)),
+            kind: SeriesKind::Process(Box::new(thread)),
             ..now.wake_ups.series()
         }
     }
