@@ -10,7 +10,7 @@
 //! | `builtin` | the profiles of `profiles/`, in the binary |
 //! | [`audio`] | which part of a period of audio was at fault, and who |
 //! | `capture` | the verdict on a captured stream |
-//! | [`witness`] | one stream as talker, capture and listener saw it |
+//! | [`observation`] | a stream at talker, capture and listener |
 //! | `round_trip` | the verdict on round trips |
 //! | `consider` | which series of a record tell something about a use |
 //! | [`campaign`] | the table of a campaign, and what it recommends |
@@ -31,6 +31,7 @@ mod consider;
 pub mod duration;
 mod judge;
 pub mod matrix;
+pub mod observation;
 pub mod process;
 pub mod profile;
 pub mod reference;
@@ -39,7 +40,6 @@ pub mod statistics;
 pub mod stream;
 pub mod summary;
 mod verdict;
-pub mod witness;
 
 pub use against::{against, figures};
 pub use builtin::builtin;

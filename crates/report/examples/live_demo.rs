@@ -1,4 +1,4 @@
-//! Shows the live view with invented figures, and what it costs: `cargo run -p punctual-report --example live_demo -- 8 10`
+//! Shows the live view with invented figures, and its cost: `cargo run -p punctual-report --example live_demo -- 8 10`
 //! for 8 CPUs and 10 s.
 
 use std::time::{Duration, Instant};

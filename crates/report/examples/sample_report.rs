@@ -1,14 +1,14 @@
-//! Writes the report of an invented run, as the tests and the picture in `docs/` use it, to standard output; with
+//! Writes the report of an invented run to standard output, as used by the tests and the picture in `docs/`; with
 //! `--record`, the record: `cargo run -p punctual-report --example sample_report > report.html`
 //!
-//! The picture leaves out the ladder, the figures and the smaller culprits. It is what Chromium shows of that file with
+//! The picture leaves out the ladder, the figures and the smaller culprits. It is a screenshot of that file with
 //! `<style>#uses,#series,nav,.ledger tbody tr:nth-child(n+4),#blame .note,#blame .lead,.spike:not([open]){display:none}`
 //! `section{margin-top:3.5rem}</style>` in its head: `chromium --headless --hide-scrollbars --window-size=1000,1580`
 //! `--screenshot=docs/report.png report.html`.
 
 #[path = "../tests/common/blamed.rs"]
 mod blamed;
-#[allow(dead_code, reason = "the tests need more of it")]
+#[allow(dead_code, reason = "other parts are used by the tests")]
 #[path = "../tests/html/sample.rs"]
 mod sample;
 

@@ -1,4 +1,4 @@
-//! Who made the spikes, in the words and figures that terminal and HTML share.
+//! The culprits of spikes as text and figures for terminal and HTML.
 
 use analysis::format_ns;
 use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Why};
@@ -6,19 +6,19 @@ use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Ev
 use crate::remedy::advice_and_command;
 use crate::words::Words;
 
-/// A spike with its number: 1 is the worst of the run, as `punctual blame RECORD --around N` counts them.
+/// A spike with its rank: 1 is the worst of the run, as in `punctual blame RECORD --around N`.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
-    /// The number, 1 for the worst.
+    /// The rank, 1 for the worst.
     pub number: usize,
-    /// The series that it stands in.
+    /// The series that contains the spike.
     pub series: &'a Series,
     /// The spike.
     pub spike: &'a Spike,
 }
 
-/// All spikes that the record keeps, the worst first. Of equal ones the earlier in the record comes first. Long round trips
-/// are told with their parts instead: nobody on this machine alone makes them.
+/// All spikes in the record, the worst first; equal ones in the order of the record. Long round trips are excluded
+/// because their causes are not on this machine alone: they are reported with their parts instead.
 #[must_use]
 pub fn ranked(record: &Record) -> Vec<Ranked<'_>> {
     let explained = record.series.iter().filter(|series| series.kind.round_trip().is_none());
@@ -29,37 +29,37 @@ pub fn ranked(record: &Record) -> Vec<Ranked<'_>> {
     all
 }
 
-/// Spikes that the run counted, kept or not.
+/// The number of spikes that the run counted, including those that the record does not contain.
 pub(crate) fn total_spikes(record: &Record) -> u64 {
     record.spikes_total()
 }
 
-/// The heaviest culprit of a run in a few words; `None` where nobody made a spike.
+/// The culprit with the largest total in a few words; `None` if no culprit is known.
 #[must_use]
 pub fn heaviest(record: &Record) -> Option<String> {
     let account = record.blame.as_ref()?.ledger.first()?;
     Some(in_short(&account.cause))
 }
 
-/// Who made most of the spikes: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
+/// The culprit of most spikes: `14 of the 16 spikes above 80 us: i915 interrupt thread`.
 pub(crate) fn headline(record: &Record) -> Option<String> {
     let blame = record.blame.as_ref()?;
-    // Of equal ones the heavier, which stands first.
+    // Of equal counts, the one with the larger total, which comes first in the ledger.
     let first = blame.ledger.iter().rev().filter(|account| account.count > 0).max_by_key(|account| account.count)?;
     let all = blame.spikes.max(first.count);
     let likely = if blame.mode == BlameMode::Counters { "likely " } else { "" };
-    let looked_at = if blame.passed_over > 0 { " that were looked at" } else { "" };
+    let examined = if blame.passed_over > 0 { " that were examined" } else { "" };
     let spike = Words::of(record).spike;
     let of = match (first.count, all) {
-        (1, 1) => format!("The one {spike}"),
+        (1, 1) => format!("The only {spike}"),
         (count, all) if count == all => format!("All {all} {spike}s"),
         (count, all) => format!("{count} of the {all} {spike}s"),
     };
     let above = format_ns(record.scenario.threshold_ns);
-    Some(format!("{of} above {above}{looked_at}: {likely}{}", in_short(&first.cause)))
+    Some(format!("{of} above {above}{examined}: {likely}{}", in_short(&first.cause)))
 }
 
-/// The cause as people call it: of `irq/125-i915`, the kernel's name of the thread, the `i915 interrupt thread`.
+/// A short name of the cause: `i915 interrupt thread` instead of the kernel's thread name `irq/125-i915`.
 pub(crate) fn in_short(cause: &Cause) -> String {
     let device = cause.name.strip_prefix("irq/").and_then(|name| name.split_once('-')).map(|(_, device)| device);
     match device.filter(|device| cause.kind == CauseKind::Thread && !device.is_empty()) {
@@ -68,41 +68,41 @@ pub(crate) fn in_short(cause: &Cause) -> String {
     }
 }
 
-/// What a cause is, for those who do not know the kernel; empty where its title says it all.
-pub(crate) fn plainly(cause: &Cause) -> &'static str {
+/// Explains a cause to readers who do not know the kernel; empty if the title is enough.
+pub(crate) fn explanation(cause: &Cause) -> &'static str {
     match cause.kind {
         CauseKind::LateInterrupt => {
-            "The alarm itself came late: the kernel had interrupts off, or firmware or a hypervisor had the CPU."
+            "The timer interrupt itself came late: interrupts were off in the kernel, or firmware or a hypervisor had the CPU."
         }
-        CauseKind::IdleExit => "The CPU slept too deeply, and took this long to wake.",
-        CauseKind::Interrupt => "A device asked for the CPU, and its driver took this long to answer.",
-        CauseKind::Softirq => "Work that the kernel puts off until after an interrupt: network, disk, timers.",
-        CauseKind::Nmi => "An interrupt that nothing can hold back: a watchdog, a profiler, a hardware error.",
-        CauseKind::Timer => "Another timer of the kernel ran out first.",
+        CauseKind::IdleExit => "The CPU was in a deep idle state and took this long to leave it.",
+        CauseKind::Interrupt => "A device raised an interrupt, and its driver took this long to handle it.",
+        CauseKind::Softirq => "Work that the kernel defers until after an interrupt: network, disk, timers.",
+        CauseKind::Nmi => "An interrupt that cannot be masked: a watchdog, a profiler, a hardware error.",
+        CauseKind::Timer => "Another kernel timer expired first.",
         CauseKind::Thread => match cause.why {
             Some(Why::PreemptionOff | Why::InterruptsOff) => {
-                "It was in a part of the kernel that lets nothing else run until it is done."
+                "It was in a section of the kernel that cannot be preempted."
             }
             Some(Why::HigherPriority | Why::SamePriority) | None => "",
         },
-        CauseKind::PageFault => "Memory that the thread needed was not there, and had to be fetched.",
-        CauseKind::Stopped => "Someone stopped the measurement with a signal.",
-        CauseKind::Blocked => "The measurement was held up by itself, not by the machine.",
-        CauseKind::Throttled => "The kernel keeps a part of each second from real-time threads.",
-        CauseKind::AllCpus => "The whole machine stood still: firmware (SMI) or the hypervisor had it.",
-        CauseKind::Stolen => "The hypervisor gave this CPU to another guest.",
-        CauseKind::Firmware => "Firmware took the CPU (SMI), unseen by the kernel.",
-        CauseKind::WakeUp => "The way through the kernel itself: as fast as this kernel is on this machine.",
-        CauseKind::Work => "The processing of the samples, while nothing else had the CPU.",
-        CauseKind::Unexplained => "Nothing that was looked at explains it.",
+        CauseKind::PageFault => "The thread accessed memory that was not mapped yet.",
+        CauseKind::Stopped => "A signal stopped the measurement.",
+        CauseKind::Blocked => "The measurement blocked itself; the machine is not the cause.",
+        CauseKind::Throttled => "The kernel reserves part of each second for threads that are not real-time.",
+        CauseKind::AllCpus => "All CPUs stopped at once: firmware (SMI) or the hypervisor had them.",
+        CauseKind::Stolen => "The hypervisor ran another guest on this CPU.",
+        CauseKind::Firmware => "Firmware took the CPU (SMI), invisible to the kernel.",
+        CauseKind::WakeUp => "The kernel's own wake-up path: the speed of this kernel on this machine.",
+        CauseKind::Work => "Processing of the samples, while nothing else ran on the CPU.",
+        CauseKind::Unexplained => "No recorded event explains it.",
     }
 }
 
-/// More phases than this are counted instead of named: a matrix has dozens.
+/// Accounts with more phases show their number instead of their names, because a matrix has dozens.
 const PHASES_NAMED: usize = 3;
 
-/// Where and when an account struck: `CPUs 0-1, in rest and load, every 64.0 s`.
-pub(crate) fn strikes(account: &Account) -> String {
+/// CPUs, phases and period of an account: `CPUs 0-1, in rest and load, every 64.0 s`.
+pub(crate) fn occurrences(account: &Account) -> String {
     let cpus = match account.cpus.as_str() {
         "" => None,
         one if one.bytes().all(|digit| digit.is_ascii_digit()) => Some(format!("CPU {one}")),
@@ -118,13 +118,13 @@ pub(crate) fn strikes(account: &Account) -> String {
     [cpus, phases, every].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The lateness of all spikes that were looked at, ns: what the accounts add up to.
+/// The lateness of all examined spikes, ns: the sum of the accounts.
 pub(crate) fn ledger_total_ns(blame: &Blame) -> u64 {
     blame.ledger.iter().fold(0, |sum, account| account.total_ns.saturating_add(sum))
 }
 
-/// From what the culprits were found, in one sentence; empty where nothing was looked at.
-pub(crate) fn found_from(blame: &Blame) -> String {
+/// The evidence used to find culprits, in one sentence; empty if blame was off.
+pub(crate) fn evidence_source(blame: &Blame) -> String {
     let mut systems: Vec<&str> = Vec::new();
     for event in &blame.events {
         let system = event.split(':').next().unwrap_or_default();
@@ -132,17 +132,17 @@ pub(crate) fn found_from(blame: &Blame) -> String {
             systems.push(system);
         }
     }
-    let trace = format!("Found from {} events of the kernel's trace ({})", blame.events.len(), systems.join(", "));
+    let trace = format!("Found from {} kernel trace events ({})", blame.events.len(), systems.join(", "));
     match blame.mode {
         BlameMode::Off => String::new(),
         BlameMode::Counters => "Found from counters before and after each spike.".to_owned(),
         BlameMode::Trace => format!("{trace}."),
-        BlameMode::Deep => format!("{trace}, sections without interrupts or preemption among them."),
+        BlameMode::Deep => format!("{trace}, including sections with interrupts or preemption off."),
     }
 }
 
-/// The heaviest of causes that are not shown in full, in one line; empty where there are none.
-pub(crate) fn in_a_line(accounts: &[&Account]) -> String {
+/// One line that names the largest causes that have no full entry; empty if there are none.
+pub(crate) fn one_line(accounts: &[&Account]) -> String {
     const NAMED: usize = 5;
     let name = |account: &&Account| {
         let (title, total) = (account.cause.title(), unsigned(account.total_ns));
@@ -158,7 +158,7 @@ pub(crate) fn in_a_line(accounts: &[&Account]) -> String {
     named.iter().map(name).chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// A part of a whole: `94 %`, `4.4 %`, `< 0.1 %`; a dash where there is no whole.
+/// A share: `94 %`, `4.4 %`, `< 0.1 %`; a dash if the whole is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent = part as f64 * 100.0 / whole as f64;
     match percent {
@@ -166,7 +166,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
         0.0 => "0 %".to_owned(),
         ..0.1 => "< 0.1 %".to_owned(),
         ..9.95 => format!("{percent:.1} %"),
-        // Only the whole is all of it.
+        // Only the whole is shown as 100 %.
         99.5..100.0 => "99 %".to_owned(),
         _ => format!("{percent:.0} %"),
     }
@@ -184,18 +184,18 @@ pub(crate) fn main_culprit(spike: &Spike, name: impl Fn(&Cause) -> String) -> Op
     })
 }
 
-/// Something to know about a ledger.
+/// A note about a ledger.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Remark {
-    /// In one sentence; it ends in a colon where a command follows.
+    /// One sentence; it ends with a colon if a command follows.
     pub text: String,
-    /// What to do about it; may be empty.
+    /// The command to run; can be empty.
     pub command: String,
-    /// Whether it stands against the ledger.
+    /// True if the note casts doubt on the ledger.
     pub doubt: bool,
 }
 
-/// What must be known beside the ledger: how the culprits were found, what was lost, and what looking cost.
+/// Notes about the ledger: how culprits were found, lost events, and the cost of tracing.
 pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
     let Words { spike, lateness, .. } = words;
     let mut out = Vec::new();
@@ -203,11 +203,11 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
     let why = if why.is_empty() { String::new() } else { format!(": {}", why.trim_end_matches([':', '.'])) };
     let end = if command.is_empty() { "." } else { ":" };
     let mode = match blame.mode {
-        BlameMode::Off if why.is_empty() => "No culprit was looked for, as asked by --blame=off.".to_owned(),
-        BlameMode::Off => format!("No culprit was looked for{why}{end}"),
-        BlameMode::Counters => format!("These are likely culprits, from counters{why}{end}"),
+        BlameMode::Off if why.is_empty() => "Culprits were not recorded (--blame=off).".to_owned(),
+        BlameMode::Off => format!("Culprits were not recorded{why}{end}"),
+        BlameMode::Counters => format!("Culprits are likely ones, from counters{why}{end}"),
         BlameMode::Trace | BlameMode::Deep if why.is_empty() => String::new(),
-        BlameMode::Trace | BlameMode::Deep => format!("About the trace{why}{end}"),
+        BlameMode::Trace | BlameMode::Deep => format!("Trace{why}{end}"),
     };
     if !mode.is_empty() {
         out.push(Remark { text: mode, command: command.to_owned(), doubt: true });
@@ -216,14 +216,14 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
     if blame.incomplete > 0 || blame.lost_events > 0 {
         let (windows, spikes, lost) = (blame.incomplete, blame.spikes, blame.lost_events);
         let missing = if lost > 0 { format!("{lost} events were lost") } else { "events are missing".to_owned() };
-        say(true, format!("Around {windows} of the {spikes} {spike}s {missing}: their culprits may be incomplete."));
+        say(true, format!("For {windows} of {spikes} {spike}s, {missing}: their culprits may be incomplete."));
     }
     if blame.passed_over > 0 {
         say(
             true,
             format!(
-                "{} {spike}s were passed over, because they came faster than they could be looked at; a higher \
-                 --threshold looks at the worst alone.",
+                "{} {spike}s were not examined because they came too fast; a higher --threshold examines only the worst \
+                                 ones.",
                 blame.passed_over
             ),
         );
@@ -232,7 +232,7 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
         blame.ledger.iter().filter(|account| account.cause.kind == CauseKind::Unexplained).map(|a| a.total_ns).sum();
     if unexplained > 0 {
         let share = percent(unexplained, ledger_total_ns(blame));
-        say(false, format!("Unexplained is {share} of the {lateness} of these {spike}s."));
+        say(false, format!("Unexplained: {share} of the {lateness} of these {spike}s."));
     }
     if let Some(cost) = &blame.cost {
         say(false, cost_in_words(cost));
@@ -243,8 +243,17 @@ pub(crate) fn remarks(blame: &Blame, words: &Words) -> Vec<Remark> {
 fn cost_in_words(cost: &BlameCost) -> String {
     let medians = format!("median {} without, {} with", format_ns(cost.off_ns), format_ns(cost.on_ns));
     match cost.on_ns.saturating_sub(cost.off_ns) {
-        ..=0 => format!("Looking cost nothing that shows ({medians})."),
-        more_ns => format!("Looking cost {} a wake-up ({medians}).", format_ns(more_ns)),
+        ..=0 => format!("No measurable tracing overhead ({medians})."),
+        more_ns => format!("Tracing overhead {} per wake-up ({medians}).", format_ns(more_ns)),
+    }
+}
+
+/// A doubt about a spike's culprits; empty if they come from a complete trace.
+pub(crate) fn evidence_note(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Incomplete => "Events during or before this time are missing: the time line may be incomplete.",
+        Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
+        Evidence::Trace | Evidence::None => "",
     }
 }
 

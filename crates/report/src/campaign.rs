@@ -1,23 +1,23 @@
-//! What terminal and HTML say alike of a campaign.
+//! Campaigns as text for terminal and HTML.
 
 use analysis::{campaign::RoleCell, format_ns};
 use record::{Beside, Campaign, Measured, RoleResult, ScenarioEntry};
 
-/// What the table of one role holds.
+/// The title of the table of one role.
 pub(crate) fn title(role: &str, measured: Measured) -> String {
     match measured {
-        Measured::RoundTrip => "Longest round trip, from when it was to be sent".to_owned(),
+        Measured::RoundTrip => "Longest round trip, from the scheduled send time".to_owned(),
         Measured::SendLateness => "Max delta of the talker: largest send lateness".to_owned(),
         Measured::FrameGap => "Max delta of the listener: longest time between two frames".to_owned(),
         Measured::Spacing => "Max spacing in the capture: longest time between two frames".to_owned(),
-        Measured::Completion => "When the latest period of audio was done, after its deadline".to_owned(),
+        Measured::Completion => "Latest completion of an audio period after its deadline".to_owned(),
         Measured::Gap => "Longest gap".to_owned(),
         Measured::Lateness if role == "timer" => "Largest lateness".to_owned(),
         Measured::Lateness => format!("Largest lateness of {role}"),
     }
 }
 
-/// What the largest time does not tell: what was lost, missed or late, in words; nothing for nothing.
+/// Counts that the largest time does not show: lost, missed and late items. Counts of 0 are left out.
 pub(crate) fn counts(role: &RoleCell) -> Vec<String> {
     let RoleCell { lost, missed, late, .. } = *role;
     in_words(role.measured, [lost.unwrap_or(0), missed, late.unwrap_or(0)])
@@ -33,9 +33,9 @@ fn in_words(measured: Measured, [lost, missed, late]: [u64; 3]) -> Vec<String> {
     all.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
-/// What a scenario gave, in one line: `max 12 us, 3 missed`; of several roles each with its name.
+/// The result of a scenario in one line: `max 12 us, 3 missed`. With several roles, each starts with its name.
 #[must_use]
-pub fn told(roles: &[RoleResult]) -> String {
+pub fn summarize(roles: &[RoleResult]) -> String {
     let of_role = |role: &RoleResult| {
         let max = role.max_ns.map_or_else(|| "no samples".to_owned(), |ns| format!("max {}", format_ns(ns)));
         let counts = in_words(role.measured, [role.lost.unwrap_or(0), role.missed, role.late.unwrap_or(0)]);
@@ -45,15 +45,15 @@ pub fn told(roles: &[RoleResult]) -> String {
     roles.iter().map(of_role).collect::<Vec<_>>().join("; ")
 }
 
-/// A table of the scenarios of a probe over the network, whose figures are more than a largest time.
+/// A table of the scenarios of one kind of measurement that has more figures than a largest time.
 pub(crate) struct NetTable {
     pub title: &'static str,
     pub headings: &'static [&'static str],
-    /// A row a scenario.
+    /// One row per scenario.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Those of round trips, of talkers, of listeners and of captures, as far as the campaign has run.
+/// The tables of round trips, talkers, listeners, captures and audio, as far as the campaign has run.
 pub(crate) fn net_tables(campaign: &Campaign) -> Vec<NetTable> {
     [Measured::RoundTrip, Measured::SendLateness, Measured::FrameGap, Measured::Spacing, Measured::Completion]
         .into_iter()
@@ -68,7 +68,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
             ("Frames sent", &["scenario", "frames", "late", "missed", "median", "99.9 %", "max delta"])
         }
         Measured::Completion => (
-            "Periods of audio, done after their deadlines",
+            "Audio periods, completion after the deadline",
             &["scenario", "played", "xruns", "lost", "median", "99.9 %", "latest"],
         ),
         Measured::FrameGap => ("Frames received", &["scenario", "frames", "lost", "median", "99.9 %", "max delta"]),
@@ -76,7 +76,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
             ("Frames captured", &["scenario", "frames", "late", "lost", "median", "99.9 %", "max spacing"])
         }
         _ => (
-            "Round trips, from when each was to be sent",
+            "Round trips, from the scheduled send time",
             &["scenario", "answered", "lost", "not sent", "median", "99.9 %", "longest"],
         ),
     };
@@ -97,7 +97,7 @@ fn net_table(campaign: &Campaign, measured: Measured) -> NetTable {
     NetTable { title, headings, rows: campaign.scenarios.iter().filter_map(of_entry).collect() }
 }
 
-/// The name of a scenario, with its repeat.
+/// The name of a scenario with its repeat.
 pub(crate) fn named(entry: &ScenarioEntry) -> String {
     named_with(entry, "")
 }
@@ -106,17 +106,17 @@ pub(crate) fn time(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".to_owned(), format_ns)
 }
 
-/// A reference that was laid beside a campaign.
+/// A reference that a campaign is compared with.
 pub(crate) struct Reference {
     /// Its name.
     pub name: String,
-    /// One row a scenario and role.
+    /// One row per scenario and role.
     pub rows: Vec<ReferenceRow>,
-    /// In what the conditions differ, as a sentence.
+    /// The differences in conditions, as a sentence.
     pub conditions: String,
 }
 
-/// A scenario beside what matches it best.
+/// A scenario compared with the best matching part of the reference.
 pub(crate) struct ReferenceRow {
     pub scenario: String,
     pub yours: String,
@@ -126,23 +126,27 @@ pub(crate) struct ReferenceRow {
     pub phase: String,
 }
 
-/// The references of a campaign, as far as it has run.
+/// The comparisons of a campaign, as far as it has run.
 pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     let mut all: Vec<Reference> = Vec::new();
     for entry in &campaign.scenarios {
         for role in entry.result.iter().flat_map(|result| &result.roles) {
             let of_role = if role.role == "timer" { String::new() } else { format!(", {}", role.role) };
-            for beside in &role.beside {
-                let at = all.iter().position(|known| known.name == beside.name).unwrap_or_else(|| {
-                    all.push(Reference { name: beside.name.clone(), rows: Vec::new(), conditions: conditions(beside) });
+            for comparison in &role.beside {
+                let at = all.iter().position(|known| known.name == comparison.name).unwrap_or_else(|| {
+                    all.push(Reference {
+                        name: comparison.name.clone(),
+                        rows: Vec::new(),
+                        conditions: conditions(comparison),
+                    });
                     all.len() - 1
                 });
                 all[at].rows.push(ReferenceRow {
                     scenario: named_with(entry, &of_role),
                     yours: time(role.max_ns),
-                    theirs: theirs(beside),
-                    ratio: beside.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
-                    phase: beside.phase.clone(),
+                    theirs: theirs(comparison),
+                    ratio: comparison.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")),
+                    phase: comparison.phase.clone(),
                 });
             }
         }
@@ -150,24 +154,24 @@ pub(crate) fn references(campaign: &Campaign) -> Vec<Reference> {
     all
 }
 
-/// `idle, last, talker (2)`.
+/// A scenario's name with role and repeat: `idle, last, talker (2)`.
 fn named_with(entry: &ScenarioEntry, of_role: &str) -> String {
     let repeat = if entry.repeat > 1 { format!(" ({})", entry.repeat) } else { String::new() };
     format!("{}{of_role}{repeat}", entry.name)
 }
 
-/// `168 us`; `above 800 us` where that is all that was published.
-fn theirs(beside: &Beside) -> String {
-    match (beside.max_ns, beside.max_above_ns) {
+/// The other side's maximum: `168 us`, or `above 800 us` if only a bound was published.
+fn theirs(comparison: &Beside) -> String {
+    match (comparison.max_ns, comparison.max_above_ns) {
         (None, Some(above_ns)) => format!("above {}", format_ns(above_ns)),
         (max_ns, _) => time(max_ns),
     }
 }
 
-fn conditions(beside: &Beside) -> String {
-    match &beside.differs[..] {
-        [] => "No difference of conditions is known.".to_owned(),
-        differs => format!("Not the same conditions; in the first: {}.", differs.join("; ")),
+fn conditions(comparison: &Beside) -> String {
+    match &comparison.differs[..] {
+        [] => "No known difference in conditions.".to_owned(),
+        differs => format!("Conditions differ; in the first: {}.", differs.join("; ")),
     }
 }
 
@@ -182,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_over_the_network_has_tables_and_words_of_its_own() {
+    fn network_results_have_their_own_tables() {
         let talker = RoleResult { late: Some(2), missed: 1, ..role("talker", Measured::SendLateness, 7_323) };
         let listener = RoleResult { lost: Some(3), ..role("listener", Measured::FrameGap, 197_201) };
         let captured = RoleResult { late: Some(4), lost: Some(3), ..role("capture", Measured::Spacing, 134_012) };
         let sender = role("sender", Measured::Lateness, 5_000);
         let trip = RoleResult { lost: Some(0), missed: 4, ..role("round-trip", Measured::RoundTrip, 168_000) };
-        assert_eq!(told(&[sender.clone(), trip.clone()]), "sender max 5 us; round-trip max 168 us, 4 not sent");
+        assert_eq!(summarize(&[sender.clone(), trip.clone()]), "sender max 5 us; round-trip max 168 us, 4 not sent");
         let entry = |name: &str, repeat, roles| ScenarioEntry {
             name: name.to_owned(),
             repeat,
@@ -214,8 +218,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_knows_only_a_bound_says_so() {
-        let beside = Beside { max_above_ns: Some(800_000), ..Beside::default() };
-        assert_eq!((theirs(&beside), theirs(&Beside::default())), ("above 800 us".to_owned(), "-".to_owned()));
+    fn shows_a_bound_if_a_reference_has_no_maximum() {
+        let comparison = Beside { max_above_ns: Some(800_000), ..Beside::default() };
+        assert_eq!((theirs(&comparison), theirs(&Beside::default())), ("above 800 us".to_owned(), "-".to_owned()));
     }
 }

@@ -1,9 +1,10 @@
-//! What a machine's clocks follow, in words.
+//! The sources of a machine's clocks as text.
 
-use analysis::format_ns;
 use record::Clocks;
 
-/// Whom the system clock follows and how closely, and where the hardware clocks are.
+use crate::blame::unsigned;
+
+/// The source of the system clock with its error, and the offsets of the hardware clocks.
 pub(crate) fn in_words(clocks: &Clocks) -> String {
     let mut words = vec![system(clocks)];
     for clock in &clocks.hardware {
@@ -31,15 +32,11 @@ fn system(clocks: &Clocks) -> String {
         (_, Some(kernel)) if kernel.synchronised => {
             let by =
                 if clocks.programs.is_empty() { String::new() } else { format!(" by {}", clocks.programs.join(", ")) };
-            format!("system clock kept{by}, claimed error {}", unsigned(kernel.max_error_ns))
+            format!("system clock synchronised{by}, claimed error {}", unsigned(kernel.max_error_ns))
         }
-        (_, Some(_)) => "system clock kept by nobody".to_owned(),
+        (_, Some(_)) => "system clock not synchronised".to_owned(),
         (_, None) => String::new(),
     }
-}
-
-fn unsigned(ns: u64) -> String {
-    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -49,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_state_has_its_sentence() {
+    fn describes_each_state() {
         let kernel = KernelClock { synchronised: true, max_error_ns: 3_500_000, ..KernelClock::default() };
         let mut clocks = Clocks { kernel: Some(kernel), programs: vec!["chronyd".to_owned()], ..Clocks::default() };
-        assert_eq!(in_words(&clocks), "system clock kept by chronyd, claimed error 3.5 ms");
+        assert_eq!(in_words(&clocks), "system clock synchronised by chronyd, claimed error 3.5 ms");
         clocks.kernel = Some(KernelClock::default());
-        assert_eq!(in_words(&clocks), "system clock kept by nobody");
+        assert_eq!(in_words(&clocks), "system clock not synchronised");
 
         let port = |state: &str| PtpPort { number: 1, state: state.to_owned(), ..PtpPort::default() };
         let ptp =

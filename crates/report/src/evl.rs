@@ -1,8 +1,8 @@
-//! The EVL core and its threads, in words.
+//! The EVL core and its threads as text.
 
 use record::{EvlCore, Series};
 
-/// What the core is: `ABI 32, on CPUs 2-3`; `stopped` where it does not run.
+/// The core's version, CPUs and state: `ABI 32, on CPUs 2-3`; with `stopped` if it does not run.
 pub fn core(core: &EvlCore) -> String {
     let abi = core.abi.as_ref().map(|abi| format!("ABI {abi}"));
     let cpus = core.cpus.as_ref().map(|cpus| format!("on CPUs {cpus}"));
@@ -10,11 +10,11 @@ pub fn core(core: &EvlCore) -> String {
     [abi, cpus, state].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a thread's grant has more if it is the core's, beginning with a comma.
+/// The suffix of a thread's grant for threads of the EVL core, starting with a comma; empty for other threads.
 pub fn granted(series: &Series) -> String {
     match &series.evl {
         None => String::new(),
-        Some(evl) if evl.in_band == 0 => format!(", out-of-band all the time (EVL core, ABI {})", evl.abi),
+        Some(evl) if evl.in_band == 0 => format!(", always out-of-band (EVL core, ABI {})", evl.abi),
         Some(evl) => format!(", fell back to Linux {} times (EVL core, ABI {})", evl.in_band, evl.abi),
     }
 }
@@ -26,14 +26,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_and_its_threads_are_told() {
+    fn describes_a_core_and_its_threads() {
         let text = |text: &str| Some(text.to_owned());
         let running = EvlCore { abi: text("32"), cpus: text("2-3"), state: text("running") };
         assert_eq!(core(&running), "ABI 32, on CPUs 2-3");
         assert_eq!(core(&EvlCore { state: text("stopped"), ..running }), "ABI 32, on CPUs 2-3, stopped");
         let of = |evl| granted(&Series { evl, ..Series::default() });
         assert_eq!(of(None), "");
-        assert_eq!(of(Some(EvlThread { abi: 32, in_band: 0 })), ", out-of-band all the time (EVL core, ABI 32)");
+        assert_eq!(of(Some(EvlThread { abi: 32, in_band: 0 })), ", always out-of-band (EVL core, ABI 32)");
         assert_eq!(of(Some(EvlThread { abi: 32, in_band: 2 })), ", fell back to Linux 2 times (EVL core, ABI 32)");
     }
 }

@@ -1,8 +1,8 @@
-//! The far end of a measurement between two machines, in the words that terminal and HTML share.
+//! The far end of a measurement between two machines, as text for terminal and HTML.
 
 use record::{Answered, ClockRelation, Far, Record, Setting};
 
-/// What stands above it.
+/// The heading of the far end's section.
 pub fn title(far: &Far) -> String {
     match &far.machine.hostname {
         Some(name) if *name != far.host => format!("Far end {} ({name})", far.host),
@@ -10,18 +10,18 @@ pub fn title(far: &Far) -> String {
     }
 }
 
-/// How its clock stands to ours, and what that allows to be told.
+/// The relation of the far end's clock to ours, and its consequence for reported times.
 pub fn clock(relation: &ClockRelation) -> String {
     match relation.shows_one_way() {
         true => relation.words.clone(),
         false => format!(
-            "its own, so no time from one end to the other is told, only round trips and how delays vary: {}",
+            "not synchronised with this end, so no one-way times are reported, only round trips and delay variation: {}",
             relation.words
         ),
     }
 }
 
-/// What the kernel granted its threads; empty where it was lost.
+/// The rights that the kernel granted the far end's threads; empty if its part of the record was lost.
 pub fn rights(record: &Record, far: &Far) -> String {
     let of_series = record.series.iter().filter(|series| series.host.is_some()).map(|series| &series.granted);
     let granted = of_series.chain(far.answered.iter().map(|answered| &answered.granted)).next();
@@ -31,7 +31,7 @@ pub fn rights(record: &Record, far: &Far) -> String {
     })
 }
 
-/// What was set there for the run, and whether it was put back.
+/// The settings changed on the far end for the run, and the values after it.
 pub fn set(far: &Far) -> String {
     let one = |Setting { name, before, during, after }: &Setting| match after {
         Some(after) if after == before => format!("{name} from {before} to {during} and back"),
@@ -41,7 +41,7 @@ pub fn set(far: &Far) -> String {
     far.settings.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What it answered of what was sent, and on which way datagrams were lost where that can be told.
+/// Datagrams that the far end answered. The losses of each direction follow if the counts allow to separate them.
 pub fn answered(record: &Record, far: &Far) -> String {
     let Some(Answered { address, answered, strangers, failed, rests, .. }) = &far.answered else {
         return String::new();
@@ -49,18 +49,18 @@ pub fn answered(record: &Record, far: &Far) -> String {
     let mut text = format!("{answered} datagrams on {address}");
     let trips = record.series.iter().find_map(|series| Some((series, series.kind.round_trip()?)));
     if let Some((series, trips)) = trips {
-        text += &format!(" of {} that were sent", trips.sent);
-        // One that came twice would stand in for one that was lost.
+        text += &format!(", of {} sent", trips.sent);
+        // A duplicate could hide a loss.
         let came_back = series.samples + trips.late;
         if trips.duplicates == 0 && *answered <= trips.sent && came_back <= *answered {
             text +=
-                &format!("; lost on the way there {}, on the way back {}", trips.sent - answered, answered - came_back);
+                &format!("; lost on the way out {}, on the way back {}", trips.sent - answered, answered - came_back);
         }
     }
     for (count, what) in [
-        (*strangers, "datagrams of strangers left unanswered"),
-        (*failed, "answers refused by the kernel"),
-        (*rests, "times the guard made its thread rest"),
+        (*strangers, "datagrams from other senders ignored"),
+        (*failed, "replies that the kernel refused to send"),
+        (*rests, "times the guard throttled its thread"),
     ] {
         if count > 0 {
             text += &format!("; {count} {what}");
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn told(sent: u64, samples: u64, answered: u64, duplicates: u64) -> String {
+    fn describe(sent: u64, samples: u64, answered: u64, duplicates: u64) -> String {
         let round_trip = RoundTrip { sent, duplicates, ..RoundTrip::default() };
         let series = vec![Series { samples, kind: SeriesKind::RoundTrips(Box::new(round_trip)), ..Series::default() }];
         let counted = Answered { address: "192.0.2.2:7125".to_owned(), answered, strangers: 3, ..Answered::default() };
@@ -84,17 +84,17 @@ mod tests {
     }
 
     #[test]
-    fn losses_have_a_direction_where_counts_tell_it() {
-        let text = told(100, 95, 98, 0);
-        assert!(text.starts_with("98 datagrams on 192.0.2.2:7125 of 100 that were sent"), "{text}");
-        assert!(text.contains("lost on the way there 2, on the way back 3; 3 datagrams of strangers"), "{text}");
-        assert!(!told(100, 95, 98, 1).contains("on the way"));
-        assert!(!told(100, 95, 101, 0).contains("on the way"));
+    fn splits_losses_by_direction_if_counts_allow() {
+        let text = describe(100, 95, 98, 0);
+        assert!(text.starts_with("98 datagrams on 192.0.2.2:7125, of 100 sent"), "{text}");
+        assert!(text.contains("lost on the way out 2, on the way back 3; 3 datagrams from other senders"), "{text}");
+        assert!(!describe(100, 95, 98, 1).contains("on the way"));
+        assert!(!describe(100, 95, 101, 0).contains("on the way"));
         assert_eq!(answered(&Record::default(), &Far::default()), "");
     }
 
     #[test]
-    fn what_was_set_there_is_told_with_what_became_of_it() {
+    fn lists_settings_with_their_values_after_the_run() {
         let setting = |name: &str, after: Option<&str>| Setting {
             name: name.to_owned(),
             before: "on".to_owned(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_end_is_called_as_its_user_does() {
+    fn titles_the_far_end_as_the_user_named_it() {
         let mut far = Far { host: "board-b".to_owned(), ..Far::default() };
         assert_eq!(title(&far), "Far end board-b");
         far.machine.hostname = Some("imx8".to_owned());

@@ -1,33 +1,33 @@
-//! The HTML report: one self-contained document that opens from a file, reads on paper, and works without a script.
+//! The HTML report: one self-contained document that opens from a file, prints, and works without JavaScript.
 //!
-//! It loads nothing: style, script and charts stand in it, and its content policy forbids the rest. All text of the
-//! record is escaped by the template, or by `svg` where it stands in a chart.
+//! Style, script and charts are inlined, and the content policy forbids to load anything. Text from the record is
+//! escaped by the template, or by `svg` within charts.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | `verdict` | headline, figures that stand out, ladder of uses |
-//! | `histogram`, `percentiles`, `timeline` | the charts, each with its table |
+//! | `verdict` | headline, key figures, ladder of uses |
+//! | `histogram`, `percentiles`, `timeline` | charts, each with its table |
 //! | `worst` | the worst spikes as a table |
-//! | `blame`, `waterfall` | who made the spikes: the ledger, and spikes as time lines |
-//! | `campaign` | the report of a campaign, a document of its own |
-//! | `process` | a user's own program, thread by thread |
-//! | `against` | other records beside the run; published figures |
+//! | `blame`, `waterfall` | culprits of spikes: the ledger, and spikes as time lines |
+//! | `campaign` | the report of a campaign, a separate document |
+//! | `process` | a watched program, thread by thread |
+//! | `compare` | comparison with other records; published figures |
 //! | `matrix` | the tables of a matrix |
 //! | `far` | the far end of a measurement between two machines |
-//! | `facts` | the other tables: series, loads, machine, settings |
-//! | `noise` | what stands in for figures of wake-ups where a record is of gaps |
-//! | `audio` | when periods of audio were done, and who was to blame for xruns |
-//! | `round_trip` | what became of datagrams that were to come back |
+//! | `facts` | other tables: series, loads, machine, settings |
+//! | `noise` | the figures of a record of gaps |
+//! | `audio` | completion of audio periods, and causes of xruns |
+//! | `round_trip` | outcomes and times of round trips |
 //! | `stream` | the ends of a stream |
-//! | `capture` | a capture of it |
+//! | `capture` | a captured stream |
 //! | `lines` | colour, dash and name of each series |
-//! | `figure`, `svg`, `text` | what all of them are made of |
+//! | `figure`, `svg`, `text` | building blocks |
 
-mod against;
 mod audio;
 mod blame;
 mod campaign;
 mod capture;
+mod compare;
 mod facts;
 mod far;
 mod figure;
@@ -51,10 +51,10 @@ use record::Record;
 
 pub use campaign::render_campaign;
 
-use crate::words::Words;
-use against::{Beside, PublishedView};
+use crate::words::{Words, state_note};
 use audio::AudioView;
-use blame::Blamed;
+use blame::BlameView;
+use compare::{ComparisonView, PublishedView};
 use facts::{Fact, FindingView, PhaseView};
 use far::FarView;
 use figure::{Figure, Table};
@@ -65,20 +65,30 @@ use round_trip::RoundTripView;
 use stream::StreamView;
 use verdict::{Answer, Headline, Key, Rung};
 
-/// Spikes in the table of the worst.
+/// The number of spikes in the table of the worst.
 const WORST: usize = 20;
 
-/// The document, as the template sees it.
+const STYLE: &str = include_str!("../templates/report.css");
+const SCRIPT: &str = include_str!("../templates/report.js");
+
+/// The machine and the time of a report, for its header.
+struct Origin<'a> {
+    host: Option<&'a str>,
+    kernel: Option<&'a str>,
+    preempt: Option<&'a str>,
+    started_at: &'a str,
+}
+
+/// The data of the template.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
     record: &'a Record,
-    style: &'static str,
-    script: &'static str,
     title: String,
+    origin: Origin<'a>,
     command: String,
     headline: Headline,
-    /// What a spike of this record is: a late wake-up or a gap.
+    /// The name of this record's spikes, e.g. `spike` or `gap`.
     spike: &'static str,
     ending: &'static str,
     answers: Vec<Answer>,
@@ -89,8 +99,8 @@ struct Page<'a> {
     audio: Vec<AudioView>,
     round_trips: Vec<RoundTripView>,
     streams: Vec<StreamView>,
-    blamed: Option<Blamed>,
-    beside: Vec<Beside<'a>>,
+    blame: Option<BlameView>,
+    comparisons: Vec<ComparisonView<'a>>,
     published: Option<PublishedView>,
     matrix: Option<MatrixView>,
     lines: &'a [Line<'a>],
@@ -107,12 +117,12 @@ struct Page<'a> {
     others: Vec<FindingView<'a>>,
 }
 
-/// The report of a run as one HTML document, UTF-8.
+/// Renders the report of a run as one HTML document in UTF-8.
 ///
-/// Every record can be shown, an empty or odd one too. The same record always gives the same document.
+/// Accepts every record, including empty and odd ones. The same record always gives the same document.
 #[must_use]
 pub fn render(record: &Record) -> String {
-    let shown = matrix::of_interest(record);
+    let shown = matrix::shown_in_charts(record);
     let lines = lines::lines(&shown);
     let headline = verdict::headline(record);
     let (ladder, more_uses) = verdict::ladder(record);
@@ -121,12 +131,16 @@ pub fn render(record: &Record) -> String {
     let host = record.machine.hostname.as_deref().unwrap_or("unnamed host");
     let page = Page {
         record,
-        style: include_str!("../templates/report.css"),
-        script: include_str!("../templates/report.js"),
         title: format!("{}: {host}, {}", headline.word, record.started_at),
+        origin: Origin {
+            host: record.machine.hostname.as_deref(),
+            kernel: record.machine.kernel.as_deref(),
+            preempt: record.machine.preempt.as_deref(),
+            started_at: &record.started_at,
+        },
         command: record::shell::command(&record.command),
         spike: Words::of(record).spike,
-        ending: verdict::ending(record.state),
+        ending: state_note(record.state),
         answers: verdict::answers(&ladder),
         keys: verdict::keys(record),
         ladder,
@@ -135,16 +149,16 @@ pub fn render(record: &Record) -> String {
         summary: facts::summary(&lines),
         charts: [
             histogram::figure(&lines),
-            percentiles::figure(&lines, &limits, &against::curves(record)),
+            percentiles::figure(&lines, &limits, &compare::curves(record)),
             timeline::maxima(&shown, &lines),
         ],
         program: process::section(record),
         audio: audio::sections(record),
         round_trips: round_trip::sections(record),
         streams: stream::sections(record).into_iter().chain(capture::section(record)).collect(),
-        blamed: blame::section(record, &lines::lines(record)),
-        beside: against::beside(record),
-        published: against::published(record),
+        blame: blame::section(record, &lines::lines(record)),
+        comparisons: compare::comparisons(record),
+        published: compare::published(record),
         spikes: timeline::spikes(&shown, &lines, WORST),
         phases: facts::phases(&shown),
         machine: facts::machine(&record.machine),

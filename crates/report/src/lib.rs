@@ -1,16 +1,17 @@
-//! Records in, pictures out: terminal, live view and HTML.
+//! Shows records: terminal output, live view and HTML reports.
 
 #![forbid(unsafe_code)]
 
-mod against;
 mod audio;
 pub mod blame;
 pub mod campaign;
 mod clocks;
+mod compare;
 mod evl;
 mod far;
 pub mod html;
 pub mod live;
+mod observation;
 mod process;
 mod remedy;
 mod round_trip;
@@ -20,7 +21,6 @@ mod stream;
 pub mod style;
 pub mod terminal;
 mod timeline;
-mod witness;
 mod words;
 
 pub use style::{ColorChoice, Style};

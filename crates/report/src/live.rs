@@ -1,7 +1,7 @@
-//! The live view: how a run is going, on standard error while it is under way.
+//! The live view: the progress of a run, on standard error.
 //!
-//! It needs nothing from the terminal but its size: no raw mode, no question that the terminal has to answer, no other
-//! screen, no hidden cursor. So Ctrl-C stays SIGINT, and whatever ends the process leaves the terminal as it was.
+//! Apart from the terminal's size, it needs nothing from the terminal: no raw mode, no queries, no alternate screen, no
+//! hidden cursor. Therefore Ctrl-C stays SIGINT, and the terminal stays usable however the process ends.
 
 mod line;
 mod playing;
@@ -20,86 +20,86 @@ use crate::terminal;
 pub use playing::{Playing, PlayingView};
 use screen::Screen;
 
-/// What is shown while a run is under way.
+/// The kind of progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LiveMode {
-    /// A view in place on a terminal, plain lines elsewhere.
+    /// A view in place on a terminal, otherwise plain lines.
     #[default]
     Auto,
-    /// Nothing.
+    /// No output.
     Off,
-    /// One plain line a second.
+    /// One plain line per second.
     Lines,
 }
 
-/// How far a run has got.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// What is under way, in plain words: `at rest`, `under load (cpu, cache)`.
+    /// The current phase: `at rest`, `under load (cpu, cache)`.
     pub phase: String,
-    /// Time since the run began, all phases taken together, ns.
+    /// Time since the start of the run, over all phases, ns.
     pub elapsed_ns: u64,
-    /// How long the run is to take, all phases taken together, ns; `None` when a number of samples ends it.
+    /// Planned duration of the run, over all phases, ns; `None` if the run ends after a number of samples.
     pub total_ns: Option<u64>,
-    /// Index of the phase under way in [`Record::phases`].
+    /// Index of the current phase in [`Record::phases`].
     pub phase_index: usize,
-    /// Number of phases that the run is to have.
+    /// The number of planned phases.
     pub phase_count: usize,
 }
 
-/// Shows a run while it is under way. Erases what it drew when it finishes or is dropped.
+/// Shows the progress of a run. Erases its drawing when finished or dropped.
 #[derive(Debug)]
 pub struct Live {
     style: Style,
-    way: Way,
-    /// How many reasons of the record were said.
-    said: usize,
+    output: Output,
+    /// The number of the record's reasons that were already shown.
+    shown: usize,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Output {
     Off,
     Lines(line::Pace),
-    /// In place, and in lines for as long as the terminal is too small.
+    /// In place, or in lines while the terminal is too small.
     InPlace(Screen<Stderr>, line::Pace),
 }
 
 impl Live {
-    /// A live view on standard error, in the style that the environment asks for.
+    /// A live view on standard error, with the style from the environment.
     #[must_use]
     pub fn new(mode: LiveMode) -> Self {
         let able = || io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
-        let way = match mode {
-            LiveMode::Off => Way::Off,
-            LiveMode::Auto if able() => Way::InPlace(Screen::new(io::stderr()), line::Pace::default()),
-            LiveMode::Auto | LiveMode::Lines => Way::Lines(line::Pace::default()),
+        let output = match mode {
+            LiveMode::Off => Output::Off,
+            LiveMode::Auto if able() => Output::InPlace(Screen::new(io::stderr()), line::Pace::default()),
+            LiveMode::Auto | LiveMode::Lines => Output::Lines(line::Pace::default()),
         };
-        Self { style: Style::for_stderr(ColorChoice::Auto), way, said: 0 }
+        Self { style: Style::for_stderr(ColorChoice::Auto), output, shown: 0 }
     }
 
-    /// The same view in another style.
+    /// Returns the same view with another style.
     #[must_use]
     pub fn with_style(mut self, style: Style) -> Self {
         self.style = style;
         self
     }
 
-    /// Shows the state of the run. Meant to be called up to 5 times a second; lines are thinned to one a second here.
+    /// Shows the state of the run. Callers update up to 5 times a second; lines are limited to one a second.
     ///
-    /// A terminal that cannot be written to is left alone from then on.
+    /// After a write error, nothing more is written.
     pub fn update(&mut self, record: &Record, progress: &Progress) {
-        if !matches!(self.way, Way::Off)
-            && self.say_refusals(record).and_then(|()| self.show(record, progress)).is_err()
+        if !matches!(self.output, Output::Off)
+            && self.show_reasons(record).and_then(|()| self.show(record, progress)).is_err()
         {
-            self.way = Way::Off;
+            self.output = Output::Off;
         }
     }
 
     fn show(&mut self, record: &Record, progress: &Progress) -> io::Result<()> {
-        match &mut self.way {
-            Way::Off => Ok(()),
-            Way::Lines(pace) => pace.print(&mut io::stderr(), record, progress),
-            Way::InPlace(screen, pace) => match view::fit(terminal_size(), running(record, progress).len()) {
+        match &mut self.output {
+            Output::Off => Ok(()),
+            Output::Lines(pace) => pace.print(&mut io::stderr(), record, progress),
+            Output::InPlace(screen, pace) => match view::fit(terminal_size(), running(record, progress).len()) {
                 Some((width, height)) => {
                     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
                     view::draw(&mut buffer, record, progress, self.style.unicode);
@@ -110,14 +110,14 @@ impl Live {
         }
     }
 
-    /// Says above the view, or between the lines, what the kernel refused: at once, and once.
-    fn say_refusals(&mut self, record: &Record) -> io::Result<()> {
-        let new = record.validity.reasons.get(self.said..).unwrap_or_default();
+    /// Shows new reasons why the run is invalid, once each, above the view or between lines.
+    fn show_reasons(&mut self, record: &Record) -> io::Result<()> {
+        let new = record.validity.reasons.get(self.shown..).unwrap_or_default();
         if new.is_empty() {
             return Ok(());
         }
-        self.said += new.len();
-        if let Way::InPlace(screen, _) = &mut self.way {
+        self.shown += new.len();
+        if let Output::InPlace(screen, _) = &mut self.output {
             screen.erase()?;
         }
         let columns = terminal_size().0;
@@ -125,38 +125,38 @@ impl Live {
         io::stderr().write_all(terminal::reasons(new, &self.style, width).as_bytes())
     }
 
-    /// Ends the view and erases it; nothing is shown from then on.
+    /// Ends and erases the view. Later updates show nothing.
     pub fn finish(&mut self) {
-        if let Way::InPlace(screen, _) = &mut self.way {
+        if let Output::InPlace(screen, _) = &mut self.output {
             let _ = screen.erase();
         }
-        self.way = Way::Off;
+        self.output = Output::Off;
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // A panic's message stands below the view by now: erasing the view would take the message along.
+        // The message of a panic is below the view: erasing the view would erase the message.
         if !std::thread::panicking() {
             self.finish();
         }
     }
 }
 
-/// Columns and rows of the terminal; 0 where it does not say, as on a serial line.
+/// Columns and rows of the terminal; 0 if unknown, e.g. on a serial line.
 fn terminal_size() -> (u16, u16) {
     rustix::termios::tcgetwinsize(io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row))
 }
 
-/// The probe's series of the phase under way.
+/// The probe's series of the current phase.
 fn running<'a>(record: &'a Record, progress: &Progress) -> Vec<&'a Series> {
     let phase = record.phases.get(progress.phase_index).map(|phase| phase.name.as_str());
     record.of_the_probe().filter(|series| Some(series.phase.as_str()) == phase).collect()
 }
 
-/// The time that is left, in words; nothing where only a number of samples ends the run.
+/// The remaining time; `None` if a number of samples ends the run.
 fn time_left(progress: &Progress) -> Option<String> {
     let left_ns = progress.total_ns?.saturating_sub(progress.elapsed_ns);
-    // Whole seconds, rounded up: a countdown that ends at 0 and not before.
+    // Rounded up to whole seconds, so that 0 means the end.
     Some(analysis::format_duration(left_ns.div_ceil(1_000_000_000).saturating_mul(1_000_000_000)))
 }

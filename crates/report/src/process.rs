@@ -1,4 +1,4 @@
-//! A user's own program in words that terminal and HTML share.
+//! A watched program as text for terminal and HTML.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -6,22 +6,22 @@ use record::{ProcessThread, Program, Series, priority_in_words};
 
 use crate::blame::{percent, unsigned};
 
-/// Culprits and preempters that are named.
+/// The number of culprits and preempting threads that are named.
 const NAMED: usize = 4;
 
-/// How the program ended, or that it did not.
+/// The end of the program: exit status, signal, or none during the run.
 pub(crate) fn ending(program: &Program) -> String {
     match (program.exit_status, program.signal) {
         (Some(status), _) => format!("with exit status {status}"),
         (None, Some(signal)) if program.ended => format!("by signal {signal}"),
-        (None, Some(signal)) => format!("not before the run, and then by signal {signal}, as punctual asked"),
+        (None, Some(signal)) => format!("after the run, by signal {signal} from punctual"),
         (None, None) if program.ended => "during the run".to_owned(),
-        (None, None) => "not before the run".to_owned(),
+        (None, None) => "not during the run".to_owned(),
     }
 }
 
-/// What made the wake-ups of a thread late, all its spikes taken together: `thread a 62 %, interrupt b 20 %`. `None`
-/// where nothing was looked at.
+/// The causes of a thread's late wake-ups, summed over all its spikes: `thread a 62 %, interrupt b 20 %`. `None` if no
+/// spike was explained.
 pub(crate) fn culprits(series: &Series) -> Option<String> {
     let mut shares: HashMap<String, u64> = HashMap::new();
     for culprit in series.spikes.iter().flat_map(|spike| &spike.culprits) {
@@ -30,31 +30,30 @@ pub(crate) fn culprits(series: &Series) -> Option<String> {
     let all_ns: u64 = shares.values().sum();
     let mut shares: Vec<(String, u64)> = shares.into_iter().collect();
     shares.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
-    let told: Vec<String> =
+    let named: Vec<String> =
         shares.iter().take(NAMED).map(|(title, ns)| format!("{title} {}", percent(*ns, all_ns))).collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    (!named.is_empty()).then(|| named.join("; "))
 }
 
-/// Who took the CPU from a thread: `stress-ng (pid 412, real-time 50) 40 times, 23 ms`.
+/// The threads that preempted a thread: `stress-ng (pid 412, real-time 50) 40 times, 23 ms`.
 pub(crate) fn preempters(thread: &ProcessThread) -> String {
-    let told = thread.preempted_by.iter().take(NAMED).map(|by| {
+    let named = thread.preempted_by.iter().take(NAMED).map(|by| {
         let who = match by.tid {
-            0 => "nobody: the CPU was withheld".to_owned(),
+            0 => "no thread: the CPU was withheld".to_owned(),
             tid => format!("{} (pid {tid}, {})", by.comm, priority_in_words(by.priority)),
         };
         let times = if by.count == 1 { "once".to_owned() } else { format!("{} times", by.count) };
         format!("{who} {times}, {}", unsigned(by.waited_ns))
     });
-    told.collect::<Vec<_>>().join("; ")
+    named.collect::<Vec<_>>().join("; ")
 }
 
-/// Threads that have no row.
+/// A note about threads without a row.
 pub(crate) fn threads_left(program: &Program) -> Vec<String> {
-    let mut told = Vec::new();
-    if program.other_threads > 0 {
-        told.push(format!("{} other threads slept all the time, or were not asked for.", program.other_threads));
+    if program.other_threads == 0 {
+        return Vec::new();
     }
-    told
+    vec![format!("{} other threads slept all the time or were not selected.", program.other_threads)]
 }
 
 #[cfg(test)]
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn culprits_of_all_spikes_are_one_line() {
+    fn sums_culprits_over_all_spikes() {
         let spike = |shares: &[(&str, u64)]| Spike {
             culprits: shares
                 .iter()
@@ -78,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_preempter_is_named_with_its_priority() {
+    fn names_a_preempting_thread_with_its_priority() {
         let by = |comm: &str, tid, priority| Preempter { comm: comm.into(), tid, priority, count: 2, waited_ns: 5_000 };
         let thread =
             ProcessThread { preempted_by: vec![by("x", 7, 4), by("idle", 0, 120)], ..ProcessThread::default() };
         assert_eq!(
             preempters(&thread),
-            "x (pid 7, real-time 95) 2 times, 5 us; nobody: the CPU was withheld 2 times, 5 us"
+            "x (pid 7, real-time 95) 2 times, 5 us; no thread: the CPU was withheld 2 times, 5 us"
         );
     }
 }

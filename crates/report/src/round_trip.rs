@@ -1,23 +1,23 @@
-//! Round trips in the words and figures that terminal and HTML share.
+//! Round trips as text and figures for terminal and HTML.
 
 use analysis::{Summary, format_ns};
 use record::{Histogram, RoundTrip, Series, Spike, Times, Trip};
 
-/// Headings of the figures that [`times`] gives.
+/// Headings of the figures returned by [`times`].
 pub const TIMES: [&str; 6] = ["min", "mean", "p50", "p99", "p99.9", "max"];
 
-/// How many of the longest round trips are told part by part.
+/// The number of longest round trips described part by part.
 const LONGEST: usize = 3;
 
-/// Who answers, in words.
+/// The peer that answers, the payload and the period.
 pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
-    let peer = if round_trip.own_peer { "of our own, behind a virtual cable" } else { "elsewhere" };
+    let peer = if round_trip.own_peer { "our own, through a virtual cable" } else { "elsewhere" };
     let every = format_ns(series.period_ns as i64);
     format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }
 
-/// What became of each slot and of each answer: name, count, and whether more than 0 is bad news.
-pub fn fates(series: &Series, round_trip: &RoundTrip) -> [(&'static str, u64, bool); 9] {
+/// Counts of slots and answers by outcome: name, count, and true if a count above 0 is bad news.
+pub fn outcomes(series: &Series, round_trip: &RoundTrip) -> [(&'static str, u64, bool); 9] {
     [
         ("slots", round_trip.slots, false),
         ("answered", series.samples, false),
@@ -43,18 +43,18 @@ pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6
         figures.max_ns,
     ];
     let parts = round_trip.parts.named().map(|(name, times)| (format!("  {name}"), times));
-    let from_sent = [("from when it was sent".to_owned(), round_trip.from_sent.as_ref())];
+    let from_sent = [("from actual send time".to_owned(), round_trip.from_sent.as_ref())];
     let others = parts.into_iter().chain(from_sent).filter_map(|(name, times)| Some((name, of_times(times?))));
-    let ways = round_trip.ways.iter().flat_map(|ways| [("there", &ways.out), ("back", &ways.back)]);
-    let ways = ways.map(|(way, longer)| (format!("longer than the quickest, {way}"), of_way(longer)));
-    let all = [("from when it was to be sent".to_owned(), whole)].into_iter().chain(others).chain(ways);
+    let ways = round_trip.ways.iter().flat_map(|ways| [("out", &ways.out), ("back", &ways.back)]);
+    let ways = ways.map(|(way, longer)| (format!("above the minimum, way {way}"), of_way(longer)));
+    let all = [("from scheduled send time".to_owned(), whole)].into_iter().chain(others).chain(ways);
     all.map(|(name, figures)| (name, figures.map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns)))).collect()
 }
 
 /// The figures of [`TIMES`].
 pub fn of_times(times: &Times) -> [Option<i64>; 6] {
     let total = times.histogram.total() as f64;
-    // One that cannot differ from the maximum says nothing.
+    // A percentile that must equal the maximum adds no information.
     let percentile = |percent: f64| {
         let differs = (percent / 100.0 * total).ceil() < total;
         times.histogram.percentile(percent).filter(|_| differs).map(|ns| ns.min(times.max_ns))
@@ -63,7 +63,7 @@ pub fn of_times(times: &Times) -> [Option<i64>; 6] {
     [Some(times.min_ns), mean_ns, percentile(50.0), percentile(99.0), percentile(99.9), Some(times.max_ns)]
 }
 
-/// The figures of [`TIMES`], to three digits.
+/// The figures of [`TIMES`], with three significant digits.
 fn of_way(longer: &Histogram) -> [Option<i64>; 6] {
     let total = longer.total() as f64;
     let sum: f64 = longer.iter().map(|(ns, count)| ns as f64 * count as f64).sum();
@@ -73,52 +73,52 @@ fn of_way(longer: &Histogram) -> [Option<i64>; 6] {
     of_times(&Times { min_ns, mean_ns, max_ns, histogram: longer.clone() })
 }
 
-/// How to read the figures.
+/// The explanation below the figures.
 pub fn remarks(round_trip: &RoundTrip) -> String {
     let mut text = format!(
-        "lost: no answer within {}. Percentiles of the first row count the slots that a late sender ran over.",
+        "lost: no answer within {}. Percentiles of the first row include the slots that a late sender missed.",
         format_ns(round_trip.timeout_ns as i64)
     );
     let parts = &round_trip.parts;
     if parts.stack_out.is_none() && parts.wire.is_some() {
-        text += " The stack's way out stands with the wire: --stamps all tells it apart.";
+        text += " The wire time includes the outgoing stack: --stamps all separates it.";
     }
     if let Some(missing) = round_trip.card_stamps_missing {
         text += &format!(
-            " The network card gave no stamp of {} datagrams sent and {} answers: their time in it stands with the wire.",
+            " The network card stamped neither {} of the datagrams sent nor {} of the answers: their wire time includes the card.",
             missing.sent, missing.received
         );
     }
     if let Some(ways) = &round_trip.ways {
         text += &format!(
-            " Longer than the quickest: how much longer each datagram was under way, with the wake-up of who had it, than the quickest of its \
-             {} on that way, whatever the two clocks say; a drift of {:+.3} ppm between them is taken out.",
+            " Above the minimum: the delay of each datagram on that way, with the wake-up of its receiver, minus the smallest \
+                         delay of its {} window; a clock offset cancels out, and a drift of {:+.3} ppm between the clocks is removed.",
             format_ns(ways.window_ns as i64),
             ways.drift_ppb as f64 / 1e3
         );
         if ways.left_out > 0 {
-            text += &format!(" {} that came too fast are not among them.", ways.left_out);
+            text += &format!(" {} answers that came too fast to be evaluated are left out.", ways.left_out);
         }
     }
     if let Some(error_ns) = round_trip.stamp_error_ns {
-        text += &format!(" The kernel's stamps are right to {}.", format_ns(error_ns as i64));
+        text += &format!(" The kernel's time stamps are accurate to {}.", format_ns(error_ns as i64));
     }
     text
 }
 
-/// The longest round trips, part by part, a sentence each.
+/// The longest round trips, part by part, one sentence each.
 pub fn longest(series: &Series) -> Vec<String> {
     let mut spikes: Vec<(&Spike, &Trip)> =
         series.spikes.iter().filter_map(|spike| Some((spike, spike.trip.as_ref()?))).collect();
     spikes.sort_by_key(|(spike, _)| std::cmp::Reverse(spike.lateness_ns));
-    let told = |(spike, trip): &(&Spike, &Trip)| {
+    let describe = |(spike, trip): &(&Spike, &Trip)| {
         let (whole, at) = (format_ns(spike.lateness_ns), format_ns(spike.at_ns as i64));
         format!("{whole} after {at}: {}", in_words(trip))
     };
-    spikes.iter().take(LONGEST).map(told).collect()
+    spikes.iter().take(LONGEST).map(describe).collect()
 }
 
-/// The parts of a round trip in their order.
+/// The parts of a round trip in order.
 fn in_words(trip: &Trip) -> String {
     let parts = [
         ("our wake-up", Some(trip.wake_ns)),
@@ -128,6 +128,6 @@ fn in_words(trip: &Trip) -> String {
         ("our driver and card", trip.card_ns),
         ("stack in, wake-up", trip.stack_in_ns),
     ];
-    let told = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));
-    told.collect::<Vec<_>>().join(", ")
+    let named = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", format_ns(ns?))));
+    named.collect::<Vec<_>>().join(", ")
 }

@@ -1,8 +1,8 @@
-//! The shield of a run, in words.
+//! The shield of a run as text.
 
 use record::Shielding;
 
-/// What kept other work off the measured CPUs; empty where nothing was asked to.
+/// The means that kept other work off the measured CPUs; empty without a shield.
 pub(crate) fn how(shielding: Option<&Shielding>) -> String {
     let Some(shielding) = shielding else { return String::new() };
     let Shielding { cpus, means, tasks_moved, interrupts_moved, .. } = shielding;
@@ -16,16 +16,17 @@ pub(crate) fn how(shielding: Option<&Shielding>) -> String {
     text
 }
 
-/// What stayed there, and what else is to be known, a sentence each.
-pub(crate) fn left(shielding: Option<&Shielding>) -> Vec<String> {
+/// Work that stayed on the shielded CPUs, notes, and problems when undoing the shield: one sentence each.
+pub(crate) fn remaining(shielding: Option<&Shielding>) -> Vec<String> {
     let Some(shielding) = shielding else { return Vec::new() };
-    let left = shielding.left.iter().map(record::Left::in_words);
+    let stayed = shielding.left.iter().map(record::Left::in_words);
     let put_back = shielding.put_back.iter();
     let changed = put_back.clone().flat_map(|back| &back.changed_since);
     let failed = put_back.flat_map(|back| &back.failed);
-    left.chain(shielding.notes.iter().cloned())
-        .chain(changed.map(|what| format!("someone else changed it meanwhile, and it was left so: {what}")))
-        .chain(failed.map(|what| format!("it could not be put back as it was: {what}")))
+    stayed
+        .chain(shielding.notes.iter().cloned())
+        .chain(changed.map(|what| format!("changed by someone else meanwhile, so not restored: {what}")))
+        .chain(failed.map(|what| format!("could not be restored: {what}")))
         .collect()
 }
 
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shield_is_told_in_sentences() {
+    fn describes_a_shield() {
         let left_there = Left {
             kind: LeftKind::KernelThreads,
             count: 1,
@@ -59,10 +60,10 @@ mod tests {
         };
         assert_eq!(how(Some(&shielding)), "CPU 1 by an isolated cpuset partition; 82 tasks and 1 interrupt moved off");
         assert_eq!(
-            left(Some(&shielding)),
+            remaining(Some(&shielding)),
             [
                 "1 kernel thread (ksoftirqd/1): the kernel binds each to its CPU",
-                "someone else changed it meanwhile, and it was left so: task 7 (sh): CPU 0"
+                "changed by someone else meanwhile, so not restored: task 7 (sh): CPU 0"
             ]
         );
         assert_eq!(how(None), "");

@@ -1,76 +1,77 @@
-//! What the ends of a stream saw, in words and rows; how they stand on the page is the page's.
+//! The ends of a stream as text and rows for terminal and HTML.
 
 use analysis::format_ns;
 use record::{ClockRelation, ClockTie, Histogram, Launch, Listener, Series, Stream, StreamIdentity, Talker};
 
 use crate::blame::unsigned;
 
-/// One end of a stream.
+/// The texts and figures of one end of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
-    /// Which end of which stream.
+pub(crate) struct EndSummary {
+    /// The end and its stream.
     pub title: String,
-    /// The figures that people ask for first, with what they are.
+    /// The most important figures, with their names.
     pub first: Vec<(&'static str, String)>,
     /// The other figures.
     pub figures: Vec<Figure>,
-    /// Times: their name, four percentiles, and the largest.
+    /// Times: name, four percentiles and the largest.
     pub times: Vec<[String; 6]>,
-    /// How to read all that.
+    /// The explanation below the figures.
     pub remarks: String,
-    /// How the wake-up offset was found; empty where it was given.
+    /// The calibration of the wake-up offset; empty if the offset was given.
     pub calibration: String,
-    /// Late packets against the wake-up offset: offset, count, share, time spun; and whether it is the offset of the run.
+    /// Late packets by wake-up offset: offset, count, share and spin time; true for the offset of the run.
     pub curve: Vec<([String; 4], bool)>,
 }
 
-/// A figure.
+/// One figure.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub name: &'static str,
     pub text: String,
-    /// Whether it is bad news.
+    /// True if it is bad news.
     pub bad: bool,
 }
 
-/// Headings of [`Told::times`].
+/// Headings of [`EndSummary::times`].
 pub(crate) const TIMES: [&str; 6] = ["time", "p50", "p99", "p99.9", "p99.99", "max"];
-/// Headings of [`Told::curve`].
-pub(crate) const CURVE: [&str; 4] = ["wake-up offset", "late packets", "of all", "time spun"];
-/// What stands above that.
-pub(crate) const CURVE_TITLE: &str = "Late packets against the wake-up offset, by how late this run's wake-ups were:";
+/// Headings of [`EndSummary::curve`].
+pub(crate) const CURVE: [&str; 4] = ["wake-up offset", "late packets", "share", "spin time"];
+/// The heading above the curve.
+pub(crate) const CURVE_TITLE: &str =
+    "Late packets by wake-up offset, computed from the lateness of this run's wake-ups:";
 
-/// What a series of the stream probe tells; `None` for another.
-pub(crate) fn told(series: &Series) -> Option<Told> {
+/// Summarizes a series of the stream probe; `None` for other series.
+pub(crate) fn summarize(series: &Series) -> Option<EndSummary> {
     Some(match series.kind.stream()? {
         Stream::Talker(talker) => of_talker(series, talker),
-        Stream::Listener(listener) if listener.frames == 0 => Told {
+        Stream::Listener(listener) if listener.frames == 0 => EndSummary {
             title: format!("Listener on {}{}", listener.identity.interface, of_host(series)),
-            remarks: format!("No frame came; {} of other streams did.", listener.other_streams),
-            ..Told::default()
+            remarks: format!("No frames received; {} frames of other streams.", listener.other_streams),
+            ..EndSummary::default()
         },
         Stream::Listener(listener) => of_listener(series, listener),
     })
 }
 
-fn of_talker(series: &Series, talker: &Talker) -> Told {
+fn of_talker(series: &Series, talker: &Talker) -> EndSummary {
     let how = match (talker.offset_ns, &talker.launch) {
         (0, _) => "at each slot".to_owned(),
-        (offset_ns, None) => format!("{} before each slot, then spun until it", unsigned(offset_ns)),
-        (offset_ns, Some(_)) => format!("{} before each slot, and handed its frame over at once", unsigned(offset_ns)),
+        (offset_ns, None) => format!("{} before each slot, then spun until the slot", unsigned(offset_ns)),
+        (offset_ns, Some(_)) => format!("{} before each slot, and handed over its frame at once", unsigned(offset_ns)),
     };
     let exactly = talker.max_delta_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns} ns"));
-    Told {
+    EndSummary {
         title: format!("Talker on {}: {}", talker.identity.interface, in_words(&talker.identity, series.period_ns)),
         first: vec![("Late packets", talker.late.to_string()), ("Max delta", exactly)],
         figures: of_frames(talker),
-        times: vec![times("sent after its slot began", &talker.send, talker.max_delta_ns)],
+        times: vec![times("sent after the slot began", &talker.send, talker.max_delta_ns)],
         remarks: format!(
-            "woke {how}; late: sent more than {} after its slot; missed slots had no frame; too close: sent less than half a \
-             period after the one before; sent by {}{}",
+            "woke {how}; late: sent more than {} after its slot; missed slots: slots without a frame; too close: sent less than \
+                         half a period after the frame before; sent by {}{}",
             unsigned(talker.tolerance_ns),
             talker.mode,
-            besides(talker)
+            kernel_handling(talker)
         ),
         calibration: calibration(talker),
         curve: curve(series, talker),
@@ -96,25 +97,25 @@ fn of_frames(talker: &Talker) -> Vec<Figure> {
     figures
 }
 
-/// What the discipline does with launch times.
-fn in_time(launch: &Launch) -> String {
+/// The handling of launch times by the queueing discipline.
+fn launch_handling(launch: &Launch) -> String {
     let delta = unsigned(launch.delta_ns);
     let leaves = match launch.offloaded {
-        true => format!("at its slot, by the NIC, which has it {delta} before"),
-        false => format!("{delta} before its slot, as no NIC keeps it longer"),
+        true => format!("at its slot, by the NIC, which gets it {delta} before"),
+        false => format!("{delta} before its slot, because no NIC holds it until then"),
     };
     format!(
-        "; the discipline lets each frame go {leaves}; invalid: refused, as its slot had begun; txtime missed: dropped, as its \
-         slot began while it waited"
+        "; the queueing discipline releases each frame {leaves}; invalid: refused because the slot had begun; txtime missed: \
+                 dropped because the slot began while the frame was queued"
     )
 }
 
-/// What the kernel did with frames besides sending them.
-fn besides(talker: &Talker) -> String {
+/// The handling of frames by the kernel, apart from sending them.
+fn kernel_handling(talker: &Talker) -> String {
     match talker.zero_copy {
         Some(true) => ", without a copy".to_owned(),
         Some(false) => ", each frame copied".to_owned(),
-        None => talker.launch.as_ref().map(in_time).unwrap_or_default(),
+        None => talker.launch.as_ref().map(launch_handling).unwrap_or_default(),
     }
 }
 
@@ -122,7 +123,7 @@ fn calibration(talker: &Talker) -> String {
     let Some(calibration) = &talker.calibration else { return String::new() };
     let covered = match calibration.fits {
         true => "which covers all of them",
-        false => "as the period has no room for one that covers all of them",
+        false => "because the period is too short for one that covers all of them",
     };
     format!(
         "Wake-up offset {} from {} wake-ups before the run, at most {} late, {covered}.",
@@ -146,29 +147,29 @@ fn curve(series: &Series, talker: &Talker) -> Vec<([String; 4], bool)> {
     talker.curve.iter().filter(|_| series.samples > 0).map(point).collect()
 }
 
-fn of_listener(series: &Series, listener: &Listener) -> Told {
+fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
     let identity = &listener.identity;
     let exact = |ns: Option<u64>| ns.map(|ns| ns as i64);
-    let mut rows = vec![times("between two frames as read", &listener.interval, exact(listener.max_gap_ns))];
+    let mut rows = vec![times("between two frames, as read", &listener.interval, exact(listener.max_gap_ns))];
     if has_stamps(listener) {
         let max_ns = exact(listener.max_kernel_gap_ns);
-        rows.push(times("between two frames as stamped", &listener.kernel_interval, max_ns));
-        rows.push(times("from the kernel's stamp to the read", &listener.read_delay, None));
+        rows.push(times("between two frames, as stamped", &listener.kernel_interval, max_ns));
+        rows.push(times("from kernel stamp to read", &listener.read_delay, None));
     }
     if let Some(one_way) = &listener.one_way {
         let clock = clock(&one_way.clock);
         if has_stamps(listener) {
-            rows.push(times(&format!("from sending to the kernel's stamp{clock}"), &one_way.way, None));
+            rows.push(times(&format!("from send to kernel stamp{clock}"), &one_way.way, None));
         }
-        rows.push(times(&format!("from sending to the read{clock}"), &one_way.whole, None));
+        rows.push(times(&format!("from send to read{clock}"), &one_way.whole, None));
     }
     if let Some(variation) = &listener.delay_variation {
         if has_stamps(listener) {
-            rows.push(times("longer than the quickest, to the kernel's stamp", &variation.way, None));
+            rows.push(times("above the minimum, to kernel stamp", &variation.way, None));
         }
-        rows.push(times("longer than the quickest, to the read", &variation.whole, None));
+        rows.push(times("above the minimum, to read", &variation.whole, None));
     }
-    Told {
+    EndSummary {
         title: format!(
             "Listener on {}{}: {}",
             identity.interface,
@@ -189,11 +190,11 @@ fn of_listener(series: &Series, listener: &Listener) -> Told {
         ],
         times: rows,
         remarks: format!("{}. 1722.1: {}", how_to_read(listener), counters(listener)),
-        ..Told::default()
+        ..EndSummary::default()
     }
 }
 
-/// AF_XDP has none.
+/// True unless frames were received by AF_XDP, which has no time stamps.
 fn has_stamps(listener: &Listener) -> bool {
     !listener.from.starts_with("xdp")
 }
@@ -201,28 +202,30 @@ fn has_stamps(listener: &Listener) -> bool {
 fn how_to_read(listener: &Listener) -> String {
     let from = if has_stamps(listener) { String::new() } else { format!(", by {}", listener.from) };
     let mut text = format!(
-        "waiting: {}{from}; max delta: the longest time between two frames as read; too close: less than half a period after the one \
-         before",
+        "waiting: {}{from}; max delta: longest time between two frames as read; too close: less than half a period after the \
+                 frame before",
         listener.wait
     );
     if listener.lost > 0 {
         text += &where_lost(listener);
     }
     if listener.numbers == "avtp" {
-        text += "; losses by AVTP's 8-bit numbers, which cannot tell 256 in a row";
+        text += "; losses by AVTP's 8-bit sequence numbers, which do not show 256 lost frames in a row";
     }
     match &listener.one_way {
         Some(one_way) => {
             let least = time(one_way.least_slack_ns);
-            text +=
-                &format!("; {} read after their presentation time, least time left {least}", one_way.late_presentation);
+            text += &format!(
+                "; {} frames read after their presentation time, smallest margin {least}",
+                one_way.late_presentation
+            );
         }
-        None => text += "; nothing is said of presentation times, which lie on another machine's clock",
+        None => text += "; presentation times are not evaluated because they refer to another machine's clock",
     }
     if let Some(variation) = &listener.delay_variation {
         text += &format!(
-            "; longer than the quickest: how much longer each frame was under way than the quickest of its {}, since no clock is \
-             common to both ends; a drift of {:+.3} ppm between them is taken out",
+            "; above the minimum: the delay of each frame minus the smallest delay of its {} window, because the two ends have no common \
+                         clock; a drift of {:+.3} ppm between their clocks is removed",
             unsigned(variation.window_ns),
             variation.drift_ppb as f64 / 1e3
         );
@@ -238,21 +241,21 @@ fn where_lost(listener: &Listener) -> String {
     match ours {
         Some(0) => {
             format!(
-                "; all losses happened before the listener's {place}: at the talker, on the way, or in the interface"
+                "; all losses happened before the listener's {place}: at the talker, in the network, or in the interface"
             )
         }
         Some(ours) if ours == listener.lost => format!("; all were lost in the listener's {place}, {why}"),
         Some(ours) => format!("; {ours} were lost in the listener's {place}, the others before it"),
-        None => "; where they were lost is not known, because other streams came in as well".to_owned(),
+        None => "; the place of the losses is unknown because other streams arrived as well".to_owned(),
     }
 }
 
-/// ` of board-b` for a series of the far end.
+/// ` of board-b` for a series of the far end, empty for one of ours.
 fn of_host(series: &Series) -> String {
     series.host.as_ref().map_or_else(String::new, |host| format!(" of {host}"))
 }
 
-/// How the clocks of both ends stand to each other, behind the name of a time between them.
+/// The relation of both ends' clocks, as a suffix to the name of a time between them.
 fn clock(relation: &ClockRelation) -> String {
     match (relation.tie, relation.error_ns) {
         (ClockTie::SameHost, _) => " (one clock)".to_owned(),
@@ -274,8 +277,8 @@ fn counters(listener: &Listener) -> String {
         ("LATE_TIMESTAMP", counters.late_timestamp),
         ("EARLY_TIMESTAMP", counters.early_timestamp),
     ];
-    let told = named.iter().filter_map(|(name, count)| Some(format!("{name} {}", (*count)?)));
-    told.collect::<Vec<_>>().join(", ")
+    let named = named.iter().filter_map(|(name, count)| Some(format!("{name} {}", (*count)?)));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn in_words(identity: &StreamIdentity, period_ns: u64) -> String {
@@ -295,7 +298,7 @@ fn bad(name: &'static str, count: u64) -> Figure {
     Figure { name, text: count.to_string(), bad: count > 0 }
 }
 
-/// Percentiles, and the largest of them: exactly where it is known, else the end of its bucket.
+/// Percentiles and the maximum: exact if it is known, otherwise the upper end of its bucket.
 fn times(name: &str, histogram: &Histogram, max_ns: Option<i64>) -> [String; 6] {
     let max_ns = max_ns.or_else(|| histogram.iter().next_back().map(|(ns, _)| ns));
     let percentile = |percent: f64| time(histogram.percentile(percent).map(|ns| ns.min(max_ns.unwrap_or(ns))));

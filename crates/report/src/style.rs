@@ -1,28 +1,28 @@
-//! How text may look: decided once, from what the user asked for, the environment and the output.
+//! Colour and characters of text, decided from options, environment and output.
 
 use std::env;
 use std::io::{self, IsTerminal};
 
 use ratatui::style::{Color, Modifier};
 
-/// What the user asked for with `--color`.
+/// The value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorChoice {
-    /// Colour on a terminal, unless the environment says otherwise.
+    /// Colour on a terminal, unless the environment disables it.
     #[default]
     Auto,
-    /// Colour wherever the text goes.
+    /// Colour for every output.
     Always,
     /// No colour.
     Never,
 }
 
-/// How text may look. Colour never stands alone: a mark and a word always say the same.
+/// Colour and characters that text may use. Colour is never the only sign: a mark and a word repeat its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Whether escape sequences for colour and weight are written.
+    /// True if escape sequences for colour and weight are written.
     pub color: bool,
-    /// Whether marks and bars beyond ASCII are written.
+    /// True if marks and bars may use characters beyond ASCII.
     pub unicode: bool,
 }
 
@@ -39,7 +39,7 @@ impl Style {
         Self::decide(choice, io::stdout().is_terminal(), |name| env::var(name).ok())
     }
 
-    /// The style for talk and the live view on standard error.
+    /// The style for messages and the live view on standard error.
     #[must_use]
     pub fn for_stderr(choice: ColorChoice) -> Self {
         Self::decide(choice, io::stderr().is_terminal(), |name| env::var(name).ok())
@@ -55,12 +55,12 @@ impl Style {
             ColorChoice::Auto if set("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
             ColorChoice::Auto => is_terminal && term != "dumb",
         };
-        // The fonts of the Linux console lack most marks and bars, whatever the locale.
+        // Fonts of the Linux console lack most marks and bars, whatever the locale.
         let unicode = term != "dumb" && term != "linux" && utf8_locale(set);
         Self { color, unicode }
     }
 
-    /// The mark that says what a colour says; empty for ink without a meaning of its own.
+    /// The mark with the same meaning as the colour; empty for inks without a meaning.
     pub(crate) fn mark(self, ink: Ink) -> &'static str {
         match (ink, self.unicode) {
             (Ink::Good, true) => "✔",
@@ -75,7 +75,7 @@ impl Style {
         }
     }
 
-    /// `text` in the colour of `ink`, where colour is allowed.
+    /// `text` in the colour of `ink`, if colour is enabled.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         if self.color && ink != Ink::Plain && !text.is_empty() {
             format!("{}{text}\x1b[0m", escape(ink.look()))
@@ -85,7 +85,7 @@ impl Style {
     }
 }
 
-/// The first of the three variables that is set decides, as in the C library.
+/// True for a UTF-8 locale. The first of the three variables that is set decides, as in the C library.
 fn utf8_locale(set: impl Fn(&str) -> Option<String>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
@@ -93,7 +93,7 @@ fn utf8_locale(set: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// What a piece of text means, and so its colour.
+/// The meaning of a piece of text, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     Plain,
@@ -107,7 +107,7 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
-    /// Colour and weight, of the 8 colours that every terminal themes itself.
+    /// Colour and weight, from the 8 colours that terminal themes define.
     pub(crate) fn look(self) -> (Color, Modifier) {
         match self {
             Self::Plain => (Color::Reset, Modifier::empty()),
@@ -122,7 +122,7 @@ impl Ink {
     }
 }
 
-/// The escape sequence for one of the looks above.
+/// The escape sequence for such a colour and weight.
 pub(crate) fn escape((color, weight): (Color, Modifier)) -> String {
     let weight = match weight {
         Modifier::BOLD => ";1",
@@ -140,10 +140,10 @@ pub(crate) fn escape((color, weight): (Color, Modifier)) -> String {
     format!("\x1b[0{weight}{color}m")
 }
 
-/// Pieces of text that make up one line.
+/// Pieces of text in one line.
 pub(crate) type Spans = Vec<(Ink, String)>;
 
-/// `text` without control characters: a record may come from anywhere, and must not drive the terminal.
+/// `text` without control characters, because a record from elsewhere must not control the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_for_terminals_unless_told_otherwise() {
+    fn colour_depends_on_terminal_and_environment() {
         use ColorChoice::{Always, Auto, Never};
         assert!(decide(Auto, true, &[]).color);
         assert!(!decide(Auto, false, &[]).color);

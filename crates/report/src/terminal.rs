@@ -1,10 +1,10 @@
-//! Results as text: pure functions of a record, a style and a width in columns.
+//! Terminal output: pure functions of a record, a style and a width in columns.
 
-mod against;
 mod audio;
 mod campaign;
 pub(crate) mod capture;
 mod check;
+mod compare;
 mod far;
 pub(crate) mod histogram;
 mod ledger;
@@ -24,21 +24,21 @@ pub(crate) mod table;
 mod verdict;
 
 use analysis::format_ns;
-use record::{Reason, Record, State};
+use record::{Reason, Record};
 
 use crate::blame::ranked;
 use crate::style::{Ink, Style};
-use crate::words::is_noise;
+use crate::words::{is_noise, state_note};
 pub use check::check;
 use ledger::Extent;
 pub use matrix::MatrixFigure;
 use page::Page;
 
-/// What bare `punctual` answers: the machine, what is wrong with it, how late each CPU was, and the ladder of uses.
+/// The output of bare `punctual`: the machine, findings, the lateness of each CPU, and the ladder of uses.
 ///
-/// `width` is the number of columns, 80 at least for the intended look. Narrower is wrapped tighter; below 24 columns,
-/// lines run over the edge. The text ends in a line break and holds no control characters but line breaks and, where
-/// `style` allows them, colours.
+/// `width` is in columns. From 80 on, the layout is as intended; narrower output is wrapped more; below 24 columns,
+/// lines exceed the width. The text ends with a line break. It contains no control characters except line breaks and,
+/// if `style` allows, colour sequences.
 #[must_use]
 pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -60,9 +60,9 @@ pub fn overview(record: &Record, style: &Style, width: usize) -> String {
     page.finish()
 }
 
-/// What `punctual measure timer` and `punctual show` answer: all figures of a run with their verdict.
+/// The output of `punctual measure timer` and `punctual show`: all figures of a run with their verdict.
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -78,9 +78,9 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
         ending(&mut page, record);
         return page.finish();
     }
-    if let Some(told) = &record.sound_loop {
+    if let Some(sound_loop) = &record.sound_loop {
         machine::facts(&mut page, record);
-        sound_loop::page(&mut page, told);
+        sound_loop::page(&mut page, sound_loop);
         ending(&mut page, record);
         return page.finish();
     }
@@ -96,30 +96,30 @@ pub fn summary(record: &Record, style: &Style, width: usize) -> String {
     if record.phases.is_empty() {
         page.heading("Nothing was measured");
     }
-    capture::beside(&mut page, record);
+    capture::section(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
     audio::search(&mut page, record);
-    against::section(&mut page, record);
+    compare::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
 }
 
-/// What `punctual measure process` answers, and `punctual show` of its record.
+/// The output of `punctual measure process`, and of `punctual show` for its record.
 fn process_summary(mut page: Page, record: &Record, program: &record::Program) -> String {
     machine::facts(&mut page, record);
     process::page(&mut page, record, program);
     ledger::ledger(&mut page, record, Extent::Short);
     ledger::spikes(&mut page, record, 10);
-    against::section(&mut page, record);
+    compare::section(&mut page, record);
     ending(&mut page, record);
     page.finish()
 }
 
-/// What `punctual measure threads --matrix` answers: the tables of these figures, and the pair of CPUs to choose.
+/// The output of `punctual measure threads --matrix`: the tables of `figures`, and the recommended pair of CPUs.
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -128,28 +128,28 @@ pub fn matrix(record: &Record, figures: &[MatrixFigure], style: &Style, width: u
     matrix::matrix(&mut page, record, figures);
     matrix::recommendation(&mut page, record);
     ledger::ledger(&mut page, record, Extent::Short);
-    against::section(&mut page, record);
+    compare::section(&mut page, record);
     verdict::ladder(&mut page, record);
     ending(&mut page, record);
     page.finish()
 }
 
-/// What `punctual blame RECORD` answers: the whole ledger, and the worst spikes with the numbers that [`spike()`] takes.
+/// The output of `punctual blame RECORD`: the whole ledger, and the worst spikes with their ranks for [`spike()`].
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn blame(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
     ledger::ledger(&mut page, record, Extent::Full);
     ledger::spikes(&mut page, record, 20);
-    ledger::how(&mut page, record);
+    ledger::evidence(&mut page, record);
     page.finish()
 }
 
-/// What `punctual blame RECORD --around N` answers: one spike as a time line.
+/// The output of `punctual blame RECORD --around N`: one spike as a time line.
 ///
-/// `number` counts as [`ranked`] does: 1 is the worst spike of the run. `None` where the record keeps no such spike.
-/// Width and text are as for [`overview`].
+/// `number` is the rank from [`ranked`]: 1 is the worst spike of the run. Returns `None` if the record has no such
+/// spike. For width and text, see [`overview`].
 #[must_use]
 pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Option<String> {
     let all = ranked(record);
@@ -159,9 +159,9 @@ pub fn spike(record: &Record, number: usize, style: &Style, width: usize) -> Opt
     Some(page.finish())
 }
 
-/// What `punctual machine` answers: the facts about a machine and everything that was found, with its remedy.
+/// The output of `punctual machine`: facts about the machine, and all findings with their remedies.
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn machine(record: &Record, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -171,9 +171,9 @@ pub fn machine(record: &Record, style: &Style, width: usize) -> String {
     page.finish()
 }
 
-/// What `punctual run` answers: the table of a campaign, as far as it has run.
+/// The output of `punctual run`: the tables of a campaign, as far as it has run.
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -181,9 +181,9 @@ pub fn campaign(campaign: &record::Campaign, style: &Style, width: usize) -> Str
     page.finish()
 }
 
-/// What `punctual run --dry-run` answers: the scenarios of a campaign in their order; `dir` is the folder of its records.
+/// The output of `punctual run --dry-run`: the scenarios of a campaign in order. `dir` is the folder of its records.
 ///
-/// Width and text are as for [`overview`].
+/// For width and text, see [`overview`].
 #[must_use]
 pub fn campaign_plan(campaign: &record::Campaign, dir: &str, style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
@@ -191,28 +191,24 @@ pub fn campaign_plan(campaign: &record::Campaign, dir: &str, style: &Style, widt
     page.finish()
 }
 
-/// Reasons why a run is invalid, for those who watch it.
+/// The reasons why a run is invalid, for the live view.
 pub(crate) fn reasons(reasons: &[Reason], style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);
     verdict::reasons(&mut page, reasons);
     page.finish()
 }
 
-/// The columns of the terminal that results go to, 160 at most; 100 where they go elsewhere.
+/// The width of the terminal on standard output, at most 160 columns; 100 if standard output is not a terminal.
 #[must_use]
 pub fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
     if columns == 0 { 100 } else { usize::from(columns).min(160) }
 }
 
-/// What stands nearest to the prompt: caveats, the verdict, and why a run is not to be trusted.
+/// The end of the page, nearest to the prompt: caveats, the verdict, and reasons why the run is invalid.
 fn ending(page: &mut Page, record: &Record) {
     verdict::caveats(page, &record.caveats);
-    let remark = match record.state {
-        State::Complete => "",
-        State::Partial => "This record is partial: the run is under way or was cut off. It lacks at most 5 s.",
-        State::Interrupted => "The run was ended early. All samples up to then are in the record.",
-    };
+    let remark = state_note(record.state);
     if !remark.is_empty() {
         page.gap();
         page.remark(remark);
@@ -221,17 +217,17 @@ fn ending(page: &mut Page, record: &Record) {
     verdict::validity(page, &record.validity);
 }
 
-/// A time, or a dash where there is none.
+/// A time, or a dash for none.
 pub(crate) fn time(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".to_owned(), format_ns)
 }
 
-/// A cell without a meaning of its own.
+/// A plain cell.
 pub(crate) fn cell(text: impl Into<String>) -> (Ink, String) {
     (Ink::Plain, text.into())
 }
 
-/// The cell of a count that is bad news unless it is 0.
+/// The cell of a count that is bad news if above 0.
 pub(crate) fn count_cell(count: u64, text: String) -> (Ink, String) {
     (if count > 0 { Ink::Bad } else { Ink::Plain }, text)
 }

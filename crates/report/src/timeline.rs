@@ -1,31 +1,31 @@
-//! The time line of a spike as it is shown: cut at the deadline and at the wake-up, in figures that add up.
+//! The time line of a spike, cut at the deadline and at the wake-up, with rounded figures that add up.
 
 use record::{Cause, Spike};
 
-/// A part of a time line, wholly before or wholly after the deadline.
+/// A part of a time line, entirely before or entirely after the deadline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part<'a> {
-    /// Its begin, ns after the deadline.
+    /// Start, ns after the deadline.
     pub start_ns: i64,
-    /// Its end, ns after the deadline.
+    /// End, ns after the deadline.
     pub end_ns: i64,
-    /// What had the CPU.
+    /// The cause that occupied the CPU.
     pub cause: &'a Cause,
 }
 
 impl Part<'_> {
-    /// Whether it was over before the deadline, and so no part of the lateness.
+    /// True if the part ended before the deadline and therefore does not count as lateness.
     pub fn is_before(&self) -> bool {
         self.end_ns <= 0
     }
 
-    /// Its length, ns.
+    /// Length, ns.
     pub fn length_ns(&self) -> u64 {
         self.end_ns.abs_diff(self.start_ns)
     }
 }
 
-/// The parts of a spike's time line, in its order.
+/// The parts of a spike's time line, in order.
 pub(crate) fn parts(spike: &Spike) -> Vec<Part<'_>> {
     let mut parts = Vec::with_capacity(spike.timeline.len() + 1);
     for stretch in &spike.timeline {
@@ -40,17 +40,17 @@ pub(crate) fn parts(spike: &Spike) -> Vec<Part<'_>> {
     parts
 }
 
-/// Where a drawing of the parts begins, ns after the deadline: what lies before it takes little of the room.
+/// The start of the drawing, ns after the deadline. Time before the deadline gets at most an eighth of the lateness.
 pub(crate) fn drawn_from_ns(parts: &[Part], lateness_ns: i64) -> i64 {
     parts.iter().map(|part| part.start_ns).min().unwrap_or(0).min(0).max(-lateness_ns.max(1) / 8 - 1)
 }
 
-/// The lateness that the parts account for, ns.
+/// The lateness covered by the parts, ns.
 pub(crate) fn sum_ns(parts: &[Part]) -> u64 {
     parts.iter().filter(|part| !part.is_before()).fold(0, |sum, part| sum.saturating_add(part.length_ns()))
 }
 
-/// One unit for a whole time line. Times are rounded where parts meet, so that what is shown adds up.
+/// The unit of a whole time line. Times are rounded where parts meet, so that the shown lengths add up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unit {
     /// `us`, `ms` or `s`.
@@ -69,12 +69,12 @@ impl Unit {
         }
     }
 
-    /// A time without its unit.
+    /// A time without the unit.
     pub fn show(self, ns: i64) -> String {
         self.steps_as_text(self.steps(ns))
     }
 
-    /// The length from one time to another, without its unit.
+    /// The length between two times, without the unit.
     pub fn length(self, start_ns: i64, end_ns: i64) -> String {
         self.steps_as_text(self.steps(end_ns) - self.steps(start_ns))
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_over_the_deadline_is_cut_there_and_at_the_wake_up() {
+    fn cuts_stretches_at_the_deadline_and_the_wake_up() {
         let spike = spike(100, &[(-50, 20), (-30, 70), (40, 500)]);
         let parts = parts(&spike);
         let spans: Vec<_> = parts.iter().map(|part| (part.start_ns, part.end_ns, part.is_before())).collect();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_time_lines_are_no_trouble() {
+    fn accepts_odd_time_lines() {
         for lateness_ns in [i64::MIN, -5, 0, 7, i64::MAX] {
             let spike = spike(lateness_ns, &[(i64::MIN, u64::MAX), (0, 0), (i64::MAX, u64::MAX), (5, 1), (-9, 3)]);
             let parts = parts(&spike);

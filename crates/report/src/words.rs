@@ -1,74 +1,76 @@
-//! What the figures of a record are called: wake-ups with their lateness, or the gaps of a thread that never slept.
+//! Names of a record's figures: wake-ups and their lateness, or for example the gaps of a thread that never sleeps.
 
-use record::{Record, Series, SeriesKind, Stream};
+use std::path::Path;
 
-/// Names of figures.
+use record::{Record, Series, SeriesKind, State, Stream};
+
+/// The names of one kind of figures.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// What is counted, one of it.
-    pub one: &'static str,
-    /// What is measured of each.
+    /// One counted item, singular.
+    pub item: &'static str,
+    /// The time measured for each item.
     pub lateness: &'static str,
-    /// The largest of all.
+    /// The largest of these times.
     pub largest: &'static str,
-    /// One above the threshold.
+    /// An item above the threshold.
     pub spike: &'static str,
-    /// Where the time of one begins.
-    pub begin: &'static str,
-    /// How begin and end are marked on a time line.
+    /// The start of an item's time.
+    pub start: &'static str,
+    /// Marks of the start and the end on a time line.
     pub marks: (&'static str, &'static str),
 }
 
 const WAKE_UPS: Words = Words {
-    one: "wake-up",
+    item: "wake-up",
     lateness: "lateness",
     largest: "Largest lateness",
     spike: "spike",
-    begin: "deadline",
+    start: "deadline",
     marks: ("|deadline", "awake|"),
 };
 
 const GAPS: Words = Words {
-    one: "gap",
+    item: "gap",
     lateness: "length",
     largest: "Longest gap",
     spike: "gap",
-    begin: "begin of the gap",
-    marks: ("|begin", "end|"),
+    start: "start of the gap",
+    marks: ("|start", "end|"),
 };
 
 const ROUND_TRIPS: Words = Words {
-    one: "round trip",
+    item: "round trip",
     lateness: "time",
     largest: "Longest round trip",
     spike: "spike",
-    begin: "time to send",
-    marks: ("|to be sent", "answered|"),
+    start: "scheduled send time",
+    marks: ("|send time", "answered|"),
 };
 
 const INTERVALS: Words = Words {
-    one: "frame",
-    lateness: "delay against the one before",
+    item: "frame",
+    lateness: "delay relative to the frame before",
     largest: "Longest delay",
     spike: "spike",
-    begin: "time it was due",
+    start: "due time",
     marks: ("|due", "read|"),
 };
 
 const FRAMES: Words = Words {
-    one: "frame",
+    item: "frame",
     lateness: "lateness",
     largest: "Largest lateness",
     spike: "late packet",
-    begin: "slot",
+    start: "slot",
     marks: ("|slot", "seen|"),
 };
 
-/// Wake-ups whose spikes are periods of audio.
+/// Wake-ups whose spikes are audio periods.
 const PERIODS: Words = Words { marks: ("|deadline", "done|"), ..WAKE_UPS };
 
 impl Words {
-    /// The names for a series.
+    /// The names of a series' figures.
     pub(crate) fn of_series(series: &Series) -> &'static Self {
         match &series.kind {
             SeriesKind::Gaps(_) => &GAPS,
@@ -84,12 +86,12 @@ impl Words {
         }
     }
 
-    /// Those of a record.
+    /// The names of a record's figures.
     pub(crate) fn of(record: &Record) -> &'static Self {
         if is_noise(record) { &GAPS } else { &WAKE_UPS }
     }
 
-    /// Those of several series.
+    /// The names of the first series' figures; those of wake-ups if there are none.
     pub(crate) fn of_all<'a>(mut all: impl Iterator<Item = &'a Series>) -> &'static Self {
         all.next().map_or(&WAKE_UPS, Self::of_series)
     }
@@ -111,5 +113,43 @@ pub(crate) fn has_deadlines(series: &Series) -> bool {
         | SeriesKind::Process(_)
         | SeriesKind::TimerlatIrq
         | SeriesKind::TimerlatThread => true,
+    }
+}
+
+/// True if `requested`, a profile's name or its file, is the profile called `name`.
+pub(crate) fn is_profile(requested: &str, name: &str) -> bool {
+    requested == name || Path::new(requested).file_stem().is_some_and(|stem| stem == name)
+}
+
+/// A note about a run that did not end normally; empty for a complete one.
+pub(crate) fn state_note(state: State) -> &'static str {
+    match state {
+        State::Complete => "",
+        State::Partial => {
+            "This record is partial: the run was still in progress or was cut off. At most the last 5 s are missing."
+        }
+        State::Interrupted => "The run was stopped early. The record contains all samples up to then.",
+    }
+}
+
+/// The text with a capital at the start and a full stop at the end.
+pub(crate) fn sentence(text: &str) -> String {
+    let stop = if text.is_empty() || text.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{}{stop}", capitalized(text))
+}
+
+/// The text with a capital at the start.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completes_sentences() {
+        assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
     }
 }

@@ -1,4 +1,4 @@
-// Read-outs under the pointer, switching series, copying commands. The report is complete without it.
+// Read-outs under the pointer, hiding series, copying commands. The report is complete without this script.
 (() => {
   "use strict";
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -9,7 +9,7 @@
     return element;
   };
 
-  // As the report itself writes times: three digits, no zeros that say nothing.
+  // Formats times like the report: three significant digits, no trailing zeros.
   const time = (ns) => {
     const sign = ns < 0 ? "-" : "", size = Math.abs(ns);
     for (const [unit, scale] of [["ns", 1], ["us", 1e3], ["ms", 1e6], ["s", 1e9]]) {
@@ -25,7 +25,7 @@
   const count = (n) => n.toLocaleString("en-US");
   const clock = (s) => s < 120 ? `${s.toFixed(1)} s` : `${count(Math.floor(s / 60))} min ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
 
-  // Switching series: the key decides for all charts at once.
+  // The key shows and hides series in all charts at once.
   const key = document.getElementById("key");
   const show = (item, on) => {
     for (const s of item.dataset.s.split(" ")) {
@@ -54,7 +54,7 @@
     if (items.length > 1) key.append(both);
   }
 
-  // What each chart shows at a place: a heading and rows of [series, value].
+  // The read-out of a chart at a position: a heading and rows of [series, value].
   const parse = (path) => ({
     path,
     name: path.dataset.n,
@@ -101,7 +101,7 @@
     return best ? [`at ${best[2].toFixed(3)} s`, [best], time] : ["", [], time];
   };
 
-  // A row a stretch, from the top down.
+  // One row per part of the time line, from the top.
   const stretches = (series, x, y) => {
     const one = series[Math.floor(series.length - y)];
     return one ? [one.path.dataset.h, [[one, one.points[0][1]]], time] : ["", [], time];
@@ -112,9 +112,9 @@
     const [x0, x1, left, right] = svg.dataset.x.split(" ").map(Number);
     const [y0, y1, bottom, top] = svg.dataset.y.split(" ").map(Number);
     const scale = { x: (x1 - x0) / (right - left), y: (y1 - y0) / (bottom - top) };
-    const look = "bins" in svg.dataset ? bins : "nines" in svg.dataset ? steps(nines)
+    const readOut = "bins" in svg.dataset ? bins : "nines" in svg.dataset ? steps(nines)
       : "dots" in svg.dataset ? dots : "stretches" in svg.dataset ? stretches : steps((s) => `at ${clock(s)}`);
-    const culprits = JSON.parse(svg.dataset.culprits || "[]"), free = look === dots || look === stretches;
+    const culprits = JSON.parse(svg.dataset.culprits || "[]"), free = readOut === dots || readOut === stretches;
     const read = make("div", "read");
     const cursor = document.createElementNS(svg.namespaceURI, "path");
     read.hidden = true;
@@ -126,7 +126,7 @@
     const hide = () => { read.hidden = true; cursor.removeAttribute("d"); };
     const at = (px, py) => {
       const shown = series.filter((one) => !one.path.classList.contains("off"));
-      const [heading, rows, format] = look(shown, x0 + (px - left) * scale.x, y0 + (bottom - py) * scale.y, scale);
+      const [heading, rows, format] = readOut(shown, x0 + (px - left) * scale.x, y0 + (bottom - py) * scale.y, scale);
       if (px < left || px > right || !rows.length) return hide();
       rows.sort((a, b) => b[1] - a[1]);
       const table = make("table");
@@ -158,7 +158,7 @@
     svg.addEventListener("pointerdown", follow);
     svg.addEventListener("pointerleave", hide);
 
-    // The arrow keys move the read-out, Escape puts it away.
+    // The arrow keys move the read-out, Escape hides it.
     let place = (left + right) / 2;
     if (!free) svg.setAttribute("tabindex", "0");
     svg.addEventListener("keydown", (event) => {

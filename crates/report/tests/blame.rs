@@ -1,4 +1,4 @@
-//! What the terminal says about who made the spikes.
+//! Terminal output about culprits.
 
 #[path = "common/blamed.rs"]
 mod blamed;
@@ -13,7 +13,7 @@ use report::terminal::{blame, overview, spike, summary};
 
 const UNICODE: Style = Style { color: false, unicode: true };
 
-/// Two CPUs at rest and under load, 16 spikes and one more from the firmware on each.
+/// Two CPUs at rest and under load, with 16 spikes in total and one more from the firmware in each series.
 fn blamed() -> Record {
     let series = |phase: &str, cpu: u32, late: &[i64]| {
         let one = |(n, &lateness_ns): (u64, &i64)| Spike {
@@ -48,7 +48,7 @@ fn blamed() -> Record {
     record
 }
 
-/// One series with these spikes, blamed as `blame` says.
+/// One series with these spikes and this ledger.
 fn record(blame: Blame, spikes: Vec<Spike>) -> Record {
     let spikes_total = spikes.len() as u64;
     let series = Series { phase: "load".into(), cpu: Some(1), spikes, spikes_total, ..Series::default() };
@@ -78,7 +78,7 @@ fn i915() -> Account {
 }
 
 #[test]
-fn the_ledger_names_who_made_the_spikes() {
+fn the_ledger_names_culprits() {
     assert_snapshot!("blame_100", blame(&blamed(), &UNICODE, 100));
     assert_snapshot!("blame_60", blame(&blamed(), &UNICODE, 60));
     assert_snapshot!("blame_ascii_80", blame(&blamed(), &Style::plain(), 80));
@@ -86,7 +86,7 @@ fn the_ledger_names_who_made_the_spikes() {
 }
 
 #[test]
-fn a_spike_is_a_time_line() {
+fn shows_a_spike_as_a_time_line() {
     assert_snapshot!("spike_100", spike(&blamed(), 1, &UNICODE, 100).unwrap());
     assert_snapshot!("spike_60", spike(&blamed(), 2, &UNICODE, 60).unwrap());
     assert_snapshot!("spike_ascii_80", spike(&blamed(), 2, &Style::plain(), 80).unwrap());
@@ -97,7 +97,7 @@ fn a_spike_is_a_time_line() {
 }
 
 #[test]
-fn spikes_are_numbered_by_lateness() {
+fn ranks_spikes_by_lateness() {
     let record = blamed();
     let kept: usize = record.series.iter().map(|series| series.spikes.len()).sum();
     assert!(spike(&record, 0, &UNICODE, 80).is_none() && spike(&record, kept + 1, &UNICODE, 80).is_none());
@@ -113,18 +113,18 @@ fn spikes_are_numbered_by_lateness() {
 }
 
 #[test]
-fn the_headline_is_the_issue_in_one_line() {
+fn the_headline_names_the_main_culprit() {
     let of = |spikes, count| {
         let ledger = vec![Account { count, ..i915() }];
         blame(&record(Blame { mode: BlameMode::Trace, spikes, ledger, ..Blame::default() }, Vec::new()), &UNICODE, 80)
     };
     assert!(of(16, 14).contains("\n  14 of the 16 spikes above 80 us: i915 interrupt thread\n"), "{}", of(16, 14));
     assert!(of(14, 14).contains("\n  All 14 spikes above 80 us: i915"), "{}", of(14, 14));
-    assert!(of(1, 1).contains("\n  The one spike above 80 us: i915"), "{}", of(1, 1));
+    assert!(of(1, 1).contains("\n  The only spike above 80 us: i915"), "{}", of(1, 1));
 }
 
 #[test]
-fn doubts_are_said() {
+fn shows_doubts() {
     let unexplained = Account { total_ns: 170_000, count: 2, worst_ns: 90_000, ..Account::default() };
     let blame = Blame {
         mode: BlameMode::Counters,
@@ -148,25 +148,25 @@ fn doubts_are_said() {
 }
 
 #[test]
-fn a_refusal_is_one_line_with_its_remedy() {
+fn shows_why_culprits_were_not_recorded() {
     let why = "tracefs belongs to root: sudo punctual";
     let spikes = vec![Spike { lateness_ns: 90_000, ..Spike::default() }];
     let record = record(Blame { why: why.into(), ..Blame::default() }, spikes);
     for page in [overview(&record, &UNICODE, 80), summary(&record, &UNICODE, 80)] {
-        assert!(page.contains(&format!("No culprit was looked for: {why}.")), "{page}");
+        assert!(page.contains(&format!("Culprits were not recorded: {why}.")), "{page}");
     }
-    assert!(spike(&record, 1, &UNICODE, 80).unwrap().contains("Nothing was looked at around this spike"));
+    assert!(spike(&record, 1, &UNICODE, 80).unwrap().contains("No events were recorded around this spike"));
 }
 
 #[test]
-fn nothing_late_is_nobody_s_fault() {
+fn reports_no_culprits_without_spikes() {
     let record = record(Blame { mode: BlameMode::Trace, ..Blame::default() }, Vec::new());
-    assert!(!overview(&record, &UNICODE, 80).contains("Who made"));
+    assert!(!overview(&record, &UNICODE, 80).contains("Culprits of"));
     assert!(blame(&record, &UNICODE, 80).contains("No wake-up was later than 80 us"));
 }
 
 #[test]
-fn a_time_line_that_does_not_add_up_says_so() {
+fn notes_an_incomplete_time_line() {
     let stretch = |start_ns, ns| Stretch { start_ns, ns, cause: Cause::new(CauseKind::Softirq, "NET_RX\x1b[2J") };
     let odd = Spike {
         lateness_ns: 100_000,

@@ -1,4 +1,4 @@
-//! The tables of a matrix as a user sees them; and of a very large one, how large its record and its report become.
+//! The tables of a matrix, and the sizes of record and report of a very large one.
 
 use record::{AskedThread, LoadProof, Phase, Record, SCHEMA, Series, State, Validity};
 use report::{
@@ -6,7 +6,7 @@ use report::{
     terminal::{self, MatrixFigure},
 };
 
-/// A matrix of so many CPUs in one round; `seen` gives lateness and jitter of a thread, ns, by load, CPUs and thread.
+/// A matrix of `cpus` CPUs in one round. `seen` returns lateness and jitter of a thread, ns, by load, CPUs and thread.
 fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Record {
     let roles = [("base", 25_000), ("servo", 1_000_000)];
     let mut record = Record {
@@ -49,7 +49,7 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
                         cpu_checks: 1,
                         ..Series::default()
                     };
-                    // From a fifth of the maximum up, as on a machine with much going on.
+                    // From a fifth of the maximum up, as on a busy machine.
                     (0..series.samples as i64)
                         .for_each(|n| series.raw.record(max_ns / 5 + max_ns * 4 / 5 * (n * n % 997) / 997));
                     series.corrected = series.raw.clone();
@@ -62,7 +62,7 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
     record
 }
 
-/// Two CPUs, the second without anything else on it; jitter as in the tables of 2012 for isolated and ordinary CPUs.
+/// Two CPUs, the second one otherwise idle; jitter as in the tables of 2012 for isolated and ordinary CPUs.
 fn small() -> Record {
     let jitter = [[[7_500, 7_700], [7_800, 14_800]], [[5_700, 15_000], [5_500, 2_900]]];
     matrix(2, |load, [row, column], thread| {
@@ -72,14 +72,14 @@ fn small() -> Record {
 }
 
 #[test]
-fn two_tables_and_the_pair_to_choose() {
+fn shows_tables_and_recommended_pair() {
     let text = terminal::matrix(&small(), &[MatrixFigure::Jitter], &Style::plain(), 80);
-    let text = &text[text.find("At rest").unwrap()..text.find("What these").unwrap_or(text.len())];
+    let text = &text[text.find("At rest").unwrap()..text.find("Limits of").unwrap_or(text.len())];
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn a_cell_that_is_not_what_it_says_is_marked_and_explained() {
+fn marks_and_explains_invalid_cells() {
     let mut record = small();
     record.series[7].cpu_checks = 0;
     analysis::matrix::fill(&mut record);
@@ -91,7 +91,7 @@ fn a_cell_that_is_not_what_it_says_is_marked_and_explained() {
 }
 
 #[test]
-fn a_page_has_the_tables_the_marks_and_the_scale() {
+fn html_shows_tables_marks_and_scale() {
     let page = html::render(&small());
     for part in ["id=\"matrix\"", "7.7us/7.5us", "<b>best</b>", "<b>worst</b>", "heat5", "Put base and servo on CPU 1."]
     {
@@ -101,7 +101,7 @@ fn a_page_has_the_tables_the_marks_and_the_scale() {
 }
 
 #[test]
-fn sixteen_cpus_stay_readable() {
+fn sixteen_cpus_fit_size_limits() {
     let mut record = matrix(16, |load, [row, column], thread| {
         let ns = 20_000 + 997 * (i64::from(row * 31 + column * 17) + 7 * load as i64 + thread as i64);
         (ns, ns as u64)

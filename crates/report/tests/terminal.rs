@@ -1,4 +1,4 @@
-//! What the terminal shows for typical records.
+//! Terminal output for typical records.
 
 use insta::assert_snapshot;
 use record::{
@@ -247,7 +247,7 @@ fn many_cpus() -> Record {
 }
 
 #[test]
-fn a_healthy_real_time_machine() {
+fn shows_a_healthy_real_time_machine() {
     assert_snapshot!("healthy_overview_80", overview(&healthy(), &UNICODE, 80));
     assert_snapshot!("healthy_overview_160", overview(&healthy(), &UNICODE, 160));
     assert_snapshot!("healthy_summary_80", summary(&healthy(), &UNICODE, 80));
@@ -255,14 +255,14 @@ fn a_healthy_real_time_machine() {
 }
 
 #[test]
-fn an_ordinary_virtual_machine() {
+fn shows_an_ordinary_virtual_machine() {
     assert_snapshot!("vm_overview_80", overview(&virtual_machine(), &UNICODE, 80));
     assert_snapshot!("vm_overview_60", overview(&virtual_machine(), &UNICODE, 60));
     assert_snapshot!("vm_summary_ascii_80", summary(&virtual_machine(), &Style::plain(), 80));
 }
 
 #[test]
-fn all_about_a_machine() {
+fn shows_all_facts_about_a_machine() {
     let mut record = virtual_machine();
     record.findings[1].evidence = "/proc/version = #1 SMP PREEMPT_DYNAMIC Debian 6.12.48-1".into();
     record.findings[1].why =
@@ -274,27 +274,27 @@ fn all_about_a_machine() {
 }
 
 #[test]
-fn an_invalid_run() {
+fn shows_an_invalid_run() {
     assert_snapshot!("invalid_overview_80", overview(&unprivileged(), &UNICODE, 80));
     let color = Style { color: true, unicode: true };
     assert_snapshot!("invalid_overview_color_80", overview(&unprivileged(), &color, 80).replace('\x1b', "␛"));
 }
 
 #[test]
-fn nothing_was_measured() {
+fn shows_an_empty_record() {
     assert_snapshot!("empty_overview_80", overview(&Record::default(), &UNICODE, 80));
     assert_snapshot!("empty_summary_80", summary(&Record::default(), &UNICODE, 80));
 }
 
 #[test]
-fn a_hundred_and_twenty_eight_cpus() {
+fn summarizes_128_cpus() {
     assert_snapshot!("many_cpus_overview_80", overview(&many_cpus(), &UNICODE, 80));
     let text = summary(&many_cpus(), &UNICODE, 160);
-    assert!((0..128).all(|cpu| text.lines().any(|line| line.starts_with(&format!("  {cpu} ")))), "a line a CPU");
+    assert!((0..128).all(|cpu| text.lines().any(|line| line.starts_with(&format!("  {cpu} ")))), "one line per CPU");
 }
 
 #[test]
-fn the_ladder_shows_what_was_asked_for_else_the_short_one() {
+fn the_ladder_shows_requested_uses_or_the_short_ladder() {
     let mut record = healthy();
     record.uses[0].profile = "control-1khz".into();
     record.uses[2].profile = "my-loop".into();
@@ -302,14 +302,14 @@ fn the_ladder_shows_what_was_asked_for_else_the_short_one() {
         |record: &Record, use_index: usize| summary(record, &UNICODE, 80).contains(&record.uses[use_index].title);
     assert!(shows(&record, 0) && !shows(&record, 2), "the short ladder");
     record.scenario.profiles = vec!["lab/my-loop.toml".into()];
-    assert!(!shows(&record, 0) && shows(&record, 2), "what was asked for");
+    assert!(!shows(&record, 0) && shows(&record, 2), "the requested use");
 }
 
 fn all() -> [Record; 5] {
     [healthy(), virtual_machine(), unprivileged(), many_cpus(), Record::default()]
 }
 
-/// A word of a command is never broken: broken, it could not be pasted.
+/// Words of commands are never broken, because a broken word could not be pasted.
 #[test]
 fn no_line_is_wider_than_the_page() {
     for record in all() {
@@ -325,7 +325,7 @@ fn no_line_is_wider_than_the_page() {
 }
 
 #[test]
-fn no_width_panics() {
+fn accepts_any_width() {
     for record in all() {
         for width in (0..60).chain([usize::MAX / 4]) {
             let text = overview(&record, &UNICODE, width) + &summary(&record, &UNICODE, width);
@@ -335,7 +335,7 @@ fn no_width_panics() {
 }
 
 #[test]
-fn colour_adds_nothing_but_colour() {
+fn colour_does_not_change_the_text() {
     let color = Style { color: true, unicode: true };
     for record in all() {
         let mut plain = String::new();
@@ -349,7 +349,7 @@ fn colour_adds_nothing_but_colour() {
 }
 
 #[test]
-fn ascii_is_ascii() {
+fn plain_style_writes_ascii_only() {
     for record in all() {
         assert!(overview(&record, &Style::plain(), 80).is_ascii());
         assert!(summary(&record, &Style::plain(), 80).is_ascii());

@@ -246,6 +246,6 @@ pub fn the_round_trip_is_that_of_the_cable() -> Result<()> {
     let told = none.sound_loop.as_ref().context("no round trip")?;
     ensure!(told.round_trip_samples.is_none() && told.rounds.len() == 1 && told.xruns == 0, "{told:?}");
     let shown = expect(0, &punctual("show /out/none.punctual.json")?)?;
-    ensure!(shown.contains("no signal came back in 1 rounds"), "{shown}");
+    ensure!(shown.contains("no signal returned in 1 rounds"), "{shown}");
     Ok(())
 }

@@ -136,7 +136,7 @@ fn each_scenario_is_compared_with_published_figures() {
     assert!(!bench.document().exists(), "a wrong name is refused before the campaign starts");
     let run = bench.run("--quiet --against vim3l-evl");
     run.expect_status(0);
-    assert!(run.stdout().contains("Beside vim3l-evl") && run.stdout().contains("8.58 us"), "{}", run.stdout());
+    assert!(run.stdout().contains("Compared with vim3l-evl") && run.stdout().contains("8.58 us"), "{}", run.stdout());
     let campaign = bench.campaign();
     let idle = &campaign.scenarios[0].result.as_ref().unwrap().roles[0];
     let [comparison] = &idle.beside[..] else { panic!("{idle:?}") };

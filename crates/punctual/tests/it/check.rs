@@ -69,7 +69,7 @@ fn the_page_shows_facts_then_findings() {
         "driver      igc, 02:00:00:00:00:01",
         "link        1000 Mbit/s, full duplex, MTU 1500",
         "clock       /dev/ptp0 (igc)",
-        "What was looked at",
+        "Findings",
         "a received frame waits up to 20 us for its interrupt (limit 12.5 us)",
         "sudo ethtool -C eth0 rx-usecs 0",
         "the link sleeps between frames (EEE)",

@@ -36,7 +36,7 @@ fn a_record_matches_its_schema_and_is_shown() {
     assert!(series.cpu_checks > 0);
 
     let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
-    assert!(shown.contains("looks at its") && shown.contains(" lost "), "{shown}");
+    assert!(shown.contains("reads its") && shown.contains(" lost "), "{shown}");
     for word in ["wake-up", "deadline", "lateness", "missed", "jitter"] {
         assert!(!shown.contains(word), "{word} in {shown}");
     }

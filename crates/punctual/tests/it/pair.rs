@@ -123,7 +123,7 @@ fn round_trips_to_the_far_end() {
     assert!(validator.is_valid(&value));
     let page = run.stdout().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains("Far end board-b") && page.contains("both ends are on one machine"), "{page}");
-    assert!(page.contains("lost on the way there 0, on the way back 0"), "{page}");
+    assert!(page.contains("lost on the way out 0, on the way back 0"), "{page}");
     let html = fs::read_to_string(far.path().join("a.html")).unwrap();
     assert!(html.contains("<section id=\"far\">") && html.contains("Far end board-b"));
 }

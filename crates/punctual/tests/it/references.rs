@@ -42,7 +42,7 @@ fn a_comparison_is_stored_in_the_record() {
     let scratch = Scratch::new();
     let run =
         scratch.run("measure timer --quiet --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
-    assert!(run.stdout().contains("Beside vim3l-evl: Khadas VIM3L"), "{}", run.stdout());
+    assert!(run.stdout().contains("Compared with vim3l-evl: Khadas VIM3L"), "{}", run.stdout());
     assert!(run.stdout().contains("every 1 ms there, yours every 2 ms"), "{}", run.stdout());
     let record = scratch.record();
     let [against] = &record.against[..] else { panic!("{:?}", record.against) };

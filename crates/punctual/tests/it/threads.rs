@@ -71,7 +71,7 @@ fn matrix_on_one_cpu() {
     let shown = scratch.run("show a.punctual.json --show lateness,missed");
     shown.expect_status(0);
     for part in
-        ["With cpu: max jitter of servo/base", "At rest (noload): max lateness", "deadlines missed", &advice.text]
+        ["With cpu: max jitter of servo/base", "At rest (noload): max lateness", "missed deadlines", &advice.text]
     {
         assert!(shown.stdout().contains(part), "{part} is missing in\n{}", shown.stdout());
     }

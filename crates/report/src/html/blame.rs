@@ -1,9 +1,10 @@
-//! Who made the spikes: the ledger with a bar and a strip of the run for each account, and the worst spikes' time lines.
+//! The culprits of spikes: the ledger with a bar and an occurrence strip per account, and time lines of the worst
+//! spikes.
 
 use std::fmt::Write;
 
 use analysis::format_ns;
-use record::{Account, Blame, Cause, Evidence, Record};
+use record::{Account, Blame, Cause, Record};
 
 use super::{
     lines::Line,
@@ -11,106 +12,107 @@ use super::{
     text,
     waterfall::{self, Waterfall},
 };
-use crate::blame::{self, Ranked, Remark, ledger_total_ns, main_culprit, percent, plainly, strikes, unsigned};
+use crate::blame::{self, Ranked, Remark, explanation, ledger_total_ns, main_culprit, occurrences, percent, unsigned};
 use crate::remedy;
-use crate::words::Words;
+use crate::words::{Words, sentence};
 
-/// Accounts in full; the rest is named in a line.
+/// The number of accounts shown in full; the rest is named in one line.
 const ACCOUNTS: usize = 20;
-/// Spikes with a time line.
+/// The number of spikes with a time line.
 const TIME_LINES: usize = 12;
-/// Accounts with a colour of their own; the others share the last one.
+/// The number of accounts with their own colour; the others share the last one.
 const COLOURS: usize = 6;
-/// Size of a bar and of a strip.
+/// Size of a bar.
 const BAR: (f64, f64) = (200.0, 12.0);
+/// Size of an occurrence strip.
 const STRIP: (f64, f64) = (200.0, 26.0);
 
-/// The section.
-pub struct Blamed {
-    /// Who made most of them, in one line; empty when nobody is known.
+/// The section about culprits, as the template sees it.
+pub struct BlameView {
+    /// The culprit of most spikes in one line; empty if none is known.
     pub headline: String,
-    /// What must be known beside the ledger.
+    /// Notes about the ledger.
     pub remarks: Vec<Remark>,
-    /// The accounts, the heaviest first.
+    /// The accounts, the largest total first.
     pub accounts: Vec<AccountView>,
-    /// Causes that are not shown in full, in one line; may be empty.
-    pub besides: String,
+    /// Causes without a full entry, in one line; can be empty.
+    pub others: String,
     /// The worst spikes.
     pub spikes: Vec<SpikeView>,
-    /// From what the culprits were found; empty when nothing was looked at.
+    /// The evidence used to find culprits; empty if blame was off.
     pub from: String,
 }
 
-/// An account as it is shown.
+/// An account, as the template sees it.
 pub struct AccountView {
-    /// Class for the style sheet: its colour.
+    /// CSS class: its colour.
     pub class: String,
     /// The cause.
     pub title: String,
-    /// Number, priority and the like, in brackets; may be empty.
+    /// Number, priority and similar in brackets; can be empty.
     pub details: String,
-    /// Where and when it struck, and what it is in plain words.
+    /// CPUs, phases and period of the occurrences, and an explanation of the cause.
     pub text: String,
-    /// What to do: trusted HTML.
+    /// The remedy: trusted HTML.
     pub advice: String,
-    /// The command that does it; may be empty.
+    /// The command of the remedy; can be empty.
     pub command: String,
-    /// Spikes, largest, total and share, as text.
+    /// The number of spikes.
     pub count: String,
-    /// The worst of them.
+    /// The largest of them.
     pub worst: String,
-    /// Its part of the lateness of all spikes.
+    /// Its total lateness.
     pub total: String,
-    /// The same as a share.
+    /// The total as a share of the lateness of all spikes.
     pub share: String,
     /// The share as a bar: trusted SVG.
     pub bar: String,
-    /// When it struck: trusted SVG; empty where no spike in the record is told to be its own.
+    /// Occurrences over the run: trusted SVG; empty if no spike in the record belongs to the account.
     pub when: String,
 }
 
 /// A spike with its time line.
 pub struct SpikeView {
-    /// Its number, 1 for the worst.
+    /// The rank, 1 for the worst.
     pub number: usize,
-    /// How late.
+    /// The lateness.
     pub late: String,
-    /// Where.
+    /// Thread and phase.
     pub place: String,
     /// Its main culprit with its share.
     pub culprit: String,
-    /// What makes the time line doubtful; may be empty.
+    /// A doubt about the time line; can be empty.
     pub doubt: &'static str,
-    /// The drawing and its table.
+    /// The drawing with its table.
     pub waterfall: Waterfall,
 }
 
-/// The section, where the run looked for culprits, or says why it did not.
-pub fn section(record: &Record, lines: &[Line]) -> Option<Blamed> {
+/// The section; `None` for records without blame data.
+pub fn section(record: &Record, lines: &[Line]) -> Option<BlameView> {
     let blame = record.blame.as_ref()?;
     let colours = Colours::of(blame);
     let ranked = blame::ranked(record);
-    let (mut makers, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
-    others.extend(makers.iter().skip(ACCOUNTS));
+    let (mut main_causes, mut others): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|a| a.count > 0);
+    others.extend(main_causes.iter().skip(ACCOUNTS));
     let strips = strips(record, lines, blame);
     let total_ns = ledger_total_ns(blame);
-    makers.truncate(ACCOUNTS);
+    main_causes.truncate(ACCOUNTS);
     let account = |(of, remedy): (&&Account, &String)| {
         let at = colours.position(&of.cause).unwrap_or_default();
         account(of, remedy, colours.class(&of.cause), total_ns, strips.get(at).map_or("", String::as_str))
     };
     let traced = ranked.iter().filter(|ranked| !ranked.spike.timeline.is_empty());
-    Some(Blamed {
+    Some(BlameView {
         headline: blame::headline(record).unwrap_or_default(),
         remarks: blame::remarks(blame, Words::of(record)),
-        accounts: makers.iter().zip(&remedy::of_accounts(&makers)).map(account).collect(),
-        besides: blame::in_a_line(&others),
+        accounts: main_causes.iter().zip(&remedy::of_accounts(&main_causes)).map(account).collect(),
+        others: blame::one_line(&others),
         spikes: traced.take(TIME_LINES).map(|ranked| spike(*ranked, &colours)).collect(),
-        from: blame::found_from(blame),
+        from: blame::evidence_source(blame),
     })
 }
 
-/// Which colour a cause has, in the ledger and in the time lines.
+/// The colour of each cause, in the ledger and in time lines.
 pub struct Colours<'a>(Vec<&'a Cause>);
 
 impl<'a> Colours<'a> {
@@ -119,7 +121,7 @@ impl<'a> Colours<'a> {
     }
 
     fn position(&self, cause: &Cause) -> Option<usize> {
-        // The ledger counts the threads of all CPUs as one: `kworker` stands for `kworker/1:2`.
+        // The ledger sums threads of all CPUs: the account `kworker` includes `kworker/1:2`.
         let named = |known: &str| {
             cause
                 .name
@@ -129,7 +131,7 @@ impl<'a> Colours<'a> {
         self.0.iter().position(|known| (known.kind, known.why) == (cause.kind, cause.why) && named(&known.name))
     }
 
-    /// The class for the style sheet.
+    /// CSS class of a cause.
     pub fn class(&self, cause: &Cause) -> String {
         let unexplained = cause.kind == record::CauseKind::Unexplained;
         format!("h{}", self.position(cause).filter(|_| !unexplained).unwrap_or(COLOURS).min(COLOURS))
@@ -140,18 +142,13 @@ fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str)
     let title = of.cause.title();
     let details = of.cause.in_full().strip_prefix(&title).unwrap_or_default().trim().to_owned();
     let (advice, command) = remedy::advice_and_command(remedy);
-    let text = [strikes(of), plainly(&of.cause).to_owned()];
+    let text = [occurrences(of), explanation(&of.cause).to_owned()];
     AccountView {
         class,
         title,
         details,
-        text: text
-            .iter()
-            .filter(|part| !part.is_empty())
-            .map(|part| text::sentence(part))
-            .collect::<Vec<_>>()
-            .join(" "),
-        advice: text::with_code(&if command.is_empty() { text::sentence(advice) } else { advice.to_owned() }),
+        text: text.iter().filter(|part| !part.is_empty()).map(|part| sentence(part)).collect::<Vec<_>>().join(" "),
+        advice: text::with_code(&if command.is_empty() { sentence(advice) } else { advice.to_owned() }),
         command: command.to_owned(),
         count: text::grouped(of.count),
         worst: format_ns(of.worst_ns),
@@ -162,7 +159,7 @@ fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str)
     }
 }
 
-/// A share of the whole as a bar.
+/// A share as a bar.
 fn bar(share: f64) -> String {
     let (width, height) = BAR;
     let (middle, end) = (number(height / 2.0), number(2.0 + share.clamp(0.0, 1.0) * (width - 4.0)));
@@ -173,7 +170,7 @@ fn bar(share: f64) -> String {
     )
 }
 
-/// For each account of the ledger the run from left to right, a stroke a spike, the later the higher.
+/// One strip per account: the run from left to right, one stroke per spike, higher for later ones.
 fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
     let (width, height) = STRIP;
     let base = height - 2.0;
@@ -181,7 +178,7 @@ fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
     let all = || lines.iter().flat_map(|line| line.series.spikes.iter().map(move |spike| (line, spike)));
     let y = svg::lateness_axis(all().map(|(_, spike)| spike.lateness_ns), 10.0, base - 3.0, 1.0);
     let x = Axis { from: 2.0, to: width - 2.0, ..super::timeline::run_axis(record, lines) };
-    // One stroke a column of a strip, the highest: more would hide one another.
+    // Draws only the highest stroke of each column.
     let mut columns = vec![vec![None::<i64>; width as usize + 1]; blame.ledger.len()];
     for (line, spike) in all() {
         let Some(at) = spike.culprits.first().and_then(|main| colours.position(&main.cause)) else { continue };
@@ -202,7 +199,7 @@ fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
             return String::new();
         }
         format!(
-            "<svg class=\"bar when\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"when it struck\">\
+            "<svg class=\"bar when\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"occurrences over the run\">\
              <path class=\"track\" d=\"M2 {base}H{}\"/><path class=\"axis\" d=\"{ends}\"/>\
              <path class=\"strikes\" d=\"{}\"/></svg>",
             number(width - 2.0),
@@ -219,11 +216,7 @@ fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
         late: format_ns(spike.lateness_ns),
         place: format!("{}, {}", series.place(), series.phase),
         culprit: main_culprit(spike, Cause::title).unwrap_or_default(),
-        doubt: match spike.evidence {
-            Evidence::Incomplete => "Events of this time, or before it, are missing: the time line may be incomplete.",
-            Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
-            Evidence::Trace | Evidence::None => "",
-        },
+        doubt: blame::evidence_note(spike.evidence),
         waterfall: waterfall::draw(ranked, colours),
     }
 }
@@ -234,7 +227,7 @@ mod tests {
     use record::CauseKind::{Interrupt, Softirq, Thread};
 
     #[test]
-    fn a_spike_finds_its_account() {
+    fn assigns_spikes_to_accounts() {
         let cause = Cause::new;
         let ledger =
             [cause(Thread, "kworker"), cause(Softirq, ""), cause(Thread, "irq/9-eth0"), cause(Interrupt, "eth")];

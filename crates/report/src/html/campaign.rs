@@ -1,4 +1,4 @@
-//! The report of a campaign: the table, the recommendation, and each scenario with the way to its own report.
+//! The report of a campaign: tables, recommendation, and each scenario with a link to its own report.
 
 use analysis::{
     campaign::{CampaignCell, CampaignTable, recommend, table},
@@ -7,21 +7,21 @@ use analysis::{
 use askama::Template;
 use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, State};
 
-use super::text;
+use super::{
+    Origin, text,
+    verdict::{Headline, Key},
+};
 use crate::campaign::{Reference, counts, named, references, time, title};
 
 #[derive(Template)]
 #[template(path = "campaign.html")]
 struct Page<'a> {
     campaign: &'a Campaign,
-    style: &'static str,
     title: &'a str,
-    class: &'static str,
-    word: &'static str,
-    /// Trusted HTML.
-    advice: String,
+    origin: Origin<'a>,
+    headline: Headline,
     ending: &'static str,
-    keys: Vec<(&'static str, String, String)>,
+    keys: Vec<Key>,
     grids: Vec<Grid>,
     references: Vec<Reference>,
     columns: Vec<&'static str>,
@@ -37,6 +37,7 @@ struct Grid {
     rows: Vec<GridRow>,
 }
 
+/// A row of such a table.
 struct GridRow {
     name: String,
     cells: Vec<GridCell>,
@@ -49,11 +50,11 @@ struct GridCell {
     heat: Option<u32>,
     mark: &'static str,
     figure: String,
-    /// What else is to be known, a line each.
+    /// Further facts, one per line.
     details: Vec<String>,
 }
 
-/// A line of the list of scenarios: one role of one scenario.
+/// A line of the list of scenarios: one role in one scenario.
 struct Line {
     first: bool,
     height: usize,
@@ -63,24 +64,35 @@ struct Line {
     cells: Vec<String>,
 }
 
-/// The report of a campaign as one HTML document, UTF-8. It loads nothing; its links lead to the reports beside it.
+/// Renders the report of a campaign as one HTML document in UTF-8. It loads nothing; its links lead to reports in the
+/// same folder.
 #[must_use]
 pub fn render_campaign(campaign: &Campaign) -> String {
     let whole = table(campaign);
     let advice = recommend(&whole);
     let decided = advice.as_ref().is_some_and(|advice| advice.column.is_some());
     let columns = columns(campaign);
-    let page = Page {
-        campaign,
-        style: include_str!("../../templates/report.css"),
-        title: if campaign.title.is_empty() { &campaign.name } else { &campaign.title },
+    let title = if campaign.title.is_empty() { &campaign.name } else { &campaign.title };
+    let headline = Headline {
         class: if decided { "pass" } else { "measured" },
         word: match (&advice, decided) {
             (Some(_), true) => "RECOMMENDED",
             (Some(_), false) => "NOT DECIDED",
             (None, _) => "MEASURED",
         },
-        advice: advice.map(|advice| text::with_code(&advice.text)).unwrap_or_default(),
+        sentence: title.clone(),
+        reason: advice.map(|advice| text::with_code(&advice.text)).unwrap_or_default(),
+    };
+    let page = Page {
+        campaign,
+        title,
+        origin: Origin {
+            host: campaign.hostname.as_deref(),
+            kernel: campaign.kernel.as_deref(),
+            preempt: None,
+            started_at: &campaign.started_at,
+        },
+        headline,
         ending: ending(campaign),
         keys: keys(campaign),
         grids: grids(&whole),
@@ -95,25 +107,26 @@ pub fn render_campaign(campaign: &Campaign) -> String {
 fn ending(campaign: &Campaign) -> &'static str {
     match campaign.state {
         State::Complete => "",
-        _ => "The campaign has not run whole. Go on with it: the same command with --resume.",
+        _ => "The campaign is incomplete. Continue it with the same command and --resume.",
     }
 }
 
-fn keys(campaign: &Campaign) -> Vec<(&'static str, String, String)> {
+fn keys(campaign: &Campaign) -> Vec<Key> {
     let results = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref());
     let roles = || results().flat_map(|result| &result.roles);
     let samples: u64 = roles().map(|role| role.samples).sum();
-    // A slot in which nothing was sent is a missed deadline of the sender, which has a role of its own.
+    // A slot without a datagram counts as a missed deadline of the sender, which has its own role.
     let missed: u64 = roles().filter(|role| role.measured != Measured::RoundTrip).map(|role| role.missed).sum();
     let lost = roles().filter_map(|role| role.lost).reduce(|a, b| a + b);
     let planned = format!("of {} planned", format_duration(campaign.planned_ns));
+    let key = |label, value: String, detail| Key { label, value, detail };
     let mut keys = vec![
-        ("scenarios", results().count().to_string(), format!("of {}", campaign.scenarios.len())),
-        ("time", format_duration(campaign.took_ns), planned),
-        ("samples", samples.to_string(), String::new()),
-        ("missed", missed.to_string(), String::new()),
+        key("scenarios", results().count().to_string(), format!("of {}", campaign.scenarios.len())),
+        key("time", format_duration(campaign.took_ns), planned),
+        key("samples", samples.to_string(), String::new()),
+        key("missed", missed.to_string(), String::new()),
     ];
-    keys.extend(lost.map(|lost| ("lost", lost.to_string(), String::new())));
+    keys.extend(lost.map(|lost| key("lost", lost.to_string(), String::new())));
     keys
 }
 
@@ -121,7 +134,7 @@ fn grids(whole: &CampaignTable) -> Vec<Grid> {
     whole.roles().into_iter().map(|(role, measured)| grid(whole, role, measured)).collect()
 }
 
-/// A single row lies better as a column.
+/// The table of one role. A single row is shown as a column.
 fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
     let upright = whole.rows.len() == 1 && whole.columns.len() > 1;
     let (down, across) = if upright { (&whole.columns, &whole.rows) } else { (&whole.rows, &whole.columns) };
@@ -135,7 +148,7 @@ fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
     };
     Grid {
         title: title(role, measured),
-        lead: "The longer, the darker, on a logarithmic scale. Of several repeats, the largest; the least of them stands below.",
+        lead: "Longer times are darker, on a logarithmic scale. With repeats, the largest maximum, and the smallest below it.",
         across: across.clone(),
         rows: down.iter().enumerate().map(row).collect(),
     }
@@ -144,7 +157,7 @@ fn grid(whole: &CampaignTable, role: &str, measured: Measured) -> Grid {
 fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)) -> GridCell {
     let Some(cell) = &whole.cells[at.0][at.1] else { return GridCell::default() };
     let Some(of) = cell.roles.iter().find(|of| of.role == role) else {
-        let figure = if cell.error.is_some() { "failed" } else { "to do" };
+        let figure = if cell.error.is_some() { "failed" } else { "not run" };
         let details = cell.error.clone().into_iter().collect();
         return GridCell { class: "todo", figure: figure.to_owned(), details, ..GridCell::default() };
     };
@@ -157,13 +170,13 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     };
     let mut details = Vec::new();
     if let Some(least_ns) = of.least_max_ns.filter(|&least_ns| Some(least_ns) < of.max_ns) {
-        details.push(format!("least {}", format_ns(least_ns)));
+        details.push(format!("smallest {}", format_ns(least_ns)));
     }
     if of.measured == Measured::RoundTrip {
         details.push(format!("median {}, 99.9 % {}", time(of.p50_ns), time(of.p99_9_ns)));
     }
     details.extend(Some(counts(of).join(", ")).filter(|counts| !counts.is_empty()));
-    // What held up a thread says nothing of the wire.
+    // The culprit of a late thread does not explain delays of frames.
     details.extend(cell.culprit.clone().filter(|_| ![Measured::FrameGap, Measured::Spacing].contains(&of.measured)));
     GridCell {
         class,
@@ -174,7 +187,7 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
     }
 }
 
-/// 5 to 60 per cent of the full colour, by the place of the logarithm in the range.
+/// The share of full colour, 5 to 60 per cent, by the logarithm of the time.
 fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> u32 {
     let log = |ns: i64| (ns.max(1) as f64).ln();
     let span = log(most_ns) - log(least_ns);
@@ -182,14 +195,14 @@ fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> u32 {
     (5.0 + 55.0 * place.clamp(0.0, 1.0)) as u32
 }
 
-/// Headings of the list of scenarios; what nothing was counted of has no column.
+/// Headings of the list of scenarios; columns without any counts are left out.
 fn columns(campaign: &Campaign) -> Vec<&'static str> {
     let roles = || campaign.scenarios.iter().filter_map(|entry| entry.result.as_ref()).flat_map(|result| &result.roles);
     let lost = roles().any(|role| role.lost.is_some()).then_some("lost");
     let late = roles().any(|role| role.late.is_some()).then_some("late");
     let before = ["thread", "CPUs", "samples", "missed"];
-    let behind = ["median", "99.9 %", "largest", "jitter", "verdict", "took"];
-    before.into_iter().chain(lost).chain(late).chain(behind).collect()
+    let after = ["median", "99.9 %", "largest", "jitter", "verdict", "took"];
+    before.into_iter().chain(lost).chain(late).chain(after).collect()
 }
 
 fn lines(entry: &ScenarioEntry, columns: &[&str]) -> Vec<Line> {
@@ -230,7 +243,7 @@ fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> Strin
         "median" => time(role.p50_ns),
         "99.9 %" => time(role.p99_9_ns),
         "largest" => time(role.max_ns),
-        // Answers have no grid of their own.
+        // Answers have no schedule, so their jitter is undefined.
         "jitter" if role.measured == Measured::RoundTrip => "-".to_owned(),
         "jitter" => format_ns(role.jitter_ns as i64),
         "verdict" => verdict.to_owned(),
@@ -257,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn best_and_worst_are_marked_and_names_lead_to_reports() {
+    fn marks_best_and_worst_and_links_to_reports() {
         let campaign = Campaign {
             name: "c".to_owned(),
             title: "<isolated> or not".to_owned(),
@@ -272,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn heat_follows_the_logarithm() {
+    fn computes_heat_from_the_logarithm() {
         assert_eq!((heat(1_000, (1_000, 100_000)), heat(10_000, (1_000, 100_000))), (5, 32));
         assert_eq!((heat(100_000, (1_000, 100_000)), heat(7, (7, 7))), (60, 5));
     }

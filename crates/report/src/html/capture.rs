@@ -1,40 +1,36 @@
-//! A capture of a stream: beside the ends of a run, or alone.
+//! A captured stream, with the ends of a run or alone.
 
 use analysis::format_ns;
 use record::{Capture, MarkedFrame, Record};
 
-use super::{
-    figure::Table,
-    stream::{StreamView, table},
-    text::grouped,
-};
-use crate::{terminal::capture::seconds, witness};
+use super::{figure::Table, stream::StreamView, text::grouped};
+use crate::{blame::unsigned, observation, terminal::capture::seconds};
 
-/// Frames in each table of the worst.
+/// The number of frames in each table of the worst.
 const FRAMES: usize = 10;
 
-/// What a record's capture tells, as a section of its own; `None` without one.
+/// The section about a record's capture; `None` without one.
 pub fn section(record: &Record) -> Option<StreamView> {
     let capture = record.capture.as_ref()?;
     let observer = capture.observer.as_ref();
     let title = match observer {
-        Some(_) => format!("Captured meanwhile: {}", capture.file),
+        Some(_) => format!("Capture of this run: {}", capture.file),
         None => format!("Stream {} in {}", capture.stream.name, capture.file),
     };
     let mut tables = vec![
-        table(
-            "The stream as each saw it, on its way",
-            &witness::HEADINGS,
-            witness::rows(record).into_iter().map(Vec::from).collect(),
+        Table::plain(
+            "The stream at each observation point",
+            &observation::HEADINGS,
+            observation::rows(record).into_iter().map(Vec::from).collect(),
         ),
         figures(capture),
         frames("Largest gaps", "gap", &capture.worst_gaps),
-        frames("Latest frames, behind the grid that the stream kept", "late", &capture.worst_late),
+        frames("Latest frames, behind the stream's own time grid", "late", &capture.worst_late),
     ];
     tables.retain(|table| !table.rows.is_empty());
-    let seen = observer.map(|observer| format!("Seen {}.", witness::place(observer)));
-    let how = observer.map(|_| format!("{}.", witness::how_to_read(capture)));
-    let remarks = seen.into_iter().chain(how).chain([witness::in_words(record)]);
+    let seen = observer.map(|observer| format!("Seen {}.", observation::place(observer)));
+    let how = observer.map(|_| format!("{}.", observation::how_to_read(capture)));
+    let remarks = seen.into_iter().chain(how).chain([observation::agreement_text(record)]);
     Some(StreamView { title, tables, remarks: remarks.filter(|text| !text.is_empty()).collect() })
 }
 
@@ -47,12 +43,12 @@ fn figures(capture: &Capture) -> Table {
         "lost",
         "duplicates",
         "reordered",
-        "slots left out",
+        "skipped slots",
         "bursts",
         "min spacing",
         "median",
         "max spacing",
-        "stamps to",
+        "stamp resolution",
     ];
     let row = vec![
         grouped(capture.frames),
@@ -65,12 +61,12 @@ fn figures(capture: &Capture) -> Table {
         time(capture.min_gap_ns),
         time(median),
         time(capture.max_gap_ns),
-        format_ns(capture.resolution_ns as i64),
+        unsigned(capture.resolution_ns),
     ];
-    table("In the capture", &head, vec![row])
+    Table::plain("The capture", &head, vec![row])
 }
 
 fn frames(caption: &str, what: &str, frames: &[MarkedFrame]) -> Table {
     let row = |one: &MarkedFrame| vec![one.frame.to_string(), seconds(one.at_ns), format!("{} ns", one.ns)];
-    table(caption, &["frame.number", "after the first", what], frames.iter().take(FRAMES).map(row).collect())
+    Table::plain(caption, &["frame.number", "after the first", what], frames.iter().take(FRAMES).map(row).collect())
 }

@@ -1,4 +1,4 @@
-//! The tables that stand behind the charts: figures of each series, loads, machine, settings, and what was asked.
+//! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
@@ -9,9 +9,9 @@ use super::{
     noise,
     text::{grouped, percent_of},
 };
-use crate::{clocks, evl, shielding};
+use crate::{blame::unsigned, clocks, evl, shielding};
 
-/// All figures of each series, a row a series.
+/// All figures, one row per series.
 pub fn summary(lines: &[Line]) -> Table {
     if lines.first().is_some_and(|line| line.series.kind.noise().is_some()) {
         return noise::summary(lines);
@@ -20,7 +20,7 @@ pub fn summary(lines: &[Line]) -> Table {
         "series", "policy", "period", "wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.9", "max", "at",
         "jitter",
     ];
-    let caption = "Lateness of each series. Percentiles are corrected, min, mean and max are raw; p is for percentile.";
+    let caption = "Lateness of each series. Percentiles are corrected, min, mean and max are raw; pN: percentile N.";
     Table::of_series(caption, &head, lines, |line| {
         let (series, figures) = (line.series, Summary::of(line.series));
         vec![
@@ -45,31 +45,27 @@ fn time(ns: Option<i64>) -> String {
     ns.map_or_else(|| "-".to_owned(), format_ns)
 }
 
-fn unsigned(ns: u64) -> String {
-    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 /// A phase with its loads.
 pub struct PhaseView<'a> {
     /// The phase.
     pub of: &'a Phase,
-    /// How long it took, of how long it was to take.
+    /// The duration, and the planned one if it differs.
     pub took: String,
     /// Its loads.
     pub loads: Vec<LoadView<'a>>,
 }
 
-/// A load with its proof.
+/// A load with the proof that it ran.
 pub struct LoadView<'a> {
     /// The load.
     pub of: &'a LoadProof,
-    /// Operations done.
+    /// The number of operations.
     pub operations: String,
-    /// Operations a second.
+    /// Operations per second.
     pub rate: String,
     /// CPU time used.
     pub cpu_time: String,
-    /// CPU time as a share of the time it ran; above 100 % on several CPUs.
+    /// CPU time as a share of the run time; above 100 % on several CPUs.
     pub share: String,
 }
 
@@ -106,7 +102,7 @@ fn load(of: &LoadProof) -> LoadView<'_> {
 /// A fact with its name.
 pub type Fact = (&'static str, String);
 
-/// What is known of the machine.
+/// The known facts about a machine.
 pub fn machine(machine: &Machine) -> Vec<Fact> {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
     let clocks = machine.clocks.as_ref().map(clocks::in_words);
@@ -148,7 +144,7 @@ pub fn machine(machine: &Machine) -> Vec<Fact> {
         .collect()
 }
 
-/// What was asked for.
+/// The requested measurement.
 pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
     let gaps = scenario.probe == "noise";
     let yes_no = |yes| if yes { "yes" } else { "no" }.to_owned();
@@ -169,20 +165,20 @@ pub fn scenario(scenario: &Scenario) -> Vec<Fact> {
     facts
 }
 
-/// What kept other work off the measured CPUs, and what stayed there.
+/// The means that kept other work off the measured CPUs, and work that stayed there.
 pub fn shielding(shielding: Option<&Shielding>) -> Vec<Fact> {
-    let stayed = shielding::left(shielding).join("; ");
+    let stayed = shielding::remaining(shielding).join("; ");
     let facts = [("shielded", shielding::how(shielding)), ("stayed on them", stayed)];
     facts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// What the kernel granted, each different grant once with the series that have it.
+/// The rights granted by the kernel: each different grant once, with the names of its series.
 pub fn granted(lines: &[Line]) -> Vec<(String, String)> {
     let mut grants: Vec<(String, Vec<&str>)> = Vec::new();
     for line in lines {
         let granted = &line.series.granted;
         let grant = format!(
-            "policy {}, on CPUs {}, memory {}, timer slack {}, {}{}; the probe's own floor is {}",
+            "policy {}, on CPUs {}, memory {}, timer slack {}, {}{}; the probe's own cost is {}",
             known(&granted.policy),
             known(&granted.cpus),
             if granted.memory_locked { "locked" } else { "not locked" },
@@ -214,23 +210,23 @@ fn known(text: &str) -> &str {
 pub struct FindingView<'a> {
     /// The finding.
     pub of: &'a Finding,
-    /// Class for the style sheet, with its mark.
+    /// CSS class, which includes a mark.
     pub class: &'static str,
     /// The state in words.
     pub word: &'static str,
 }
 
-/// The findings that ask for something, and the others; each the worst first.
+/// The findings that need action, and the others; both with the worst first.
 pub fn findings(all: &[Finding]) -> (Vec<FindingView<'_>>, Vec<FindingView<'_>>) {
     let mut all: Vec<FindingView> = all
         .iter()
         .map(|of| {
             let (class, word) = match of.state {
-                FindingState::Fail => ("fail", "costs punctuality"),
-                FindingState::Warn => ("warn", "may cost punctuality"),
+                FindingState::Fail => ("fail", "causes lateness"),
+                FindingState::Warn => ("warn", "may cause lateness"),
                 FindingState::Unknown => ("unknown", "could not be read"),
-                FindingState::Ok => ("pass", "as it should be"),
-                FindingState::NotApplicable => ("absent", "not on this machine"),
+                FindingState::Ok => ("pass", "as recommended"),
+                FindingState::NotApplicable => ("absent", "not applicable"),
             };
             FindingView { of, class, word }
         })
@@ -247,7 +243,7 @@ mod tests {
     use record::{Granted, Series};
 
     #[test]
-    fn equal_grants_are_said_once() {
+    fn lists_equal_grants_once() {
         let series = |cpu, policy: &str| Series {
             phase: "rest".into(),
             cpu: Some(cpu),
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_had_no_time_has_no_rate() {
+    fn omits_the_rate_of_a_load_without_run_time() {
         let phase = Phase { loads: vec![LoadProof { operations: 5, ..LoadProof::default() }], ..Phase::default() };
         let record = Record { phases: vec![phase], ..Record::default() };
         let load = &phases(&record)[0].loads[0];
@@ -273,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_something_comes_first() {
+    fn lists_findings_that_need_action_first() {
         let finding = |state| Finding { state, ..Finding::default() };
         use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
         let record =

@@ -1,4 +1,4 @@
-//! The far end of a measurement between two machines: a section of its own.
+//! The far end of a measurement between two machines.
 
 use record::Record;
 
@@ -6,17 +6,17 @@ use super::facts::{self, Fact, FindingView};
 use crate::far::{answered, clock, rights, set, title};
 use crate::terminal::series::proof;
 
-/// It as the template sees it.
+/// The far end, as the template sees it.
 pub struct FarView<'a> {
-    /// How it is called.
+    /// The title of the section.
     pub title: String,
-    /// How its clock relates, what it was granted and what it answered; what it is.
+    /// Clock, rights, answers and settings, then the facts about the machine.
     pub facts: Vec<Fact>,
-    /// What may cost its punctuality.
+    /// Findings that may cause lateness.
     pub open: Vec<FindingView<'a>>,
 }
 
-/// That of a record; `None` for a run on one machine.
+/// The section about the far end; `None` for a run on one machine.
 pub fn section(record: &Record) -> Option<FarView<'_>> {
     let far = record.far.as_deref()?;
     let mut all = vec![
@@ -27,7 +27,7 @@ pub fn section(record: &Record) -> Option<FarView<'_>> {
         ("set for the run", set(far)),
     ];
     all.extend(facts::shielding(far.shielding.as_ref()));
-    all.extend(far.loads.iter().map(|load| (if load.ran { "ran beside it" } else { "did not run" }, proof(load))));
+    all.extend(far.loads.iter().map(|load| (if load.ran { "load" } else { "did not run" }, proof(load))));
     all.retain(|(_, text)| !text.is_empty());
     all.extend(facts::machine(&far.machine));
     Some(FarView { title: title(far), facts: all, open: facts::findings(&far.findings).0 })

@@ -1,25 +1,25 @@
-//! What every chart comes with: a title, how to read it, and the same figures as a table.
+//! A chart with title, reading instructions and a table of its figures.
 
 use super::lines::Line;
 
-/// A chart in its setting.
+/// A chart, as the template sees it.
 pub struct Figure {
     /// Its `id` in the document.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// How to read it, in a sentence or two.
+    /// A sentence or two on reading the chart.
     pub lead: String,
-    /// The drawing: trusted SVG; empty when there is nothing to draw.
+    /// The drawing: trusted SVG; empty if there is nothing to draw.
     pub svg: String,
-    /// The same figures for those who cannot see it, or want to copy them.
+    /// The same figures as a table, for screen readers and copying.
     pub table: Table,
 }
 
 /// A table of figures. The first column is the row's heading.
 #[derive(Default)]
 pub struct Table {
-    /// What it holds.
+    /// The caption.
     pub caption: String,
     /// Headings of the columns.
     pub head: Vec<String>,
@@ -29,14 +29,21 @@ pub struct Table {
 
 /// A row of a table.
 pub struct Row {
-    /// A sample of the series' line, trusted SVG; empty when the row is not about a series.
+    /// A sample of the series' line, trusted SVG; empty for rows that are not about a series.
     pub swatch: String,
     /// The row's cells.
     pub cells: Vec<String>,
 }
 
+impl Row {
+    /// A row that is not about a series.
+    pub fn plain(cells: Vec<String>) -> Self {
+        Self { swatch: String::new(), cells }
+    }
+}
+
 impl Table {
-    /// A table with a row a series: the name, then what `cells` says.
+    /// A table with one row per series: the name, then the result of `cells`.
     pub fn of_series(caption: &str, head: &[&str], lines: &[Line], cells: impl Fn(&Line) -> Vec<String>) -> Self {
         let row = |line: &Line| {
             let mut all = vec![line.name.clone()];
@@ -47,7 +54,13 @@ impl Table {
         Self { caption: caption.to_owned(), head, rows: lines.iter().map(row).collect() }
     }
 
-    /// Whether it is so long that it scrolls on a screen.
+    /// A table of rows that are not about series.
+    pub fn plain(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let head = head.iter().map(|&h| h.to_owned()).collect();
+        Self { caption: caption.to_owned(), head, rows: rows.into_iter().map(Row::plain).collect() }
+    }
+
+    /// True if the table is long enough to scroll on screen.
     pub fn is_long(&self) -> bool {
         self.rows.len() > 24
     }

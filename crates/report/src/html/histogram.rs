@@ -1,4 +1,4 @@
-//! How often the machine was how late: counts over lateness, both logarithmic, every series in one chart.
+//! The histogram: counts over lateness on logarithmic axes, all series in one chart.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -13,42 +13,42 @@ use super::{
     text,
 };
 
-/// Bins a decade: 12 % wide each.
+/// Bins per decade: each is 12 % wide.
 const PER_DECADE: f64 = 20.0;
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
-/// Room for what has no place on a logarithmic axis.
+/// Width of the area for counts that a logarithmic axis cannot show.
 const GUTTER: f64 = 84.0;
 
-/// One series, as it is drawn.
+/// The counts of one series by bin.
 struct Binned<'a, 'b> {
     line: &'b Line<'a>,
-    /// Count by bin; bin `b` holds `10^(b/20) ns` up to the next.
+    /// Count by bin; bin `b` spans `10^(b/20) ns` up to the start of the next.
     bins: BTreeMap<i32, u64>,
-    /// Wake-ups before their deadline.
+    /// Wake-ups before the deadline.
     early: u64,
-    /// On time or late, by less than the axis begins with.
+    /// Wake-ups on time, or late by less than the start of the axis.
     under: u64,
 }
 
-/// The chart of all `lines`, from their raw histograms.
+/// The chart of the raw histograms of `lines`.
 pub fn figure(lines: &[Line]) -> Figure {
     let smallest = lines.iter().filter_map(|l| l.series.raw.iter().map(|(v, _)| v).find(|&v| v > 0)).min();
     let floor_ns: i64 = if smallest.is_some_and(|v| v < 100) { 10 } else { 100 };
     let binned: Vec<Binned> = lines.iter().map(|line| bin(line, floor_ns)).collect();
     let has_early = binned.iter().any(|b| b.early > 0);
-    let Words { one, lateness, .. } = Words::of_all(lines.iter().map(|line| line.series));
+    let Words { item, lateness, .. } = Words::of_all(lines.iter().map(|line| line.series));
     let mut lead = format!(
-        "One entry a {one} (raw). Both axes are logarithmic: a lone one stays visible beside millions of small ones. A \
-         long, thin tail to the right is what makes deadlines fail."
+        "Each {item} is counted once (raw). Both axes are logarithmic, so single ones stay visible next to millions. A \
+                 long, thin tail to the right makes deadlines fail."
     );
     if has_early {
-        lead.push_str(" Wake-ups before their deadline stand apart, at the far left.");
+        lead.push_str(" Wake-ups before their deadline are counted separately, at the far left.");
     }
     let empty = binned.iter().all(|b| b.bins.is_empty() && b.early + b.under == 0);
-    let svg = if empty { String::new() } else { draw(&binned, floor_ns, one, lateness) };
-    let title = if *one == "gap" { "How long, how often" } else { "How late, how often" };
-    Figure { id: "histogram", title, lead, svg, table: table(lines, one, lateness) }
+    let svg = if empty { String::new() } else { draw(&binned, floor_ns, item, lateness) };
+    let title = if *item == "gap" { "Histogram of gaps" } else { "Histogram of lateness" };
+    Figure { id: "histogram", title, lead, svg, table: table(lines, item, lateness) }
 }
 
 fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
@@ -64,7 +64,7 @@ fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
     out
 }
 
-fn draw(binned: &[Binned], floor_ns: i64, one: &str, lateness: &str) -> String {
+fn draw(binned: &[Binned], floor_ns: i64, item: &str, lateness: &str) -> String {
     let early = binned.iter().any(|b| b.early > 0);
     let under = binned.iter().any(|b| b.under > 0);
     let gutters = GUTTER * (f64::from(u8::from(early)) + f64::from(u8::from(under)));
@@ -93,11 +93,11 @@ fn draw(binned: &[Binned], floor_ns: i64, one: &str, lateness: &str) -> String {
         id: "histogram",
         title: &format!("Histogram of {lateness}"),
         summary: &format!(
-            "Count of {one}s by {lateness}, one line a series, both axes logarithmic. The table below holds the figures."
+            "Count of {item}s by {lateness}, one line per series, both axes logarithmic. The table below contains the figures."
         ),
         height: HEIGHT,
         x: (x, svg::log_ticks(x.lo, x.hi, text::tick_ns), lateness),
-        y: (y, count_ticks(y.hi), &format!("{one}s")),
+        y: (y, count_ticks(y.hi), &format!("{item}s")),
         data: "data-bins=\"20\"",
     }
     .draw(&body)
@@ -107,7 +107,7 @@ fn count_ticks(hi: f64) -> Vec<Tick> {
     svg::log_ticks(0.0, hi, text::tick_count)
 }
 
-/// The outline of a series' bins; where there is nothing it lies on the base line.
+/// Draws the outline of a series' bins; empty bins lie on the base line.
 fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
     let mut path = Path::default();
     let mut points = String::new();
@@ -122,7 +122,7 @@ fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
         }
         let top = y.at((count as f64).log10());
         if b.line.thin {
-            // Of many series the tops alone: their uprights would hide one another.
+            // Many series are drawn without verticals, which would hide other series.
             path.move_to(from, top).across(to);
         } else {
             path.up_or_down(top).across(to);
@@ -145,7 +145,7 @@ fn outline(out: &mut String, b: &Binned, x: Axis, y: Axis) {
     );
 }
 
-/// Counts that have no place on the logarithmic axis, a bar a series.
+/// Draws counts that the logarithmic axis cannot show, one bar per series.
 fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, count: impl Fn(&Binned) -> u64) {
     let middle = number(from + (GUTTER - 32.0) / 2.0);
     let _ = write!(
@@ -175,12 +175,12 @@ fn gutter(out: &mut String, binned: &[Binned], from: f64, y: Axis, label: &str, 
     }
 }
 
-/// The largest lateness of the named series: a stem from the axis to its label, the labels below one another.
+/// Marks the largest lateness of each named series: a stem from the axis to its label, labels below one another.
 fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     let mut named: Vec<(&Line, i64)> =
         binned.iter().filter(|b| b.line.named).filter_map(|b| Some((b.line, b.line.series.max_ns?))).collect();
     named.retain(|(_, max_ns)| *max_ns > 0);
-    // The farthest on top, so that no stem runs through a label.
+    // The largest at the top, so that no stem crosses a label.
     named.sort_by_key(|(_, max_ns)| std::cmp::Reverse(*max_ns));
     for (row, (line, max_ns)) in named.iter().enumerate() {
         let at = x.at((*max_ns as f64).log10());
@@ -201,10 +201,10 @@ fn maxima(out: &mut String, binned: &[Binned], x: Axis) {
     }
 }
 
-fn table(lines: &[Line], one: &str, lateness: &str) -> Table {
+fn table(lines: &[Line], item: &str, lateness: &str) -> Table {
     const EDGES: [i64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
     let head = ["series", "early", "to 1 us", "to 10 us", "to 100 us", "to 1 ms", "to 10 ms", "to 100 ms", "above"];
-    let caption = format!("Each {one} by its {lateness} (raw)");
+    let caption = format!("Number of {item}s by {lateness} (raw)");
     Table::of_series(&caption, &head, lines, |line| {
         let mut counts = [0u64; 8];
         for (value_ns, count) in line.series.raw.iter() {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wake_up_has_a_place() {
+    fn counts_every_wake_up() {
         let record = record(&[(-400, 3), (0, 5), (99, 2), (100, 7), (1_000, 11), (9_000_000_000_000, 1)]);
         let lines = lines(&record);
         let b = bin(&lines[0], 100);
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn one_bucket_is_one_tower() {
+    fn draws_one_bucket_as_one_bin() {
         let record = record(&[(5_000, 1)]);
         let figure = figure(&lines(&record));
         assert_eq!(figure.svg.matches("data-p=\"73:1\"").count(), 1, "{}", figure.svg);
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn draws_nothing_without_data() {
         assert!(figure(&lines(&record(&[]))).svg.is_empty());
         assert!(figure(&[]).svg.is_empty());
     }

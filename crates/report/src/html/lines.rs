@@ -1,45 +1,45 @@
-//! How each series is drawn: the same colour, dash and name in every chart, in the key and in the tables.
+//! The style of each series: the same colour, dash and name in every chart, the key and the tables.
 
 use std::fmt::Write;
 
 use record::{Record, Series};
 
-/// Colours in the style sheet.
+/// The number of colours in the style sheet.
 const HUES: usize = 7;
-/// Dash patterns in the style sheet.
+/// The number of dash patterns in the style sheet.
 const DASHES: usize = 4;
-/// Up to here lines differ by dash as well; beyond, they are thin and the script tells them apart.
+/// Up to this many lines differ by dash too; more are drawn thin, and the script highlights them.
 const FEW: usize = 12;
-/// Up to here every line is named in the chart; beyond, the worst of each phase.
+/// Up to this many lines are named in the chart; of more, the worst of each phase.
 const NAMED: usize = 6;
 
-/// A series with its looks.
+/// A series with its style.
 pub struct Line<'a> {
-    /// What it shows.
+    /// The series.
     pub series: &'a Series,
-    /// Its number in the record; the script knows it by this.
+    /// The index in the record; the script uses it as an id.
     pub index: usize,
     /// `CPU 1, load`.
     pub name: String,
-    /// Whether its name stands in the charts.
+    /// True if the charts show the name.
     pub named: bool,
-    /// When its phase began, s after the run began.
+    /// The start of its phase, s after the start of the run.
     pub start_s: f64,
-    /// When its phase ended, s after the run began; infinite when the record does not say.
+    /// The end of its phase, s after the start of the run; infinite if unknown.
     pub end_s: f64,
     hue: usize,
     dash: usize,
-    /// Whether it is one of too many to be drawn in full.
+    /// True if it is drawn thin because there are many lines.
     pub thin: bool,
 }
 
 impl Line<'_> {
-    /// Classes for the style sheet.
+    /// CSS classes.
     pub fn class(&self) -> String {
         format!("h{} d{}{}", self.hue, self.dash, if self.thin { " thin" } else { "" })
     }
 
-    /// The mark of its spikes, around the point where the pen is.
+    /// The marker of its spikes, as path commands relative to the pen.
     pub fn marker(&self) -> &'static str {
         ["m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z", "m-2.7-2.7h5.4v5.4h-5.4z", "m0-3.6l3.6 6.3h-7.2z", "m0-4l4 4l-4 4l-4-4z"]
             [self.dash % DASHES]
@@ -54,19 +54,19 @@ impl Line<'_> {
     }
 }
 
-/// The series of one phase, for the key of a record with too many to list.
+/// The series of one phase, for the key of a record with many series.
 pub struct Group<'a> {
     /// The phase.
     pub name: &'a str,
-    /// A sample of a line of it.
+    /// A sample of one of its lines.
     pub swatch: String,
-    /// The numbers of its series, apart by spaces.
+    /// The indices of its series, separated by spaces.
     pub members: String,
-    /// How many they are.
+    /// The number of its series.
     pub size: usize,
 }
 
-/// One group a phase when the lines are many; none when they are few.
+/// One group per phase if there are many lines, otherwise none.
 pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for line in lines.iter().filter(|_| lines.len() > FEW) {
@@ -86,9 +86,10 @@ pub fn groups<'a>(lines: &[Line<'a>]) -> Vec<Group<'a>> {
     groups
 }
 
-/// All series of a record with their looks.
+/// All series of a record with their styles.
 ///
-/// With several phases the colour tells the phase and the dash the CPU; with one phase both tell the CPU.
+/// With several phases, the colour stands for the phase and the dash for the CPU; with one phase, both stand for the
+/// CPU.
 pub fn lines(record: &Record) -> Vec<Line<'_>> {
     let mut phases: Vec<&str> = record.phases.iter().map(|phase| phase.name.as_str()).collect();
     for series in &record.series {
@@ -151,20 +152,20 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_the_phase_and_dash_the_cpu() {
+    fn uses_colour_for_the_phase_and_dash_for_the_cpu() {
         let record = record(2, &["rest", "load"]);
         let classes: Vec<_> = lines(&record).iter().map(Line::class).collect();
         assert_eq!(classes, ["h0 d0", "h0 d1", "h1 d0", "h1 d1"]);
     }
 
     #[test]
-    fn with_one_phase_colour_is_the_cpu() {
+    fn uses_colour_for_the_cpu_with_one_phase() {
         let classes: Vec<_> = lines(&record(3, &["rest"])).iter().map(Line::class).collect();
         assert_eq!(classes, ["h0 d0", "h1 d1", "h2 d2"]);
     }
 
     #[test]
-    fn of_many_the_worst_of_each_phase_is_named() {
+    fn names_the_worst_of_each_phase_among_many() {
         let record = record(128, &["rest", "load"]);
         let lines = lines(&record);
         let named: Vec<_> = lines.iter().filter(|line| line.named).map(|line| line.name.as_str()).collect();

@@ -1,44 +1,44 @@
-//! The tables of a matrix, with the pair of CPUs that it recommends.
+//! The tables of a matrix, and the recommended pair of CPUs.
 
 use std::borrow::Cow;
 
 use analysis::matrix::{MatrixTable, tables};
 use record::{Cell, Record};
 
-use super::text::sentence;
 use crate::terminal::MatrixFigure;
-use crate::terminal::matrix::{beside, invalid_cells, legend};
+use crate::terminal::matrix::{invalid_cells, legend, load_title};
+use crate::words::sentence;
 
-/// Steps of the colour scale above the first, as the style sheet has them.
+/// Steps of the colour scale above the first, as in the style sheet.
 const STEPS: f64 = 5.0;
-/// The scale spans a factor of this at least, so that it does not make much of nothing.
+/// The smallest factor that the scale spans, so that it does not exaggerate small differences.
 const SPAN_AT_LEAST: f64 = 10.0;
-/// What is less bad than this is drawn alike.
+/// Smaller badness is drawn like this value.
 const LEAST_BAD: f64 = 1e-3;
 
-/// All there is to show.
+/// The section about a matrix, as the template sees it.
 pub struct MatrixView {
-    /// Where to put the threads; empty where nothing can be recommended.
+    /// The recommendation; empty if there is none.
     pub advice: String,
-    /// Why, the figures first.
+    /// The reasons, figures first.
     pub why: Vec<String>,
     /// Facts about the machine.
     pub facts: Vec<String>,
     /// The tables of jitter.
     pub jitter: Vec<TableView>,
-    /// Those of lateness and missed deadlines.
+    /// The tables of lateness and missed deadlines.
     pub more: Vec<TableView>,
-    /// How to read them.
+    /// The explanation below the tables.
     pub legend: String,
-    /// Why cells are invalid.
+    /// The reasons for invalid cells.
     pub invalid: Vec<String>,
 }
 
 /// One table.
 pub struct TableView {
-    /// What ran beside the threads, and the figure.
+    /// The load, and the figure.
     pub title: String,
-    /// What stands in the corner: the thread of the rows, that of the columns.
+    /// The corner cell: the threads of rows and columns.
     pub corner: String,
     /// CPUs of the columns.
     pub columns: Vec<u32>,
@@ -50,13 +50,13 @@ pub struct TableView {
 pub struct CellView {
     /// The figures.
     pub text: String,
-    /// Classes for the style sheet.
+    /// CSS classes.
     pub class: String,
-    /// `best`, `worst`, or nothing.
+    /// `best`, `worst`, or empty.
     pub word: &'static str,
 }
 
-/// What a matrix shows; `None` for other records.
+/// The section of a matrix; `None` for other records.
 pub fn view(record: &Record) -> Option<MatrixView> {
     let tables = tables(record);
     let scale = Scale::of(record);
@@ -101,14 +101,14 @@ fn table_view(table: &MatrixTable, figure: MatrixFigure, scale: &Scale) -> Table
     };
     let row_view = |(y, &cpu): (usize, &u32)| (cpu, (0..table.columns.len()).map(|x| cell(y, x)).collect());
     TableView {
-        title: format!("{}: {} of {column}/{row}", beside(table.load), figure.name()),
+        title: format!("{}: {} of {column}/{row}", load_title(table.load), figure.name()),
         corner: format!("{row} \\ {column}"),
         columns: table.columns.clone(),
         rows: table.rows.iter().enumerate().map(row_view).collect(),
     }
 }
 
-/// From the least bad valid cell to the worst, on a logarithmic scale that all tables share.
+/// A logarithmic scale of badness from the best valid cell to the worst, shared by all tables.
 struct Scale {
     least: f64,
     span: f64,
@@ -126,9 +126,9 @@ impl Scale {
     }
 }
 
-/// The record as its charts show it: of a matrix the recommended pair and the worst one, since hundreds of lines tell
-/// nothing; of others all of it.
-pub fn of_interest(record: &Record) -> Cow<'_, Record> {
+/// The record to draw charts of. Of a matrix, only the recommended and the worst pairs, because hundreds of lines would
+/// be unreadable.
+pub fn shown_in_charts(record: &Record) -> Cow<'_, Record> {
     if record.cells.is_empty() {
         return Cow::Borrowed(record);
     }

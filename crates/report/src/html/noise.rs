@@ -1,13 +1,13 @@
-//! What stands in for figures of wake-ups where a record is of gaps: the figures that stand out, and the table of series.
+//! Key figures and series table of a noise record, whose samples are gaps instead of wake-ups.
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{Noise, Record, Series};
 
 use super::{figure::Table, lines::Line, text, verdict::Key};
 use crate::blame::unsigned;
-use crate::terminal::noise::{lost, strikes_in_words};
+use crate::terminal::noise::{common_gaps, lost};
 
-/// The figures that stand out.
+/// The key figures.
 pub fn keys(record: &Record) -> Vec<Key> {
     let all: Vec<(&Series, &Noise)> =
         record.series.iter().filter_map(|series| Some((series, series.kind.noise()?))).collect();
@@ -20,12 +20,12 @@ pub fn keys(record: &Record) -> Vec<Key> {
     let share = |noise: &Noise| noise.lost_share().unwrap_or(0.0);
     if let Some((series, noise)) = all.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1))) {
         let detail = format!("{}, {}, of {}", series.place(), series.phase, unsigned(noise.observed_ns));
-        keys.push(Key { label: "lost at worst", value: lost(noise), detail });
+        keys.push(Key { label: "largest share lost", value: lost(noise), detail });
     }
     let series: Vec<&Series> = all.iter().map(|(series, _)| *series).collect();
-    if let Some(detail) = strikes_in_words(&series) {
+    if let Some(detail) = common_gaps(&series) {
         let count = all.iter().filter_map(|(_, noise)| noise.strikes_of_all).max().unwrap_or(0);
-        keys.push(Key { label: "of all CPUs at once", value: text::grouped(count), detail });
+        keys.push(Key { label: "gaps on all CPUs at once", value: text::grouped(count), detail });
     }
     let gaps = series.iter().fold(0u64, |sum, series| sum.saturating_add(series.samples));
     let duration_ns = record.phases.iter().fold(0u64, |sum, phase| sum.saturating_add(phase.duration_ns));
@@ -34,14 +34,25 @@ pub fn keys(record: &Record) -> Vec<Key> {
     keys
 }
 
-/// All figures of each series, a row a series.
+/// All figures, one row per series.
 pub fn summary(lines: &[Line]) -> Table {
     let head = [
-        "series", "policy", "looked", "lost", "gaps", "a second", "mean", "p50", "p99", "p99.9", "longest", "at",
-        "of all",
+        "series",
+        "policy",
+        "observed",
+        "lost",
+        "gaps",
+        "per second",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "longest",
+        "at",
+        "on all CPUs",
     ];
-    let caption = "What took the CPU from each thread while it looked. Gaps are longer than the threshold; of all are those \
-                   of the longest that struck all CPUs at once.";
+    let caption = "CPU time that each thread lost while it observed. Gaps are longer than the threshold; on all CPUs: of the \
+                       longest gaps, those that occurred on all CPUs at once.";
     Table::of_series(caption, &head, lines, |line| {
         let (series, figures) = (line.series, Summary::of(line.series));
         let noise = series.kind.noise().cloned().unwrap_or_default();

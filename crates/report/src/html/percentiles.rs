@@ -1,4 +1,4 @@
-//! How late at most, for all but one wake-up in ten, a hundred, a thousand …: the percentile curve.
+//! The percentile curve: the lateness not exceeded by 9 in 10 wake-ups, 99 in 100, and so on.
 
 use std::fmt::Write;
 
@@ -15,43 +15,45 @@ use super::{
 
 const HEIGHT: f64 = 400.0;
 const BOTTOM: f64 = 346.0;
-/// How far a curve goes on at its largest value, in nines: the last deadline stands for this much.
+/// The horizontal end of a curve at its largest value, in nines.
 const LEDGE: f64 = 0.15;
-/// Characters that the margin at the right has room for.
+/// The number of characters that fit into the right margin.
 const MARGIN: usize = 20;
 
-/// Histograms of others, each with its name.
+/// Histograms of other records, each with its name.
 type Others<'a> = [(String, &'a Histogram)];
 
-/// The chart of all `lines`, from their corrected histograms, with the limits of `uses` and the curves of `others`.
+/// The chart of the corrected histograms of `lines`, with the limits of `uses` and the curves of `others`.
 pub fn figure(lines: &[Line], uses: &[&UseVerdict], others: &Others) -> Figure {
     let mut lead =
         "Read it from right to left: how late was the worst wake-up, the worst in 1,000, the worst in 10? A \
-                    flat line is a punctual machine. Deadlines that a late wake-up ran over are counted (corrected). \
-                    A curve ends in a ledge at its largest value, one in all deadlines seen; beyond that these samples \
-                    say nothing."
+                            flat line means a punctual machine. Deadlines missed by a late wake-up are counted (corrected). \
+                            Each curve ends at its largest value, one in all deadlines measured; the samples do not show \
+                            more."
             .to_owned();
     let gaps = lines.first().is_some_and(|line| line.series.kind.noise().is_some());
     if gaps {
-        lead = "Read it from right to left: how long was the longest gap, the longest of 1,000, the longest of 10? A curve \
-                ends in a ledge at its largest value, one of all gaps seen; beyond that these samples say nothing."
-            .to_owned();
+        lead =
+            "Read it from right to left: how long was the longest gap, the longest of 1,000, the longest of 10? Each \
+                        curve ends at its largest value, one in all gaps measured; the samples do not show more."
+                .to_owned();
     }
-    let some: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
-    let y = lateness(&some, others);
-    if some.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
-        lead.push_str(" What was earlier than the axis begins lies on its base line.");
+    let drawn: Vec<&Line> = lines.iter().filter(|l| !l.series.corrected.is_empty()).collect();
+    let y = lateness(&drawn, others);
+    if drawn.iter().any(|l| l.series.corrected.iter().next().is_some_and(|(v, _)| (v as f64) < 10f64.powf(y.lo))) {
+        lead.push_str(" Values below the start of the axis are drawn on its base line.");
     }
     if !others.is_empty() {
-        lead.push_str(" Grey curves are of other machines, as far as their histograms are known.");
+        lead.push_str(" Grey curves are other machines with known histograms.");
     }
-    let nothing = some.is_empty() && others.is_empty();
-    let svg = if nothing { String::new() } else { draw(&some, uses, others, y) };
+    let nothing = drawn.is_empty() && others.is_empty();
+    let svg = if nothing { String::new() } else { draw(&drawn, uses, others, y) };
     let title = if gaps { "Length of gaps by percentile" } else { "Lateness by percentile" };
     Figure { id: "percentiles", title, lead, svg, table: table(lines) }
 }
 
-/// From what nearly all were later than, since the few below are the chance remains of long stalls, to the largest.
+/// The axis, from the lateness that nearly all samples exceed to the largest. Few smaller values, left over after long
+/// stalls, are not shown.
 fn lateness(lines: &[&Line], others: &Others) -> Axis {
     let ends = |histogram: &Histogram| [histogram.percentile(5.0), histogram.percentile(100.0)];
     svg::lateness_axis(histograms(lines, others).flat_map(ends).flatten(), 10.0, BOTTOM, svg::TOP)
@@ -66,11 +68,11 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
     let most = histograms(lines, others).map(Histogram::total).max().unwrap_or(1);
     let x = Axis { lo: 0.0, hi: ((most as f64).log10() + LEDGE).max(1.0), from: svg::LEFT, to: svg::RIGHT };
 
-    // Names of limits take up to two fifths of the width: at the left where the curves are below them there.
+    // Names of limits take up to two fifths of the width: at the left if the curves are below them there.
     let reach = 100.0 - 100.0 / 10f64.powf(0.4 * x.hi);
     let left_above_ns = histograms(lines, others).filter_map(|h| h.percentile(reach)).max().unwrap_or(0);
     let limits = limits(uses, left_above_ns, x, y);
-    // Under the curves: a name must not hide a figure.
+    // Drawn below the curves, so that a name does not hide a curve.
     let mut body = limits.0 + &limits.1;
     let step_px = if lines.len() > 32 { 5.0 } else { 0.5 };
     let step = (x.hi - x.lo) / (x.to - x.from) * step_px;
@@ -78,20 +80,20 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
         curve(&mut body, ("other", ""), name, histogram, step, (x, y));
     }
     for line in lines {
-        let looks = (&*line.class(), &*format!(" data-s=\"{}\"", line.index));
-        curve(&mut body, looks, &line.name, &line.series.corrected, step, (x, y));
+        let attributes = (&*line.class(), &*format!(" data-s=\"{}\"", line.index));
+        curve(&mut body, attributes, &line.name, &line.series.corrected, step, (x, y));
     }
     names(&mut body, lines, others, x, y);
     Frame {
         id: "percentiles",
         title: "Lateness by percentile",
-        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line a series. The table below \
-                  holds the figures.",
+        summary: "Lateness on a logarithmic axis over the percentile of deadlines, one line per series. The table below \
+                          contains the figures.",
         height: HEIGHT,
         x: (
             x,
             percent_ticks(x),
-            if gaps { "share of gaps that are no longer" } else { "share of deadlines met with this lateness or less" },
+            if gaps { "share of gaps of this length or shorter" } else { "share of deadlines met with this lateness or less" },
         ),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), "lateness"),
         data: "data-nines",
@@ -99,7 +101,7 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
     .draw(&body)
 }
 
-/// Marks at each nine. Only those with room for it have a label.
+/// Marks at each nine; a label only if there is space for it.
 fn percent_ticks(axis: Axis) -> Vec<Tick> {
     let nines = (1..=axis.hi.floor() as u32).map(f64::from);
     let mut taken = f64::MIN;
@@ -116,8 +118,8 @@ fn percent_ticks(axis: Axis) -> Vec<Tick> {
     [0.0, 2f64.log10()].into_iter().chain(nines).map(tick).collect()
 }
 
-/// Where the curve rises: nines (`-log10(1 - p)`), and the lateness from there on, ns. Read every `step` nines and at
-/// the end, so the largest value is always among them.
+/// The points at which the curve rises: nines (`-log10(1 - p)`), and the lateness from there on, ns. Sampled every
+/// `step` nines and at the end, so the largest value is always included.
 fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
     let total = corrected.total();
     let end = (total as f64).log10();
@@ -126,7 +128,7 @@ fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
     let (mut value_ns, mut seen) = (0, 0u64);
     let mut nines = 0.0;
     loop {
-        // How many of the counts lie at or below the percentile: all but one in 10^nines.
+        // The number of counts at or below the percentile: all but one in 10^nines.
         let rank = total.saturating_sub((total as f64 / 10f64.powf(nines)).floor() as u64).max(1);
         while seen < rank {
             let Some((value, count)) = buckets.next() else { break };
@@ -146,7 +148,7 @@ fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
     out
 }
 
-/// One curve; `looks` are its classes and further attributes.
+/// Draws one curve with its classes and further attributes.
 fn curve(
     out: &mut String,
     (class, data): (&str, &str),
@@ -177,7 +179,8 @@ fn curve(
     );
 }
 
-/// The name of another's curve, without that of its record, as far as the margin has room; the read-out has all of it.
+/// The name of another record's curve without the record's name, shortened to fit the margin. The read-out shows the
+/// full name.
 fn in_margin(name: &str) -> String {
     let phase = name.split_once(": ").map_or(name, |(_, phase)| phase);
     if phase.chars().count() <= MARGIN {
@@ -187,7 +190,7 @@ fn in_margin(name: &str) -> String {
     }
 }
 
-/// The names of the curves, at their right ends.
+/// Draws the names of the curves at their right ends.
 fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
     let of_lines = lines.iter().filter(|line| line.named).map(|line| {
         let group = format!("<g class=\"mark {}\" data-s=\"{}\">", line.class(), line.index);
@@ -206,9 +209,9 @@ fn names(out: &mut String, lines: &[&Line], others: &Others, x: Axis, y: Axis) {
     }
 }
 
-/// The limits of the uses as lines across the chart, and their names. Those too near to be told apart share a name.
+/// Draws the limits of the uses as lines across the chart, with names. Limits close to each other share one name.
 ///
-/// Names stand at the left above `left_above_ns`, at the right below.
+/// Names are at the left if above `left_above_ns`, otherwise at the right.
 fn limits(uses: &[&UseVerdict], left_above_ns: i64, x: Axis, y: Axis) -> (String, String) {
     let height = |limit_ns: i64| y.at(svg::decades(limit_ns as f64, y.lo));
     let mut shown: Vec<&UseVerdict> = uses.to_vec();
@@ -240,8 +243,7 @@ fn table(lines: &[Line]) -> Table {
     let mut head = vec!["series"];
     head.extend(Summary::default().percentiles().map(|(name, _)| name));
     head.extend(["max", "deadlines"]);
-    let caption =
-        "Lateness that a share of the deadlines did not exceed (corrected); a dash where there are too few of them";
+    let caption = "Lateness not exceeded by this share of deadlines (corrected); a dash if there are too few samples";
     Table::of_series(caption, &head, lines, |line| {
         let figures = Summary::of(line.series);
         let times = figures.percentiles().into_iter().map(|(_, value_ns)| value_ns).chain([figures.max_ns]);
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_reads_as_the_percentiles_do() {
+    fn the_curve_matches_the_percentiles() {
         let mut h = Histogram::default();
         (1..=1000).for_each(|v| h.record(v));
         let steps = steps(&h, 0.01);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_value_is_the_end_of_the_curve() {
+    fn the_curve_ends_at_the_largest_value() {
         for values in [vec![7], vec![-3, -3, 9], vec![1; 50]] {
             let mut h = Histogram::default();
             values.iter().for_each(|&v| h.record(v));
@@ -278,20 +280,20 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_many_nines_have_room() {
+    fn labels_of_nines_do_not_overlap() {
         let axis = Axis { lo: 0.0, hi: 12.0, from: svg::LEFT, to: svg::RIGHT };
         let ticks = percent_ticks(axis);
         assert_eq!(ticks.len(), 14);
         let named: Vec<_> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
         assert!(named.len() > 5);
         for pair in named.windows(2) {
-            let room = axis.at(pair[1].at) - axis.at(pair[0].at);
-            assert!(room > 3.4 * (pair[0].label.len() + pair[1].label.len()) as f64, "{pair:?}");
+            let space = axis.at(pair[1].at) - axis.at(pair[0].at);
+            assert!(space > 3.4 * (pair[0].label.len() + pair[1].label.len()) as f64, "{pair:?}");
         }
     }
 
     #[test]
-    fn limits_too_near_share_a_name() {
+    fn close_limits_share_a_name() {
         let y = Axis { lo: 3.0, hi: 7.0, from: 346.0, to: 24.0 };
         let uses: Vec<UseVerdict> = [(50_000, "A"), (51_000, "B"), (1_000_000, "C"), (1, "off the axis"), (-4, "none")]
             .map(|(limit_ns, title)| UseVerdict { limit_ns, title: title.into(), ..UseVerdict::default() })

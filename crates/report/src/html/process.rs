@@ -1,31 +1,27 @@
-//! A user's own program: a row a thread, who kept it from its CPU, and what that means.
+//! A watched program: one row per thread, the causes of its delays, and a conclusion.
 
 use analysis::{Summary, format_duration, format_ns, process::conclusion};
 use record::{Histogram, ProcessThread, Record, Series};
 
-use super::{
-    facts::Fact,
-    figure::{Row, Table},
-    text::grouped,
-};
+use super::{facts::Fact, figure::Table, text::grouped};
 use crate::{
     blame::{percent, unsigned},
     process::{culprits, ending, preempters, threads_left},
 };
 
-/// The program as the template sees it.
+/// The program, as the template sees it.
 pub struct ProgramView {
-    /// What it is, and how it ended.
+    /// The command, and how the program ended.
     pub facts: Vec<Fact>,
-    /// What its figures mean, a sentence each.
+    /// The conclusion, one sentence each.
     pub conclusion: Vec<String>,
-    /// Its threads: wake-ups and cycles; where their time went; who kept them from their CPUs.
+    /// Wake-ups and cycles of each thread, its time by state, and the causes of its delays.
     pub tables: Vec<Table>,
-    /// Threads that have no row.
+    /// Notes about threads without a row.
     pub left: Vec<String>,
 }
 
-/// The program of a record that has one.
+/// The section about the program; `None` for records without one.
 pub fn section(record: &Record) -> Option<ProgramView> {
     let program = record.program.as_ref()?;
     let duration_ns: u64 = record.phases.iter().map(|phase| phase.duration_ns).sum();
@@ -38,20 +34,12 @@ pub fn section(record: &Record) -> Option<ProgramView> {
         ("events read", grouped(program.events)),
         ("CPU time of punctual", format!("{} of one CPU", percent(program.own_cpu_ns, duration_ns.max(1)))),
     ];
-    let mut tables = vec![cycles(&threads), times(&threads), kept(&threads)];
+    let mut tables = vec![cycles(&threads), times(&threads), delays(&threads)];
     tables.retain(|table| !table.rows.is_empty());
     Some(ProgramView { facts, conclusion: conclusion(record), tables, left: threads_left(program) })
 }
 
 type Threads<'a> = [(&'a Series, &'a ProcessThread)];
-
-fn table(caption: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
-    Table {
-        caption: caption.to_owned(),
-        head: head.iter().map(|&head| head.to_owned()).collect(),
-        rows: rows.map(|cells| Row { swatch: String::new(), cells }).collect(),
-    }
-}
 
 fn cycles(threads: &Threads) -> Table {
     let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), format_ns);
@@ -94,8 +82,8 @@ fn cycles(threads: &Threads) -> Table {
         "period",
         "missed",
     ];
-    let caption = "Wake-up latency of each thread, and its cycles: from being woken to going to sleep again.";
-    table(caption, &head, threads.iter().map(row))
+    let caption = "Wake-up latency and cycles of each thread. A cycle lasts from the wake-up to the next sleep.";
+    Table::plain(caption, &head, threads.iter().map(row).collect())
 }
 
 fn times(threads: &Threads) -> Table {
@@ -107,11 +95,11 @@ fn times(threads: &Threads) -> Table {
         cells.extend([thread.preemptions, thread.migrations].map(grouped));
         cells
     };
-    let head = ["thread", "ran", "woken, no CPU", "preempted", "slept", "unknown", "preemptions", "migrations"];
-    table("Where the time of each thread went.", &head, threads.iter().map(row))
+    let head = ["thread", "ran", "runnable", "preempted", "slept", "unknown", "preemptions", "migrations"];
+    Table::plain("Time of each thread by state", &head, threads.iter().map(row).collect())
 }
 
-fn kept(threads: &Threads) -> Table {
+fn delays(threads: &Threads) -> Table {
     let row = |&(series, thread): &(&Series, &ProcessThread)| {
         let late = culprits(series);
         let preempted = (!thread.preempted_by.is_empty()).then(|| preempters(thread));
@@ -119,7 +107,7 @@ fn kept(threads: &Threads) -> Table {
             .then(|| vec![series.role.clone(), late.unwrap_or_default(), preempted.unwrap_or_default()])
     };
     let head = ["thread", "woken late by", "preempted by"];
-    table("Who kept each thread from its CPU.", &head, threads.iter().filter_map(row))
+    Table::plain("Causes of delay of each thread", &head, threads.iter().filter_map(row).collect())
 }
 
 #[cfg(test)]
@@ -129,15 +117,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_without_a_cycle_has_a_row_too() {
-        let series = Series {
-            role: "a<b".into(),
-            kind: SeriesKind::Process(Box::new(ProcessThread::default())),
-            ..Series::default()
-        };
+    fn shows_a_thread_without_cycles() {
+        let series = Series { role: "a<b".into(), kind: SeriesKind::Process(Box::new(ProcessThread::default())), ..Series::default() };
         let record = Record { program: Some(Program::default()), series: vec![series], ..Record::default() };
         let view = section(&record).unwrap();
-        assert_eq!(view.tables.len(), 2, "nobody kept it from its CPU");
+        assert_eq!(view.tables.len(), 2, "no table of delays");
         assert!(view.tables.iter().all(|table| table.rows.iter().all(|row| row.cells.len() == table.head.len())));
         assert!(section(&Record::default()).is_none());
         assert!(crate::html::render(&record).contains("a&#60;b"));

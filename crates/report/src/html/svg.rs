@@ -1,4 +1,4 @@
-//! Scales, ticks, paths and the frame that every chart is drawn in. Coordinates are SVG user units.
+//! Scales, ticks, paths and the frame of every chart. Coordinates are SVG user units.
 
 use std::fmt::Write;
 
@@ -12,47 +12,47 @@ pub const WIDTH: f64 = 960.0;
 pub const LEFT: f64 = 76.0;
 /// Right end of the plotting area.
 pub const FAR_RIGHT: f64 = 948.0;
-/// Right end of the plotting area where names of lines stand beyond it.
+/// Right end of the plotting area of charts with line names to its right.
 pub const RIGHT: f64 = 822.0;
 /// Upper end of the plotting area.
 pub const TOP: f64 = 24.0;
 
-/// A linear map from axis units to SVG units. What the units are (ns, decades, nines) is the chart's affair.
+/// A linear map from axis units to SVG units. The axis units (ns, decades, nines) depend on the chart.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     /// First value shown.
     pub lo: f64,
     /// Last value shown; above `lo`.
     pub hi: f64,
-    /// Where `lo` is drawn.
+    /// Position of `lo`.
     pub from: f64,
-    /// Where `hi` is drawn.
+    /// Position of `hi`.
     pub to: f64,
 }
 
 impl Axis {
-    /// Where `value` is drawn. Values off the axis are drawn at its end.
+    /// The position of `value`. Values outside the axis are drawn at its ends.
     pub fn at(&self, value: f64) -> f64 {
         let share = ((value - self.lo) / (self.hi - self.lo)).clamp(0.0, 1.0);
         self.from + share * (self.to - self.from)
     }
 
-    /// The four numbers from which the script reads values back.
+    /// The four numbers that the script needs to convert positions back to values.
     pub fn data(&self) -> String {
         format!("{} {} {} {}", self.lo, self.hi, number(self.from), number(self.to))
     }
 }
 
-/// A mark on an axis. An unlabelled one is a minor one.
+/// A mark on an axis; minor marks have an empty label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Where, in axis units.
+    /// Position, in axis units.
     pub at: f64,
-    /// What stands beside it.
+    /// The label.
     pub label: String,
 }
 
-/// `log10` of a quantity for a logarithmic axis; `floor` for what has no place on one.
+/// `log10` of a quantity, at least `floor`; also `floor` for values of 0 or less.
 pub fn decades(value: f64, floor: f64) -> f64 {
     if value > 0.0 { value.log10().max(floor) } else { floor }
 }
@@ -90,7 +90,7 @@ pub fn log_ticks(lo: f64, hi: f64, label: impl Fn(f64) -> String) -> Vec<Tick> {
     ticks
 }
 
-/// A lateness axis in decades of ns that holds `values_ns`: at least a decade long, ends on 1-2-5 steps.
+/// A lateness axis in decades of ns that includes `values_ns`. It spans at least a decade and ends at 1-2-5 steps.
 pub fn lateness_axis(values_ns: impl Iterator<Item = i64>, least_ns: f64, from: f64, to: f64) -> Axis {
     let (mut lo, mut hi) = (f64::MAX, 0f64);
     for value in values_ns.filter(|&v| v > 0).map(|v| v as f64) {
@@ -103,7 +103,7 @@ pub fn lateness_axis(values_ns: impl Iterator<Item = i64>, least_ns: f64, from: 
     Axis { lo, hi: step_above(hi.max(least_ns)).max(lo + 1.0), from, to }
 }
 
-/// Marks on a time axis in seconds: 1-2-5, then the steps people use for minutes, hours and days.
+/// Marks on a time axis in seconds: 1-2-5 steps, then common steps of minutes, hours and days.
 pub fn time_ticks(hi_s: f64) -> Vec<Tick> {
     const STEPS: [f64; 22] = [
         0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
@@ -119,7 +119,7 @@ pub fn time_ticks(hi_s: f64) -> Vec<Tick> {
         .collect()
 }
 
-/// A path in the making; coordinates are written to a tenth.
+/// A path under construction; coordinates are rounded to a tenth.
 #[derive(Debug, Clone, Default)]
 pub struct Path(String);
 
@@ -130,25 +130,25 @@ impl Path {
         self
     }
 
-    /// Goes on horizontally.
+    /// Draws a horizontal line.
     pub fn across(&mut self, x: f64) -> &mut Self {
         let _ = write!(self.0, "H{}", number(x));
         self
     }
 
-    /// Goes on vertically.
+    /// Draws a vertical line.
     pub fn up_or_down(&mut self, y: f64) -> &mut Self {
         let _ = write!(self.0, "V{}", number(y));
         self
     }
 
-    /// Adds commands as they are.
+    /// Appends path commands unchanged.
     pub fn raw(&mut self, commands: &str) -> &mut Self {
         self.0.push_str(commands);
         self
     }
 
-    /// Whether nothing is drawn.
+    /// True if nothing is drawn.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -159,7 +159,7 @@ impl Path {
     }
 }
 
-/// A number to a tenth, without trailing zeros.
+/// A number rounded to a tenth, without trailing zeros.
 pub fn number(value: f64) -> String {
     let mut out = format!("{value:.1}");
     if out.ends_with(".0") {
@@ -168,7 +168,7 @@ pub fn number(value: f64) -> String {
     if out == "-0" { "0".to_owned() } else { out }
 }
 
-/// Text that may stand in HTML, in an attribute too.
+/// Escapes text for HTML, including attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Writing to a string does not fail.
@@ -176,13 +176,13 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// What frames a chart: its axes with their marks and titles.
+/// The frame of a chart: axes with marks and titles.
 pub struct Frame<'a> {
-    /// The `id` of the figure, and of its title.
+    /// The `id` of the figure and prefix of its title's id.
     pub id: &'a str,
-    /// What the chart is, for a screen reader.
+    /// The name of the chart, for screen readers.
     pub title: &'a str,
-    /// What it shows in this record, for a screen reader.
+    /// The content of the chart, for screen readers.
     pub summary: &'a str,
     /// Height of the drawing.
     pub height: f64,
@@ -190,12 +190,12 @@ pub struct Frame<'a> {
     pub x: (Axis, Vec<Tick>, &'a str),
     /// Vertical axis, its marks, and its title.
     pub y: (Axis, Vec<Tick>, &'a str),
-    /// Further attributes for the script; trusted text.
+    /// Further attributes for the script: trusted text.
     pub data: &'a str,
 }
 
 impl Frame<'_> {
-    /// The chart with `body` in it.
+    /// Draws the frame around `body`.
     pub fn draw(&self, body: &str) -> String {
         let (id, title, summary) = (self.id, escape(self.title), escape(self.summary));
         let mut out = format!(
@@ -261,8 +261,8 @@ impl Frame<'_> {
     }
 }
 
-/// Moves labels that want the heights `wanted` apart, so that none is nearer than `gap` to the next, within `lo..hi`
-/// as long as they fit. The order is kept.
+/// Moves labels apart that want the positions `wanted`, so that neighbours are at least `gap` apart, within `lo..hi` as
+/// long as they fit. Keeps their order.
 pub fn spread(wanted: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_maps_its_ends_and_holds_what_is_off_it() {
+    fn an_axis_maps_its_ends_and_clamps_other_values() {
         let axis = Axis { lo: 2.0, hi: 6.0, from: 100.0, to: 500.0 };
         assert_eq!([1.0, 2.0, 4.0, 6.0, 9.0].map(|v| axis.at(v)), [100.0, 100.0, 300.0, 500.0, 500.0]);
         let down = Axis { lo: 0.0, hi: 1.0, from: 300.0, to: 20.0 };
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_axis_names_its_decades_only() {
+    fn a_long_axis_labels_only_decades() {
         let named = |lo, hi| {
             log_ticks(lo, hi, text::tick_ns).into_iter().map(|t| t.label).filter(|l| !l.is_empty()).collect::<Vec<_>>()
         };
@@ -337,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn labels_move_apart_and_stay_in_order() {
+    fn spread_labels_keep_their_order() {
         assert_eq!(spread(&[50.0, 52.0, 51.0], 10.0, 0.0, 100.0), [50.0, 70.0, 60.0]);
         assert_eq!(spread(&[99.0, 98.0], 10.0, 0.0, 100.0), [100.0, 90.0]);
         assert!(spread(&[], 10.0, 0.0, 100.0).is_empty());
     }
 
     #[test]
-    fn text_cannot_leave_its_place() {
+    fn escapes_html() {
         let escaped = escape("\"><script>'&");
         assert!(!escaped.contains(['<', '>', '"', '\'']), "{escaped}");
     }

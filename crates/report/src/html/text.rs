@@ -1,22 +1,22 @@
-//! Figures and commands as text.
+//! Formatting of figures, and of commands within text.
 
 use super::svg::escape;
 
-/// Marks of a lateness axis: whole numbers with their unit.
+/// Labels of a lateness axis: whole numbers with their unit.
 pub fn tick_ns(ns: f64) -> String {
     let (size, unit) =
         [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(s, _)| ns >= *s).unwrap_or((1.0, "ns"));
     format!("{} {unit}", grouped((ns / size).round() as u64))
 }
 
-/// Marks of a count axis: `1,000`, `100 M`.
+/// Labels of a count axis: `1,000`, `100 M`.
 pub fn tick_count(count: f64) -> String {
     let (size, unit) =
         [(1e12, " T"), (1e9, " G"), (1e6, " M")].into_iter().find(|(s, _)| count >= *s).unwrap_or((1.0, ""));
     format!("{}{unit}", grouped((count / size).round() as u64))
 }
 
-/// Marks of a time axis, from seconds: `0`, `200 ms`, `30 s`, `5 min`, `6 h`, `2 d`.
+/// Labels of a time axis, from seconds: `0`, `200 ms`, `30 s`, `5 min`, `6 h`, `2 d`.
 pub fn clock(seconds: f64) -> String {
     let sizes = [(86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")];
     match sizes.into_iter().find(|(size, _)| seconds >= size * 0.999_999) {
@@ -25,7 +25,7 @@ pub fn clock(seconds: f64) -> String {
     }
 }
 
-/// A count with its thousands apart: `1,234,567`.
+/// A count with thousands separators: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -43,7 +43,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A percentile by how many nines it has, from `-log10(1 - p)`: `50 %`, `99.9 %`.
+/// A percentile from its number of nines, `-log10(1 - p)`: `50 %`, `99.9 %`.
 pub fn percent(nines: f64) -> String {
     let digits = (nines.ceil() as usize).saturating_sub(2);
     let mut out = format!("{:.*}", digits.min(16), 100.0 - 100.0 * 10f64.powf(-nines));
@@ -51,18 +51,10 @@ pub fn percent(nines: f64) -> String {
     out
 }
 
-/// The text with a capital in front and a full stop behind.
-pub fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let Some(first) = letters.next() else { return String::new() };
-    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{}{}{stop}", first.to_uppercase(), letters.as_str())
-}
-
-/// A text that names commands between backticks, as HTML with the commands as code.
+/// Text with commands between backticks as HTML with `<code>` elements.
 pub fn with_code(text: &str) -> String {
     let mut pieces: Vec<&str> = text.split('`').collect();
-    // A backtick without its partner is a character like others.
+    // A backtick without a partner is kept as a character.
     let lone = if pieces.len().is_multiple_of(2) { pieces.pop() } else { None };
     let marked = pieces.iter().enumerate().map(|(i, piece)| match i % 2 {
         0 => escape(piece),
@@ -71,7 +63,7 @@ pub fn with_code(text: &str) -> String {
     marked.chain(lone.map(|piece| format!("`{}", escape(piece)))).collect()
 }
 
-/// One quantity as a share of another: `187 %`; a dash where the whole is 0.
+/// One quantity as a share of another: `187 %`; a dash if the whole is 0.
 pub fn percent_of(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
 }
@@ -81,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_whole() {
+    fn lateness_labels_are_whole_numbers() {
         let texts = [100.0, 2e3, 5e5, 1e6, 1e9, 1e13].map(tick_ns);
         assert_eq!(texts, ["100 ns", "2 us", "500 us", "1 ms", "1 s", "10,000 s"]);
         assert_eq!(
@@ -91,30 +83,25 @@ mod tests {
     }
 
     #[test]
-    fn count_ticks_are_short() {
+    fn count_labels_are_short() {
         let texts = [1.0, 2e4, 1e6, 5e8, 1e10, 1e19].map(tick_count);
         assert_eq!(texts, ["1", "20,000", "1 M", "500 M", "10 G", "10,000,000 T"]);
     }
 
     #[test]
-    fn percentiles_show_their_nines() {
+    fn formats_percentiles_by_nines() {
         let texts = [0.0, 2f64.log10(), 1.0, 2.0, 3.0, 5.0].map(percent);
         assert_eq!(texts, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.999 %"]);
     }
 
     #[test]
-    fn counts_are_grouped() {
+    fn groups_thousands() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([counted(1, "use"), counted(2000, "use")], ["1 use", "2,000 uses"]);
     }
 
     #[test]
-    fn sentences_begin_and_end() {
-        assert_eq!(["", "why not", "Done."].map(sentence), ["", "Why not.", "Done."]);
-    }
-
-    #[test]
-    fn commands_stand_out() {
+    fn marks_commands_as_code() {
         assert_eq!(with_code("run `a <b>` & wait"), "run <code>a &#60;b&#62;</code> &#38; wait");
         assert_eq!(with_code("a ` alone `b` c"), "a <code> alone </code>b` c");
         assert_eq!(with_code(""), "");

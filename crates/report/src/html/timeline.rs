@@ -1,4 +1,4 @@
-//! When the machine was late: the largest lateness of each moment of the run, and the spikes.
+//! Lateness over time: the largest lateness of each window, and the spikes.
 
 use std::{collections::HashSet, fmt::Write};
 
@@ -16,7 +16,7 @@ use super::{
 
 const HEIGHT: f64 = 330.0;
 const BOTTOM: f64 = 276.0;
-/// Dots drawn at most; the smallest are left out first.
+/// The largest number of dots; the smallest spikes are left out first.
 const DOTS: usize = 4000;
 
 /// The chart of the largest lateness of each window.
@@ -28,8 +28,8 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
     let step_ns = window_ns.saturating_mul(together as u64);
     let words = Words::of(record);
     let lead = format!(
-        "Each step is the {} within {} (raw). A level that rises with the load is the load's doing; lone \
-         peaks at a steady distance hint at something periodic in the machine.",
+        "Each step is the {} within {} (raw). A level that rises with the load is caused by the load; single \
+                 peaks at regular intervals suggest something periodic in the machine.",
         words.largest.to_lowercase(),
         format_duration(step_ns)
     );
@@ -48,7 +48,7 @@ pub fn maxima(record: &Record, lines: &[Line]) -> Figure {
     Figure { id: "maxima", title, lead, svg, table: maxima_table(lines, words) }
 }
 
-/// The chart of all spikes that the record kept, with the worst `worst` of them as a table.
+/// The chart of all spikes in the record, with a table of the `worst` worst.
 pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let words = Words::of(record);
     let threshold_ns = record.scenario.threshold_ns;
@@ -59,13 +59,12 @@ pub fn spikes(record: &Record, lines: &[Line], worst: usize) -> Figure {
     let y = svg::lateness_axis(values, 10.0, BOTTOM, svg::TOP);
     let (dots, drawn, names) = dots(lines, x, y);
 
-    let mut lead = format!("{} above the threshold of {}.", text::counted(total, words.one), format_ns(threshold_ns));
+    let mut lead = format!("{} above the threshold of {}.", text::counted(total, words.item), format_ns(threshold_ns));
     if (kept as u64) < total {
-        let _ = write!(lead, " The record keeps the worst of each series: {}.", text::grouped(kept as u64));
+        let _ = write!(lead, " The record contains the worst of each series: {}.", text::grouped(kept as u64));
     }
     if drawn < kept - kept / 10 {
-        let _ =
-            write!(lead, " Those that would hide one another are drawn once: {} dots.", text::grouped(drawn as u64));
+        let _ = write!(lead, " Overlapping spikes are drawn once: {} dots.", text::grouped(drawn as u64));
     }
     let svg = if kept == 0 {
         String::new()
@@ -86,15 +85,15 @@ fn frame<'a>(id: &'a str, title: &'a str, lateness: &'a str, data: &'a str, x: A
     Frame {
         id,
         title,
-        summary: "A logarithmic axis over the time of the run, one line or mark a series. The table below holds the figures.",
+        summary: "A logarithmic axis over the time of the run, one line or marker per series. The table below contains the figures.",
         height: HEIGHT,
-        x: (x, svg::time_ticks(x.hi), "time since the run began"),
+        x: (x, svg::time_ticks(x.hi), "time since the start of the run"),
         y: (y, svg::log_ticks(y.lo, y.hi, text::tick_ns), lateness),
         data,
     }
 }
 
-/// The whole run, in seconds.
+/// The axis of the whole run, s.
 pub fn run_axis(record: &Record, lines: &[Line]) -> Axis {
     let of_phases = record.phases.iter().map(|p| (p.start_ns as f64 + p.duration_ns as f64) / 1e9);
     let windows_s = |l: &Line| l.series.maxima.max_ns.len() as f64 * window_s(&l.series.maxima);
@@ -108,7 +107,7 @@ fn window_s(maxima: &Maxima) -> f64 {
     maxima.window_ns as f64 / 1e9
 }
 
-/// Where each phase begins, with its name.
+/// Draws the start of each phase with its name.
 fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
     let mut out = String::new();
     let mut free_from = 0.0;
@@ -121,9 +120,9 @@ fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
         let loads =
             if phase.asked_loads.is_empty() { String::new() } else { format!(": {}", phase.asked_loads.join(", ")) };
         let mut label = format!("{}{loads}", phase.name);
-        let room = ((x.to - at) / 6.2) as usize;
-        if label.chars().count() > room.max(8) {
-            label = label.chars().take(room.max(8) - 1).chain(['…']).collect();
+        let space = ((x.to - at) / 6.2) as usize;
+        if label.chars().count() > space.max(8) {
+            label = label.chars().take(space.max(8) - 1).chain(['…']).collect();
         }
         if at >= free_from {
             let (left, top) = (number(at + 5.0), number(svg::TOP + 4.0));
@@ -134,7 +133,7 @@ fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
     out
 }
 
-/// The largest of each `together` windows, as a stepped line with gaps where nothing was measured.
+/// Draws the largest of each `together` windows as a stepped line, interrupted where nothing was measured.
 fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
     let width_s = window_s(&line.series.maxima) * together as f64;
     let mut path = Path::default();
@@ -151,7 +150,7 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
             drawing = false;
             continue;
         };
-        // The last window may reach beyond the phase.
+        // The last window can end after the phase.
         end_s = end_s.min(line.end_s).max(from_s);
         let (from, to, at) = (x.at(from_s), x.at(end_s), y.at(svg::decades(max_ns as f64, y.lo)));
         if drawing {
@@ -176,12 +175,12 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
     );
 }
 
-/// The names of main culprits, each once.
+/// The names of main culprits without repetition.
 #[derive(Default)]
 struct Names(Vec<String>);
 
 impl Names {
-    /// The number of a spike's main culprit; -1 where there is none.
+    /// The index of a spike's main culprit; -1 if there is none.
     fn of(&mut self, spike: &Spike) -> i64 {
         let Some(culprit) = spike.culprits.first() else { return -1 };
         let name = culprit.cause.title();
@@ -192,14 +191,14 @@ impl Names {
         at as i64
     }
 
-    /// The names as an attribute for the script; empty where there are none.
+    /// The names as an attribute for the script; empty without names.
     fn attribute(&self) -> String {
         let json = serde_json::Value::from(self.0.clone()).to_string();
         if self.0.is_empty() { String::new() } else { format!(" data-culprits=\"{}\"", svg::escape(&json)) }
     }
 }
 
-/// A dot a spike, those of a series that would hide one another drawn once; how many were drawn; and their culprits.
+/// Draws one dot per spike, overlapping ones of a series once. Returns also the number of dots, and the culprits.
 fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
     let mut names = Names::default();
     let all = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |spike| (line, spike)));
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_keeps_its_maxima() {
+    fn keeps_the_maxima_of_a_long_run() {
         let mut windows = vec![Some(5_000); 600_000];
         windows[123_456] = Some(77_000_000);
         windows[599_999] = Some(9_000_000);
@@ -277,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_stays_a_gap() {
+    fn keeps_gaps_between_windows() {
         let record = record(vec![Some(1000), None, Some(-5)], vec![]);
         let svg = maxima(&record, &lines(&record)).svg;
         assert!(svg.contains("data-p=\"0.0:1000 1.0: 2.0:-5\""), "{svg}");
     }
 
     #[test]
-    fn dots_that_hide_one_another_are_drawn_once_and_the_worst_always() {
+    fn draws_overlapping_dots_once_and_the_worst_always() {
         let spike = |at_ns| Spike { lateness_ns: 1_000_000 + at_ns as i64, at_ns, ..Spike::default() };
         let record = record(vec![], (0..100_000).map(|i| spike(i * 1_000)).collect());
         let figure = spikes(&record, &lines(&record), 20);
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_window_ends_with_its_phase() {
+    fn ends_the_last_window_with_its_phase() {
         let mut record = record(vec![Some(1000), Some(2000)], vec![]);
         record.phases = vec![Phase { name: "rest".into(), duration_ns: 1_250_000_000, ..Phase::default() }];
         let lines = lines(&record);
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn draws_nothing_without_data() {
         let record = record(vec![None, None], vec![]);
         assert!(maxima(&record, &lines(&record)).svg.is_empty());
         assert!(spikes(&record, &lines(&record), 20).svg.is_empty());

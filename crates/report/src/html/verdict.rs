@@ -1,42 +1,43 @@
-//! What the run means: the headline and the ladder of uses.
+//! The headline, the key figures and the ladder of uses.
 
-use std::{fmt::Write, path::Path};
+use std::fmt::Write;
 
 use analysis::{Summary, format_duration, format_ns};
-use record::{Outcome, Record, State, UseVerdict};
+use record::{Outcome, Record, UseVerdict};
 
 use super::{audio, noise, round_trip, svg, text};
-use crate::words::is_noise;
+use crate::blame::unsigned;
+use crate::words::{is_noise, is_profile, sentence};
 
-/// The answer at the head of the report.
+/// The headline of the report.
 pub struct Headline {
-    /// `PASS`, …, or `MEASURED` when nothing was to be judged.
+    /// `PASS` etc., or `MEASURED` without a requested profile.
     pub word: &'static str,
-    /// Class for the style sheet, with its mark.
+    /// CSS class, which includes a mark.
     pub class: &'static str,
     /// The answer in one short sentence.
     pub sentence: String,
-    /// Why: trusted HTML.
+    /// The reason: trusted HTML.
     pub reason: String,
 }
 
-/// A figure that stands out.
+/// A key figure.
 pub struct Key {
-    /// What it is.
+    /// The name.
     pub label: &'static str,
     /// The figure.
     pub value: String,
-    /// Where and when.
+    /// Place and time.
     pub detail: String,
 }
 
 /// A use on the ladder.
 pub struct Rung<'a> {
-    /// What the record says of it.
+    /// The verdict in the record.
     pub of: &'a UseVerdict,
-    /// Class for the style sheet, with its mark.
+    /// CSS class, which includes a mark.
     pub class: &'static str,
-    /// `yes`, `no`, …
+    /// `yes`, `no`, etc.
     pub answer: &'static str,
     /// Period, as text.
     pub period: String,
@@ -44,17 +45,17 @@ pub struct Rung<'a> {
     pub limit: String,
     /// Worst case, as text.
     pub worst: String,
-    /// Why, as a sentence: trusted HTML.
+    /// The reason, as a sentence: trusted HTML.
     pub reason: String,
-    /// What the samples allow to be said, as a sentence.
+    /// The conclusion that the samples allow, as a sentence.
     pub statement: String,
-    /// Wake-ups considered, as text.
+    /// The number of wake-ups evaluated, as text.
     pub samples: String,
-    /// Those over the limit, as text.
+    /// The number of wake-ups over the limit, as text.
     pub over: String,
     /// Missed deadlines, as text.
     pub missed: String,
-    /// The worst case against the limit: trusted SVG.
+    /// The worst case compared with the limit: trusted SVG.
     pub bar: String,
 }
 
@@ -67,7 +68,7 @@ fn class(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The answer at the head of the report.
+/// The headline of the report.
 pub fn headline(record: &Record) -> Headline {
     if let Some(published) = &record.published {
         let sentence = "Published elsewhere, not measured by punctual.".to_owned();
@@ -75,10 +76,10 @@ pub fn headline(record: &Record) -> Headline {
     }
     let judged = record.verdict.as_ref();
     let outcome = if record.validity.valid { judged.map(|v| v.outcome) } else { Some(Outcome::Invalid) };
-    // Of an invalid run the reasons follow in full, each with its remedy.
-    let told = !record.validity.valid && !record.validity.reasons.is_empty();
-    let reason = judged.filter(|_| !told).map(|v| text::with_code(&text::sentence(&v.reason))).unwrap_or_default();
-    let asked = asked_for(record);
+    // For an invalid run, the full list of reasons follows, each with its remedy.
+    let reasons_follow = !record.validity.valid && !record.validity.reasons.is_empty();
+    let reason = judged.filter(|_| !reasons_follow).map(|v| text::with_code(&sentence(&v.reason))).unwrap_or_default();
+    let requested = requested_titles(record);
     let Some(outcome) = outcome else {
         return Headline {
             word: "MEASURED",
@@ -88,52 +89,39 @@ pub fn headline(record: &Record) -> Headline {
         };
     };
     let sentence = match outcome {
-        Outcome::Pass => format!("On time for {asked}."),
-        Outcome::Fail => format!("Not on time for {asked}."),
-        Outcome::Inconclusive => format!("Too early to tell for {asked}."),
-        Outcome::Invalid => "What was asked for is not what ran.".to_owned(),
+        Outcome::Pass => format!("On time for {requested}."),
+        Outcome::Fail => format!("Not on time for {requested}."),
+        Outcome::Inconclusive => format!("Not enough samples yet for {requested}."),
+        Outcome::Invalid => "The run did not go as requested.".to_owned(),
     };
     Headline { word: outcome.name(), class: class(outcome), sentence, reason }
 }
 
-/// Whether `asked`, a profile's name or its file, means `verdict`.
-fn means(asked: &str, verdict: &UseVerdict) -> bool {
-    asked == verdict.profile || Path::new(asked).file_stem().is_some_and(|stem| stem == verdict.profile.as_str())
-}
-
-/// The uses that decide the verdict, in words.
-fn asked_for(record: &Record) -> String {
-    let title = |asked: &String| {
-        record.uses.iter().find(|u| means(asked, u)).map_or_else(|| asked.clone(), |u| u.title.clone())
+/// The titles of the uses that decide the verdict.
+fn requested_titles(record: &Record) -> String {
+    let title = |requested: &String| {
+        record
+            .uses
+            .iter()
+            .find(|u| is_profile(requested, &u.profile))
+            .map_or_else(|| requested.clone(), |u| u.title.clone())
     };
     let titles: Vec<String> = record.scenario.profiles.iter().map(title).collect();
-    if titles.is_empty() { "what was asked for".to_owned() } else { titles.join(", ") }
+    if titles.is_empty() { "the requested uses".to_owned() } else { titles.join(", ") }
 }
 
 fn ladder_sentence(uses: &[UseVerdict], gaps: bool) -> String {
     let of = |outcome| uses.iter().filter(|u| u.outcome == outcome).count() as u64;
     match (uses.len() as u64, of(Outcome::Pass), of(Outcome::Fail)) {
-        (0, ..) if gaps => "This is what took the CPUs from their work.".to_owned(),
-        (0, ..) => "This is how late the machine was.".to_owned(),
+        (0, ..) if gaps => "Gaps were measured; no use was judged.".to_owned(),
+        (0, ..) => "Lateness was measured; no use was judged.".to_owned(),
         (all, 0, no) if no == all => format!("Not on time for any of {}.", text::counted(all, "use")),
-        (all, 0, _) => format!("Too early to say yes to any of {}.", text::counted(all, "use")),
+        (all, 0, _) => format!("Not enough samples yet for any of {}.", text::counted(all, "use")),
         (all, yes, _) => format!("On time for {yes} of {}.", text::counted(all, "use")),
     }
 }
 
-/// What must be known about how the run ended; empty for a complete one.
-pub fn ending(state: State) -> &'static str {
-    match state {
-        State::Complete => "",
-        State::Partial => {
-            "This record is partial: the run was still under way when it was written, or was cut off. It lacks at most \
-             the last 5 s."
-        }
-        State::Interrupted => "The run was ended early. All samples up to then are in this record.",
-    }
-}
-
-/// The figures that stand out.
+/// The key figures.
 pub fn keys(record: &Record) -> Vec<Key> {
     if is_noise(record) {
         return noise::keys(record);
@@ -161,7 +149,7 @@ pub fn keys(record: &Record) -> Vec<Key> {
     }
     let p99_9 = series().filter_map(|s| Some((s, Summary::of(s).p99_9_ns?)));
     if let Some((worst, value_ns)) = p99_9.max_by_key(|(_, value)| *value) {
-        let detail = format!("99.9 % are no later on {}, {}", worst.place(), worst.phase);
+        let detail = format!("{}, {}", worst.place(), worst.phase);
         keys.push(Key { label: "p99.9 of the worst series", value: format_ns(value_ns), detail });
     }
     let (samples, missed) = (sum(|s| s.samples), sum(|s| s.missed));
@@ -173,29 +161,30 @@ pub fn keys(record: &Record) -> Vec<Key> {
     keys
 }
 
-/// The uses in the record's order, from the least to the most demanding: those that are explained, and the others.
+/// The uses in the record's order, from the least to the most demanding: those shown in full, and the others.
 ///
-/// Explained are those that were asked for and those of the short ladder; all of them when they are few.
+/// Shown in full are requested uses and those of the short ladder, or all if they are few.
 pub fn ladder(record: &Record) -> (Vec<Rung<'_>>, Vec<Rung<'_>>) {
     let values = record.uses.iter().flat_map(|u| [Some(u.limit_ns), u.worst_ns]).flatten();
     let axis = svg::lateness_axis(values, 100.0, 2.0, 198.0);
-    let asked = |of: &UseVerdict| record.scenario.profiles.iter().any(|asked| means(asked, of));
+    let requested =
+        |of: &UseVerdict| record.scenario.profiles.iter().any(|requested| is_profile(requested, &of.profile));
     let few = record.uses.len() <= 12;
     let rungs = record.uses.iter().map(|of| rung(of, record.published.is_some(), axis));
-    rungs.partition(|rung| few || asked(rung.of) || analysis::on_short_ladder(rung.of))
+    rungs.partition(|rung| few || requested(rung.of) || analysis::on_short_ladder(rung.of))
 }
 
 /// The uses with the same answer.
 pub struct Answer {
-    /// Class for the style sheet, with its mark.
+    /// CSS class, which includes a mark.
     pub class: &'static str,
-    /// `yes`, `no`, …
+    /// `yes`, `no`, etc.
     pub word: &'static str,
-    /// Their titles.
+    /// The titles of the uses.
     pub uses: String,
 }
 
-/// The explained rungs in one line an answer.
+/// The uses shown in full, grouped by answer.
 pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for rung in ladder {
@@ -214,7 +203,7 @@ pub fn answers(ladder: &[Rung]) -> Vec<Answer> {
     answers
 }
 
-/// A title without what it explains in brackets.
+/// A title without its explanation in brackets.
 pub fn short(title: &str) -> &str {
     title.split(" (").next().unwrap_or_default()
 }
@@ -230,9 +219,9 @@ fn rung(of: &UseVerdict, published: bool, axis: svg::Axis) -> Rung<'_> {
             Outcome::Inconclusive => "not enough samples yet",
             Outcome::Invalid => "invalid",
         },
-        reason: text::with_code(&text::sentence(&of.reason)),
-        statement: text::sentence(&of.statement),
-        period: format_ns(i64::try_from(of.period_ns).unwrap_or(i64::MAX)),
+        reason: text::with_code(&sentence(&of.reason)),
+        statement: sentence(&of.statement),
+        period: unsigned(of.period_ns),
         limit: format_ns(of.limit_ns),
         worst: of.worst_ns.map_or_else(|| "-".to_owned(), format_ns),
         samples: text::grouped(of.samples),
@@ -242,7 +231,7 @@ fn rung(of: &UseVerdict, published: bool, axis: svg::Axis) -> Rung<'_> {
     }
 }
 
-/// A bar to the worst case, and a line where the limit is; the same logarithmic axis for all uses.
+/// A bar up to the worst case, and a line at the limit, on the same logarithmic axis for all uses.
 fn bar(of: &UseVerdict, axis: svg::Axis) -> String {
     let at = |ns: i64| svg::number(axis.at(svg::decades(ns as f64, axis.lo)));
     let mut decades = svg::Path::default();
@@ -253,7 +242,7 @@ fn bar(of: &UseVerdict, axis: svg::Axis) -> String {
         .worst_ns
         .map_or_else(String::new, |ns| format!("<path class=\"worst\" d=\"M{} 10H{}\"/>", axis.from, at(ns)));
     format!(
-        "<svg class=\"bar {}\" viewBox=\"0 0 200 20\" role=\"img\" aria-label=\"worst {} against a limit of {}\">\
+        "<svg class=\"bar {}\" viewBox=\"0 0 200 20\" role=\"img\" aria-label=\"worst {}, limit {}\">\
          <path class=\"track\" d=\"M{} 10H{}\"/><path class=\"axis\" d=\"{}\"/>{worst}<path class=\"at\" d=\"M{} 2V18\"/></svg>",
         class(of.outcome),
         of.worst_ns.map_or_else(|| "unknown".to_owned(), format_ns),
@@ -275,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_follows_the_verdict() {
+    fn the_headline_shows_the_verdict() {
         let mut record = Record { validity: Validity { valid: true, reasons: vec![] }, ..Record::default() };
         assert_eq!(headline(&record).word, "MEASURED");
         record.scenario.profiles = vec!["p".into()];
@@ -291,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_profile_the_ladder_speaks() {
+    fn summarizes_the_ladder_without_a_profile() {
         use Outcome::{Fail, Inconclusive, Pass};
         let sentence =
             |outcomes: &[Outcome]| ladder_sentence(&outcomes.iter().map(|&o| one(o)).collect::<Vec<_>>(), false);
         assert_eq!(sentence(&[Pass, Fail, Inconclusive]), "On time for 1 of 3 uses.");
         assert_eq!(sentence(&[Pass]), "On time for 1 of 1 use.");
         assert_eq!(sentence(&[Fail, Fail]), "Not on time for any of 2 uses.");
-        assert_eq!(sentence(&[Inconclusive]), "Too early to say yes to any of 1 use.");
+        assert_eq!(sentence(&[Inconclusive]), "Not enough samples yet for any of 1 use.");
     }
 }

@@ -1,4 +1,4 @@
-//! One spike drawn: each stretch of its time line a bar on a row of its own, from before the deadline to the wake-up.
+//! A spike as a chart: one bar and row per part of its time line, from before the deadline to the wake-up.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -14,17 +14,17 @@ use crate::blame::{Ranked, in_short, percent, unsigned};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts};
 use crate::words::Words;
 
-/// Rows at most; beyond, neighbouring short stretches share one.
+/// The largest number of rows; with more parts, neighbouring short ones share a row.
 const ROWS: usize = 24;
 const ROW: f64 = 24.0;
-/// Width of a letter, nearly.
+/// Approximate width of a letter.
 const LETTER: f64 = 6.3;
 
-/// The drawing of a spike.
+/// The chart of a spike with its table.
 pub struct Waterfall {
     /// The drawing: trusted SVG.
     pub svg: String,
-    /// The same figures.
+    /// The same figures as a table.
     pub table: Table,
 }
 
@@ -32,11 +32,11 @@ pub struct Waterfall {
 struct Bar<'a> {
     start_ns: i64,
     end_ns: i64,
-    /// `None` for several.
+    /// `None` for several parts.
     cause: Option<&'a Cause>,
-    /// In a few words.
+    /// The short name.
     label: Cow<'a, str>,
-    /// With all that is known.
+    /// The full name.
     name: String,
 }
 
@@ -60,9 +60,9 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
         let class = bar.cause.map_or_else(|| "h6".to_owned(), |cause| colours.class(cause));
         let (from, to) = (x.at(bar.start_ns as f64), x.at(bar.end_ns as f64).max(x.at(bar.start_ns as f64) + 1.0));
         let heading = match before {
-            true => format!("before the {}", words.begin),
+            true => format!("before the {}", words.start),
             false => {
-                format!("{} to {} after the {}, {share}", format_ns(bar.start_ns), format_ns(bar.end_ns), words.begin)
+                format!("{} to {} after the {}, {share}", format_ns(bar.start_ns), format_ns(bar.end_ns), words.start)
             }
         };
         let _ = write!(
@@ -88,10 +88,10 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     let svg = Frame {
         id: &id,
         title: &format!("Time line of {} {}", words.spike, ranked.number),
-        summary: "What had the CPU, one bar a stretch, from a little before it on. The table below \
-                  holds the figures.",
+        summary: "Causes on the CPU, one bar per part of the time line, from shortly before the deadline. The table below \
+                          contains the figures.",
         height: bottom + 50.0,
-        x: (x, ticks(x), &format!("time after the {}", words.begin)),
+        x: (x, ticks(x), &format!("time after the {}", words.start)),
         y: (y, lengths.collect(), "length"),
         data: "data-stretches",
     }
@@ -99,11 +99,11 @@ pub fn draw(ranked: Ranked, colours: &Colours) -> Waterfall {
     Waterfall { svg, table: table(&bars, Unit::of(spike.lateness_ns), late_ns, words) }
 }
 
-/// A row a part; where they are too many, neighbouring short ones share a row.
+/// One row per part; if there are too many, neighbouring short ones share a row.
 fn rows<'a>(parts: &[Part<'a>]) -> Vec<Bar<'a>> {
     let mut lengths: Vec<u64> = parts.iter().map(Part::length_ns).collect();
     lengths.sort_unstable_by_key(|&ns| std::cmp::Reverse(ns));
-    // Every long one may part two rows of short ones.
+    // Each long part can separate two rows of short ones.
     let short_ns = if parts.len() > ROWS { lengths[ROWS / 2] } else { 0 };
     let mut bars: Vec<Bar> = Vec::new();
     let mut together = 0;
@@ -130,9 +130,9 @@ fn rows<'a>(parts: &[Part<'a>]) -> Vec<Bar<'a>> {
     bars
 }
 
-/// Where the deadline and the wake-up lie.
+/// Draws the deadline and the wake-up.
 fn marks(x: Axis, bottom: f64, words: &Words) -> String {
-    let (begin, end) = words.marks;
+    let (start, end) = words.marks;
     let (at, top) = (x.at(0.0), number(svg::TOP - 4.0));
     let text = |at: f64, anchor: &str, text: &str| {
         format!(
@@ -146,12 +146,12 @@ fn marks(x: Axis, bottom: f64, words: &Words) -> String {
         number(at),
         number(bottom),
         number(x.to),
-        text(at.max(svg::LEFT + 2.0), "start", begin.trim_matches('|')),
+        text(at.max(svg::LEFT + 2.0), "start", start.trim_matches('|')),
         text(x.to, "end", end.trim_matches('|')),
     )
 }
 
-/// The words of a bar: right of it, in it or left of it, where there is room.
+/// Draws the label of a bar: right of it, in it or left of it, wherever it fits.
 fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, before: bool) {
     let wanted = text.chars().count() as f64 * LETTER;
     let places = [
@@ -160,9 +160,9 @@ fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, 
         (from - x.from - 8.0, from - 6.0, "end", ""),
     ];
     let widest = || places.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or(places[0]);
-    let (room, at, anchor, class) = places.into_iter().find(|place| place.0 >= wanted).unwrap_or_else(widest);
-    let letters = (room.max(0.0) / LETTER) as usize;
-    let shown: Cow<str> = if wanted <= room {
+    let (space, at, anchor, class) = places.into_iter().find(|place| place.0 >= wanted).unwrap_or_else(widest);
+    let letters = (space.max(0.0) / LETTER) as usize;
+    let shown: Cow<str> = if wanted <= space {
         text.into()
     } else {
         text.chars().take(letters.saturating_sub(1)).chain(['…']).collect::<String>().into()
@@ -177,7 +177,7 @@ fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, 
     );
 }
 
-/// Marks at 1-2-5 steps, the deadline among them.
+/// Marks at 1-2-5 steps, including the deadline.
 fn ticks(x: Axis) -> Vec<Tick> {
     let step = 10f64.powf(svg::step_above((x.hi - x.lo) / 9.0));
     let first = (x.lo / step).ceil() as i64;
@@ -198,12 +198,12 @@ fn table(bars: &[Bar], unit: Unit, late_ns: u64, words: &Words) -> Table {
     let length = unit.length(0, i64::try_from(sum_ns).unwrap_or(i64::MAX));
     let sum = Row {
         swatch: String::new(),
-        cells: vec![format!("from the {} on", words.begin), String::new(), length, percent(sum_ns, late_ns)],
+        cells: vec![format!("after the {}", words.start), String::new(), length, percent(sum_ns, late_ns)],
     };
     Table {
-        caption: "What had the CPU, and for how long".to_owned(),
+        caption: "Causes on the CPU and their durations".to_owned(),
         head: [
-            "what had the CPU".to_owned(),
+            "cause".to_owned(),
             format!("start, {}", unit.name),
             format!("length, {}", unit.name),
             "share".to_owned(),
@@ -219,7 +219,7 @@ mod tests {
     use record::{CauseKind, Spike, Stretch};
 
     #[test]
-    fn a_long_time_line_has_few_rows_and_loses_no_time() {
+    fn a_long_time_line_has_few_rows_without_gaps() {
         let stretch = |n: i64| Stretch {
             start_ns: n * 1000,
             ns: 1000 + if n % 40 == 7 { 90_000 } else { 0 },
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_hold_the_deadline() {
+    fn ticks_are_round_and_include_the_deadline() {
         let axis = |lo, hi| Axis { lo, hi, from: 0.0, to: 1.0 };
         let labels = |lo, hi| ticks(axis(lo, hi)).into_iter().map(|tick| tick.label).collect::<Vec<_>>();
         assert_eq!(

@@ -11,7 +11,7 @@ use super::{
 use crate::blame::main_culprit;
 use crate::words::Words;
 
-/// The worst `worst` spikes of all series, the worst first.
+/// The `worst` worst spikes of all series, the worst first.
 pub fn table(lines: &[Line], worst: usize) -> Table {
     let mut all: Vec<_> = lines.iter().flat_map(|line| line.series.spikes.iter().map(move |s| (line, s))).collect();
     all.sort_by_key(|(_, spike)| std::cmp::Reverse(spike.lateness_ns));
@@ -49,7 +49,8 @@ pub fn table(lines: &[Line], worst: usize) -> Table {
     }
 }
 
-/// Where the kernel's timerlat tracer saw the lateness go: until the timer's interrupt ran, and from it to the thread.
+/// The two parts of the lateness in the kernel's timerlat tracer: until the timer interrupt, and from there to the
+/// thread.
 fn halves(split: Split) -> [String; 2] {
     [split.irq_ns, split.thread_ns.saturating_sub(split.irq_ns)].map(|ns| format_ns(ns.min(i64::MAX as u64) as i64))
 }
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn spikes_of_timerlat_say_whether_interrupt_or_thread_was_late() {
+    fn splits_timerlat_spikes_into_interrupt_and_thread() {
         let split = Some(Split { irq_ns: 610_000, thread_ns: 700_000 });
         let theirs = Spike { lateness_ns: 700_000, split, ..Spike::default() };
         let ours = Spike { lateness_ns: 300_000, ..Spike::default() };

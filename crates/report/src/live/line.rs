@@ -1,4 +1,4 @@
-//! The run in one plain line, for logs and terminals without room.
+//! The progress of a run in one plain line, for logs and small terminals.
 
 use std::io::{self, Write};
 
@@ -9,14 +9,14 @@ use super::{Progress, running, time_left};
 use crate::style::clean;
 use crate::terminal::noise::lost_by;
 
-/// Keeps lines at one a second, counted on the run's own clock, and at least one a phase.
+/// Limits lines to one per second of the run's own clock, and at least one per phase.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     last: Option<(usize, u64)>,
 }
 
 impl Pace {
-    /// Writes the line if its second has come.
+    /// Writes the line if a new second or phase has begun.
     pub(super) fn print(&mut self, out: &mut impl Write, record: &Record, progress: &Progress) -> io::Result<()> {
         let now = (progress.phase_index, progress.elapsed_ns / 1_000_000_000);
         if self.last.replace(now) == Some(now) {
@@ -26,7 +26,7 @@ impl Pace {
     }
 }
 
-/// The phase, the time left, samples, missed and the worst so far with its place.
+/// The phase, the remaining time, samples, missed deadlines, and the worst lateness with its thread.
 fn line(record: &Record, progress: &Progress) -> String {
     let all = running(record, progress);
     let left = time_left(progress)
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_is_left_and_what_was_worst() {
+    fn a_line_shows_remaining_time_and_worst_lateness() {
         let (record, mut progress) = example();
         insta::assert_snapshot!(line(&record, &progress), @"under load: 13 s left, 2000 samples, 0 missed, worst 84.1 us on CPU 1");
         progress.total_ns = None;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_a_second_and_one_at_each_phase() {
+    fn writes_one_line_per_second_and_phase() {
         let (record, mut progress) = example();
         let (mut pace, mut out) = (Pace::default(), Vec::new());
         for tenth in 0..25 {

@@ -1,4 +1,4 @@
-//! Playing, live: load, latency, xruns, levels and the tuner.
+//! The live view of playing: load, latency, xruns, levels and the tuner.
 
 use std::env;
 use std::io::{self, IsTerminal, Stderr, Write};
@@ -11,51 +11,51 @@ use ratatui::text::{Line, Span};
 use super::{screen::Screen, terminal_size};
 use crate::style::{ColorChoice, Ink, Style, clean};
 
-/// Quietest level that a bar shows, dB.
+/// The lowest level that a bar shows, dB.
 const QUIETEST_DB: f32 = -60.0;
-/// Columns of a bar.
+/// Width of a bar, columns.
 const BAR: usize = 24;
 /// Least width of the view, columns.
 const NARROWEST: u16 = 60;
 /// Rows of the view.
 const ROWS: u16 = 7;
 
-/// How playing goes.
+/// The state of playing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Playing {
-    /// What is played: a preset, a model.
+    /// The preset or model.
     pub what: String,
-    /// How the card was set.
+    /// The configuration of the card.
     pub card: String,
-    /// Since the beginning, ns.
+    /// Time since the start, ns.
     pub elapsed_ns: u64,
-    /// What the buffers take from input to output, ns.
+    /// Latency of the buffers from input to output, ns.
     pub latency_ns: u64,
-    /// The same in frames.
+    /// The same latency in frames.
     pub latency_frames: u64,
-    /// Time of a period, ns.
+    /// Duration of a period, ns.
     pub period_ns: u64,
-    /// Mean share of a period that computing took since the last look.
+    /// Mean share of a period used for processing since the last update.
     pub share: f64,
-    /// The largest share since then.
+    /// The largest share since the last update.
     pub most_share: f64,
-    /// Times that the card ran over us.
+    /// The number of xruns.
     pub xruns: u64,
-    /// Peaks of input and output since the last look, of full scale.
+    /// Peaks of input and output since the last update, relative to full scale.
     pub peaks: [f32; 2],
-    /// Samples of the input at full scale.
+    /// The number of input samples at full scale.
     pub input_clips: u64,
-    /// Least gain of the limiter since the last look, 1 for none.
+    /// The lowest gain of the limiter since the last update; 1 if it did not limit.
     pub limiter_gain: f32,
-    /// Whether the gate is open.
+    /// True if the gate is open.
     pub gate_is_open: bool,
-    /// What stopped playing because it made what is no number.
+    /// The part of the chain that was muted because it produced NaN or infinite values.
     pub muted: Option<String>,
-    /// The note that is played, as `E2`, and how many cents it is too high.
+    /// The note played, e.g. `E2`, and its deviation in cents; positive is sharp.
     pub note: Option<(String, f32)>,
 }
 
-/// Shows playing on standard error: in place on a terminal, else in one line a second. Erased when dropped.
+/// Shows playing on standard error: in place on a terminal, otherwise one line per second. Erased when dropped.
 #[derive(Debug)]
 pub struct PlayingView {
     style: Style,
@@ -63,17 +63,17 @@ pub struct PlayingView {
     lines: Lines,
 }
 
-/// Says once a second what was seen since it last did.
+/// Merges updates into one line per second.
 #[derive(Debug, Default)]
 struct Lines {
     last_s: Option<u64>,
-    /// How often was looked since, and what was seen: its share is the sum of all.
-    looks: u32,
+    /// The number of updates since the last line, and their merged state. Its share is the sum of all updates.
+    updates: u32,
     seen: Playing,
 }
 
 impl PlayingView {
-    /// A view in the style that the environment asks for.
+    /// A view with the style from options and environment.
     #[must_use]
     pub fn new(color: ColorChoice) -> Self {
         let is_able = io::stderr().is_terminal() && env::var("TERM").is_ok_and(|term| term != "dumb");
@@ -81,7 +81,7 @@ impl PlayingView {
         Self { style: Style::for_stderr(color), screen, lines: Lines::default() }
     }
 
-    /// Shows it. What cannot be written is left out.
+    /// Shows the state. Write errors are ignored.
     pub fn update(&mut self, playing: &Playing) {
         let (columns, rows) = terminal_size();
         let _ = match &mut self.screen {
@@ -99,7 +99,7 @@ impl PlayingView {
         self.lines.next(playing).map_or(Ok(()), |line| writeln!(io::stderr(), "{line}"))
     }
 
-    /// Takes the view away, so that something can be said.
+    /// Erases the view, so that a message can be written.
     pub fn erase(&mut self) {
         if let Some(screen) = &mut self.screen {
             let _ = screen.erase();
@@ -108,9 +108,9 @@ impl PlayingView {
 }
 
 impl Lines {
-    /// The line that is due, if one is.
+    /// Adds an update. Returns a line once per second.
     fn next(&mut self, playing: &Playing) -> Option<String> {
-        self.looks += 1;
+        self.updates += 1;
         let seen = std::mem::take(&mut self.seen);
         self.seen = Playing {
             share: seen.share + playing.share,
@@ -124,14 +124,14 @@ impl Lines {
             return None;
         }
         let seen = std::mem::take(&mut self.seen);
-        let looks = std::mem::take(&mut self.looks);
-        Some(line(&Playing { share: seen.share / f64::from(looks), ..seen }))
+        let updates = std::mem::take(&mut self.updates);
+        Some(line(&Playing { share: seen.share / f64::from(updates), ..seen }))
     }
 }
 
 impl Drop for PlayingView {
     fn drop(&mut self) {
-        // A panic's message stands below the view by now.
+        // The message of a panic is below the view.
         if !std::thread::panicking() {
             self.erase();
         }
@@ -142,7 +142,7 @@ fn line(playing: &Playing) -> String {
     let [input, output] = playing.peaks.map(level);
     let note = playing.note.as_ref().map_or_else(String::new, |(note, cents)| format!(", {note} {cents:+.0} cents"));
     format!(
-        "{}: {} so far, load {:.0} % (most {:.0} %), {} xruns, input {input}, output {output}{note}",
+        "{}: {} so far, load {:.0} % (max {:.0} %), {} xruns, input {input}, output {output}{note}",
         clean(&playing.what),
         format_duration(playing.elapsed_ns / 1_000_000_000 * 1_000_000_000),
         playing.share * 100.0,
@@ -179,7 +179,7 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         vec![
             (Ink::Plain, "load     ".to_owned()),
             (good_or(playing.most_share < 0.7, Ink::Doubt), bar(playing.share)),
-            (Ink::Plain, format!(" {:3.0} %, most {:.0} %", playing.share * 100.0, playing.most_share * 100.0)),
+            (Ink::Plain, format!(" {:3.0} %, max {:.0} %", playing.share * 100.0, playing.most_share * 100.0)),
             (Ink::Quiet, format!(" of {}", format_ns(playing.period_ns as i64))),
         ],
         vec![
@@ -224,7 +224,7 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
     }
 }
 
-/// A needle from 50 cents too low to 50 too high; in tune within 3.
+/// A needle from 50 cents flat to 50 cents sharp; in tune within 3.
 fn tuner(note: Option<&(String, f32)>, unicode: bool) -> Vec<(Ink, String)> {
     let title = (Ink::Plain, "tuner    ".to_owned());
     let Some((name, cents)) = note else { return vec![title, (Ink::Quiet, "-".to_owned())] };
@@ -276,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_player_wants_to_know() {
+    fn draws_the_state_of_playing() {
         insta::assert_snapshot!(drawn(80, &example(), false));
     }
 
     #[test]
-    fn silence_and_what_is_muted() {
+    fn shows_silence_and_muted_parts() {
         let playing =
             Playing { peaks: [0.0; 2], note: None, gate_is_open: false, muted: Some("a.nam".to_owned()), ..example() };
         let text = drawn(80, &playing, false);
@@ -292,12 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_the_same() {
-        insta::assert_snapshot!(line(&example()), @"crunch (2 of 5): 1 min 23 s so far, load 23 % (most 41 %), 2 xruns, input -12.0 dB, output -6.0 dB, E2 -25 cents");
+    fn a_line_shows_the_same_state() {
+        insta::assert_snapshot!(line(&example()), @"crunch (2 of 5): 1 min 23 s so far, load 23 % (max 41 %), 2 xruns, input -12.0 dB, output -6.0 dB, E2 -25 cents");
     }
 
     #[test]
-    fn a_line_a_second_tells_the_worst_of_it() {
+    fn a_line_shows_the_worst_of_its_second() {
         let mut lines = Lines::default();
         let quiet = Playing { peaks: [0.1; 2], share: 0.1, most_share: 0.2, note: None, ..example() };
         let mut next = |elapsed_ms: u64, playing: &Playing| {
@@ -307,15 +307,15 @@ mod tests {
         assert_eq!(next(100, &Playing { peaks: [1.0, 0.1], note: example().note, ..quiet.clone() }), None);
         assert_eq!(next(200, &Playing { peaks: [0.1, 0.5], share: 0.7, most_share: 1.5, ..quiet.clone() }), None);
         let line = next(1000, &quiet).unwrap();
-        let told = "1 s so far, load 30 % (most 150 %), 2 xruns, input 0.0 dB, output -6.0 dB, E2 -25 cents";
-        assert!(line.ends_with(told), "{line}");
-        // The next one begins anew.
+        let expected = "1 s so far, load 30 % (max 150 %), 2 xruns, input 0.0 dB, output -6.0 dB, E2 -25 cents";
+        assert!(line.ends_with(expected), "{line}");
+        // The next line starts from scratch.
         let line = next(2000, &quiet).unwrap();
-        assert!(line.ends_with("load 10 % (most 20 %), 2 xruns, input -20.0 dB, output -20.0 dB"), "{line}");
+        assert!(line.ends_with("load 10 % (max 20 %), 2 xruns, input -20.0 dB, output -20.0 dB"), "{line}");
     }
 
     #[test]
-    fn no_value_and_no_size_panics() {
+    fn accepts_any_value_and_size() {
         for value in [f32::NAN, f32::INFINITY, -1.0, 1e9] {
             let playing = Playing {
                 peaks: [value; 2],

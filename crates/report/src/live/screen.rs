@@ -1,7 +1,7 @@
-//! Draws a buffer in place with relative moves of the cursor.
+//! Draws a buffer in place with relative cursor moves.
 //!
-//! ratatui's own inline viewport asks the terminal where the cursor is: over standard output, where our results go, and
-//! in raw mode, where Ctrl-C is no signal. Moving up by the lines drawn before needs neither.
+//! ratatui's inline viewport queries the cursor position on standard output, where our results go, and in raw mode,
+//! where Ctrl-C is no signal. Moving up by the number of lines drawn before needs neither.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use textwrap::core::display_width;
 
 use crate::style::{Ink, escape};
 
-/// What was drawn, and where it goes. The cursor rests on the line below the drawing.
+/// The current drawing and its output. The cursor is on the line below the drawing.
 #[derive(Debug)]
 pub(super) struct Screen<W: Write> {
     out: W,
-    /// Columns that each line on the screen takes.
+    /// Columns used by each line on the screen.
     drawn: Vec<u16>,
 }
 
@@ -23,24 +23,24 @@ impl<W: Write> Screen<W> {
         Self { out, drawn: Vec::new() }
     }
 
-    /// Draws `buffer` over what was drawn before. Its width is the terminal's.
+    /// Draws `buffer` over the previous drawing. Its width is the terminal's.
     pub(super) fn show(&mut self, buffer: &Buffer, color: bool) -> io::Result<()> {
         let width = buffer.area.width;
         let mut text = self.home(width);
         self.drawn.clear();
         for y in 0..buffer.area.height {
-            // Cleared before it is written: behind a full row, the cursor still stands on its last cell.
+            // The row is cleared before writing: after a full row, the cursor is still on its last cell.
             text += "\x1b[K";
             self.drawn.push(push_row(&mut text, buffer, y, color));
             text += "\r\n";
         }
-        // Whatever stood below: a taller drawing, an echoed ^C.
+        // Clears anything below, e.g. a taller drawing or an echoed ^C.
         text += "\x1b[J";
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
 
-    /// Takes the drawing off the screen; the cursor is where it began.
+    /// Erases the drawing; the cursor returns to where the drawing began.
     pub(super) fn erase(&mut self) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());
@@ -51,15 +51,15 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// The way back to the first cell of the drawing. A terminal that became narrower has broken the lines that no longer
-    /// fitted, so they stand on more rows than were drawn.
+    /// The sequence that moves to the first cell of the drawing. A terminal that became narrower has wrapped long
+    /// lines, so they occupy more rows than were drawn.
     fn home(&self, width: u16) -> String {
         let rows: u16 = self.drawn.iter().map(|&used| used.div_ceil(width.max(1)).max(1)).sum();
         if rows == 0 { "\r".to_owned() } else { format!("\r\x1b[{rows}A") }
     }
 }
 
-/// Appends one row without the blanks at its end; returns the columns it takes.
+/// Appends one row without trailing spaces; returns the number of columns used.
 fn push_row(text: &mut String, buffer: &Buffer, y: u16, color: bool) -> u16 {
     let row = &buffer.content[buffer.index_of(0, y)..][..usize::from(buffer.area.width)];
     let used = row.iter().rposition(|cell| cell.symbol() != " ").map_or(0, |last| last + 1);
@@ -67,7 +67,7 @@ fn push_row(text: &mut String, buffer: &Buffer, y: u16, color: bool) -> u16 {
     let mut look = plain;
     let mut covered = 0;
     for cell in &row[..used] {
-        // A symbol of two columns covers the cell after it.
+        // A symbol of two columns also covers the next cell.
         if covered > 0 {
             covered -= 1;
             continue;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_drawing_covers_the_first_and_erasing_leaves_nothing() {
+    fn overwrites_and_erases_drawings() {
         let mut screen = Screen::new(Vec::new());
         screen.show(&drawing(&["one", "two"]), false).unwrap();
         screen.show(&drawing(&["1  "]), false).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrower_terminal_has_broken_the_lines() {
+    fn counts_rows_wrapped_by_a_narrower_terminal() {
         let mut screen = Screen::new(Vec::new());
         screen.show(&drawing(&["0123456789", "01234     ", "          "]), false).unwrap();
         assert_eq!(screen.home(10), "\r\x1b[3A");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_end_with_their_row() {
+    fn resets_colours_at_the_end_of_a_row() {
         let mut buffer = drawing(&["ab  "]);
         buffer[(1, 0)].set_fg(ratatui::style::Color::Red);
         let mut text = String::new();

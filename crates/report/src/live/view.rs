@@ -1,4 +1,4 @@
-//! The view itself: a pure function of the record and the progress onto a buffer.
+//! The live view, drawn from the record and the progress onto a buffer.
 
 use std::cmp::Reverse;
 
@@ -16,22 +16,22 @@ use crate::terminal::noise::lost_by;
 use crate::terminal::table::Table;
 use crate::terminal::{cell, count_cell, time};
 
-/// The smallest terminal that the view fits, columns and rows.
+/// The smallest terminal for the view, columns and rows.
 const SMALLEST: (u16, u16) = (40, 8);
-/// Rows of the view, as far as the terminal has them.
+/// Rows of the view, if the terminal has enough.
 const ROWS: std::ops::RangeInclusive<u16> = 12..=20;
-/// Title, bar and the table's headings.
+/// Rows of title, bar and table headings.
 const HEAD: u16 = 3;
-/// Rows of the histogram, with its axis, that CPUs do not take away.
+/// Rows reserved for the histogram with its axis.
 const HISTOGRAM: u16 = 5;
 /// Columns left of the histogram.
 const GUTTER: u16 = 7;
 
-/// The size of the view on a terminal of `size` with so many CPUs to show; `None` where it does not fit.
+/// The size of the view on a terminal of `size` with `cpus` CPUs; `None` if the terminal is too small.
 pub(super) fn fit((columns, rows): (u16, u16), cpus: usize) -> Option<(u16, u16)> {
     let wanted = (HEAD + HISTOGRAM + 2).saturating_add(cpus.try_into().unwrap_or(u16::MAX));
     let wanted = wanted.clamp(*ROWS.start(), *ROWS.end());
-    // The cursor rests on the row below.
+    // One row stays free for the cursor.
     (columns >= SMALLEST.0 && rows >= SMALLEST.1).then(|| (columns, wanted.min(rows - 1)))
 }
 
@@ -69,27 +69,27 @@ fn title(progress: &Progress) -> Spans {
     vec![(Ink::Title, format!("punctual{part}: {}", clean(&progress.phase)))]
 }
 
-/// How much is done, and the time left.
+/// The progress bar with the remaining time.
 fn bar(buffer: &mut Buffer, area: Rect, progress: &Progress, unicode: bool) {
     let (Some(total_ns), Some(left)) = (progress.total_ns, time_left(progress)) else {
         let text = format!("{} so far", format_duration(progress.elapsed_ns));
         buffer.set_line(area.x, area.y, &Line::raw(text), area.width);
         return;
     };
-    let (done, to_do) = if unicode { ("━", "─") } else { ("#", "-") };
+    let (done, remaining) = if unicode { ("━", "─") } else { ("#", "-") };
     let ratio = progress.elapsed_ns as f64 / total_ns.max(1) as f64;
     LineGauge::default()
         .ratio(ratio.clamp(0.0, 1.0))
         .label(format!("{left} left"))
         .filled_symbol(done)
-        .unfilled_symbol(to_do)
+        .unfilled_symbol(remaining)
         .filled_style(look(Ink::Accent))
         .unfilled_style(look(Ink::Quiet))
         .render(area, buffer);
 }
 
-/// One row a CPU; where there is no room for all, the worst and one for the others together. What matters most stands
-/// left, where a narrow terminal still has room.
+/// One row per CPU. If there are too many, the worst CPUs and one row for the others. The most important columns are at
+/// the left, where a narrow terminal still shows them.
 fn table(all: &[&Series], rows: usize) -> Table {
     let gaps = all.iter().any(|series| series.kind.noise().is_some());
     let mut table = match gaps {
@@ -126,12 +126,12 @@ fn row(name: String, all: &[&Series]) -> Spans {
     ]
 }
 
-/// The largest lateness of the last full window and the one under way: of the last one to two seconds.
+/// The largest lateness of the current window and the one before it, i.e. of the last one to two seconds.
 fn recent(series: &Series) -> Option<i64> {
     series.maxima.max_ns.iter().rev().take(2).flatten().copied().max()
 }
 
-/// The lateness of all wake-ups of the phase so far.
+/// Draws the histogram of all wake-ups of the current phase.
 fn histogram(buffer: &mut Buffer, area: Rect, all: &[&Series], unicode: bool) {
     let raw = || all.iter().map(|series| &series.raw);
     let Some(scale) = Scale::of(raw()) else { return };
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A run with so many CPUs under way in its second phase; the higher the CPU, the worse.
+    /// A run on `cpus` CPUs in its second phase; the higher the CPU number, the worse.
     fn example(cpus: u32) -> (Record, Progress) {
         let series = |cpu: u32| {
             let worst_ns = 40_000 + i64::from(cpu) * 11_000;
@@ -199,7 +199,7 @@ mod tests {
         (record, progress)
     }
 
-    /// What a terminal of this size shows.
+    /// The view on a terminal of this size.
     fn on_terminal(columns: u16, rows: u16, record: &Record, progress: &Progress, unicode: bool) -> TestBackend {
         let (width, height) = fit((columns, rows), running(record, progress).len()).unwrap();
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_share_the_room() {
+    fn summarizes_many_cpus() {
         let (record, progress) = example(128);
         insta::assert_snapshot!("many_cpus_80x24", on_terminal(80, 24, &record, &progress, true));
         insta::assert_snapshot!("many_cpus_tiny_40x8", on_terminal(40, 8, &record, &progress, true));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn too_small_a_terminal_has_no_view() {
+    fn shows_no_view_on_a_small_terminal() {
         assert_eq!(fit((39, 30), 2), None);
         assert_eq!(fit((80, 7), 2), None);
         assert_eq!(fit((0, 0), 2), None);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_panics() {
+    fn accepts_any_size() {
         let (record, progress) = example(5);
         for (width, height) in (0..60).flat_map(|width| (0..22).map(move |height| (width, height))) {
             draw(&mut Buffer::empty(Rect::new(0, 0, width, height)), &record, &progress, true);

@@ -1,20 +1,20 @@
-//! What is told of a stream, and what is not.
+//! Texts and figures of a stream's ends.
 
 use record::{Calibration, ClockRelation, DelayVariation, OneWay, SeriesKind};
 
 use super::*;
 
-fn of(stream: Stream) -> Told {
+fn of(stream: Stream) -> EndSummary {
     let series = Series { period_ns: 125_000, samples: 8000, kind: SeriesKind::Stream(stream), ..Series::default() };
-    told(&series).expect("a series of a stream")
+    summarize(&series).expect("the series is of a stream")
 }
 
-fn heard(listener: Listener) -> Told {
+fn of_frames_received(listener: Listener) -> EndSummary {
     of(Stream::Listener(Box::new(Listener { frames: 8000, ..listener })))
 }
 
 #[test]
-fn a_talker_is_told_in_the_words_that_its_users_know() {
+fn summarizes_a_talker() {
     let talker = Talker {
         frames: 8000,
         late: 3,
@@ -26,7 +26,7 @@ fn a_talker_is_told_in_the_words_that_its_users_know() {
     };
     let plain = of(Stream::Talker(Box::new(talker.clone())));
     assert_eq!(plain.first, [("Late packets", "3".to_owned()), ("Max delta", "35454 ns".to_owned())]);
-    assert!(plain.remarks.starts_with("woke 8 us before each slot, then spun until it"), "{}", plain.remarks);
+    assert!(plain.remarks.starts_with("woke 8 us before each slot, then spun until the slot"), "{}", plain.remarks);
     assert!(plain.calibration.is_empty());
     let point = |cells: [&str; 4]| cells.map(str::to_owned);
     assert_eq!(
@@ -35,84 +35,87 @@ fn a_talker_is_told_in_the_words_that_its_users_know() {
     );
     let calibration = Some(Calibration { samples: 40_000, max_ns: 2_000_000, ..Calibration::default() });
     let auto = of(Stream::Talker(Box::new(Talker { calibration, ..talker })));
-    assert!(auto.calibration.contains("as the period has no room for one that covers all of them"));
+    assert!(auto.calibration.contains("because the period is too short for one that covers all of them"));
 }
 
 #[test]
-fn what_became_of_launch_times_stands_beside_what_was_sent() {
+fn reports_missed_launch_times() {
     let launch = |offloaded| Some(Launch { delta_ns: 50_000, offloaded, invalid: 2, missed: 7 });
-    let told = |launch: Option<Launch>| {
+    let summary = |launch: Option<Launch>| {
         let mode = if launch.is_none() { "send" } else { "txtime" };
         let talker = Talker { offset_ns: 100_000, mode: mode.to_owned(), launch, ..Talker::default() };
         of(Stream::Talker(Box::new(talker)))
     };
-    let figure = |told: &Told, name| {
-        told.figures.iter().find(|figure| figure.name == name).map(|figure| (figure.text.clone(), figure.bad))
+    let figure = |summary: &EndSummary, name| {
+        summary.figures.iter().find(|figure| figure.name == name).map(|figure| (figure.text.clone(), figure.bad))
     };
-    let software = told(launch(false));
+    let software = summary(launch(false));
     assert_eq!(figure(&software, "invalid"), Some(("2".to_owned(), true)));
     assert_eq!(figure(&software, "txtime missed"), Some(("7".to_owned(), true)));
-    assert!(software.remarks.starts_with("woke 100 us before each slot, and handed its frame over at once"));
-    assert!(software.remarks.contains("50 us before its slot, as no NIC keeps it"), "{}", software.remarks);
-    assert!(told(launch(true)).remarks.contains("at its slot, by the NIC"));
-    assert_eq!(figure(&told(None), "invalid"), None);
+    assert!(software.remarks.starts_with("woke 100 us before each slot, and handed over its frame at once"));
+    assert!(software.remarks.contains("50 us before its slot, because no NIC holds it"), "{}", software.remarks);
+    assert!(summary(launch(true)).remarks.contains("at its slot, by the NIC"));
+    assert_eq!(figure(&summary(None), "invalid"), None);
 }
 
 #[test]
-fn losses_stand_where_they_happened() {
-    let told = |lost, lost_in_socket| heard(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;
-    assert!(!told(0, Some(0)).contains("loss"));
-    assert!(told(5, Some(0)).contains("all losses happened before the listener's socket"));
-    assert!(told(5, Some(5)).contains("all were lost in the listener's socket"));
-    assert!(told(5, Some(2)).contains("2 were lost in the listener's socket, the others before it"));
-    assert!(told(5, None).contains("where they were lost is not known"));
-    let ring = |ours| heard(Listener { lost: 5, lost_in_ring: Some(ours), ..Listener::default() }).remarks;
+fn reports_where_frames_were_lost() {
+    let remarks =
+        |lost, lost_in_socket| of_frames_received(Listener { lost, lost_in_socket, ..Listener::default() }).remarks;
+    assert!(!remarks(0, Some(0)).contains("loss"));
+    assert!(remarks(5, Some(0)).contains("all losses happened before the listener's socket"));
+    assert!(remarks(5, Some(5)).contains("all were lost in the listener's socket"));
+    assert!(remarks(5, Some(2)).contains("2 were lost in the listener's socket, the others before it"));
+    assert!(remarks(5, None).contains("the place of the losses is unknown"));
+    let ring = |ours| of_frames_received(Listener { lost: 5, lost_in_ring: Some(ours), ..Listener::default() }).remarks;
     assert!(ring(0).contains("all losses happened before the listener's XDP ring"));
     assert!(ring(5).contains("all were lost in the listener's XDP ring, which was full"));
     assert!(ring(2).contains("2 were lost in the listener's XDP ring, the others before it"));
 }
 
 #[test]
-fn another_machines_clock_tells_nothing_of_the_way() {
-    let apart = heard(Listener::default());
+fn omits_one_way_times_without_a_common_clock() {
+    let apart = of_frames_received(Listener::default());
     assert!(
-        apart.remarks.contains("which lie on another machine's clock") && !apart.remarks.contains("LATE_TIMESTAMP")
+        apart.remarks.contains("they refer to another machine's clock") && !apart.remarks.contains("LATE_TIMESTAMP")
     );
     assert_eq!(apart.times.len(), 3);
     let variation = Some(DelayVariation { drift_ppb: -12_345, window_ns: 10_000_000_000, ..DelayVariation::default() });
-    let apart = heard(Listener { delay_variation: variation, ..Listener::default() });
+    let apart = of_frames_received(Listener { delay_variation: variation, ..Listener::default() });
     assert!(
-        apart.remarks.contains("quickest of its 10 s") && apart.remarks.contains("-12.345 ppm"),
+        apart.remarks.contains("smallest delay of its 10 s") && apart.remarks.contains("-12.345 ppm"),
         "{}",
         apart.remarks
     );
     assert_eq!(apart.times.len(), 5);
     let clock = ClockRelation::same_host();
     let one_way = Some(OneWay { clock, late_presentation: 7, least_slack_ns: Some(-5_000), ..OneWay::default() });
-    let together = heard(Listener { one_way, ..Listener::default() });
-    assert!(together.remarks.contains("7 read after their presentation time, least time left -5 us"));
+    let together = of_frames_received(Listener { one_way, ..Listener::default() });
+    assert!(together.remarks.contains("7 frames read after their presentation time, smallest margin -5 us"));
     assert_eq!(together.times.len(), 5);
-    assert_eq!(together.times[4][0], "from sending to the read (one clock)");
+    assert_eq!(together.times[4][0], "from send to read (one clock)");
 }
 
 #[test]
-fn without_stamps_there_are_no_rows_of_them() {
+fn omits_rows_of_time_stamps_without_stamps() {
     let from = |from: &str| Listener {
         from: from.to_owned(),
         wait: "spin".to_owned(),
         one_way: Some(OneWay::default()),
         ..Listener::default()
     };
-    let names = |listener| heard(listener).times.into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
-    assert_eq!(names(from("xdp copy native")), ["between two frames as read", "from sending to the read"]);
+    let names = |listener| of_frames_received(listener).times.into_iter().map(|[name, ..]| name).collect::<Vec<_>>();
+    assert_eq!(names(from("xdp copy native")), ["between two frames, as read", "from send to read"]);
     assert_eq!(names(from("socket")).len(), 5);
-    assert!(heard(from("xdp copy native")).remarks.starts_with("waiting: spin, by xdp copy native; max delta"));
-    assert!(heard(from("socket")).remarks.starts_with("waiting: spin; max delta"));
+    assert!(
+        of_frames_received(from("xdp copy native")).remarks.starts_with("waiting: spin, by xdp copy native; max delta")
+    );
+    assert!(of_frames_received(from("socket")).remarks.starts_with("waiting: spin; max delta"));
 }
 
 #[test]
-fn where_nothing_came_there_are_no_figures() {
+fn omits_figures_without_frames() {
     let nothing = of(Stream::Listener(Box::new(Listener { other_streams: 4, ..Listener::default() })));
-    assert!(nothing.figures.is_empty() && nothing.remarks == "No frame came; 4 of other streams did.");
-    assert!(told(&Series::default()).is_none());
+    assert!(nothing.figures.is_empty() && nothing.remarks == "No frames received; 4 frames of other streams.");
+    assert!(summarize(&Series::default()).is_none());
 }

@@ -1,25 +1,25 @@
-//! Audio: what became of the periods, when they were done, and who was to blame for xruns.
+//! Audio: outcomes and completion of periods, causes of xruns, and the search for the smallest buffer.
 
 use record::{Audio, Record, Series};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell};
-use crate::audio::{FIGURES, TRIED, fates, found, remarks, times, title, to_blame, tried, worst};
+use crate::audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst};
 use crate::style::Ink;
 
 /// A series of audio with all its figures.
 pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     page.heading(&title(series, audio));
-    let fates = fates(audio);
-    let mut table = Table::new(&fates.map(|(name, ..)| name)).figures();
+    let outcomes = outcomes(audio);
+    let mut table = Table::new(&outcomes.map(|(name, ..)| name)).figures();
     let count = |(_, count, bad): (&str, u64, bool)| count_cell(if bad { count } else { 0 }, count.to_string());
-    table.row(fates.map(count).to_vec());
+    table.row(outcomes.map(count).to_vec());
     page.table(&table);
     page.gap();
     let mut table = Table::new(&["time"].into_iter().chain(FIGURES).collect::<Vec<_>>());
     for (row, (name, figures)) in times(series, audio).into_iter().enumerate() {
-        // The first is the one that counts.
+        // The first row is the most important one.
         let ink = if row == 0 { Ink::Title } else { Ink::Plain };
         table.row([cell(name)].into_iter().chain(figures.map(|figure| (ink, figure))).collect());
     }
@@ -27,14 +27,14 @@ pub(super) fn section(page: &mut Page, series: &Series, audio: &Audio) {
     let [meaning, statement] = remarks(series, audio);
     page.text(Ink::Quiet, &meaning);
     page.text(Ink::Plain, &statement);
-    to_blame(series).iter().for_each(|sentence| page.text(Ink::Bad, sentence));
+    fault_lines(series).iter().for_each(|sentence| page.text(Ink::Bad, sentence));
     worst(series, audio).iter().for_each(|sentence| page.text(Ink::Plain, sentence));
 }
 
-/// What a search for the smallest buffer found.
+/// The result of a search for the smallest buffer.
 pub(super) fn search(page: &mut Page, record: &Record) {
     let Some(search) = &record.buffer else { return };
-    page.heading("The smallest buffer");
+    page.heading("Smallest buffer");
     let mut table = Table::new(&TRIED).figures();
     for (cells, held) in tried(record, search) {
         let ink = held.map_or(Ink::Plain, |held| if held { Ink::Good } else { Ink::Bad });
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_period_and_both_parts_are_told() {
+    fn shows_outcomes_and_times_of_periods() {
         let audio = Audio {
             rate_hz: 48_000,
             frames: 64,

@@ -1,4 +1,4 @@
-//! The table of a campaign: what one can choose across, what disturbs it down the side; and the recommendation.
+//! The tables of a campaign, with placements and settings across and probes and loads down, and the recommendation.
 
 use analysis::{
     campaign::{CampaignCell, CampaignTable, RoleCell, recommend, table},
@@ -12,7 +12,7 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::{Ink, Spans};
 
-/// Writes the whole answer.
+/// Writes the whole page.
 pub(super) fn page(page: &mut Page, campaign: &Campaign) {
     head(page, campaign);
     let whole = table(campaign);
@@ -21,7 +21,7 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign) {
         return;
     }
     let roles = match whole.roles() {
-        // Before anything has run.
+        // No scenario has run yet.
         roles if roles.is_empty() => vec![("timer", Measured::Lateness)],
         roles => roles,
     };
@@ -36,7 +36,7 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign) {
         of.rows.into_iter().for_each(|row| table.row(row.into_iter().map(|text| (Ink::Plain, text)).collect()));
         page.table(&table);
     }
-    beside(page, campaign);
+    comparisons(page, campaign);
     if let Some(advice) = recommend(&whole) {
         page.heading(if advice.column.is_some() { "Recommended" } else { "Not decided" });
         page.text(Ink::Plain, &advice.text);
@@ -54,11 +54,11 @@ fn head(page: &mut Page, campaign: &Campaign) {
     let machine = [&campaign.hostname, &campaign.kernel].into_iter().flatten().cloned().collect::<Vec<_>>();
     page.fact("machine", column, &machine.join(", "));
     if !campaign.source.is_empty() {
-        page.fact("after", column, &campaign.source);
+        page.fact("source", column, &campaign.source);
     }
 }
 
-/// The table of one role. A single row lies better as a column.
+/// The table of one role. A single row is shown as a column.
 fn cells(page: &Page, whole: &CampaignTable, role: &str) -> Table {
     let upright = whole.rows.len() == 1 && whole.columns.len() > 1;
     let (down, across) = if upright { (&whole.columns, &whole.rows) } else { (&whole.rows, &whole.columns) };
@@ -79,7 +79,7 @@ fn cell(page: &Page, whole: &CampaignTable, at: (usize, usize), role: &str) -> (
     let Some(cell) = &whole.cells[at.0][at.1] else { return (Ink::Quiet, String::new()) };
     if cell.badness.is_empty() {
         let failed = cell.error.is_some();
-        return if failed { (Ink::Alarm, "failed".to_owned()) } else { (Ink::Quiet, "to do".to_owned()) };
+        return if failed { (Ink::Alarm, "failed".to_owned()) } else { (Ink::Quiet, "not run".to_owned()) };
     }
     let figures = cell.roles.iter().find(|of| of.role == role).map(figures).unwrap_or_else(|| "-".to_owned());
     let (ink, word) = match cell.outcome {
@@ -93,7 +93,7 @@ fn cell(page: &Page, whole: &CampaignTable, at: (usize, usize), role: &str) -> (
     (ink, format!("{figures}{}{mark}{word}", if mark.is_empty() { "" } else { " " }))
 }
 
-/// The largest time; the least of several repeats before it; what was lost, missed or late behind it.
+/// The largest time, with the smallest maximum of several repeats before it and counts after it.
 fn figures(role: &RoleCell) -> String {
     let Some(max_ns) = role.max_ns else { return "no samples".to_owned() };
     let range = role.least_max_ns.filter(|&least_ns| least_ns < max_ns);
@@ -102,11 +102,11 @@ fn figures(role: &RoleCell) -> String {
     format!("{range}{}{counts}", format_ns(max_ns))
 }
 
-/// The references that were laid beside, each with its own table.
-fn beside(page: &mut Page, campaign: &Campaign) {
+/// The comparisons with references, one table each.
+fn comparisons(page: &mut Page, campaign: &Campaign) {
     for reference in references(campaign) {
-        page.heading(&format!("Beside {}, as published there", reference.name));
-        let mut table = Table::new(&["scenario", "yours", "theirs", "ratio", "their"]).words(4);
+        page.heading(&format!("Compared with {}, as published", reference.name));
+        let mut table = Table::new(&["scenario", "yours", "theirs", "ratio", "their case"]).words(4);
         for row in reference.rows {
             let theirs = [row.yours, row.theirs, row.ratio, row.phase];
             table.row([row.scenario].into_iter().chain(theirs).map(|text| (Ink::Plain, text)).collect());
@@ -122,15 +122,15 @@ fn legend(page: &mut Page, table: &CampaignTable) {
     if repeats > 1 {
         page.text(
             Ink::Quiet,
-            &format!("Of {repeats} repeats: the least and the largest maximum, and all that was missed or lost."),
+            &format!("Of {repeats} repeats: the smallest and largest maximum, and the sums of missed and lost."),
         );
     }
     let errors: Vec<&String> = cells().filter_map(|cell| cell.error.as_ref()).collect();
-    let mut told: Vec<&String> = Vec::new();
+    let mut shown: Vec<&String> = Vec::new();
     for error in errors {
-        if !told.contains(&error) {
+        if !shown.contains(&error) {
             page.item(Ink::Alarm, "failed", 6, error);
-            told.push(error);
+            shown.push(error);
         }
     }
 }
@@ -138,6 +138,6 @@ fn legend(page: &mut Page, table: &CampaignTable) {
 fn ending(page: &mut Page, campaign: &Campaign) {
     if campaign.state != State::Complete && campaign.scenarios.iter().all(|entry| entry.error.is_none()) {
         page.gap();
-        page.remark("The campaign has not run whole. Go on with it: the same command with --resume.");
+        page.remark("The campaign is incomplete. Continue it with the same command and --resume.");
     }
 }

@@ -1,27 +1,29 @@
-//! A captured stream: late packets, intervals, what was lost, and the frames to look up.
+//! A captured stream: late packets, intervals, losses, and the frames to inspect.
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, format_duration};
 use record::{
     Capture, CapturedKind, CapturedStream, Histogram, MarkedFrame, NumberedBy, Record, Series, SeriesKind, ToldBy,
 };
 
 use super::page::Page;
 use super::table::Table;
-use super::verdict::{answer, sentence};
+use super::verdict::answer;
 use super::{cell, count_cell, series, time};
 use crate::{
+    blame::unsigned,
+    observation,
     style::{Ink, Spans},
-    witness,
+    words::sentence,
 };
 
-/// Streams that are listed.
+/// The number of streams listed.
 const STREAMS: usize = 16;
-/// Rows of the tables of frames.
+/// The number of rows in tables of frames.
 const FRAMES: usize = 20;
-/// The same where a run's own figures stand before them.
-const FRAMES_BESIDE: usize = 5;
+/// The number of rows if the run's own figures come first.
+const FRAMES_OF_OWN_RUN: usize = 5;
 
-/// What a capture from elsewhere tells.
+/// The page of a capture that was made elsewhere.
 pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
     head(page, record, capture);
     let lateness = record.series.first();
@@ -37,43 +39,51 @@ pub(super) fn page(page: &mut Page, record: &Record, capture: &Capture) {
     uses(page, record);
 }
 
-/// What the capture of a run's own stream tells beside its threads; nothing for a record without one.
-pub(super) fn beside(page: &mut Page, record: &Record) {
+/// The capture of a run's own stream; nothing for a record without one.
+pub(super) fn section(page: &mut Page, record: &Record) {
     let Some((capture, observer)) = record.capture.as_ref().and_then(|one| Some((one, one.observer.as_ref()?))) else {
         return;
     };
-    page.heading(&format!("Captured meanwhile: {}", capture.file));
-    page.fact("seen", 6, &witness::place(observer));
+    page.heading(&format!("Capture of this run: {}", capture.file));
+    page.fact("seen", 6, &observation::place(observer));
     facts(page, capture);
     page.gap();
-    let mut table = Table::new(&witness::HEADINGS);
-    witness::rows(record).into_iter().for_each(|row| table.row(row.map(cell).to_vec()));
+    let mut table = Table::new(&observation::HEADINGS);
+    observation::rows(record).into_iter().for_each(|row| table.row(row.map(cell).to_vec()));
     page.table(&table);
-    page.text(Ink::Quiet, &witness::how_to_read(capture));
-    page.text(Ink::Plain, &witness::in_words(record));
+    page.text(Ink::Quiet, &observation::how_to_read(capture));
+    page.text(Ink::Plain, &observation::agreement_text(record));
     let lateness = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
     late_packets(page, capture, lateness);
     missing(page, capture);
     spacing(page, capture);
-    frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES_BESIDE);
-    frames(page, "Latest frames", "late", &capture.worst_late, FRAMES_BESIDE);
+    frames(page, "Largest gaps", "gap", &capture.worst_gaps, FRAMES_OF_OWN_RUN);
+    frames(page, "Latest frames", "late", &capture.worst_late, FRAMES_OF_OWN_RUN);
 }
 
 fn head(page: &mut Page, record: &Record, capture: &Capture) {
     page.heading(&format!("{} in {}", title(&capture.stream), capture.file));
     facts(page, capture);
     if !record.command.is_empty() {
-        page.text(Ink::Plain, "again");
+        page.text(Ink::Plain, "repeat with");
         page.remedy(4, &record::shell::command(&record.command));
     }
 }
 
-/// The file, its stream, and the stream's period.
+/// The file, the stream and its period.
 fn facts(page: &mut Page, capture: &Capture) {
     let count = capture.streams.len();
     let streams = if count == 1 { "1 stream".to_owned() } else { format!("{count} streams") };
     let frames = capture.file_frames;
-    page.fact("file", 6, &format!("{}, {frames} frames, {streams}; time stamps to {}", capture.format, step(capture)));
+    page.fact(
+        "file",
+        6,
+        &format!(
+            "{}, {frames} frames, {streams}; time stamp resolution {}",
+            capture.format,
+            unsigned(capture.resolution_ns)
+        ),
+    );
     let lasted = format_duration(capture.duration_ns);
     page.fact("stream", 6, &format!("to {}; {} frames in {lasted}", place(&capture.stream), capture.frames));
     page.fact("period", 6, &period(capture));
@@ -87,46 +97,41 @@ fn title(stream: &CapturedStream) -> String {
     }
 }
 
-/// `91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
+/// The destination of a stream: `91:e0:f0:00:fe:01, VLAN 2, priority 3, interface 0`.
 fn place(stream: &CapturedStream) -> String {
     let vlan = stream.vlan.map_or_else(|| ", no VLAN tag".to_owned(), |vlan| format!(", VLAN {vlan}"));
     let pcp = stream.pcp.map_or_else(String::new, |pcp| format!(", priority {pcp}"));
     format!("{}{vlan}{pcp}, interface {}", stream.destination, stream.interface)
 }
 
-fn step(capture: &Capture) -> String {
-    format_ns(capture.resolution_ns as i64)
-}
-
 fn period(capture: &Capture) -> String {
     let period = &capture.period;
-    let says = match period.told_by {
-        ToldBy::Asked => "as asked",
-        ToldBy::ClassA => "class A by its priority",
-        ToldBy::ClassB => "class B by its priority",
-        ToldBy::Median => "a guess: the median interval",
+    let source = match period.told_by {
+        ToldBy::Asked => "given",
+        ToldBy::ClassA => "class A, from its priority",
+        ToldBy::ClassB => "class B, from its priority",
+        ToldBy::Median => "estimated: the median interval",
     };
     let error = period.clock_error_ppm.unwrap_or(0.0);
-    let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm within {error:.2}"));
-    let nominal = format_ns(period.nominal_ns as i64);
-    format!("{nominal} ({says}); {:.3} ns by the capture's clock{ratio}", period.fitted_ns)
+    let ratio = period.clock_ppm.map_or_else(String::new, |ppm| format!(", {ppm:+.2} ppm +/- {error:.2}"));
+    let nominal = unsigned(period.nominal_ns);
+    format!("{nominal} ({source}); {:.3} ns on the capture's clock{ratio}", period.fitted_ns)
 }
 
-/// The two figures that people know, and what they mean here.
+/// The two figures that users know best, and their meaning here.
 fn late_packets(page: &mut Page, capture: &Capture, lateness: Option<&Series>) {
-    page.heading("On time?");
+    page.heading("Lateness");
     let max_ns = lateness.and_then(|series| series.max_ns);
     let bad = |count: u64| if count > 0 { Ink::Bad } else { Ink::Good };
     page.line(&vec![(bad(capture.late), format!("Late packets = {}", capture.late))]);
     let max = max_ns.map_or_else(|| "-".to_owned(), |max_ns| format!("{max_ns} ns"));
     page.line(&vec![(Ink::Title, format!("Max delta = {max}"))]);
-    let (tolerance, jitter) = (capture.tolerance_ns as i64, capture.max_deviation_ns as i64);
     page.text(
         Ink::Quiet,
         &format!(
-            "late: more than {} behind its slot of the grid that the stream kept; the largest |interval - period| is {}",
-            format_ns(tolerance),
-            format_ns(jitter)
+            "late: more than {} behind its slot on the stream's own time grid; the largest |interval - period| is {}",
+            unsigned(capture.tolerance_ns),
+            unsigned(capture.max_deviation_ns)
         ),
     );
     let mut table = Table::new(&["", "frames", "min", "p50", "p99", "p99.9", "max"]);
@@ -149,27 +154,27 @@ fn intervals(capture: &Capture) -> Spans {
     row("interval", capture.spacing.total(), capture.min_gap_ns, percentiles, capture.max_gap_ns)
 }
 
-/// The ends are exact, and shown so; percentiles have three digits.
+/// A row of times: the ends are exact, percentiles have three significant digits.
 fn row(name: &str, count: u64, min_ns: Option<i64>, percentiles: [Option<i64>; 3], max_ns: Option<i64>) -> Spans {
     let end = |ns: Option<i64>| cell(ns.map_or_else(|| "-".to_owned(), exact));
     let [p50, p99, p99_9] = percentiles.map(|ns| cell(time(ns)));
     vec![cell(name), cell(count.to_string()), end(min_ns), p50, p99, p99_9, end(max_ns)]
 }
 
-/// A bucket is named by its highest value, which may lie above the exact maximum.
+/// A percentile. It is limited to `max_ns` because a bucket stands for its highest value.
 pub(crate) fn exact_percentile(histogram: &Histogram, percent: f64, max_ns: Option<i64>) -> Option<i64> {
     Some(histogram.percentile(percent).filter(|_| !histogram.is_empty())?.min(max_ns?))
 }
 
-/// What did not come, and what came twice or in another order.
+/// Frames that were lost, duplicated or out of order.
 fn missing(page: &mut Page, capture: &Capture) {
-    page.heading("All there?");
-    let headings = ["", "lost", "losses", "longest", "duplicates", "reordered", "too late", "slots left out"];
+    page.heading("Losses");
+    let headings = ["", "lost", "losses", "longest", "duplicates", "reordered", "too late", "skipped slots"];
     let mut table = Table::new(&headings);
     let numbered = match capture.numbered_by {
         NumberedBy::Nothing => "frames have no number",
-        NumberedBy::Avtp => "by AVTP's number (8 bits)",
-        NumberedBy::Talker => "by our talker's number (64 bits)",
+        NumberedBy::Avtp => "by AVTP's sequence number (8 bits)",
+        NumberedBy::Talker => "by our talker's sequence number (64 bits)",
     };
     let count = |count: u64| count_cell(count, count.to_string());
     table.row(vec![
@@ -184,33 +189,33 @@ fn missing(page: &mut Page, capture: &Capture) {
     ]);
     page.table(&table);
     if capture.restarts > 0 {
-        page.remark(&format!("the talker began anew {} times", capture.restarts));
+        page.remark(&format!("the talker restarted {} times", capture.restarts));
     }
 }
 
-/// Whether frames keep their distance.
+/// Frames that came too early, too late or in bursts.
 fn spacing(page: &mut Page, capture: &Capture) {
-    page.heading("Spaced out?");
+    page.heading("Spacing");
     let item = |page: &mut Page, count: u64, text: String| {
         page.item(if count > 0 { Ink::Bad } else { Ink::Good }, "", 0, &text);
     };
     let missed = capture.missed_slots;
-    item(page, missed, format!("{missed} frames later than a period"));
+    item(page, missed, format!("{missed} frames more than a period late"));
     let violations = capture.window_violations;
-    item(page, violations, format!("{violations} frames in an interval of the grid that had one already"));
+    item(page, violations, format!("{violations} frames in a grid interval that already had one"));
     let (bursts, longest) = (capture.bursts, capture.longest_burst);
     let longest = if bursts > 0 { format!(", the longest of {longest} frames") } else { String::new() };
     item(page, bursts, format!("{bursts} bursts of frames less than a quarter of the period apart{longest}"));
     if let Some(shaper) = &capture.shaper {
         let slope = bits(shaper.idle_slope_bps);
-        let whose = if shaper.asked { "as asked" } else { "its longest frame once a period" };
+        let source = if shaper.asked { "given" } else { "one longest frame per period" };
         let lowest = match shaper.violations {
             0 => String::new(),
             _ => format!(", the lowest {:.0} bits", shaper.lowest_bits),
         };
         let (count, link) = (shaper.violations, bits(shaper.link_bps));
         let text =
-            format!("{count} frames sent with negative credit{lowest} (idle slope {slope}, {whose}; link {link})");
+            format!("{count} frames sent with negative credit{lowest} (idle slope {slope}, {source}; link {link})");
         item(page, count, text);
     }
 }
@@ -225,7 +230,7 @@ pub(crate) fn bits(bps: u64) -> String {
     format!("{} {unit}", bps as f64 / scale)
 }
 
-/// Frames to look up.
+/// A table of frames to inspect.
 fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame], most: usize) {
     if frames.is_empty() {
         return;
@@ -239,7 +244,7 @@ fn frames(page: &mut Page, heading: &str, what: &str, frames: &[MarkedFrame], mo
     let first = frames.first().map_or(0, |one| one.frame);
     page.text(
         Ink::Quiet,
-        &format!("frames are numbered as in Wireshark (frame.number == {first}), after the stream's first"),
+        &format!("frame numbers as in Wireshark (frame.number == {first}); times after the stream's first frame"),
     );
 }
 
@@ -250,38 +255,38 @@ pub(crate) fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:09} s", size / 1_000_000_000, size % 1_000_000_000)
 }
 
-/// All digits: people compare them with another tool's.
+/// All digits, so that users can compare the figure with other tools.
 fn exact(ns: i64) -> String {
     format!("{ns} ns")
 }
 
-/// All streams of the file, where there are several.
+/// All streams of the file, if there are several.
 fn streams(page: &mut Page, capture: &Capture) {
     if capture.streams.len() < 2 {
         return;
     }
     page.heading("Streams in the file");
-    let mut table = Table::new(&["stream", "to", "VLAN", "interface", "frames", "a second", "bytes"]).words(1);
+    let mut table = Table::new(&["stream", "to", "VLAN", "interface", "frames", "per second", "bytes"]).words(1);
     for stream in capture.streams.iter().take(STREAMS) {
-        let a_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
+        let per_second = stream.frames.saturating_sub(1) as f64 * 1e9 / stream.duration_ns.max(1) as f64;
         table.row(vec![
             cell(&stream.name),
             cell(&stream.destination),
             cell(stream.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string())),
             cell(stream.interface.to_string()),
             cell(stream.frames.to_string()),
-            cell(if stream.duration_ns > 0 { format!("{a_second:.1}") } else { "-".to_owned() }),
+            cell(if stream.duration_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
             cell(stream.bytes.to_string()),
         ]);
     }
     page.table(&table);
     if let Some(more) = capture.streams.len().checked_sub(STREAMS).filter(|more| *more > 0) {
-        page.text(Ink::Quiet, &format!("{more} more streams: --json has all"));
+        page.text(Ink::Quiet, &format!("{more} more streams: --json lists all"));
     }
-    page.text(Ink::Quiet, "choose another with --stream, --vlan, --source, --destination or --interface");
+    page.text(Ink::Quiet, "select another one with --stream, --vlan, --source, --destination or --interface");
 }
 
-/// What the frames allow to be said about the uses that were asked for; the verdict stands at the end.
+/// The conclusions about requested uses; the verdict follows at the end.
 fn uses(page: &mut Page, record: &Record) {
     for a_use in &record.uses {
         page.heading(&a_use.title);
@@ -294,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_keep_their_digits() {
+    fn formats_seconds_and_bit_rates() {
         assert_eq!(seconds(12_345_678_901), "12.345678901 s");
         assert_eq!(seconds(-5), "-0.000000005 s");
         assert_eq!(bits(7_296_000), "7.296 Mbit/s");

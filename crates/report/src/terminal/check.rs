@@ -1,17 +1,17 @@
-//! What a check of one part of the machine found.
+//! The result of checking one part of the machine.
 
 use record::{Finding, FindingState};
 
 use super::{machine::all_findings, page::Page};
 use crate::style::{Ink, Style};
 
-/// Columns of the facts' names.
+/// Width of the column of fact names.
 const NAMES: usize = 10;
 
-/// What `punctual check` answers: facts about the part called `title`, each with its name, and everything that was
-/// found, worst first. Facts without text are left out.
+/// The output of `punctual check`: named facts about the part called `title`, and all findings, worst first. Empty
+/// facts are left out.
 ///
-/// Width and text are as for [`overview`](super::overview).
+/// For width and text, see [`overview`](super::overview).
 #[must_use]
 pub fn check(title: &str, facts: &[(&str, String)], findings: &[Finding], style: &Style, width: usize) -> String {
     let mut page = Page::new(*style, width);

@@ -1,16 +1,17 @@
-//! Histograms drawn with characters: lateness from left to right, wake-ups upwards, both on a logarithmic scale.
+//! Histograms drawn with characters: lateness from left to right, counts upwards, both on logarithmic scales.
 
 use analysis::format_ns;
 use record::Histogram;
 
-/// Eighths of a cell.
+/// A cell filled in eighths.
 const BLOCKS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+/// The same in ASCII.
 const ASCII: [&str; 9] = [" ", ".", ".", ".", ":", ":", ":", "#", "#"];
 
-/// What lies below is drawn into the first column.
+/// Smaller values are drawn in the first column.
 const SMALLEST_NS: i64 = 10;
 
-/// The decades that a drawing spans: 10^first to 10^last ns. Drawings to be compared share one scale.
+/// The range of a drawing: 10^first to 10^last ns. Drawings to compare share one scale.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
     first: u32,
@@ -18,9 +19,9 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The whole decades, two at least, that hold everything on time or late; `None` where there is no such value.
+    /// The whole decades, at least two, that include all values of 0 or more; `None` without such values.
     ///
-    /// Whole decades stay where they are while a run goes on.
+    /// Whole decades rarely change while a run is in progress.
     pub(crate) fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>) -> Option<Self> {
         let ends = histograms.into_iter().filter_map(|h| {
             let smallest = h.iter().map(|(value_ns, _)| value_ns).find(|&value_ns| value_ns >= 0)?;
@@ -31,23 +32,23 @@ impl Scale {
         Some(Self { first, last: (high.max(SMALLEST_NS).ilog10() + 1).max(first + 2) })
     }
 
-    /// Where each of `width` columns ends, ns.
+    /// The upper end of each of `width` columns, ns.
     fn edges(self, width: usize) -> Vec<i64> {
         let (first, span) = (f64::from(self.first), f64::from(self.last - self.first));
         (1..=width).map(|n| 10f64.powf(first + span * n as f64 / width as f64).round() as i64).collect()
     }
 }
 
-/// Counts by column of a drawing.
+/// Counts per column of a drawing.
 pub(crate) struct Bars {
     counts: Vec<u64>,
     scale: Scale,
-    /// Wake-ups before their deadline; they have no place on a logarithmic scale.
+    /// Wake-ups before their deadline, which a logarithmic scale cannot show.
     pub(crate) early: u64,
 }
 
 impl Bars {
-    /// The sum of `histograms` in `width` columns, 1 at least.
+    /// The sum of `histograms` in `width` columns, at least 1.
     pub(crate) fn of<'a>(histograms: impl IntoIterator<Item = &'a Histogram>, scale: Scale, width: usize) -> Self {
         let edges = scale.edges(width.max(1));
         let mut bars = Self { counts: vec![0; edges.len()], scale, early: 0 };
@@ -67,12 +68,12 @@ impl Bars {
         bars
     }
 
-    /// The largest count of a column: what the highest bar stands for.
+    /// The largest count of a column, i.e. the count of the highest bar.
     pub(crate) fn tallest(&self) -> u64 {
         self.counts.iter().copied().max().unwrap_or(0)
     }
 
-    /// The drawing, top row first. A single wake-up is always visible.
+    /// The drawing, top row first. Even a single wake-up is visible.
     pub(crate) fn rows(&self, height: usize, unicode: bool) -> Vec<String> {
         let cells = if unicode { &BLOCKS } else { &ASCII };
         let full = (height * 8) as f64;
@@ -89,7 +90,7 @@ impl Bars {
         (0..height).rev().map(row).collect()
     }
 
-    /// The line below the drawing: a tick and the time at each decade that has room for them.
+    /// The line below the drawing: a tick and the time at each decade, if they fit.
     pub(crate) fn axis(&self, unicode: bool) -> String {
         let tick = if unicode { "╵" } else { "|" };
         let Scale { first, last } = self.scale;
@@ -108,7 +109,7 @@ impl Bars {
     }
 }
 
-/// A count in at most 5 characters: `999`, `12.3k`, `4.56M`.
+/// A count with at most 5 characters: `999`, `12.3k`, `4.56M`.
 pub(crate) fn short_count(count: u64) -> String {
     let scaled = |unit: u64, name: &str| {
         let value = count as f64 / unit as f64;
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wake_up_has_its_column_and_one_alone_is_seen() {
+    fn draws_every_wake_up_and_single_ones_visibly() {
         let h = example();
         let twice = bars(&[&h, &h], 30).unwrap();
         assert_eq!(twice.counts.iter().sum::<u64>() + twice.early, 2 * h.total());
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_on_the_scale_draws_nothing() {
+    fn draws_nothing_without_values() {
         let mut early = Histogram::default();
         early.record(-5);
         assert!(bars(&[], 10).is_none());
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_width_and_no_value_panics() {
+    fn accepts_any_width_and_value() {
         let mut h = Histogram::default();
         [0, 1, i64::MAX].into_iter().for_each(|value_ns| h.record(value_ns));
         for width in 0..40 {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_stay_short() {
+    fn short_counts_fit_five_characters() {
         for (count, text) in [(0, "0"), (9_999, "9999"), (12_340, "12.3k"), (999_499, "999k"), (4_560_000, "4.56M")] {
             assert_eq!(short_count(count), text);
         }

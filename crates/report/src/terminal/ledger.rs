@@ -1,4 +1,4 @@
-//! Who made the spikes: the ledger, and the worst spikes with their culprits.
+//! The culprits of spikes: the ledger, and the worst spikes with their culprits.
 
 use analysis::format_ns;
 use record::{Account, Blame, BlameMode, Cause, Record};
@@ -6,19 +6,21 @@ use record::{Account, Blame, BlameMode, Cause, Record};
 use super::cell;
 use super::page::{Note, Page};
 use super::table::Table;
-use crate::blame::{self, Ranked, ledger_total_ns, main_culprit, percent, plainly, strikes, total_spikes, unsigned};
+use crate::blame::{
+    self, Ranked, explanation, ledger_total_ns, main_culprit, occurrences, percent, total_spikes, unsigned,
+};
 use crate::remedy;
 use crate::style::Ink;
 use crate::words::{Words, is_noise};
 
-/// How much of a ledger is shown.
+/// The part of a ledger that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The worst culprits in plain words.
+    /// The worst culprits, with explanations.
     Brief,
     /// The worst culprits.
     Short,
-    /// All of them.
+    /// All culprits.
     Full,
 }
 
@@ -32,21 +34,21 @@ impl Extent {
     }
 }
 
-/// The ledger with all that must be known beside it. Nothing where the run did not look, or had nothing to look at.
+/// The ledger with its notes. Nothing if the run did not record culprits or had no spikes.
 pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
     let Some(blame) = &record.blame else { return };
     if total_spikes(record) == 0 && blame.ledger.is_empty() && extent != Extent::Full {
         return;
     }
     let words = Words::of(record);
-    page.heading(&format!("Who made the {}s", words.spike));
+    page.heading(&format!("Culprits of the {}s", words.spike));
     if let Some(headline) = blame::headline(record) {
         page.text(Ink::Plain, &headline);
         page.gap();
     } else if total_spikes(record) == 0 && blame.mode != BlameMode::Off {
         let above = format_ns(record.scenario.threshold_ns);
         let longer = if is_noise(record) { "gap was longer" } else { "wake-up was later" };
-        page.text(Ink::Plain, &format!("No {longer} than {above}: there is none to blame."));
+        page.text(Ink::Plain, &format!("No {longer} than {above}, so there are no culprits."));
     }
     accounts(page, blame, extent, words);
     for remark in blame::remarks(blame, words) {
@@ -61,8 +63,9 @@ pub(super) fn ledger(page: &mut Page, record: &Record, extent: Extent) {
 
 fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let total_ns = ledger_total_ns(blame);
-    let (makers, besides): (Vec<&Account>, Vec<&Account>) = blame.ledger.iter().partition(|account| account.count > 0);
-    let (shown, rest) = makers.split_at(makers.len().min(extent.accounts()));
+    let (main_causes, others): (Vec<&Account>, Vec<&Account>) =
+        blame.ledger.iter().partition(|account| account.count > 0);
+    let (shown, rest) = main_causes.split_at(main_causes.len().min(extent.accounts()));
     let mut table = Table::new(&[&format!("{}s", words.spike), "worst", "total", "share"]).figures();
     for account in shown {
         table.row(vec![
@@ -76,25 +79,26 @@ fn accounts(page: &mut Page, blame: &Blame, extent: Extent, words: &Words) {
     let remedies = remedy::of_accounts(shown);
     let notes: Vec<Vec<Note>> =
         shown.iter().zip(&remedies).map(|(account, remedy)| notes(account, remedy, extent)).collect();
-    page.table_beside(&table, "cause", &causes, (10, &notes));
+    page.table_with_texts(&table, "cause", &causes, (10, &notes));
     if !rest.is_empty() {
-        page.text(Ink::Quiet, &format!("{} more: punctual blame RECORD shows all", rest.len()));
+        page.text(Ink::Quiet, &format!("{} more: `punctual blame RECORD` lists all", rest.len()));
     }
-    if !besides.is_empty() && extent != Extent::Brief {
-        page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::in_a_line(&besides)));
+    if !others.is_empty() && extent != Extent::Brief {
+        page.text(Ink::Quiet, &format!("Never the main cause: {}.", blame::one_line(&others)));
     }
 }
 
-/// What stands below an account: where it struck, what it is in plain words, and what to do.
+/// Notes below an account: its occurrences, an explanation of the cause, and the remedy.
 fn notes(account: &Account, remedy: &str, extent: Extent) -> Vec<Note> {
-    let plain = if extent == Extent::Brief { plainly(&account.cause) } else { "" };
-    let text = [&strikes(account), plain].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
+    let plain = if extent == Extent::Brief { explanation(&account.cause) } else { "" };
+    let text =
+        [&occurrences(account), plain].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(". ");
     let (advice, command) = remedy::advice_and_command(remedy);
     let note = |text: &str, remedy: &str| Note { text: text.to_owned(), remedy: remedy.to_owned() };
     vec![note(&text, advice), note("", command)]
 }
 
-/// The worst `shown` spikes with their numbers and main culprits.
+/// The worst `shown` spikes with their ranks and main culprits.
 pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
     let mut worst = blame::ranked(record);
     if worst.is_empty() {
@@ -104,7 +108,7 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
     let above = format!("above {}", format_ns(record.scenario.threshold_ns));
     let Words { spike, lateness, .. } = Words::of(record);
     page.heading(&match total_spikes(record) {
-        1 => format!("The one {spike} {above}"),
+        1 => format!("The only {spike} {above}"),
         total => format!("The worst of {total} {spike}s {above}"),
     });
     let mut table = Table::new(&["", lateness, "where", "after"]).words(2);
@@ -122,15 +126,15 @@ pub(super) fn spikes(page: &mut Page, record: &Record, shown: usize) {
         return;
     }
     let culprits: Vec<String> = culprits.into_iter().map(|culprit| culprit.unwrap_or_else(|| "-".to_owned())).collect();
-    page.table_beside(&table, "main culprit and its share", &culprits, (0, &[]));
+    page.table_with_texts(&table, "main culprit and its share", &culprits, (0, &[]));
 }
 
-/// How the culprits were found, and how to see more of a spike.
-pub(super) fn how(page: &mut Page, record: &Record) {
+/// The evidence used to find culprits, and the command that shows one spike.
+pub(super) fn evidence(page: &mut Page, record: &Record) {
     let Some(blame) = record.blame.as_ref().filter(|blame| blame.mode != BlameMode::Off) else { return };
     page.gap();
-    page.text(Ink::Quiet, &blame::found_from(blame));
+    page.text(Ink::Quiet, &blame::evidence_source(blame));
     if record.series.iter().any(|series| series.spikes.iter().any(|spike| !spike.timeline.is_empty())) {
-        page.text(Ink::Quiet, "One spike as a time line, by its number: punctual blame RECORD --around 1");
+        page.text(Ink::Quiet, "To show one spike as a time line: `punctual blame RECORD --around 1`");
     }
 }

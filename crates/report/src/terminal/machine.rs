@@ -1,4 +1,4 @@
-//! The machine in a few lines, and what was noticed about it.
+//! Facts about the machine in a few lines, and findings.
 
 use record::{Finding, FindingState, Machine, Record};
 
@@ -6,22 +6,22 @@ use super::page::Page;
 use crate::style::Ink;
 use crate::{clocks, evl, shielding};
 
-/// Findings that are shown before the rest is left to `punctual machine`.
+/// The number of findings shown; `punctual machine` shows the rest.
 const FINDINGS_SHOWN: usize = 5;
-/// Columns of the facts' names.
+/// Width of the column of fact names.
 const NAMES: usize = 7;
 
-/// The facts that say most about a machine's punctuality.
+/// The facts that are most important for lateness.
 pub(super) fn facts(page: &mut Page, record: &Record) {
     let machine = &record.machine;
-    let [model, kernel, set_up] = of_machine(machine);
+    let [model, kernel, configuration] = of_machine(machine);
     let facts = [
         model,
         kernel,
-        set_up,
-        // What a user's own program was granted stands with each of its threads.
+        configuration,
+        // The rights of a watched program are shown with each of its threads.
         ("shield", shielding::how(record.shielding.as_ref())),
-        ("stayed", shielding::left(record.shielding.as_ref()).join("; ")),
+        ("stayed", shielding::remaining(record.shielding.as_ref()).join("; ")),
         ("rights", if record.program.is_some() { String::new() } else { rights(record) }),
     ];
     if machine.hostname.is_none() && facts.iter().all(|(_, text)| text.is_empty()) {
@@ -31,13 +31,13 @@ pub(super) fn facts(page: &mut Page, record: &Record) {
     list(page, &facts);
 }
 
-/// What a machine is, in three facts.
+/// The hardware, kernel and configuration of a machine.
 pub(super) fn of_machine(machine: &Machine) -> [(&'static str, String); 3] {
     [
         ("model", join([&machine.model, &machine.cpu_model, &prefixed("CPUs ", &machine.cpus_online), &machine.arch])),
         ("kernel", join([&machine.kernel, &machine.preempt.as_deref().map(preemption), &machine.os])),
         (
-            "set up",
+            "config",
             join([
                 &prefixed("governor ", &machine.governor),
                 &machine.cpus_isolated.as_deref().map(isolation),
@@ -48,7 +48,7 @@ pub(super) fn of_machine(machine: &Machine) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The other facts, for those who want all of them.
+/// The other facts.
 pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
     let memory = machine.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
     let facts = [
@@ -62,10 +62,10 @@ pub(super) fn more_facts(page: &mut Page, machine: &Machine) {
         ("EVL", machine.evl.as_ref().map_or_else(String::new, evl::core)),
         ("gravity", join([&machine.evl_gravity])),
         ("build", join([&machine.kernel_build])),
-        ("config", join([&machine.config_digest])),
+        ("kconfig", join([&machine.config_digest])),
         ("command", join([&machine.cmdline])),
         ("ucode", join([&machine.microcode])),
-        ("flaws", machine.mitigations.join("; ")),
+        ("bugs", machine.mitigations.join("; ")),
     ];
     list(page, &facts);
 }
@@ -76,36 +76,36 @@ pub(super) fn list(page: &mut Page, facts: &[(&str, String)]) {
     }
 }
 
-/// What may cost punctuality, worst first, each with its remedy.
+/// Findings that may cause lateness, worst first, each with its remedy.
 pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
     let worst: Vec<&Finding> = [FindingState::Fail, FindingState::Warn].iter().flat_map(of(findings)).collect();
     if worst.is_empty() {
         return;
     }
-    page.heading("What may cost punctuality");
+    page.heading("Possible causes of lateness");
     list_worst(page, &worst);
 }
 
-/// The first of them, each with its remedy.
+/// The first few findings, each with its remedy.
 fn list_worst(page: &mut Page, worst: &[&Finding]) {
     for finding in worst.iter().take(FINDINGS_SHOWN) {
         let column = title(page, finding, 4);
         page.remedy(column, &finding.remedy);
     }
     if worst.len() > FINDINGS_SHOWN {
-        page.text(Ink::Quiet, &format!("{} more: punctual machine shows all", worst.len() - FINDINGS_SHOWN));
+        page.text(Ink::Quiet, &format!("{} more: `punctual machine` lists all", worst.len() - FINDINGS_SHOWN));
     }
 }
 
-/// What may cost the punctuality of the far end; it stands below what that is.
-pub(super) fn findings_there(page: &mut Page, findings: &[Finding]) {
+/// Findings on the far end that may cause lateness, without a heading.
+pub(super) fn worst_findings(page: &mut Page, findings: &[Finding]) {
     list_worst(page, &[FindingState::Fail, FindingState::Warn].iter().flat_map(of(findings)).collect::<Vec<_>>());
 }
 
-/// Everything that was looked at, worst first, each with where it was read and why it matters.
+/// All findings, worst first, each with its evidence and the reason why it matters.
 pub(super) fn all_findings(page: &mut Page, findings: &[Finding]) {
     use FindingState::{Fail, NotApplicable, Ok, Unknown, Warn};
-    page.heading("What was looked at");
+    page.heading("Findings");
     for finding in [Fail, Warn, Unknown, Ok, NotApplicable].iter().flat_map(of(findings)) {
         let column = title(page, finding, 7);
         page.below(column, Ink::Quiet, &finding.evidence);
@@ -118,7 +118,7 @@ fn of<'a>(findings: &'a [Finding]) -> impl Fn(&FindingState) -> Vec<&'a Finding>
     |state| findings.iter().filter(|finding| finding.state == *state).collect()
 }
 
-/// The finding's title behind its state, states taking `states` columns; returns the column where it begins.
+/// Writes the state of a finding, `states` columns wide, and its title. Returns the column where the title starts.
 fn title(page: &mut Page, finding: &Finding, states: usize) -> usize {
     let (ink, word) = match finding.state {
         FindingState::Ok => (Ink::Good, "ok"),
@@ -151,16 +151,16 @@ fn hypervisor(name: &str) -> String {
     if name == "none" { "bare metal".to_owned() } else { format!("virtual machine ({name})") }
 }
 
-/// What the kernel allowed the measuring threads, all of them taken together.
+/// The rights that the kernel granted to all measuring threads together.
 fn rights(record: &Record) -> String {
     let asked = &record.scenario.policy;
     let here = || record.of_the_probe().filter(|series| series.host.is_none());
     let granted = || here().map(|series| &series.granted);
-    // Where threads were asked to differ, the policies of all are named.
+    // If threads have different policies, `asked` contains all of them.
     let policy = match granted().find(|granted| !asked.contains(&granted.policy)) {
         None if record.series.is_empty() => return String::new(),
         None => format!("{asked} granted"),
-        Some(other) => format!("{asked} asked for, {} granted", other.policy),
+        Some(other) => format!("{asked} requested, {} granted", other.policy),
     };
     let locked = if granted().all(|granted| granted.memory_locked) { "memory locked" } else { "memory not locked" };
     format!("{policy}, {locked}")

@@ -1,4 +1,4 @@
-//! The tables of a matrix, and the pair of CPUs that it recommends.
+//! The tables of a matrix, and the recommended pair of CPUs.
 
 use analysis::matrix::{MatrixTable, tables};
 use analysis::{format_duration, format_ns};
@@ -6,35 +6,35 @@ use record::{Cell, CellThread, NOLOAD, Record};
 
 use super::page::Page;
 use super::table::Table;
-use super::verdict::sentence;
 use crate::style::Ink;
+use crate::words::sentence;
 
-/// Reasons of invalid cells that are named; more are counted.
+/// The number of invalid cells that are explained; more are only counted.
 const REASONS: usize = 8;
 
-/// A figure that a matrix is shown by.
+/// A figure shown in the tables of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixFigure {
     /// Largest |interval - period|.
     Jitter,
     /// Largest lateness.
     Lateness,
-    /// Deadlines missed.
+    /// Missed deadlines.
     Missed,
 }
 
 impl MatrixFigure {
-    /// The figure in words.
+    /// The name of the figure.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Jitter => "max jitter",
             Self::Lateness => "max lateness",
-            Self::Missed => "deadlines missed",
+            Self::Missed => "missed deadlines",
         }
     }
 
-    /// The figure of one thread, without blanks.
+    /// The figure of one thread, without spaces.
     fn of(self, thread: &CellThread) -> String {
         let time = |ns: i64| format_ns(ns).replace(' ', "");
         match self {
@@ -44,19 +44,19 @@ impl MatrixFigure {
         }
     }
 
-    /// The figures of both threads, that of the columns first.
+    /// The figures of both threads, that of the column's thread first.
     #[must_use]
     pub fn of_cell(self, cell: &Cell) -> String {
         cell.threads.iter().rev().map(|thread| self.of(thread)).collect::<Vec<_>>().join("/")
     }
 }
 
-/// What ran beside the threads of a table, in words.
-pub(crate) fn beside(load: &str) -> String {
+/// The load of a table, as the start of its title.
+pub(crate) fn load_title(load: &str) -> String {
     if load == NOLOAD { "At rest (noload)".to_owned() } else { format!("With {load}") }
 }
 
-/// How the tables are to be read.
+/// The explanation below the tables.
 pub(crate) fn legend(record: &Record) -> String {
     let Some(cell) = record.cells.iter().find(|cell| cell.threads.len() == 2) else { return String::new() };
     let [row, column] = [0, 1].map(|thread| {
@@ -71,19 +71,19 @@ pub(crate) fn legend(record: &Record) -> String {
     let length = planned
         .map_or_else(String::new, |ns| format!(" Each cell was measured for {}, {rounds}.", format_duration(ns)));
     format!(
-        "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst are so by deadlines missed, and then by \
-         lateness.{length}",
+        "Rows: CPU of {} (every {}). Columns: CPU of {} (every {}). Best and worst cells are chosen by missed deadlines, then by \
+                 lateness.{length}",
         row.0, row.1, column.0, column.1
     )
 }
 
-/// The tables, one a figure and load.
+/// The tables, one per figure and load.
 pub(super) fn matrix(page: &mut Page, record: &Record, figures: &[MatrixFigure]) {
     let tables = tables(record);
     for figure in figures {
         for of in &tables {
             let [row, column] = of.roles;
-            page.heading(&format!("{}: {} of {column}/{row}", beside(of.load), figure.name()));
+            page.heading(&format!("{}: {} of {column}/{row}", load_title(of.load), figure.name()));
             page.table(&table(of, *figure));
         }
     }
@@ -111,7 +111,7 @@ fn table(of: &MatrixTable, figure: MatrixFigure) -> Table {
                 Some(cell) if cell.invalid.is_some() => "invalid".to_owned(),
                 Some(cell) => figure.of_cell(cell),
             };
-            // The figures of a column stay below each other.
+            // Marked columns are padded so that their figures stay aligned.
             let text = if marked(x) { format!("{text} {mark:5}") } else { text };
             cells.push((ink, text));
         }
@@ -120,7 +120,7 @@ fn table(of: &MatrixTable, figure: MatrixFigure) -> Table {
     table
 }
 
-/// Why cells are invalid.
+/// The reasons for invalid cells.
 pub(crate) fn invalid_cells(record: &Record) -> impl Iterator<Item = String> + '_ {
     record.cells.iter().filter_map(|cell| {
         let reason = cell.invalid.as_ref()?;
@@ -139,11 +139,11 @@ fn invalid(page: &mut Page, record: &Record) {
     }
 }
 
-/// Where to put the threads, why, and which facts speak for it.
+/// The recommended placement with reasons and facts.
 pub(super) fn recommendation(page: &mut Page, record: &Record) {
     page.heading("Recommendation");
     let Some(advice) = &record.recommendation else {
-        page.item(Ink::Doubt, "none", 0, "no pair was measured under every load as asked");
+        page.item(Ink::Doubt, "none", 0, "no pair ran as requested under every load");
         return;
     };
     page.item(Ink::Good, "", 0, &advice.text);

@@ -1,4 +1,4 @@
-//! What took the CPU from threads that never sleep: one row a CPU, and what struck all of them at once.
+//! Time that other work took from threads that never sleep: one row per CPU, and gaps on all CPUs at once.
 
 use analysis::{Summary, format_ns};
 use record::{Noise, Phase, Record, Series};
@@ -10,29 +10,42 @@ use super::{cell, time};
 use crate::blame::unsigned;
 use crate::style::{Ink, Spans};
 
-/// What was asked for, in words.
-pub(super) fn asked(record: &Record) -> String {
+/// The requested measurement.
+pub(super) fn request(record: &Record) -> String {
     let period_ns = record.phases.first().map_or(0, |phase| phase.period_ns);
-    let looks = noise(record.series.iter()).next().map_or_else(String::new, |noise| {
-        format!(", looks at its {} for {} of every {}", noise.counter, unsigned(noise.runtime_ns), unsigned(period_ns))
+    let observation = noise(record.series.iter()).next().map_or_else(String::new, |noise| {
+        format!(", reads its {} for {} of every {}", noise.counter, unsigned(noise.runtime_ns), unsigned(period_ns))
     });
-    format!("{looks}, gaps above {}", format_ns(record.scenario.threshold_ns))
+    format!("{observation}, gaps above {}", format_ns(record.scenario.threshold_ns))
 }
 
 /// A phase with all its figures, loads and histograms.
 pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     heading(page, record, phase);
     let all = of(record, phase);
-    let mut table =
-        Table::new(&["CPU", "looked", "lost", "gaps", "a second", "mean", "p50", "p99", "p99.9", "longest", "after"]);
+    let mut table = Table::new(&[
+        "CPU",
+        "observed",
+        "lost",
+        "gaps",
+        "per second",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "longest",
+        "after",
+    ]);
     for series in &all {
         table.row(row(series));
     }
     page.table(&table);
     if !all.is_empty() {
-        page.text(Ink::Quiet, "lost: the part of the time looked at in which something else had the CPU");
+        page.text(Ink::Quiet, "lost: share of the observed time in which other work ran on the CPU");
     }
-    strikes(page, &all);
+    if let Some(sentence) = common_gaps(&all) {
+        page.text(Ink::Plain, &sentence);
+    }
     remarks(page, record, phase);
     proofs(page, &phase.loads);
     histograms(page, record, &all);
@@ -41,13 +54,13 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
 fn row(series: &Series) -> Spans {
     let figures = Summary::of(series);
     let noise = series.kind.noise().cloned().unwrap_or_default();
-    let a_second = series.samples as f64 * 1e9 / noise.observed_ns as f64;
+    let per_second = series.samples as f64 * 1e9 / noise.observed_ns as f64;
     vec![
         cell(name(series)),
         cell(unsigned(noise.observed_ns)),
         (Ink::Title, lost(&noise)),
         cell(series.samples.to_string()),
-        cell(if noise.observed_ns > 0 { format!("{a_second:.1}") } else { "-".to_owned() }),
+        cell(if noise.observed_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
         cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
@@ -57,7 +70,7 @@ fn row(series: &Series) -> Spans {
     ]
 }
 
-/// The share that was lost, to three digits: `0.0123 %`.
+/// The lost share with three digits: `0.0123 %`.
 pub(crate) fn lost(noise: &Noise) -> String {
     match noise.lost_share().map(|share| share * 100.0) {
         None => "-".to_owned(),
@@ -68,7 +81,7 @@ pub(crate) fn lost(noise: &Noise) -> String {
     }
 }
 
-/// The share that all of these lost together; `None` where they are of another probe.
+/// The share lost by several series together; `None` for series of other probes.
 pub(crate) fn lost_by(all: &[&Series]) -> Option<String> {
     let mut sum = Noise::default();
     for noise in noise(all.iter().copied()) {
@@ -78,28 +91,22 @@ pub(crate) fn lost_by(all: &[&Series]) -> Option<String> {
     all.iter().any(|series| series.kind.noise().is_some()).then(|| lost(&sum))
 }
 
-/// The gaps that all CPUs had at once, where a trace tells them.
-fn strikes(page: &mut Page, all: &[&Series]) {
-    if let Some(sentence) = strikes_in_words(all) {
-        page.text(Ink::Plain, &sentence);
-    }
-}
-
-/// How many gaps struck all CPUs at once, in one sentence; `None` where that was not to be seen.
-pub(crate) fn strikes_in_words(all: &[&Series]) -> Option<String> {
+/// The number of gaps on all CPUs at once, in one sentence; `None` if it could not be determined.
+pub(crate) fn common_gaps(all: &[&Series]) -> Option<String> {
     let counts: Option<Vec<u64>> = noise(all.iter().copied()).map(|noise| noise.strikes_of_all).collect();
-    // Each CPU counts its part of a strike; of one that is not among the worst of a CPU some have none.
+    // Each CPU counts its own part of a common gap. On some CPUs that part is not among the worst, so the maximum
+    // counts.
     let count = counts?.into_iter().max()?;
-    let kept = if all.iter().any(|series| series.spikes_total > series.spikes.len() as u64) {
-        " of the longest gaps"
-    } else {
-        ""
+    let truncated = all.iter().any(|series| series.spikes_total > series.spikes.len() as u64);
+    let subject = match (count, truncated) {
+        (0, false) => "No gap".to_owned(),
+        (0, true) => "None of the longest gaps".to_owned(),
+        (count, true) => format!("{count} of the longest gaps"),
+        (1, false) => "1 gap".to_owned(),
+        (count, false) => format!("{count} gaps"),
     };
-    Some(match count {
-        0 => format!("None{kept} struck all {} CPUs at once.", all.len()),
-        1 => format!("1{kept} struck all {} CPUs at once: firmware or hypervisor.", all.len()),
-        count => format!("{count}{kept} struck all {} CPUs at once: firmware or hypervisor.", all.len()),
-    })
+    let cause = if count > 0 { ": firmware or hypervisor" } else { "" };
+    Some(format!("{subject} occurred on all {} CPUs at once{cause}.", all.len()))
 }
 
 fn noise<'a>(all: impl Iterator<Item = &'a Series>) -> impl Iterator<Item = &'a Noise> {
@@ -111,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_has_digits_that_tell() {
+    fn formats_shares_with_useful_digits() {
         let lost = |lost_ns| lost(&Noise { observed_ns: 1_000_000_000, lost_ns, ..Noise::default() });
         assert_eq!(lost(0), "0 %");
         assert_eq!(lost(123_456), "0.0123 %");

@@ -6,19 +6,19 @@ use super::table::Table;
 use crate::remedy::is_command;
 use crate::style::{Ink, Spans, Style, clean};
 
-/// Indentation of everything below a heading.
+/// Indentation of text below a heading.
 const INDENT: &str = "  ";
-/// Lines are never wrapped tighter than this; on a narrower terminal they run over its edge.
+/// The smallest width that text is wrapped to; on narrower terminals, lines exceed the width.
 const NARROWEST: usize = 24;
 
-/// Text under way.
+/// A page under construction.
 pub(crate) struct Page {
     out: String,
     pub(crate) style: Style,
     width: usize,
 }
 
-/// What is said about a row of a table; either part may be empty.
+/// A note on a row of a table; either part can be empty.
 pub(crate) struct Note {
     pub(crate) text: String,
     pub(crate) remedy: String,
@@ -29,7 +29,7 @@ impl Page {
         Self { out: String::new(), style, width: width.max(NARROWEST) }
     }
 
-    /// The text, ending in one line break; in plain ASCII where the style asks for it.
+    /// The text, ending with one line break; in plain ASCII if the style requires it.
     pub(crate) fn finish(self) -> String {
         if self.style.unicode {
             self.out
@@ -38,8 +38,8 @@ impl Page {
         }
     }
 
-    /// The columns that are left below a heading.
-    pub(crate) fn room(&self) -> usize {
+    /// The columns available below a heading.
+    pub(crate) fn inner_width(&self) -> usize {
         self.width - INDENT.len()
     }
 
@@ -56,26 +56,26 @@ impl Page {
         self.wrapped(ink, INDENT, INDENT, text);
     }
 
-    /// A named fact: `name`, then the text beside it, the names `column` wide.
+    /// A named fact: `name` padded to `column` columns, then the text.
     pub(crate) fn fact(&mut self, name: &str, column: usize, text: &str) {
         let first = format!("{INDENT}{name:column$}  ");
         self.wrapped(Ink::Plain, &first, &" ".repeat(first.len()), text);
     }
 
-    /// A judgement: mark and word in colour, then the text beside them. Returns the column where the text begins.
+    /// An assessment: mark and word in colour, then the text. Returns the column where the text starts.
     pub(crate) fn item(&mut self, ink: Ink, word: &str, column: usize, text: &str) -> usize {
         let label = format!("{} {word}", self.style.mark(ink));
         let label = format!("{label}{}", " ".repeat((column + 3).saturating_sub(display_width(&label))));
-        let begins = INDENT.len() + display_width(&label) + 1;
-        let lines = self.wrap("", "", text, self.width.saturating_sub(begins));
+        let start = INDENT.len() + display_width(&label) + 1;
+        let lines = self.wrap("", "", text, self.width.saturating_sub(start));
         for (n, line) in lines.iter().enumerate() {
-            let label = if n == 0 { self.style.paint(ink, &label) } else { " ".repeat(begins - INDENT.len() - 1) };
+            let label = if n == 0 { self.style.paint(ink, &label) } else { " ".repeat(start - INDENT.len() - 1) };
             self.push(&format!("{INDENT}{label} {line}"));
         }
-        begins
+        start
     }
 
-    /// Something that the reader must not miss. Returns the column where the text begins.
+    /// An important note. Returns the column where the text starts.
     pub(crate) fn remark(&mut self, text: &str) -> usize {
         self.item(Ink::Alarm, "note", 4, text)
     }
@@ -85,7 +85,7 @@ impl Page {
         self.out.push('\n');
     }
 
-    /// A paragraph that begins at `column`; nothing where there is no text.
+    /// A paragraph that starts at `column`; nothing if the text is empty.
     pub(crate) fn below(&mut self, column: usize, ink: Ink, text: &str) {
         if text.is_empty() {
             return;
@@ -94,8 +94,8 @@ impl Page {
         self.wrapped(ink, &indent, &indent, text);
     }
 
-    /// What to do, one remedy a line of `text`. A command too long for its line goes on behind a backslash, so that what
-    /// is pasted is still one command; advice in words is wrapped as words are.
+    /// Remedies, one per line of `text`. A command too long for its line is continued after a backslash, so that the
+    /// pasted text is still one command; advice is wrapped like other text.
     pub(crate) fn remedy(&mut self, column: usize, text: &str) {
         let column = column.min(self.width / 2);
         for remedy in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -111,56 +111,56 @@ impl Page {
 
     /// A table below a heading.
     pub(crate) fn table(&mut self, table: &Table) {
-        for line in table.lines(self.room()) {
+        for line in table.lines(self.inner_width()) {
             self.line(&line);
         }
     }
 
-    /// A table with a note on each row: below the row, or below the table where that is stacked.
+    /// A table with a note on each row: below the row, or below the table if the table is split.
     pub(crate) fn table_with_notes(&mut self, table: &Table, notes: &[Note]) {
-        let lines = table.lines(self.room());
-        let beside = lines.len() == notes.len() + 1;
+        let lines = table.lines(self.inner_width());
+        let whole = lines.len() == notes.len() + 1;
         for (n, line) in lines.iter().enumerate() {
             self.line(line);
-            if beside && n > 0 {
+            if whole && n > 0 {
                 self.note(2 * INDENT.len(), &notes[n - 1]);
             }
         }
-        if !beside {
+        if !whole {
             notes.iter().for_each(|note| self.note(2 * INDENT.len(), note));
         }
     }
 
-    /// A table with a text beside each row, below the heading `heading`, and notes below each, from `column` on.
+    /// A table with a text right of each row, under `heading`, and notes below each row, starting at `column`.
     ///
-    /// Where there is no room beside the row, the text stands below it.
-    pub(crate) fn table_beside(
+    /// If there is not enough space right of the row, the text is written below it.
+    pub(crate) fn table_with_texts(
         &mut self,
         table: &Table,
         heading: &str,
-        beside: &[String],
+        texts: &[String],
         (column, notes): (usize, &[Vec<Note>]),
     ) {
-        let mut lines = table.lines(self.room());
-        if lines.len() > beside.len() + 1 {
+        let mut lines = table.lines(self.inner_width());
+        if lines.len() > texts.len() + 1 {
             lines.iter().for_each(|line| self.line(line));
-            lines = vec![Spans::new(); beside.len() + 1];
+            lines = vec![Spans::new(); texts.len() + 1];
         }
         for (n, mut line) in lines.into_iter().enumerate() {
             line.push((Ink::Plain, "  ".to_owned()));
             match n {
                 0 if self.is_narrow(&line) => self.line(&line),
-                0 => self.beside(&line, Ink::Quiet, heading),
+                0 => self.after(&line, Ink::Quiet, heading),
                 n => {
-                    self.beside(&line, Ink::Plain, &beside[n - 1]);
+                    self.after(&line, Ink::Plain, &texts[n - 1]);
                     notes.get(n - 1).into_iter().flatten().for_each(|note| self.note(column, note));
                 }
             }
         }
     }
 
-    /// Pieces that are known to fit, then a text wrapped beside them, or below them where there is no room.
-    pub(crate) fn beside(&mut self, spans: &Spans, ink: Ink, text: &str) {
+    /// Spans that fit on one line, then a text wrapped right of them, or below them if there is not enough space.
+    pub(crate) fn after(&mut self, spans: &Spans, ink: Ink, text: &str) {
         let used = INDENT.len() + width_of(spans);
         if self.is_narrow(spans) {
             self.line(spans);
@@ -175,7 +175,7 @@ impl Page {
         }
     }
 
-    /// Whether there is no room for a text beside these pieces.
+    /// True if there is not enough space for a text right of these spans.
     fn is_narrow(&self, spans: &Spans) -> bool {
         self.width.saturating_sub(INDENT.len() + width_of(spans)) < NARROWEST
     }
@@ -185,7 +185,7 @@ impl Page {
         self.remedy(column, &note.remedy);
     }
 
-    /// One line below a heading, of pieces that are known to fit.
+    /// One line below a heading, of spans that fit.
     pub(crate) fn line(&mut self, spans: &Spans) {
         let painted: String = spans.iter().map(|(ink, text)| self.style.paint(*ink, text)).collect();
         self.push(&format!("{INDENT}{painted}"));
@@ -217,10 +217,10 @@ fn width_of(spans: &Spans) -> usize {
     spans.iter().map(|(_, text)| display_width(text)).sum()
 }
 
-/// A blank at which no line is broken.
+/// A space at which lines are not broken.
 const GLUE: char = '\u{a0}';
 
-/// `text` with every number glued to the unit behind it.
+/// Replaces the space between each number and its unit by [`GLUE`].
 fn glued(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split(' ') {
@@ -234,12 +234,12 @@ fn glued(text: &str) -> String {
     out
 }
 
-/// Breaks a shell command at blanks outside quotes, each line but the last ending in ` \`.
+/// Breaks a shell command at spaces outside quotes; each line except the last ends with ` \`.
 fn continued(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in shell_words(command) {
         match lines.last_mut() {
-            // Two columns stay free for the backslash.
+            // Two columns are reserved for the backslash.
             Some(line) if display_width(line) + 1 + display_width(word) + 2 <= width => {
                 line.push(' ');
                 line.push_str(word);
@@ -254,7 +254,7 @@ fn continued(command: &str, width: usize) -> Vec<String> {
     if display_width(command) <= width { vec![command.to_owned()] } else { lines }
 }
 
-/// The words of a command; quoted blanks do not divide.
+/// The words of a command; quoted spaces do not separate words.
 fn shell_words(command: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     command
@@ -274,14 +274,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_commands_go_on_behind_a_backslash_and_quotes_stay_whole() {
+    fn breaks_long_commands_outside_quotes() {
         let command = "echo 'a b c' | sudo tee /etc/security/limits.d/90-punctual.conf";
         assert_eq!(continued(command, 80), [command]);
         assert_eq!(continued(command, 30), ["echo 'a b c' | sudo tee \\", "  /etc/security/limits.d/90-punctual.conf"]);
     }
 
     #[test]
-    fn a_number_stays_with_its_unit() {
+    fn keeps_a_number_with_its_unit() {
         let page = Page::new(Style::plain(), 80);
         assert_eq!(
             page.wrap("", "", "worst of the run 12 us, seen once", 19),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_cannot_drive_the_terminal() {
+    fn removes_control_characters() {
         let mut page = Page::new(Style { color: false, unicode: true }, 80);
         page.text(Ink::Plain, "host\x1b[2Jname\u{9b}0m");
         page.remedy(2, "sudo ls\x07");

@@ -1,4 +1,4 @@
-//! What a campaign would run: its scenarios in their order, with their parts, CPUs and lengths.
+//! The plan of a campaign: its scenarios in order, with their parts, CPUs and durations.
 
 use analysis::format_duration;
 use record::{Campaign, ScenarioEntry};
@@ -7,10 +7,10 @@ use super::page::Page;
 use super::table::Table;
 use crate::style::{Ink, Spans};
 
-/// A column: its heading, and what stands in it.
+/// A column: its heading, and the text of a scenario.
 type Column = (&'static str, fn(&ScenarioEntry) -> String);
 
-/// What a user may choose; a column only where it varies.
+/// The properties of a scenario that a user can choose; each gets a column only if it varies.
 const PARTS: [Column; 7] = [
     ("probe", |entry| entry.probe.clone()),
     ("load", |entry| entry.load.clone()),
@@ -21,7 +21,7 @@ const PARTS: [Column; 7] = [
     ("shield", |entry| if entry.shield.is_empty() { "none".to_owned() } else { entry.shield.clone() }),
 ];
 
-/// Writes the whole plan; the records would go to the folder `dir`.
+/// Writes the whole plan. `dir` is the folder for the records.
 pub(super) fn page(page: &mut Page, campaign: &Campaign, dir: &str) {
     let entries = &campaign.scenarios;
     page.heading(if campaign.title.is_empty() { &campaign.name } else { &campaign.title });
@@ -29,20 +29,20 @@ pub(super) fn page(page: &mut Page, campaign: &Campaign, dir: &str) {
     let between_ns = campaign.planned_ns.saturating_sub(entries.iter().map(|entry| entry.planned_ns).sum());
     let between = match between_ns {
         0 => String::new(),
-        ns => format!(", of which {} to prepare and to rest", format_duration(ns)),
+        ns => format!(", including {} of preparation and pauses", format_duration(ns)),
     };
     page.fact("scenarios", column, &entries.len().to_string());
     page.fact("time", column, &format!("{}{between}", format_duration(campaign.planned_ns)));
     page.fact("records", column, &format!("{dir}/"));
     if !campaign.source.is_empty() {
-        page.fact("after", column, &campaign.source);
+        page.fact("source", column, &campaign.source);
     }
     if !campaign.against.is_empty() {
-        page.fact("beside", column, &campaign.against.join(", "));
+        page.fact("compare", column, &campaign.against.join(", "));
     }
-    page.heading("Scenarios in their order");
+    page.heading("Scenarios in order");
     page.table(&table(entries));
-    for line in alike(entries).into_iter().chain(loads(entries)) {
+    for line in common(entries).into_iter().chain(loads(entries)) {
         page.text(Ink::Quiet, &line);
     }
     for note in &campaign.notes {
@@ -54,27 +54,27 @@ fn table(entries: &[ScenarioEntry]) -> Table {
     let varying = PARTS.into_iter().filter(|(_, part)| varies(entries, *part));
     let parts: Vec<Column> = varying.chain([("CPUs", cpus as fn(&ScenarioEntry) -> String)]).collect();
     let headings: Vec<&str> =
-        ["no."].into_iter().chain(parts.iter().map(|(heading, _)| *heading)).chain(["takes"]).collect();
+        ["no."].into_iter().chain(parts.iter().map(|(heading, _)| *heading)).chain(["time"]).collect();
     let words = (1..=parts.len()).filter(|&index| parts[index - 1].0 != "repeat");
     let mut table = words.fold(Table::new(&headings), Table::words);
     for (index, entry) in entries.iter().enumerate() {
         let cells = parts.iter().map(|(_, part)| (Ink::Plain, part(entry)));
         let number = (Ink::Quiet, (index + 1).to_string());
-        let takes = (Ink::Plain, format_duration(entry.planned_ns));
-        table.row([number].into_iter().chain(cells).chain([takes]).collect::<Spans>());
+        let duration = (Ink::Plain, format_duration(entry.planned_ns));
+        table.row([number].into_iter().chain(cells).chain([duration]).collect::<Spans>());
     }
     table
 }
 
-/// What all scenarios have in common.
-fn alike(entries: &[ScenarioEntry]) -> Option<String> {
+/// The properties that all scenarios have in common.
+fn common(entries: &[ScenarioEntry]) -> Option<String> {
     let first = entries.first()?;
     let parts = PARTS.into_iter().filter(|(heading, part)| *heading != "repeat" && !varies(entries, *part));
     let parts: Vec<String> = parts.map(|(heading, part)| format!("{heading} {}", part(first))).collect();
     (!parts.is_empty()).then(|| format!("Each with {}.", parts.join(", ")))
 }
 
-/// What runs under the name of each load, where the name does not say so.
+/// The kinds of each load, unless its name says so already.
 fn loads(entries: &[ScenarioEntry]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for entry in entries {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_a_column_and_what_does_not_is_said_once() {
+    fn shows_varying_properties_as_columns() {
         let campaign = Campaign {
             name: "ladder".to_owned(),
             planned_ns: 122_000_000_000,
@@ -133,14 +133,14 @@ mod tests {
         let expected = "\
 ladder
   scenarios  3
-  time       2 min 02 s, of which 2 s to prepare and to rest
+  time       2 min 02 s, including 2 s of preparation and pauses
   records    ladder-20261121/
 
-Scenarios in their order
-  no.  load  repeat  CPUs  takes
-  1    idle       1  3      40 s
-  2    hogs       1  3      40 s
-  3    idle       2  3      40 s
+Scenarios in order
+  no.  load  repeat  CPUs  time
+  1    idle       1  3     40 s
+  2    hogs       1  3     40 s
+  3    idle       2  3     40 s
   Each with probe cyclic, placement last, settings as found, policy fifo:90,
   shield none.
   Load hogs: cpu.

@@ -1,4 +1,4 @@
-//! A user's own program: a row a thread, who kept it from its CPU, and what that means.
+//! A watched program: one row per thread, the causes of its delays, and a conclusion.
 
 use std::cmp::Reverse;
 
@@ -12,12 +12,12 @@ use crate::blame::{percent, unsigned};
 use crate::process::{culprits, ending, preempters, threads_left};
 use crate::style::{Ink, Spans};
 
-/// Threads whose culprits are named.
+/// The number of threads with named culprits.
 const NAMED: usize = 3;
-/// Rows of the table.
+/// The number of rows in the tables.
 const ROWS: usize = 32;
 
-/// The program, its threads, and what their figures mean.
+/// The program, its threads, and a conclusion.
 pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
     heading(page, record, program);
     let all = analysis::process::threads(record);
@@ -26,7 +26,7 @@ pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
     page.gap();
     page.table(&times(shown));
     if all.len() > ROWS {
-        page.text(Ink::Quiet, &format!("{} more threads: punctual show RECORD --json has all", all.len() - ROWS));
+        page.text(Ink::Quiet, &format!("{} more threads: `punctual show RECORD --json` lists all", all.len() - ROWS));
     }
     for remark in threads_left(program) {
         page.text(Ink::Quiet, &remark);
@@ -36,8 +36,8 @@ pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
             page.remark(&format!("{}: {note}", series.role));
         }
     }
-    kept(page, shown);
-    page.heading("What this means");
+    delays(page, shown);
+    page.heading("Conclusion");
     for sentence in conclusion(record) {
         page.text(Ink::Plain, &sentence);
     }
@@ -45,20 +45,20 @@ pub(super) fn page(page: &mut Page, record: &Record, program: &Program) {
 
 fn heading(page: &mut Page, record: &Record, program: &Program) {
     let duration_ns = record.phases.iter().map(|phase| phase.duration_ns).sum();
-    let beside = record.phases.iter().flat_map(|phase| &phase.asked_loads).cloned().collect::<Vec<_>>().join(", ");
-    let beside = if beside.is_empty() { String::new() } else { format!(" under load ({beside})") };
-    page.heading(&format!("Process {} watched for {}{beside}", program.pid, format_duration(duration_ns)));
+    let loads = record.phases.iter().flat_map(|phase| &phase.asked_loads).cloned().collect::<Vec<_>>().join(", ");
+    let loads = if loads.is_empty() { String::new() } else { format!(" under load ({loads})") };
+    page.heading(&format!("Process {} watched for {}{loads}", program.pid, format_duration(duration_ns)));
     page.fact("program", 7, &program.command);
     page.fact("ended", 7, &ending(program));
     let cost = percent(program.own_cpu_ns, duration_ns.max(1));
-    page.fact("cost", 7, &format!("{} events read, for which punctual took {cost} of one CPU", program.events));
+    page.fact("cost", 7, &format!("{} events read, using {cost} of one CPU", program.events));
     if !record.command.is_empty() {
-        page.text(Ink::Plain, "again");
+        page.text(Ink::Plain, "repeat with");
         page.remedy(4, &record::shell::command(&record.command));
     }
 }
 
-/// How late each thread woke, and its deadlines.
+/// Wake-up latency, times and missed deadlines of each thread.
 fn latencies(threads: &[(&Series, &ProcessThread)]) -> Table {
     let mut table = Table::new(&[
         "thread",
@@ -84,7 +84,7 @@ fn latency_row(series: &Series, thread: &ProcessThread) -> Spans {
     let figures = Summary::of(series);
     let top = |histogram: &Histogram| histogram.iter().next_back().map(|(value_ns, _)| value_ns);
     let (period, missed) = match series.period_ns {
-        // What it seems to be.
+        // The median interval, as an estimate.
         0 => (
             thread.interval.percentile(50.0).map_or_else(|| "-".to_owned(), |ns| format!("~{}", format_ns(ns))),
             cell("-"),
@@ -107,12 +107,12 @@ fn latency_row(series: &Series, thread: &ProcessThread) -> Spans {
     ]
 }
 
-/// Where the time of each thread went.
+/// The time of each thread by state.
 fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
     let mut table = Table::new(&[
         "thread",
         "ran",
-        "woken, no CPU",
+        "runnable",
         "preempted",
         "slept",
         "unknown",
@@ -139,8 +139,8 @@ fn times(threads: &[(&Series, &ProcessThread)]) -> Table {
     table
 }
 
-/// Who kept the worst threads from their CPUs.
-fn kept(page: &mut Page, threads: &[(&Series, &ProcessThread)]) {
+/// The causes of delays of the worst threads.
+fn delays(page: &mut Page, threads: &[(&Series, &ProcessThread)]) {
     let late = threads.iter().filter(|(series, _)| !series.spikes.is_empty()).take(NAMED);
     let mut waited: Vec<_> = threads.iter().filter(|(_, thread)| !thread.preempted_by.is_empty()).collect();
     waited.sort_by_key(|(_, thread)| Reverse(thread.times.preempted_ns));
@@ -149,11 +149,11 @@ fn kept(page: &mut Page, threads: &[(&Series, &ProcessThread)]) {
     if late.is_empty() && waited.is_empty() {
         return;
     }
-    page.heading("Who kept them from their CPUs");
+    page.heading("Causes of delay");
     for (series, culprits) in late {
-        page.text(Ink::Plain, &format!("{}, woken late: {culprits}", series.role));
+        page.text(Ink::Plain, &format!("{}, woken late by: {culprits}", series.role));
     }
     for (series, thread) in waited {
-        page.text(Ink::Plain, &format!("{}, preempted: {}", series.role, preempters(thread)));
+        page.text(Ink::Plain, &format!("{}, preempted by: {}", series.role, preempters(thread)));
     }
 }

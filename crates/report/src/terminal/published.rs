@@ -1,14 +1,14 @@
-//! A record of figures that were published elsewhere.
+//! A record of published figures.
 
 use record::{Published, Record};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, verdict};
-use crate::against::{COLUMNS, jitter_tables, published_notes, published_row, tool};
+use crate::compare::{COLUMNS, jitter_tables, published_notes, published_row, tool};
 use crate::style::Ink;
 
-/// The whole page: source, machine, figures, and what they cannot tell.
+/// The whole page: source, machine, figures and caveats.
 pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
     page.heading(&format!("{}: published elsewhere, not measured by punctual", published.name));
     source(page, record, published);
@@ -20,7 +20,7 @@ pub(super) fn page(page: &mut Page, record: &Record, published: &Published) {
         page.table(&table);
     }
     if !published.remarks.is_empty() {
-        page.heading("What else the source says");
+        page.heading("Remarks of the source");
         published.remarks.iter().for_each(|remark| page.text(Ink::Plain, remark));
     }
     verdict::caveats(page, &record.caveats);
@@ -52,7 +52,7 @@ fn source(page: &mut Page, record: &Record, published: &Published) {
     }
 }
 
-/// A row each, no column that would stand empty, and what must be known to read them.
+/// One row per set of figures, without empty columns, and notes.
 fn figures(page: &mut Page, published: &Published) {
     let rows: Vec<_> = published.figures.iter().map(published_row).collect();
     let filled: Vec<usize> = (0..COLUMNS.len()).filter(|&c| rows.iter().any(|row| !row[c].is_empty())).collect();

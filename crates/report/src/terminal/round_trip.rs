@@ -1,20 +1,20 @@
-//! Round trips: what became of the datagrams, how long they took, and where the time went.
+//! Round trips: outcomes of datagrams, and times with their parts.
 
 use record::{RoundTrip, Series};
 
 use super::page::Page;
 use super::table::Table;
 use super::{cell, count_cell};
-use crate::round_trip::{TIMES, fates, longest, remarks, times, title};
+use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 use crate::style::Ink;
 
 /// A series of round trips with all its figures.
 pub(super) fn section(page: &mut Page, series: &Series, round_trip: &RoundTrip) {
     page.heading(&title(series, round_trip));
-    let fates = fates(series, round_trip);
-    let mut table = Table::new(&fates.map(|(name, ..)| name)).figures();
+    let outcomes = outcomes(series, round_trip);
+    let mut table = Table::new(&outcomes.map(|(name, ..)| name)).figures();
     let count = |(_, count, bad): (&str, u64, bool)| count_cell(if bad { count } else { 0 }, count.to_string());
-    table.row(fates.map(count).to_vec());
+    table.row(outcomes.map(count).to_vec());
     page.table(&table);
     if let Some(error) = &round_trip.send_error {
         page.remark(&format!(
@@ -25,7 +25,7 @@ pub(super) fn section(page: &mut Page, series: &Series, round_trip: &RoundTrip) 
     page.gap();
     let mut table = Table::new(&["time"].into_iter().chain(TIMES).collect::<Vec<_>>());
     for (row, (name, figures)) in times(series, round_trip).into_iter().enumerate() {
-        // The first is the one that counts.
+        // The first row is the most important one.
         let ink = if row == 0 { Ink::Title } else { Ink::Plain };
         table.row([cell(name)].into_iter().chain(figures.map(|figure| (ink, figure))).collect());
     }
@@ -42,7 +42,7 @@ mod tests {
     use crate::style::Style;
 
     #[test]
-    fn every_slot_and_every_part_is_told() {
+    fn shows_outcomes_and_times_of_round_trips() {
         let mut histogram = Histogram::default();
         (1..=2000).for_each(|n| histogram.record(n * 10));
         let times = Times { min_ns: 10, mean_ns: 10_005.0, max_ns: 20_000, histogram: histogram.clone() };

@@ -1,4 +1,4 @@
-//! What was asked for, and what each thread saw.
+//! The requested measurement, and the figures of each thread.
 
 use analysis::{Summary, format_duration, format_ns};
 use record::{LoadProof, Phase, Record, Series, SeriesKind};
@@ -7,32 +7,34 @@ use super::histogram::{Bars, Scale, short_count};
 use super::page::Page;
 use super::table::Table;
 use super::{audio, cell, count_cell, noise, round_trip, stream, time};
+use crate::blame::unsigned;
 use crate::evl;
 use crate::style::{Ink, Spans};
 use crate::words::{Words, has_deadlines, is_noise};
 
-/// Rows of a brief table, and the worst of them that stay when there are more.
+/// The largest number of rows of a brief table.
 const BRIEF_ROWS: usize = 16;
+/// The number of worst series shown if there are more than that.
 const BRIEF_WORST: usize = 8;
 /// Up to this many series of a phase have a histogram each; more share one.
 const HISTOGRAMS: usize = 8;
 const HISTOGRAM_HEIGHT: usize = 5;
 const HISTOGRAM_WIDTH: usize = 100;
-/// Columns left of a histogram: count, blank, axis.
+/// Columns left of a histogram: count, space and axis.
 const GUTTER: usize = 7;
 
-/// What was asked for and what was granted.
+/// The requested measurement, and the granted rights.
 pub(super) fn run(page: &mut Page, record: &Record) {
     let asked = &record.scenario;
     let cpus = asked.cpus.as_ref().map_or_else(|| "every online CPU".to_owned(), |cpus| format!("CPUs {cpus}"));
     let awake = if asked.hold_cpu_awake { ", CPUs held awake" } else { "" };
     let offset = match asked.offset_ns {
         0 => String::new(),
-        ns => format!(", {} between neighbouring CPUs", format_ns(ns as i64)),
+        ns => format!(", {} between neighbouring CPUs", unsigned(ns)),
     };
     page.heading(&format!("Run of {}", or(&record.started_at, "unknown date")));
     let how = match is_noise(record) {
-        true => format!("{awake}{}", noise::asked(record)),
+        true => format!("{awake}{}", noise::request(record)),
         false => format!(
             ", clock {}, wait {}{offset}{awake}, spikes above {}",
             or(&asked.clock, "unknown"),
@@ -46,10 +48,10 @@ pub(super) fn run(page: &mut Page, record: &Record) {
         page.fact("granted", 7, &format!("{granted} ({places})"));
     }
     if let Some(floor_ns) = record.of_the_probe().map(|series| series.floor_ns).max() {
-        page.fact("floor", 7, &format!("{}: what reading the clock costs the probe", format_ns(floor_ns as i64)));
+        page.fact("floor", 7, &format!("{}: the probe's own cost of reading the clock", unsigned(floor_ns)));
     }
     if !record.command.is_empty() {
-        page.text(Ink::Plain, "again");
+        page.text(Ink::Plain, "repeat with");
         page.remedy(4, &record::shell::command(&record.command));
     }
 }
@@ -58,7 +60,7 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// The wordings of what was granted, each with the places that it holds for.
+/// The different grants, each with the threads that have it.
 fn granted(record: &Record) -> Vec<(String, String)> {
     let mut found: Vec<(String, Vec<&Series>)> = Vec::new();
     for series in record.of_the_probe() {
@@ -67,7 +69,7 @@ fn granted(record: &Record) -> Vec<(String, String)> {
         let pinned =
             if series.cpu.is_some_and(|cpu| granted.cpus == cpu.to_string()) { "pinned" } else { "not pinned" };
         let awake = granted.cpu_awake.as_ref().map_or_else(String::new, |by| format!(", held awake by {by}"));
-        let slack = format_ns(granted.timer_slack_ns as i64);
+        let slack = unsigned(granted.timer_slack_ns);
         let core = evl::granted(series);
         let text = format!("{}, {pinned}, {locked}, timer slack {slack}{awake}{core}", granted.policy);
         match found.iter_mut().find(|(known, _)| *known == text) {
@@ -129,7 +131,7 @@ fn brief_row(name: String, figures: &Summary) -> Spans {
     ]
 }
 
-/// What several threads saw, taken together.
+/// The figures of several series, merged.
 fn together(all: &[&Series]) -> Summary {
     let mut sum = Series::default();
     for series in all {
@@ -186,9 +188,9 @@ pub(super) fn full(page: &mut Page, record: &Record, phase: &Phase) {
     }
 }
 
-/// Drawings of the series of a phase.
+/// The histograms of the series of a phase.
 pub(super) fn histograms(page: &mut Page, record: &Record, all: &[&Series]) {
-    // One scale for the whole run, so that its drawings can be compared.
+    // One scale for the whole run, so that histograms can be compared.
     let Some(scale) = Scale::of(record.series.iter().map(|series| &series.raw)) else { return };
     if all.len() <= HISTOGRAMS {
         all.iter().for_each(|series| histogram(page, &series.place(), &[series], scale));
@@ -202,7 +204,7 @@ fn full_row(series: &Series) -> Spans {
     vec![
         cell(name(series)),
         cell(&series.granted.policy),
-        cell(format_ns(series.period_ns as i64)),
+        cell(unsigned(series.period_ns)),
         cell(series.samples.to_string()),
         count_cell(series.missed, series.missed.to_string()),
         cell(series.early.to_string()),
@@ -212,19 +214,19 @@ fn full_row(series: &Series) -> Spans {
         cell(time(figures.p99_ns)),
         cell(time(figures.p99_9_ns)),
         cell(time(figures.max_ns)),
-        cell(series.max_at_ns.map_or_else(|| "-".to_owned(), |ns| format_ns(ns as i64))),
-        cell(format_ns(series.jitter_ns as i64)),
+        cell(series.max_at_ns.map_or_else(|| "-".to_owned(), unsigned)),
+        cell(unsigned(series.jitter_ns)),
     ]
 }
 
-/// The lateness of `all`, drawn.
+/// The histogram of several series together.
 fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
-    let width = page.room().saturating_sub(GUTTER).min(HISTOGRAM_WIDTH);
+    let width = page.inner_width().saturating_sub(GUTTER).min(HISTOGRAM_WIDTH);
     let bars = Bars::of(all.iter().map(|series| &series.raw), scale, width);
     let early = if bars.early > 0 { format!(", {} early not drawn", bars.early) } else { String::new() };
     page.gap();
-    let Words { one, lateness, .. } = Words::of_all(all.iter().copied());
-    page.text(Ink::Quiet, &format!("{title}: {lateness} of {one}s, both scales logarithmic{early}"));
+    let Words { item, lateness, .. } = Words::of_all(all.iter().copied());
+    page.text(Ink::Quiet, &format!("{title}: {lateness} of {item}s, both scales logarithmic{early}"));
     let unicode = page.style.unicode;
     let axis = if unicode { "▕" } else { "|" };
     for (n, row) in bars.rows(HISTOGRAM_HEIGHT, unicode).into_iter().enumerate() {
@@ -238,7 +240,7 @@ fn histogram(page: &mut Page, title: &str, all: &[&Series], scale: Scale) {
     page.line(&vec![(Ink::Quiet, format!("{:GUTTER$}{}", "", bars.axis(unicode)))]);
 }
 
-/// What ran beside the probe, with proof.
+/// The loads of a phase, with proof that they ran.
 pub(super) fn proofs(page: &mut Page, loads: &[LoadProof]) {
     for load in loads {
         let (ink, word) = if load.ran { (Ink::Good, "ran") } else { (Ink::Bad, "fail") };
@@ -246,7 +248,7 @@ pub(super) fn proofs(page: &mut Page, loads: &[LoadProof]) {
     }
 }
 
-/// What a load did.
+/// The work that a load did.
 pub(crate) fn proof(load: &LoadProof) -> String {
     let note = load.note.as_ref().map_or_else(String::new, |note| format!("; {note}"));
     format!(
@@ -255,24 +257,24 @@ pub(crate) fn proof(load: &LoadProof) -> String {
         load.cpus,
         short_count(load.operations),
         load.unit,
-        format_ns(load.cpu_time_ns as i64),
+        unsigned(load.cpu_time_ns),
         format_duration(load.wall_ns),
         load.threads
     )
 }
 
 pub(super) fn heading(page: &mut Page, record: &Record, phase: &Phase) {
-    let mut beside = match phase.asked_loads.join(", ") {
+    let mut load = match phase.asked_loads.join(", ") {
         loads if loads.is_empty() => "At rest".to_owned(),
         loads => format!("Under load ({loads})"),
     };
     if let Some(far) = record.far.as_ref().filter(|far| !far.asked.loads.is_empty()) {
-        beside += &format!(", {} under load ({})", far.host, far.asked.loads.join(", "));
+        load += &format!(", {} under load ({})", far.host, far.asked.loads.join(", "));
     }
     let lasted = format_duration(phase.duration_ns);
     page.heading(&match is_noise(record) {
-        true => format!("{beside}: {lasted}"),
-        false => format!("{beside}: {lasted}, {}", periods(phase)),
+        true => format!("{load}: {lasted}"),
+        false => format!("{load}: {lasted}, {}", periods(phase)),
     });
     if of(record, phase).is_empty() {
         page.text(Ink::Plain, "Nothing was measured.");
@@ -281,7 +283,7 @@ pub(super) fn heading(page: &mut Page, record: &Record, phase: &Phase) {
 
 /// `every 1 ms`, or the period of each thread where they differ.
 fn periods(phase: &Phase) -> String {
-    let every = |period_ns: u64| format!("every {}", format_ns(period_ns as i64));
+    let every = |period_ns: u64| format!("every {}", unsigned(period_ns));
     match phase.threads.split_first() {
         Some((first, rest)) if rest.iter().any(|thread| thread.period_ns != first.period_ns) => {
             let each = phase.threads.iter().map(|thread| format!("{} {}", thread.role, every(thread.period_ns)));
@@ -292,7 +294,7 @@ fn periods(phase: &Phase) -> String {
     }
 }
 
-/// What the threads and loads of a phase had to remark.
+/// The notes of the series of a phase.
 pub(super) fn remarks(page: &mut Page, record: &Record, phase: &Phase) {
     for series in of(record, phase) {
         for note in &series.notes {

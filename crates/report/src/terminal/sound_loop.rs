@@ -5,10 +5,10 @@ use record::SoundLoop;
 use super::page::Page;
 use crate::sound_loop::{lines, title};
 
-/// What was found.
-pub(super) fn page(page: &mut Page, told: &SoundLoop) {
-    page.heading(&title(told));
-    for (name, text) in lines(told) {
+/// The results of all rounds.
+pub(super) fn page(page: &mut Page, sound_loop: &SoundLoop) {
+    page.heading(&title(sound_loop));
+    for (name, text) in lines(sound_loop) {
         page.fact(name, 10, &text);
     }
 }

@@ -1,19 +1,19 @@
-//! One spike as a time line: what had the CPU, from a little before the deadline to the wake-up.
+//! One spike as a time line: causes on the CPU, from shortly before the deadline to the wake-up.
 
 use analysis::format_ns;
-use record::{Evidence, Spike};
+use record::Spike;
 
 use super::page::Page;
-use crate::blame::{Ranked, percent, unsigned};
+use crate::blame::{Ranked, evidence_note, percent, unsigned};
 use crate::style::{Ink, Spans};
 use crate::timeline::{Part, Unit, drawn_from_ns, parts, sum_ns};
 use crate::words::Words;
 
-/// A bar between figures and cause is at least so wide; with less room it stands on a line of its own.
+/// Least width of a bar between figures and cause; with less space, the bar gets its own line.
 const BAR_LEAST: usize = 12;
-/// No bar is wider.
+/// Largest width of a bar.
 const BAR_MOST: usize = 80;
-/// Columns that a cause needs beside a bar.
+/// Columns that a cause needs right of a bar.
 const CAUSE: usize = 26;
 
 /// The page of one spike out of `of`.
@@ -23,17 +23,17 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     let (phase, after) = (&series.phase, unsigned(spike.at_ns));
     if series.kind.noise().is_some() {
         page.heading(&format!("Gap {number} of {of}: {late} on {place}, {phase}"));
-        page.text(Ink::Quiet, &format!("It began {after} after its series."));
+        page.text(Ink::Quiet, &format!("Started {after} after the start of its series."));
     } else {
         page.heading(&format!("Spike {number} of {of}: {late} late on {place}, {phase}"));
-        page.text(Ink::Quiet, &format!("The deadline was {after} after the first of its series."));
+        page.text(Ink::Quiet, &format!("Deadline: {after} after the first deadline of its series."));
     }
     if let Some(split) = spike.split {
         let (irq, thread) = (unsigned(split.irq_ns), unsigned(split.thread_ns));
         page.text(
             Ink::Quiet,
             &format!(
-                "By the kernel's own account the timer's interrupt ran {irq} after it, the thread {thread} after it."
+                "The kernel reports: the timer interrupt ran {irq} after the deadline, the thread {thread} after it."
             ),
         );
     }
@@ -44,24 +44,20 @@ pub(super) fn page(page: &mut Page, ranked: Ranked, of: usize) {
     } else {
         waterfall(page, spike, &parts, Words::of_series(series));
     }
-    let evidence = match spike.evidence {
-        Evidence::Incomplete => "Events of this time, or before it, are missing: the time line may be incomplete.",
-        Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
-        Evidence::Trace | Evidence::None => "",
-    };
+    let evidence = evidence_note(spike.evidence);
     if !evidence.is_empty() {
         page.remark(evidence);
     }
 }
 
-/// The shares of a spike that has no time line.
+/// The culprits of a spike without a time line.
 fn culprits(page: &mut Page, spike: &Spike) {
     if spike.culprits.is_empty() {
-        page.text(Ink::Plain, "Nothing was looked at around this spike: its culprit is not known.");
+        page.text(Ink::Plain, "No events were recorded around this spike, so its culprit is unknown.");
     }
     for culprit in &spike.culprits {
         let share = percent(culprit.ns, spike.lateness_ns.unsigned_abs());
-        page.beside(
+        page.after(
             &vec![(Ink::Plain, format!("{:>8}  {share:>7}  ", unsigned(culprit.ns)))],
             Ink::Plain,
             &culprit.cause.in_full(),
@@ -69,39 +65,39 @@ fn culprits(page: &mut Page, spike: &Spike) {
     }
 }
 
-/// The lengths and places that all lines of a time line share.
+/// The widths and scale that all lines of a time line share.
 struct Columns {
     unit: Unit,
     start: usize,
     length: usize,
     /// Width of the bars.
     bar: usize,
-    /// Whether there is room for a bar between figures and cause.
+    /// True if a bar fits between figures and cause.
     inline: bool,
-    /// What the bars span, ns after the deadline.
+    /// The range of the bars, ns after the deadline.
     from_ns: i64,
     to_ns: i64,
 }
 
 impl Columns {
-    fn new(spike: &Spike, parts: &[Part], room: usize) -> Self {
+    fn new(spike: &Spike, parts: &[Part], width: usize) -> Self {
         let unit = Unit::of(spike.lateness_ns);
         let widest =
             |text: &dyn Fn(&Part) -> String| parts.iter().map(|part| text(part).len()).max().unwrap_or_default();
         let start = widest(&|part| unit.show(part.start_ns)).max("start".len());
         let length = widest(&|part| unit.length(part.start_ns, part.end_ns)).max(unit.show(spike.lateness_ns).len());
         let length = length.max("length".len());
-        // Two blanks behind each column, and a share in 7.
-        let left = room.saturating_sub(start + length + 7 + 4 * 2);
+        // Two spaces after each column, and 7 columns for the share.
+        let left = width.saturating_sub(start + length + 7 + 4 * 2);
         let cause = widest(&|part| part.cause.in_full());
         let bar = left.saturating_sub(cause).max(left / 2).min(left.saturating_sub(CAUSE)).min(BAR_MOST);
         let inline = bar >= BAR_LEAST;
-        let bar = if inline { bar } else { room.clamp(BAR_LEAST, BAR_MOST) };
+        let bar = if inline { bar } else { width.clamp(BAR_LEAST, BAR_MOST) };
         let from_ns = drawn_from_ns(parts, spike.lateness_ns);
         Self { unit, start, length, bar, inline, from_ns, to_ns: spike.lateness_ns.max(1) }
     }
 
-    /// The column of a bar where a time lies.
+    /// The column of a time within the bar.
     fn at(&self, ns: i64) -> usize {
         let (span, into) = (self.to_ns.abs_diff(self.from_ns), ns.max(self.from_ns).abs_diff(self.from_ns));
         (into as f64 / span as f64 * self.bar as f64).round() as usize
@@ -111,29 +107,29 @@ impl Columns {
         format!("{start:>0$}  {length:>1$}  {share:>7}  ", self.start, self.length)
     }
 
-    /// Where the deadline and the wake-up lie, above the bars.
+    /// The marks of the deadline and the wake-up, above the bars.
     fn marks(&self, words: &Words) -> String {
         let (deadline, awake) = words.marks;
         let at = self.at(0).min(self.bar.saturating_sub(deadline.len() + awake.len() + 1));
         format!("{:at$}{deadline}{awake:>1$}", "", self.bar.saturating_sub(at + deadline.len()))
     }
 
-    /// The bar of a part: blanks, the part itself, blanks.
+    /// The bar of a part: spaces, the part, spaces.
     fn bar(&self, part: &Part, full: &str) -> [String; 3] {
         let from = self.at(part.start_ns).min(self.bar - 1);
         let to = self.at(part.end_ns).clamp(from + 1, self.bar);
         [" ".repeat(from), full.repeat(to - from), " ".repeat(self.bar - to)]
     }
 
-    /// A line of the time line: figures, the bar and the cause.
+    /// Writes a line: figures, the bar and the cause.
     fn line(&self, page: &mut Page, (ink, figures): (Ink, String), bar: Spans, cause: &str) {
         if self.inline {
             let drawn: usize = bar.iter().map(|(_, text)| text.chars().count()).sum();
             let blanks = self.bar.saturating_sub(drawn) + 2;
             let line = [vec![(ink, figures)], bar, vec![(Ink::Plain, " ".repeat(blanks))]].concat();
-            page.beside(&line, ink, cause);
+            page.after(&line, ink, cause);
         } else {
-            page.beside(&vec![(ink, figures)], ink, cause);
+            page.after(&vec![(ink, figures)], ink, cause);
             if !bar.is_empty() {
                 page.line(&bar);
             }
@@ -142,12 +138,12 @@ impl Columns {
 }
 
 fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part], words: &Words) {
-    let columns = Columns::new(spike, parts, page.room());
+    let columns = Columns::new(spike, parts, page.inner_width());
     let late_ns = spike.lateness_ns.unsigned_abs();
     let longest_ns = parts.iter().filter(|part| !part.is_before()).map(Part::length_ns).max();
-    page.text(Ink::Quiet, &format!("All times in {}, from the {} on.", columns.unit.name, words.begin));
+    page.text(Ink::Quiet, &format!("All times in {}, relative to the {}.", columns.unit.name, words.start));
     let heading = (Ink::Quiet, columns.figures("start", "length", "share"));
-    columns.line(page, heading, vec![(Ink::Quiet, columns.marks(words))], "what had the CPU");
+    columns.line(page, heading, vec![(Ink::Quiet, columns.marks(words))], "cause");
     for part in parts {
         let before = part.is_before();
         let share = if before { String::new() } else { percent(part.length_ns(), late_ns) };
@@ -173,7 +169,7 @@ fn waterfall(page: &mut Page, spike: &Spike, parts: &[Part], words: &Words) {
     let figures = columns.figures("sum", &length, &percent(sum, late_ns));
     let sum_of = match words.lateness {
         lateness if sum == late_ns => format!("the {lateness}"),
-        lateness => format!("of the {lateness}; the rest is not in the time line"),
+        lateness => format!("of the {lateness}; the time line does not cover the rest"),
     };
     columns.line(page, (Ink::Title, figures), Spans::new(), &sum_of);
 }

@@ -1,13 +1,13 @@
-//! Tables that fit the width they are given.
+//! Tables that fit into a given width.
 
 use textwrap::core::display_width;
 
 use crate::style::{Ink, Spans, clean};
 
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Columns of text under their headings. The first column is the row's name and stands left, figures stand right.
+/// Columns of text under headings. The first column, the row's name, is left-aligned; figures are right-aligned.
 #[derive(Default)]
 pub(crate) struct Table {
     headings: Vec<String>,
@@ -21,26 +21,26 @@ impl Table {
         Self { headings, rows: Vec::new(), left: vec![0] }
     }
 
-    /// Sets the column `index` left, as the first one is: for words.
+    /// Left-aligns the column `index`, for text.
     pub(crate) fn words(mut self, index: usize) -> Self {
         self.left.push(index);
         self
     }
 
-    /// Sets every column right: the rows have no names.
+    /// Right-aligns every column, for rows without names.
     pub(crate) fn figures(mut self) -> Self {
         self.left.clear();
         self
     }
 
-    /// Adds a row; it has as many cells as there are headings.
+    /// Adds a row with one cell per heading.
     pub(crate) fn row(&mut self, cells: Spans) {
         debug_assert_eq!(cells.len(), self.headings.len());
         self.rows.push(cells.into_iter().map(|(ink, text)| (ink, clean(&text))).collect());
     }
 
-    /// The lines. Where the columns do not fit side by side, the table is stacked: the rest of the columns follow below,
-    /// each part again under the rows' names. A table without rows has no lines.
+    /// The lines. If the columns do not fit, the table is split: the remaining columns follow below, each part with the
+    /// rows' names. A table without rows has no lines.
     pub(crate) fn lines(&self, width: usize) -> Vec<Spans> {
         let widths: Vec<usize> = (0..self.headings.len()).map(|column| self.width_of(column)).collect();
         let mut lines = Vec::new();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_stand_right_and_columns_that_do_not_fit_go_below() {
+    fn aligns_columns_and_splits_wide_tables() {
         let mut table = Table::new(&["CPU", "samples", "max"]);
         table.row(plain(&["0", "12", "4.1 us"]));
         table.row(plain(&["all", "12345678", "11 ms"]));

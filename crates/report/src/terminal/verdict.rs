@@ -1,6 +1,4 @@
-//! What the figures mean: the ladder of uses, the verdict, and what stands against them.
-
-use std::path::Path;
+//! The ladder of uses, the verdict, caveats, and reasons why a run is invalid.
 
 use analysis::{format_ns, on_short_ladder};
 use record::{Caveat, Outcome, Reason, Record, UseVerdict, Validity, Verdict};
@@ -9,18 +7,18 @@ use super::page::{Note, Page};
 use super::table::Table;
 use super::{cell, count_cell, time};
 use crate::style::Ink;
+use crate::words::{is_profile, sentence};
 
-/// Which uses the machine can hold, from the least to the most demanding: those that were asked for, else the short
-/// ladder, else all that the record judges.
+/// The uses from the least to the most demanding: requested ones, otherwise those of the short ladder, otherwise all.
 pub(super) fn ladder(page: &mut Page, record: &Record) {
-    let asked = |a_use: &&UseVerdict| record.scenario.profiles.iter().any(|name| is_profile(name, &a_use.profile));
+    let requested = |a_use: &&UseVerdict| record.scenario.profiles.iter().any(|name| is_profile(name, &a_use.profile));
     let choices: [Vec<&UseVerdict>; 3] = [
-        record.uses.iter().filter(asked).collect(),
+        record.uses.iter().filter(requested).collect(),
         record.uses.iter().filter(|a_use| on_short_ladder(a_use)).collect(),
         record.uses.iter().collect(),
     ];
     let Some(uses) = choices.into_iter().find(|uses| !uses.is_empty()) else { return };
-    page.heading("Which uses can this machine hold?");
+    page.heading("Is this machine fit for these uses?");
     let mut table = Table::new(&["", "use", "limit", "worst", "missed"]).words(1);
     for a_use in &uses {
         let (ink, word) = answer(a_use.outcome);
@@ -35,7 +33,7 @@ pub(super) fn ladder(page: &mut Page, record: &Record) {
     page.table_with_notes(&table, &uses.into_iter().map(explanation).collect::<Vec<_>>());
 }
 
-/// The verdict on the profiles that were asked for. That a run is invalid is left to [`validity`].
+/// The verdict on the requested profiles. Invalid runs are left to [`validity`].
 pub(super) fn verdict(page: &mut Page, verdict: Option<&Verdict>) {
     if let Some(verdict) = verdict.filter(|verdict| verdict.outcome != Outcome::Invalid) {
         page.heading("Verdict");
@@ -43,16 +41,16 @@ pub(super) fn verdict(page: &mut Page, verdict: Option<&Verdict>) {
     }
 }
 
-/// Why the figures may not support a real-time verdict, and what to do about it.
+/// The reasons why the run does not support a real-time verdict, with remedies.
 pub(super) fn validity(page: &mut Page, validity: &Validity) {
     if validity.valid {
         return;
     }
-    page.heading("This run is INVALID for a real-time verdict: what was asked for is not what ran");
+    page.heading("This run is INVALID for a real-time verdict: it did not run as requested");
     reasons(page, &validity.reasons);
 }
 
-/// Each reason with its remedy.
+/// The reasons with their remedies.
 pub(super) fn reasons(page: &mut Page, reasons: &[Reason]) {
     for reason in reasons {
         let column = page.item(Ink::Alarm, "INVALID", 0, &reason.text);
@@ -60,19 +58,19 @@ pub(super) fn reasons(page: &mut Page, reasons: &[Reason]) {
     }
 }
 
-/// What the record cannot tell.
+/// The limits of the figures.
 pub(super) fn caveats(page: &mut Page, caveats: &[Caveat]) {
     if caveats.is_empty() {
         return;
     }
-    page.heading("What these figures cannot tell");
+    page.heading("Limits of these figures");
     let column = caveats.iter().map(|caveat| caveat.kind.chars().count()).max().unwrap_or(0).min(10);
     for caveat in caveats {
         page.fact(&caveat.kind, column, &caveat.text);
     }
 }
 
-/// An outcome as the answer to: can this machine hold the use?
+/// An outcome as the answer to: is this machine fit for the use?
 pub(super) fn answer(outcome: Outcome) -> (Ink, &'static str) {
     match outcome {
         Outcome::Pass => (Ink::Good, "yes"),
@@ -82,37 +80,24 @@ pub(super) fn answer(outcome: Outcome) -> (Ink, &'static str) {
     }
 }
 
-/// Whether `asked`, a name or the path of a file, is the profile `name`.
-fn is_profile(asked: &str, name: &str) -> bool {
-    Path::new(asked).file_stem().is_some_and(|stem| stem == name)
-}
-
-/// In whole sentences: whether samples lack, the reason, and what the samples allow to be said; then the command that
-/// the reason ends with, on a line of its own.
+/// Sentences about a use: missing samples, the reason, and the conclusion that the samples allow; then the command at
+/// the end of the reason, on its own line.
 fn explanation(a_use: &UseVerdict) -> Note {
     let (reason, command) = match a_use.outcome {
-        // What all of them have in common stands below, once.
+        // The reasons for an invalid run are listed once, below.
         Outcome::Invalid => ("", ""),
         _ => split_command(&a_use.reason),
     };
-    let lacking = if a_use.outcome == Outcome::Inconclusive { "not enough samples yet" } else { "" };
-    let parts = [lacking, reason, &a_use.statement];
+    let missing = if a_use.outcome == Outcome::Inconclusive { "not enough samples yet" } else { "" };
+    let parts = [missing, reason, &a_use.statement];
     let text = parts.into_iter().filter(|part| !part.is_empty()).map(sentence).collect::<Vec<_>>().join(" ");
     Note { text, remedy: command.to_owned() }
 }
 
-/// Divides ``too few: run `this` `` into `too few` and `this`.
+/// Splits ``too few: run `this` `` into `too few` and `this`.
 fn split_command(reason: &str) -> (&str, &str) {
     let Some((before, command)) = reason.strip_suffix('`').and_then(|rest| rest.rsplit_once('`')) else {
         return (reason, "");
     };
     (before.rsplit_once(": ").map_or(before, |(why, _)| why), command)
-}
-
-/// The text with a capital in front and a full stop behind.
-pub(super) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    let stop = if text.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
 }

@@ -1,4 +1,4 @@
-//! Culprits for a record without any: time lines that add up, and the ledger made of them.
+//! Adds culprits to a record: time lines that add up, and a ledger made from them.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use record::{
     Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Stretch, Why,
 };
 
-/// Every so often the firmware of these records stops all CPUs.
+/// In these records, the firmware stops all CPUs once per this time.
 pub const FIRMWARE_EVERY_NS: u64 = 4_000_000_000;
 
-/// Gives every spike its time line and its culprits, and the record its ledger.
+/// Adds a time line and culprits to every spike, and a ledger to the record.
 pub fn blame(record: &mut Record) {
     for series in &mut record.series {
         let (loaded, cpu) = (series.phase == "load", series.cpu.unwrap_or_default());
@@ -52,7 +52,7 @@ fn explain(spike: &mut Spike, loaded: bool, cpu: u32) {
     let timer = Cause { number: Some(236), ..Cause::new(CauseKind::Interrupt, "local timer") };
     let nvme = Cause { number: Some(128), ..Cause::new(CauseKind::Interrupt, "nvme0q1") };
     let own = Cause::new(CauseKind::WakeUp, "");
-    // Shares of a thousand; what the main culprit gets is the rest.
+    // Shares per thousand; the main culprit gets the rest.
     let shares =
         [(timer, 9 + mixed % 7), (nvme, if loaded { 31 + mixed % 23 } else { 0 }), (main, 0), (own, 14 + mixed % 11)];
     let rest = 1000 - shares.iter().map(|(_, share)| share).sum::<u64>();

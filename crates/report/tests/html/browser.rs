@@ -1,5 +1,5 @@
-//! The report in headless Chromium: the script runs without a complaint, the read-outs say what the record says, and
-//! screen and paper can be had.
+//! The report in headless Chromium: the script runs without errors, read-outs match the record, and screenshots and
+//! printing work.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use report::html::render;
 
 use crate::{CHARTS, sample};
 
-/// Runs `program`, and returns what it wrote to standard output and to standard error.
+/// Runs `program`; returns its standard output and standard error.
 fn run(program: &str, package: &str, args: &[&str]) -> (String, String) {
     let output = Command::new(program).args(args).output().unwrap_or_else(|error| {
         panic!("cannot run {program} ({error}): install it with `sudo apt-get install -y {package}`")
@@ -45,14 +45,14 @@ fn chromium(dir: &Path, html: &str, args: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// The document as Chromium has it after the report's script and then `script` ran.
+/// The document in Chromium after the report's script and then `script` ran.
 fn dom(html: &str, script: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary folder can be made");
     let page = html.replace("</body>", &format!("<script>{script}</script></body>"));
     chromium(dir.path(), &page, &["--dump-dom"]).0
 }
 
-/// Sends the pointer over the middle of each chart and writes what its read-out says into its `data-said`.
+/// Moves the pointer across each chart and stores the text of its read-outs in `data-said`.
 const HOVER: &str = "for (const svg of document.querySelectorAll('svg.chart')) {
     const [, , left, right] = svg.dataset.x.split(' ').map(Number), [, , bottom, top] = svg.dataset.y.split(' ').map(Number);
     const said = [];
@@ -71,7 +71,7 @@ fn said<'a>(dom: &'a str, id: &str) -> &'a str {
 }
 
 #[test]
-fn the_script_runs_and_the_read_outs_say_what_the_record_says() {
+fn read_outs_match_the_record() {
     let record = sample::typical();
     let dom = dom(&render(&record), HOVER);
     assert!(dom.contains("data-ready=\"true\""), "the script ran to its end");
@@ -83,7 +83,7 @@ fn the_script_runs_and_the_read_outs_say_what_the_record_says() {
         let max = analysis::format_ns(series.max_ns.unwrap());
         assert!(said(&dom, "maxima").contains(&format!("{name} {max}")), "{name}: {max} among the maxima");
         for (one_in, value_ns) in said(&dom, "percentiles").split('|').filter_map(|one| percentile_of(one, &name)) {
-            // The read-out rounds the share and the value, so it lies between the percentiles around it.
+            // Share and value are rounded in the read-out, so the value is between neighbouring percentiles.
             let around = |times: f64| series.corrected.percentile(100.0 - 100.0 / (one_in * times)).unwrap() as f64;
             let held = around(0.98) * 0.994..=around(1.02) * 1.006;
             assert!(held.contains(&value_ns), "{name}, all but 1 in {one_in}: {value_ns} is not in {held:?}");
@@ -96,12 +96,12 @@ fn the_script_runs_and_the_read_outs_say_what_the_record_says() {
     }
 }
 
-/// The count that a read-out of the histogram gives for the series `name`.
+/// The count of the series `name` in a read-out of the histogram.
 fn count_of(read: &str, name: &str) -> Option<u64> {
     read.split(name).nth(1)?.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
-/// What a read-out of the percentile curve gives for the series `name`: all but one in how many, and the lateness.
+/// A read-out of the percentile curve for the series `name`: all but one in how many, and the lateness.
 fn percentile_of(read: &str, name: &str) -> Option<(f64, f64)> {
     let one_in = read.strip_prefix("all but 1 in ")?.split_whitespace().next()?.replace(',', "").parse().ok()?;
     let mut words = read.split(name).nth(1)?.split_whitespace();
@@ -110,7 +110,7 @@ fn percentile_of(read: &str, name: &str) -> Option<(f64, f64)> {
 }
 
 #[test]
-fn a_read_out_names_the_culprit() {
+fn read_outs_name_culprits() {
     let dom = dom(&render(&sample::typical()), HOVER);
     assert!(said(&dom, "spikes").contains("i915"), "of a dot: {}", said(&dom, "spikes"));
     let stretch = said(&dom, "spike-1");
@@ -118,7 +118,7 @@ fn a_read_out_names_the_culprit() {
 }
 
 #[test]
-fn a_click_in_the_key_hides_a_series_in_all_charts() {
+fn clicking_the_key_hides_a_series_in_all_charts() {
     let script = "document.querySelector('.each [data-s=\"3\"] button').click();
         document.documentElement.dataset.hidden = document.querySelectorAll('.chart .off').length;
         document.documentElement.dataset.others = document.querySelectorAll('.chart .off:not([data-s=\"3\"])').length;";
@@ -129,7 +129,7 @@ fn a_click_in_the_key_hides_a_series_in_all_charts() {
 }
 
 #[test]
-fn a_hostile_record_stays_text() {
+fn hostile_records_add_no_elements() {
     let script = "document.documentElement.dataset.found =
         document.querySelectorAll('img, i[onload], [onerror]').length + ' ' + document.scripts.length + ' ' + document.title.startsWith('owned');";
     let dom = dom(&render(&crate::hostile()), script);
@@ -138,7 +138,7 @@ fn a_hostile_record_stays_text() {
 }
 
 #[test]
-fn odd_records_make_the_script_no_trouble() {
+fn the_script_accepts_odd_records() {
     let early = sample::bare(vec![sample::of_values(&[(-900, 4000), (0, 3)]), sample::of_values(&[])]);
     for record in [Record::default(), early, sample::many()] {
         assert!(dom(&render(&record), HOVER).contains("data-ready=\"true\""));
@@ -146,7 +146,7 @@ fn odd_records_make_the_script_no_trouble() {
 }
 
 #[test]
-fn screen_and_paper_can_be_had() {
+fn screenshots_and_printing_work() {
     let record = sample::typical();
     let dir = tempfile::tempdir().unwrap();
     let (png, pdf) = (dir.path().join("report.png"), dir.path().join("report.pdf"));
@@ -161,7 +161,7 @@ fn screen_and_paper_can_be_had() {
         "Lateness by percentile",
         "99.9 %",
         "sudo apt install",
-        "Who made the spikes",
+        "Culprits of the spikes",
         "i915 interrupt thread",
     ] {
         assert!(words.contains(expected), "{expected} on paper");

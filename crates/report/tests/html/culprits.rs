@@ -1,4 +1,4 @@
-//! Who made the spikes, in the report.
+//! Culprits in the HTML report.
 
 use record::{
     Account, Blame, BlameMode, Cause, CauseKind, Evidence, Record, Series, SeriesKind, Spike, Split, Stretch,
@@ -8,7 +8,7 @@ use report::html::render;
 
 use crate::{blamed, chart, sample};
 
-/// The section of the culprits; empty where there is none.
+/// The section about culprits; empty if there is none.
 fn section(html: &str) -> &str {
     let Some(start) = html.find("<section id=\"blame\">") else { return "" };
     let end = html[start..].find("</section>").expect("the section ends");
@@ -21,7 +21,7 @@ fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_ledger_holds_every_account_with_its_remedy() {
+fn the_ledger_shows_accounts_with_remedies() {
     let record = sample::typical();
     let html = render(&record);
     let section = section(&html);
@@ -36,9 +36,9 @@ fn the_ledger_holds_every_account_with_its_remedy() {
         "every 4 s",
         "<code>echo 0 | sudo tee /proc/irq/125/smp_affinity_list</code>",
         "Look for power management",
-        "Looking cost 400 ns a wake-up (median 12.1 us without, 12.5 us with).",
-        "Unexplained is ",
-        "Found from 4 events of the kernel's trace (sched, irq).".replace('\'', "&#39;").as_str(),
+        "Tracing overhead 400 ns per wake-up (median 12.1 us without, 12.5 us with).",
+        "Unexplained: ",
+        "Found from 4 kernel trace events (sched, irq).",
     ] {
         assert!(section.contains(text), "{text}");
     }
@@ -61,19 +61,19 @@ fn drawn_time_lines_add_up_to_the_lateness() {
 }
 
 #[test]
-fn where_nobody_looked_nothing_is_blamed() {
+fn omits_culprits_that_were_not_recorded() {
     let mut record = sample::typical();
     record.blame = None;
-    assert!(section(&render(&record)).is_empty() && !render(&record).contains("who made it late"));
+    assert!(section(&render(&record)).is_empty() && !render(&record).contains("main culprit</dt>"));
     let why = "tracefs belongs to root: `sudo punctual`";
     record.blame = Some(Blame { mode: BlameMode::Off, why: why.into(), ..Blame::default() });
     let html = render(&record);
-    assert!(section(&html).contains("No culprit was looked for: tracefs belongs to root:"), "{}", section(&html));
+    assert!(section(&html).contains("Culprits were not recorded: tracefs belongs to root:"), "{}", section(&html));
     assert!(section(&html).contains("<code>sudo punctual</code>"));
 }
 
 #[test]
-fn doubts_stand_before_the_ledger() {
+fn shows_doubts_before_the_ledger() {
     let mut record = sample::typical();
     let blame = record.blame.as_mut().unwrap();
     (blame.mode, blame.why) = (BlameMode::Counters, "the kernel has no tracefs".into());
@@ -82,16 +82,16 @@ fn doubts_stand_before_the_ledger() {
     let html = render(&record);
     for text in [
         "likely i915 interrupt thread",
-        "These are likely culprits, from counters: the kernel has no tracefs.",
-        "Around 3 of the 66 spikes 812 events were lost",
-        "40 spikes were passed over",
+        "Culprits are likely ones, from counters: the kernel has no tracefs.",
+        "For 3 of 66 spikes, 812 events were lost",
+        "40 spikes were not examined",
         "the time line may be incomplete",
     ] {
         assert!(section(&html).contains(text), "{text}");
     }
 }
 
-/// 8 series that keep 1000 spikes each, every spike a time line of 40 stretches, 300 causes.
+/// 8 series with 1000 spikes each, a time line of 40 parts per spike, and 300 causes.
 fn large() -> Record {
     let mut all = Vec::new();
     for (n, mut series) in (0..8u32).map(|cpu| (cpu, sample::series("load", cpu, 9_000.0, 1.0, 2))) {
@@ -125,7 +125,7 @@ fn large() -> Record {
 }
 
 #[test]
-fn a_large_record_stays_a_page() {
+fn a_large_record_gives_a_small_page() {
     let html = render(&large());
     assert!(html.len() < 700_000, "{} bytes", html.len());
     assert!(section(&html).len() < 250_000, "{} bytes of it", section(&html).len());
@@ -134,7 +134,7 @@ fn a_large_record_stays_a_page() {
 }
 
 #[test]
-fn odd_time_lines_are_drawn() {
+fn accepts_odd_time_lines() {
     let stretch = |start_ns, ns| Stretch { start_ns, ns, cause: Cause::new(CauseKind::Timer, "") };
     let mut record = sample::typical();
     for (n, spike) in record.series[3].spikes.iter_mut().enumerate() {
@@ -148,7 +148,7 @@ fn odd_time_lines_are_drawn() {
 }
 
 #[test]
-fn spikes_of_the_kernels_timerlat_are_told_in_their_two_parts() {
+fn shows_both_parts_of_timerlat_spikes() {
     let mut record = sample::typical();
     let spike = Spike {
         lateness_ns: 61_000_000,

@@ -1,4 +1,4 @@
-//! What the HTML report holds, for typical, odd and hostile records. See `browser` for how it behaves in Chromium.
+//! Contents of the HTML report for typical, odd and hostile records. `browser` tests its behaviour in Chromium.
 
 #[path = "../common/blamed.rs"]
 mod blamed;
@@ -20,7 +20,7 @@ fn chart<'a>(html: &'a str, id: &str) -> &'a str {
 }
 
 #[test]
-fn the_report_holds_what_the_record_holds() {
+fn the_report_contains_the_record() {
     let record = sample::typical();
     let html = render(&record);
     let figures: Vec<String> = record.series.iter().filter_map(|s| s.max_ns).map(analysis::format_ns).collect();
@@ -47,7 +47,7 @@ fn the_report_holds_what_the_record_holds() {
 }
 
 #[test]
-fn every_series_is_in_every_chart_and_in_the_key() {
+fn shows_every_series_in_charts_and_key() {
     let record = sample::typical();
     let html = render(&record);
     for (index, series) in record.series.iter().enumerate() {
@@ -60,13 +60,13 @@ fn every_series_is_in_every_chart_and_in_the_key() {
 }
 
 #[test]
-fn each_outcome_has_its_word_and_its_remedies() {
+fn shows_outcomes_with_remedies() {
     let mut record = sample::typical();
     record.scenario.profiles = vec!["control-1khz".into()];
     for (outcome, sentence) in [
         (Outcome::Pass, "On time for 1 ms control loop."),
         (Outcome::Fail, "Not on time for 1 ms control loop."),
-        (Outcome::Inconclusive, "Too early to tell for 1 ms control loop."),
+        (Outcome::Inconclusive, "Not enough samples yet for 1 ms control loop."),
     ] {
         record.verdict = Some(Verdict { outcome, reason: "because `sleep 1` & more".into() });
         let html = render(&record);
@@ -77,14 +77,15 @@ fn each_outcome_has_its_word_and_its_remedies() {
     let reason = Reason { id: id.into(), text: text.into(), remedy: remedy.into() };
     record.validity = Validity { valid: false, reasons: vec![reason] };
     let html = render(&record);
-    assert!(html.contains("</span>INVALID</p>") && html.contains(text), "the reason is told");
+    assert!(html.contains("</span>INVALID</p>") && html.contains(text), "the reason is shown");
     assert!(html.contains(&format!("<code>{remedy}</code>")), "the remedy is there to paste");
 }
 
 #[test]
-fn an_unfinished_record_says_so() {
+fn notes_an_incomplete_run() {
     let mut record = sample::typical();
-    for (state, text) in [(State::Partial, "This record is partial"), (State::Interrupted, "The run was ended early")] {
+    for (state, text) in [(State::Partial, "This record is partial"), (State::Interrupted, "The run was stopped early")]
+    {
         record.state = state;
         assert!(render(&record).contains(text));
     }
@@ -93,7 +94,7 @@ fn an_unfinished_record_says_so() {
 }
 
 #[test]
-fn every_string_of_a_record_is_untrusted() {
+fn escapes_every_string_of_a_record() {
     let html = render(&hostile());
     assert_eq!(html.matches("<script").count(), 1, "only our own script");
     for wrong in ["<img", "<i onload", "onerror=\"", "onload='"] {
@@ -102,7 +103,7 @@ fn every_string_of_a_record_is_untrusted() {
     assert!(html.contains("&#60;img"), "the text is there, escaped");
 }
 
-/// The typical record with every string replaced by an attempt to inject.
+/// The typical record with every string replaced by an injection attempt.
 fn hostile() -> Record {
     const INJECTION: &str = "`'\"></title></style></svg></pre><script>document.title='owned'</script>\
         <img src=https://example.org/x onerror=\"document.title='owned'\"><i onload='1'>`${7*7}\u{202e}\0";
@@ -125,14 +126,14 @@ fn hostile() -> Record {
     let mut value = serde_json::to_value(&record).expect("a record is JSON");
     replace(&mut value);
     let mut record: Record = serde_json::from_value(value).expect("a hostile record is still a record");
-    // A cause's `why` is a word of ours; these are text.
+    // In JSON, a cause's `why` is an enum, so the key is skipped above; these two are text.
     record.findings.iter_mut().for_each(|finding| finding.why = INJECTION.to_owned());
     record.blame.iter_mut().for_each(|blame| blame.why = INJECTION.to_owned());
     record
 }
 
 #[test]
-fn nothing_is_fetched() {
+fn loads_nothing() {
     for record in [sample::typical(), hostile(), Record::default()] {
         let html = render(&record);
         let (style, rest) = between(&html, "<style>", "</style>");
@@ -153,7 +154,7 @@ fn nothing_is_fetched() {
     }
 }
 
-/// What stands between two marks, and the text without it.
+/// The text between two marks, and the rest without it.
 fn between(html: &str, from: &str, to: &str) -> (String, String) {
     let (before, rest) = html.split_once(from).expect("it begins");
     let (inside, after) = rest.split_once(to).expect("it ends");
@@ -174,7 +175,7 @@ fn attributes(markup: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn every_odd_record_renders() {
+fn renders_odd_records() {
     let spikes = (0..1000).map(|i| Spike {
         lateness_ns: i * 7919 % 90_000_000,
         at_ns: i as u64 * 1_000_000,
@@ -222,19 +223,22 @@ fn every_odd_record_renders() {
 }
 
 #[test]
-fn a_week_keeps_its_peak_and_stays_small() {
+fn keeps_the_peak_of_a_week_on_a_small_page() {
     let html = render(&sample::week(31_415_926));
     assert!(chart(&html, "maxima").contains(":31415926 "), "the peak is drawn with its own value");
     assert!(html.len() < 200_000, "{} bytes", html.len());
 }
 
 #[test]
-fn two_cpus_fit_into_a_mail_and_128_onto_a_page() {
+fn limits_the_size_of_reports() {
     let (two, many) = (render(&sample::typical()).len(), sample::many());
     assert!(two < 300_000, "{two} bytes");
     let html = render(&many);
     assert!(html.len() < 3_000_000, "{} bytes", html.len());
-    assert!(html.contains("rest (128 series)") && html.contains("load (128 series)"), "the key has a switch a phase");
+    assert!(
+        html.contains("rest (128 series)") && html.contains("load (128 series)"),
+        "the key has one entry per phase"
+    );
     assert_eq!(chart(&html, "percentiles").matches("data-n=").count(), 256);
     let labels = chart(&html, "percentiles").matches("class=\"mark ").count();
     assert_eq!(labels, 2, "the worst of each phase is named");

@@ -1,4 +1,4 @@
-//! Records as a run would write them, made of a few known causes instead of a machine.
+//! Invented records with a few known causes.
 
 use record::{
     Caveat, Finding, FindingState, Granted, LoadProof, Machine, Maxima, Phase, Record, SCHEMA, Scenario, Series,
@@ -11,7 +11,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const PERIOD_NS: u64 = 1_000_000;
 const THRESHOLD_NS: i64 = 200_000;
 
-/// A small generator of numbers that are the same in every run of the tests.
+/// A pseudorandom generator with the same numbers in every test run.
 struct Dice(u64);
 
 impl Dice {
@@ -21,13 +21,13 @@ impl Dice {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Near 0, seldom beyond 3 or -3.
+    /// Roughly normal: mean 0, standard deviation 1, within -6 to 6.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.roll()).sum::<f64>() - 6.0
     }
 }
 
-/// A series of `seconds` s at 1 ms: a body around `typical_ns`, a slow tail, and a stall once in a while.
+/// A series of `seconds` s at 1 ms: most values around `typical_ns`, a long tail, and occasional stalls.
 pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seconds: u64) -> Series {
     let mut dice = Dice(u64::from(cpu) * 977 + typical_ns as u64);
     let mut out = Series {
@@ -73,7 +73,7 @@ pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seco
     out
 }
 
-/// Two CPUs, 15 s at rest and 15 s under three loads, on a machine with something to mend.
+/// Two CPUs, 15 s at rest and 15 s under three loads, on a machine with findings.
 pub fn typical() -> Record {
     let mut record = bare(vec![
         series("rest", 0, 4_200.0, 0.1, 15),
@@ -106,7 +106,7 @@ pub fn typical() -> Record {
     record
 }
 
-/// A valid, complete record around `series`, in phases of their names.
+/// A valid, complete record of `series`, with the phases `rest` and `load`.
 pub fn bare(series: Vec<Series>) -> Record {
     let load = |spec: &str, unit: &str, operations| LoadProof {
         name: spec.split(':').next().unwrap_or_default().into(),
@@ -166,13 +166,13 @@ pub fn bare(series: Vec<Series>) -> Record {
     }
 }
 
-/// Fills in what `analysis` makes of the record.
+/// Adds the verdicts of `analysis`.
 pub fn judge(record: &mut Record) {
     record.uses = analysis::ladder(record);
     record.verdict = analysis::verdict(record, &record.uses);
 }
 
-/// One series with these raw values, each this often.
+/// One series with these raw values and counts.
 pub fn of_values(values: &[(i64, u64)]) -> Series {
     let mut out =
         Series { phase: "rest".into(), role: "timer".into(), cpu: Some(0), period_ns: PERIOD_NS, ..Series::default() };
@@ -200,7 +200,7 @@ pub fn many() -> Record {
     record
 }
 
-/// A week at one window a second, with one known peak: more windows than there is room for.
+/// A week with one window per second and one known peak: more windows than the chart has columns.
 pub fn week(peak_ns: i64) -> Record {
     let mut max_ns: Vec<Option<i64>> = (0..600_000).map(|second| Some(5_000 + second % 977)).collect();
     max_ns[123_457] = Some(peak_ns);

@@ -86,7 +86,7 @@ fn told(entry: &ScenarioEntry) -> String {
         return format!("FAILED: {error}");
     }
     let Some(result) = &entry.result else { return "ended early".to_owned() };
-    let figures = report::campaign::told(&result.roles);
+    let figures = report::campaign::summarize(&result.roles);
     match result.outcome {
         _ if !result.valid => format!("{figures}, INVALID"),
         Some(outcome) if outcome != Outcome::Pass => format!("{figures}, {}", outcome.name()),

@@ -49,7 +49,7 @@ fn round_trips_have_their_lost_datagrams_in_the_table() {
         assert_eq!((trip.beside[0].max_ns, sender.beside.len()), (Some(168_000), 0));
     }
     for words in
-        ["Longest round trip, from when it was to be sent, by scenario", "not sent", "99.9 %", "Beside cortex-a53-rt"]
+        ["Longest round trip, from the scheduled send time, by scenario", "not sent", "99.9 %", "Compared with cortex-a53-rt"]
     {
         assert!(stdout.contains(words), "{words}: {stdout}");
     }

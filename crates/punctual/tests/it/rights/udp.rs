@@ -57,7 +57,7 @@ fn measure_both_ends() {
     let whole_ns = series.mean_ns.unwrap();
     assert!((0.97..=1.03).contains(&(mean_ns / whole_ns)), "the parts sum up to {mean_ns} of {whole_ns} ns");
     let shown = scratch.run("show a.punctual.json").expect_status(0).stdout();
-    assert!(shown.contains("of our own, behind a virtual cable") && shown.contains("fifo:97 for receiver granted"));
+    assert!(shown.contains("our own, through a virtual cable") && shown.contains("fifo:97 for receiver granted"));
 }
 
 #[test]

@@ -1,28 +1,28 @@
-//! Figures beside others, in words: what the terminal page and the HTML report say alike.
+//! Comparison of a run's figures with other records, as text for terminal and HTML.
 
 use analysis::{format_ns, matrix};
 use record::{Against, CellThread, Figures, Pair, Published, Record};
 
-/// Headings of the rows that [`rows`] gives, before the name of the other side.
+/// Heading of our own column in [`rows`].
 pub(crate) const YOURS: &str = "yours";
 
-/// What the other side is called in a heading: `published`, or `theirs` for a record of one's own.
+/// Heading of the other column: `published`, or `theirs` for a record that punctual measured.
 pub(crate) fn theirs(against: &Against) -> &'static str {
     if against.source.is_empty() { "theirs" } else { "published" }
 }
 
-/// Where the other side comes from, and that it is of another machine.
+/// The origin of the other figures, and a note that they are of another machine.
 pub(crate) fn origin(against: &Against) -> String {
     if against.source.is_empty() {
         return format!("Measured on {}.", against.on);
     }
     format!(
-        "Published elsewhere, not measured by punctual: {}. Another machine and another tool: a hint, not a test.",
+        "Published elsewhere, not measured by punctual: {}. Another machine and another tool, so only a rough guide.",
         against.source
     )
 }
 
-/// Phase, role and CPUs of figures: `rest, CPUs 0-1`; `idle, base, on one CPU`.
+/// Phase, role and CPUs of figures: `rest, CPUs 0-1`, or `idle, base, on one CPU`.
 pub(crate) fn name(figures: &Figures) -> String {
     let mut parts = vec![figures.phase.clone()];
     if !figures.role.is_empty() && figures.role != figures.phase {
@@ -30,7 +30,7 @@ pub(crate) fn name(figures: &Figures) -> String {
     }
     match figures.together {
         Some(true) => parts.push("on one CPU".to_owned()),
-        Some(false) => parts.push("on a CPU each".to_owned()),
+        Some(false) => parts.push("on separate CPUs".to_owned()),
         None => {}
     }
     if !figures.cpus.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn name(figures: &Figures) -> String {
     parts.join(", ")
 }
 
-/// Name of the figure, ours, theirs, ratio; the largest always, the others where both are known.
+/// Name, our figure, their figure and ratio. The row of the maximum is always there, other rows if both sides have it.
 pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
     let Pair { ours, theirs, ratios, .. } = pair;
     let mean = |figures: &Figures| figures.mean_ns.map(|ns| ns.round() as i64);
@@ -63,7 +63,7 @@ pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
     both.chain(beyond).collect()
 }
 
-/// A ratio with three digits: `0.87x`, `14.3x`, `205x`.
+/// A ratio with three significant digits: `0.87x`, `14.3x`, `205x`.
 fn times(ratio: f64) -> String {
     let digits = if ratio >= 99.95 {
         0
@@ -75,21 +75,21 @@ fn times(ratio: f64) -> String {
     format!("{ratio:.digits$}x")
 }
 
-/// In what the conditions differ, what ran beside theirs in their own words, and what must be known to read them.
+/// Differences in conditions, the load as the other side describes it, and notes on reading its figures.
 pub(crate) fn conditions(pair: &Pair) -> String {
     let differs =
         if pair.differs.is_empty() { String::new() } else { format!("Differs: {}.", pair.differs.join("; ")) };
     let Figures { said, note, .. } = &pair.theirs;
-    let said = if said.is_empty() { String::new() } else { format!("There: {said}.") };
+    let said = if said.is_empty() { String::new() } else { format!("Their load: {said}.") };
     let note = if note.is_empty() { String::new() } else { format!("Note: {note}.") };
     [differs, said, note].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Headings of [`published_row`], without those that no row fills.
+/// Headings of [`published_row`]; columns that no row fills are left out.
 pub(crate) const COLUMNS: [&str; 13] =
     ["figures", "of", "period", "samples", "missed", "min", "mean", "mode", "p50", "p99", "max", "jitter", "gap"];
 
-/// Published figures as cells under [`COLUMNS`]; empty where nothing was published.
+/// Published figures as cells under [`COLUMNS`]; empty cells for figures that were not published.
 pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
     let time = |ns: Option<i64>| ns.map(format_ns).unwrap_or_default();
     let unsigned = |ns: Option<u64>| time(ns.map(|ns| ns as i64));
@@ -112,12 +112,12 @@ pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// Figures by name, with what ran beside them, how they were measured, and what must be known. The tool is left out
-/// where all have the same: [`tool`] says it once.
+/// Notes of each set of figures, by its name: load, method and remarks. The tool is left out if all have the same one;
+/// [`tool`] returns it.
 pub(crate) fn published_notes(published: &Published) -> Vec<(String, String)> {
     let note = |figures: &Figures| {
-        let late = figures.late.map(|late| format!("{late} packets that the source calls late"));
-        let tool = if tool(published).is_empty() { told(figures) } else { String::new() };
+        let late = figures.late.map(|late| format!("{late} late packets, as the source counts them"));
+        let tool = if tool(published).is_empty() { tool_and_policy(figures) } else { String::new() };
         let parts = [figures.said.clone(), tool, late.unwrap_or_default(), figures.note.clone()];
         let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         (name(figures), text)
@@ -125,28 +125,28 @@ pub(crate) fn published_notes(published: &Published) -> Vec<(String, String)> {
     published.figures.iter().map(note).filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// Tool and policy of all figures; empty where they differ.
+/// Tool and policy of all figures; empty if they differ.
 pub(crate) fn tool(published: &Published) -> String {
-    let first = published.figures.first().map(told).unwrap_or_default();
-    if published.figures.iter().all(|figures| told(figures) == first) { first } else { String::new() }
+    let first = published.figures.first().map(tool_and_policy).unwrap_or_default();
+    if published.figures.iter().all(|figures| tool_and_policy(figures) == first) { first } else { String::new() }
 }
 
-fn told(figures: &Figures) -> String {
+fn tool_and_policy(figures: &Figures) -> String {
     let parts = [figures.tool.as_str(), figures.policy.as_str()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A published matrix beside one load: a row a CPU of the first thread, a column a CPU of the second.
+/// A published matrix under one load: one row per CPU of the first thread, one column per CPU of the second.
 pub(crate) struct JitterTable {
-    /// What stands in its cells, and the load.
+    /// The meaning of the cells, and the load.
     pub(crate) caption: String,
-    /// Headings of the columns, that of the rows' names first.
+    /// Headings of the columns, starting with that of the row names.
     pub(crate) head: Vec<String>,
-    /// The rows, each with its name first.
+    /// The rows, each starting with its name.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// The tables of a published matrix: of it nothing but the jitter of both threads is known.
+/// The tables of a published matrix, which contain only the jitter of both threads.
 pub(crate) fn jitter_tables(record: &Record) -> Vec<JitterTable> {
     let table = |of: matrix::MatrixTable| {
         let [row, column] = of.roles;
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn names_say_where_threads_ran() {
+    fn names_contain_the_placement_of_threads() {
         let of = |phase: &str, role: &str, cpus: &str, together| {
             let (phase, role, cpus) = (phase.to_owned(), role.to_owned(), cpus.to_owned());
             name(&Figures { phase, role, cpus, together, ..Figures::default() })
         };
         assert_eq!(of("rest", "", "0-1", None), "rest, CPUs 0-1");
         assert_eq!(of("idle", "base", "", Some(true)), "idle, base, on one CPU");
-        assert_eq!(of("rest", "", "3", Some(false)), "rest, on a CPU each, CPU 3");
+        assert_eq!(of("rest", "", "3", Some(false)), "rest, on separate CPUs, CPU 3");
     }
 }

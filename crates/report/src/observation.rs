@@ -1,9 +1,9 @@
-//! What a capture beside a run tells, in words and rows for terminal and HTML: where its observer stood, and the stream as
-//! talker, capture and listener saw it.
+//! A stream as its talker, a capture and its listener saw it, and how well they agree: text and rows for terminal and
+//! HTML.
 
 use analysis::{
     format_ns,
-    witness::{Agreement, Witness, agreement, witnesses},
+    observation::{Agreement, Observation, agreement, observations},
 };
 use record::{Capture, ObservedAt, Observer, Record};
 
@@ -13,63 +13,63 @@ use crate::blame::unsigned;
 pub(crate) const HEADINGS: [&str; 6] =
     ["as seen by", "frames", "longest gap", "max |interval - period|", "late", "lost"];
 
-/// A row for each who saw the stream; empty for a record without an observer.
+/// One row per observation of the stream; empty for a record without an observer.
 pub(crate) fn rows(record: &Record) -> Vec<[String; 6]> {
     let dash = || "-".to_owned();
     let count = |count: Option<u64>| count.map_or_else(dash, |count| count.to_string());
-    let row = |witness: Witness| {
+    let row = |observation: Observation| {
         [
-            witness.name,
-            witness.frames.to_string(),
-            witness.max_gap_ns.map_or_else(dash, |ns| format!("{ns} ns")),
-            witness.max_deviation_ns.map_or_else(dash, |ns| format!("{ns} ns")),
-            count(witness.late),
-            count(witness.lost),
+            observation.name,
+            observation.frames.to_string(),
+            observation.max_gap_ns.map_or_else(dash, |ns| format!("{ns} ns")),
+            observation.max_deviation_ns.map_or_else(dash, |ns| format!("{ns} ns")),
+            count(observation.late),
+            count(observation.lost),
         ]
     };
-    witnesses(record).into_iter().map(row).collect()
+    observations(record).into_iter().map(row).collect()
 }
 
-/// Where the observer stood.
+/// The observer's place on the frames' path.
 pub(crate) fn place(observer: &Observer) -> String {
     let interface = &observer.interface;
     match observer.at {
         ObservedAt::Receiving => {
-            format!("on {interface}, where frames come in, with the kernel's stamps: behind network card and driver")
+            format!("on {interface}, the receiving side, with kernel time stamps: after network card and driver")
         }
         ObservedAt::Sending => {
-            format!("on {interface}, where frames leave, with the kernel's stamps: before driver and network card")
+            format!("on {interface}, the sending side, with kernel time stamps: before driver and network card")
         }
     }
 }
 
-/// How far the capture agrees with the ends of the stream; empty where there is nothing to hold it against.
-pub(crate) fn in_words(record: &Record) -> String {
+/// The agreement between the capture and the stream's ends; empty if there is nothing to compare.
+pub(crate) fn agreement_text(record: &Record) -> String {
     match agreement(record) {
         Some(Agreement::WithListener(apart_ns)) if apart_ns.abs() <= Agreement::WITHIN_NS => {
             let apart = unsigned(apart_ns.unsigned_abs());
-            format!("Capture and listener agree: by the same stamps their longest gaps are {apart} apart.")
+            format!("Capture and listener agree: by the same time stamps, their longest gaps differ by {apart}.")
         }
         Some(Agreement::WithListener(apart_ns)) => {
             let apart = unsigned(apart_ns.unsigned_abs());
             format!(
-                "Capture and listener do NOT agree: their longest gaps are {apart} apart, and should be the same. One of them has \
-                 frames that the other has not."
+                "Capture and listener do NOT agree: their longest gaps differ by {apart}, but should be equal. One of them has \
+                                 frames that the other one lacks."
             )
         }
         Some(Agreement::WithTalker(more_ns)) => format!(
-            "Between the talker's clock and where frames leave, the largest |interval - period| changed by {}: what the kernel \
-             added.",
+            "From the talker's clock to the sending interface, the largest |interval - period| changed by {}: added by the \
+                         kernel.",
             signed(more_ns)
         ),
         None => String::new(),
     }
 }
 
-/// What late and a longest gap are, behind the rows.
+/// The meaning of `late` in the rows.
 pub(crate) fn how_to_read(capture: &Capture) -> String {
     format!(
-        "late: of the talker after its slot, of the capture behind the grid that the stream kept, both by more than {}",
+        "late: more than {} after the slot (talker) or behind the stream's own time grid (capture)",
         unsigned(capture.tolerance_ns)
     )
 }
@@ -98,27 +98,27 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_told_and_so_is_its_absence() {
-        let told = |at, captured_ns| in_words(&record(at, captured_ns));
+    fn reports_agreement_and_disagreement() {
+        let text = |at, captured_ns| agreement_text(&record(at, captured_ns));
         assert!(
-            told(ObservedAt::Receiving, 134_012)
-                .contains("agree: by the same stamps their longest gaps are 12 ns apart")
+            text(ObservedAt::Receiving, 134_012)
+                .contains("agree: by the same time stamps, their longest gaps differ by 12 ns")
         );
-        assert!(told(ObservedAt::Receiving, 140_000).contains("do NOT agree: their longest gaps are 6 us apart"));
-        assert!(told(ObservedAt::Sending, 134_070).contains("changed by +9 us: what the kernel added"));
-        assert_eq!(in_words(&Record::default()), "");
+        assert!(text(ObservedAt::Receiving, 140_000).contains("do NOT agree: their longest gaps differ by 6 us"));
+        assert!(text(ObservedAt::Sending, 134_070).contains("changed by +9 us: added by the kernel"));
+        assert_eq!(agreement_text(&Record::default()), "");
     }
 
     #[test]
-    fn each_who_saw_the_stream_has_a_row() {
+    fn lists_each_observation_in_a_row() {
         let rows = rows(&record(ObservedAt::Receiving, 134_012));
-        let told: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
+        let joined: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
         let expected = [
             "talker, as sent | 8 | - | 70 ns | 0 | -",
             "capture, on far | 8 | 134012 ns | 9012 ns | 0 | 0",
             "listener, as stamped | 8 | 134000 ns | - | - | 0",
             "listener, as read | 8 | 197201 ns | - | - | 0",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(joined, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What was laid beside a run, and published figures, in the terminal and in the HTML report.
+//! Comparison with other records, and published figures, in terminal output and HTML reports.
 
 use record::{Granted, Histogram, Phase, Record, Scenario, Series};
 use report::{Style, html::render, terminal::summary};
@@ -29,21 +29,22 @@ fn run() -> Record {
 }
 
 #[test]
-fn figures_stand_side_by_side_with_their_ratio_and_what_differs() {
+fn shows_figures_with_ratios_and_differences() {
     let record = run();
     let text = summary(&record, &Style::plain(), 100);
-    let from = text.find("Beside vim3l-evl").expect("it is laid beside");
+    let from = text.find("Compared with vim3l-evl").expect("the section of the comparison");
     let section: Vec<&str> = text[from..].split("\n\n").take(2).collect();
     insta::assert_snapshot!(section.join("\n\n"));
     let html = render(&record);
-    for told in ["Beside vim3l-evl: Khadas VIM3L", "<td>42.9 us</td><td>8.58 us</td><td>5.00x</td>", "every 1 ms there"]
+    for text in
+        ["Compared with vim3l-evl: Khadas VIM3L", "<td>42.9 us</td><td>8.58 us</td><td>5.00x</td>", "every 1 ms there"]
     {
-        assert!(html.contains(told), "{told}");
+        assert!(html.contains(text), "{text}");
     }
 }
 
 #[test]
-fn the_histogram_of_the_other_is_a_curve_of_its_own() {
+fn draws_a_curve_per_other_histogram() {
     let curves = |record: &Record| {
         let html = render(record);
         let chart = html.split("data-chart=\"percentiles\"").nth(1).map(|rest| rest.split("</svg>").next().unwrap());
@@ -54,18 +55,18 @@ fn the_histogram_of_the_other_is_a_curve_of_its_own() {
     assert_eq!((others, all), (1, 2));
     assert!(chart.contains("data-n=\"vim3l-evl: idle\"") && chart.contains(":8999\""), "{chart}");
     let published = analysis::find_reference("vim3l-evl").unwrap();
-    assert_eq!(curves(&published).0, 4, "the ladder has four rungs");
+    assert_eq!(curves(&published).0, 4, "one curve per published histogram");
     assert_eq!(curves(&Record { against: Vec::new(), ..run() }).0, 0);
 }
 
 #[test]
-fn published_figures_say_that_they_are() {
+fn marks_published_figures() {
     for reference in analysis::references() {
         let name = &reference.published.as_ref().unwrap().name;
         let (text, html) = (summary(reference, &Style::plain(), 80), render(reference));
         assert!(text.starts_with(&format!("{name}: published elsewhere, not measured by punctual")), "{text}");
         assert!(html.contains("</span>PUBLISHED</p>") && html.contains("not measured by punctual."), "{name}");
-        for wrong in ["INVALID", "PASS", "What was asked for is not what ran."] {
+        for wrong in ["INVALID", "PASS", "The run did not go as requested."] {
             assert!(!text.contains(wrong) && !html.contains(wrong), "{name}: {wrong}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -73,10 +74,10 @@ fn published_figures_say_that_they_are() {
 }
 
 #[test]
-fn a_published_matrix_is_shown_as_it_was_published() {
+fn shows_a_published_matrix() {
     let athlon = analysis::find_reference("athlon-xenomai").unwrap();
     let (text, html) = (summary(&athlon, &Style::plain(), 100), render(&athlon));
     assert!(text.contains("  base 1  15.4 us / 6.7 us   4.2 us / 5.2 us  11.1 us / 6.1 us"), "{text}");
     assert!(html.contains("base 1</th><td>15.4 us / 6.7 us</td><td>4.2 us / 5.2 us</td><td>11.1 us / 6.1 us</td>"));
-    assert!(!html.contains("Which CPUs for which thread?"), "jitter alone recommends no pair");
+    assert!(!html.contains("Placement of threads on CPUs"), "jitter alone recommends no pair");
 }

@@ -1,20 +1,20 @@
-//! Other records beside the run, figure by figure.
+//! Comparison of the run with other records, figure by figure.
 
 use record::{Against, Record};
 
 use super::cell;
 use super::page::Page;
 use super::table::Table;
-use crate::against::{YOURS, conditions, name, origin, rows, theirs};
+use crate::compare::{YOURS, conditions, name, origin, rows, theirs};
 use crate::style::Ink;
 
-/// Each record that was laid beside this one; nothing where none was.
+/// One section per record that this one is compared with.
 pub(super) fn section(page: &mut Page, record: &Record) {
-    record.against.iter().for_each(|against| beside(page, against));
+    record.against.iter().for_each(|against| comparison(page, against));
 }
 
-fn beside(page: &mut Page, against: &Against) {
-    page.heading(&format!("Beside {}: {}", against.name, against.on));
+fn comparison(page: &mut Page, against: &Against) {
+    page.heading(&format!("Compared with {}: {}", against.name, against.on));
     page.text(Ink::Quiet, &origin(against));
     for pair in &against.pairs {
         page.gap();
@@ -27,6 +27,6 @@ fn beside(page: &mut Page, against: &Against) {
         page.below(4, Ink::Quiet, &conditions(pair));
     }
     if !against.alone.is_empty() {
-        page.text(Ink::Plain, &format!("Nothing there to lay beside: {}.", against.alone.join("; ")));
+        page.text(Ink::Plain, &format!("Without a counterpart: {}.", against.alone.join("; ")));
     }
 }

@@ -1,53 +1,54 @@
-//! One stream as several saw it: the talker that sent it, an observer that captured it, the listener that read it.
+//! A stream at several observation points: its talker, an observer that captured it, and its listener.
 
 use record::{ObservedAt, Record, Stream};
 
-/// What one of them saw. What it cannot know is absent.
+/// The figures of a stream at one observation point. Unknown figures are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Witness {
-    /// Who, and when it looked: `talker, as sent`.
+pub struct Observation {
+    /// The observation point: `talker, as sent`.
     pub name: String,
-    /// Frames that it saw.
+    /// The number of frames.
     pub frames: u64,
     /// Longest time between two frames, ns.
     pub max_gap_ns: Option<i64>,
     /// Largest |interval - period|, ns.
     pub max_deviation_ns: Option<u64>,
-    /// Late packets: of a talker after its slots, of a capture behind the grid that the stream kept.
+    /// Late packets: after their slots (talker), or behind the stream's own time grid (capture).
     pub late: Option<u64>,
-    /// Frames that never came.
+    /// Lost frames.
     pub lost: Option<u64>,
 }
 
-/// How far a capture is from another witness whose figure it should have.
+/// The difference between a capture and another observation that should have the same figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// The capture's longest gap less that of the listener's kernel stamps, ns: both are of the same stamps.
+    /// The capture's longest gap minus that of the listener's kernel time stamps, ns. Both use the same time stamps.
     WithListener(i64),
-    /// The capture's largest |interval - period| less that between the talker's sendings, ns: what the kernel added.
+    /// The capture's largest |interval - period| minus that of the talker, ns: the part added by the kernel.
     WithTalker(i64),
 }
 
 impl Agreement {
-    /// Stamps that are the same may differ so much, ns: the listener's are told on its own clock.
+    /// The largest difference that still counts as agreement, ns: the listener converts time stamps to its own clock.
     pub const WITHIN_NS: i64 = 1_000;
 }
 
-/// All who saw the stream of a run that was captured, on its way; empty for other records.
+/// The observations of a captured stream from talker to listener; empty for records without an observer.
 #[must_use]
-pub fn witnesses(record: &Record) -> Vec<Witness> {
+pub fn observations(record: &Record) -> Vec<Observation> {
     let Some((capture, observer)) = record.capture.as_ref().and_then(|one| Some((one, one.observer.as_ref()?))) else {
         return Vec::new();
     };
-    let ends = || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
-    let sent = ends().filter_map(Stream::talker).map(|talker| Witness {
+    let ends =
+        || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
+    let sent = ends().filter_map(Stream::talker).map(|talker| Observation {
         name: "talker, as sent".to_owned(),
         frames: talker.frames,
         max_deviation_ns: Some(talker.max_interval_error_ns),
         late: Some(talker.late),
-        ..Witness::default()
+        ..Observation::default()
     });
-    let captured = Witness {
+    let captured = Observation {
         name: format!("capture, on {}", observer.interface),
         frames: capture.frames,
         max_gap_ns: capture.max_gap_ns,
@@ -56,20 +57,20 @@ pub fn witnesses(record: &Record) -> Vec<Witness> {
         lost: Some(capture.lost),
     };
     let read = ends().filter_map(Stream::listener).flat_map(|listener| {
-        let witness = |name: &str, max_gap_ns: Option<u64>| Witness {
+        let observation = |name: &str, max_gap_ns: Option<u64>| Observation {
             name: name.to_owned(),
             frames: listener.frames,
             max_gap_ns: max_gap_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)),
             lost: Some(listener.lost),
-            ..Witness::default()
+            ..Observation::default()
         };
-        let stamped = listener.max_kernel_gap_ns.map(|ns| witness("listener, as stamped", Some(ns)));
-        stamped.into_iter().chain([witness("listener, as read", listener.max_gap_ns)])
+        let stamped = listener.max_kernel_gap_ns.map(|ns| observation("listener, as stamped", Some(ns)));
+        stamped.into_iter().chain([observation("listener, as read", listener.max_gap_ns)])
     });
     sent.chain([captured]).chain(read).collect()
 }
 
-/// How far the capture of a run is from what its own threads saw; `None` without either.
+/// Compares the capture of a run with the figures of its own threads; `None` if either is missing.
 #[must_use]
 pub fn agreement(record: &Record) -> Option<Agreement> {
     let capture = record.capture.as_ref()?;
@@ -82,7 +83,8 @@ pub fn agreement(record: &Record) -> Option<Agreement> {
         }
         ObservedAt::Sending => {
             let sent_ns = ends().find_map(Stream::talker)?.max_interval_error_ns;
-            let [captured_ns, sent_ns] = [capture.max_deviation_ns, sent_ns].map(|ns| ns.min(i64::MAX as u64) as i64);
+            let [captured_ns, sent_ns] =
+                [capture.max_deviation_ns, sent_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
             Some(Agreement::WithTalker(captured_ns - sent_ns))
         }
     }
@@ -116,21 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn all_stand_in_the_order_of_the_way() {
-        let told = witnesses(&record(ObservedAt::Receiving));
-        let told: Vec<_> = told.iter().map(|one| (one.name.as_str(), one.frames, one.max_gap_ns)).collect();
+    fn lists_observations_from_talker_to_listener() {
+        let all = observations(&record(ObservedAt::Receiving));
+        let rows: Vec<_> = all.iter().map(|one| (one.name.as_str(), one.frames, one.max_gap_ns)).collect();
         let expected = [
             ("talker, as sent", 9, None),
             ("capture, on far", 8, Some(134_012)),
             ("listener, as stamped", 8, Some(134_000)),
             ("listener, as read", 8, Some(197_201)),
         ];
-        assert_eq!(told, expected);
-        assert_eq!(witnesses(&Record { capture: Some(Capture::default()), ..Record::default() }), []);
+        assert_eq!(rows, expected);
+        assert_eq!(observations(&Record { capture: Some(Capture::default()), ..Record::default() }), []);
     }
 
     #[test]
-    fn a_capture_is_held_against_who_saw_the_same() {
+    fn compares_a_capture_with_the_same_figure_of_an_end() {
         assert_eq!(agreement(&record(ObservedAt::Receiving)), Some(Agreement::WithListener(12)));
         assert_eq!(agreement(&record(ObservedAt::Sending)), Some(Agreement::WithTalker(8_942)));
         let alone = Record { series: Vec::new(), ..record(ObservedAt::Receiving) };

@@ -1,4 +1,4 @@
-//! Other records beside the run, and a record of published figures.
+//! Comparison of the run with other records, and records of published figures.
 
 use record::{Against, Figures, Histogram, Record};
 
@@ -6,47 +6,47 @@ use super::{
     facts::Fact,
     figure::{Row, Table},
 };
-use crate::against::{
+use crate::compare::{
     COLUMNS, YOURS, conditions, jitter_tables, name, origin, published_notes, published_row, rows, theirs, tool,
 };
 
-/// Another record beside the run, as the template sees it.
-pub struct Beside<'a> {
-    /// What it is.
+/// A comparison with one other record, as the template sees it.
+pub struct ComparisonView<'a> {
+    /// The other record.
     pub of: &'a Against,
-    /// Where it comes from.
+    /// The origin of the other record.
     pub origin: String,
-    /// A table a pair, and what must be known to read it.
+    /// One table per pair of figures, and notes on reading it.
     pub pairs: Vec<(Table, String)>,
 }
 
 /// A record of published figures, as the template sees it.
 pub struct PublishedView {
-    /// Its source and machine.
+    /// Source and machine.
     pub facts: Vec<Fact>,
-    /// Its figures.
+    /// The figures.
     pub table: Table,
-    /// The tables of a matrix, one a load.
+    /// The tables of a matrix, one per load.
     pub matrix: Vec<Table>,
-    /// What must be known to read each.
+    /// Notes on reading each set of figures, by name.
     pub notes: Vec<(String, String)>,
 }
 
-/// The records that were laid beside `record`.
-pub fn beside(record: &Record) -> Vec<Beside<'_>> {
+/// The comparisons in `record`.
+pub fn comparisons(record: &Record) -> Vec<ComparisonView<'_>> {
     let pairs = |against: &Against| {
         let head = ["figure", YOURS, theirs(against), "ratio"].map(str::to_owned).to_vec();
         let table = |pair| {
-            let cells = rows(pair).into_iter().map(|row| Row { swatch: String::new(), cells: row.to_vec() });
+            let cells = rows(pair).into_iter().map(|row| Row::plain(row.to_vec()));
             let caption = format!("{} / {}", name(&pair.ours), name(&pair.theirs));
             (Table { caption, head: head.clone(), rows: cells.collect() }, conditions(pair))
         };
         against.pairs.iter().map(table).collect()
     };
-    record.against.iter().map(|of| Beside { of, origin: origin(of), pairs: pairs(of) }).collect()
+    record.against.iter().map(|of| ComparisonView { of, origin: origin(of), pairs: pairs(of) }).collect()
 }
 
-/// The published figures of a record that holds such.
+/// The published figures of a record; `None` if it was measured.
 pub fn published(record: &Record) -> Option<PublishedView> {
     let published = record.published.as_ref()?;
     let facts = [
@@ -66,14 +66,14 @@ pub fn published(record: &Record) -> Option<PublishedView> {
     Some(PublishedView {
         facts: facts.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, text)| (name, text.clone())).collect(),
         table: Table {
-            caption: "Figures as published; a dash where there is none".to_owned(),
+            caption: "Figures as published; a dash if there is none".to_owned(),
             head: filled.iter().map(|&column| COLUMNS[column].to_owned()).collect(),
-            rows: rows.iter().map(|row| Row { swatch: String::new(), cells: cells(row) }).collect(),
+            rows: rows.iter().map(|row| Row::plain(cells(row))).collect(),
         },
         matrix: jitter_tables(record)
             .into_iter()
             .map(|of| {
-                let rows = of.rows.into_iter().map(|cells| Row { swatch: String::new(), cells });
+                let rows = of.rows.into_iter().map(Row::plain);
                 Table { caption: of.caption, head: of.head, rows: rows.collect() }
             })
             .collect(),
@@ -81,12 +81,13 @@ pub fn published(record: &Record) -> Option<PublishedView> {
     })
 }
 
-/// Histograms of others, each with its name: a curve each beside those of the run.
+/// Histograms of other records with their names, to draw as further curves.
 pub fn curves(record: &Record) -> Vec<(String, &Histogram)> {
-    let beside = record.against.iter().flat_map(|of| of.pairs.iter().map(move |pair| (of.name.as_str(), &pair.theirs)));
+    let compared =
+        record.against.iter().flat_map(|of| of.pairs.iter().map(move |pair| (of.name.as_str(), &pair.theirs)));
     let own = record.published.iter().flat_map(|of| of.figures.iter().map(move |figures| (of.name.as_str(), figures)));
     let mut curves: Vec<(String, &Histogram)> = Vec::new();
-    for (from, figures) in beside.chain(own) {
+    for (from, figures) in compared.chain(own) {
         let label = label(from, figures);
         if let Some(histogram) = figures.histogram.as_ref().filter(|h| !h.is_empty())
             && curves.iter().all(|(known, _)| *known != label)
