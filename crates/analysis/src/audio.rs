@@ -1,22 +1,22 @@
-//! What the figures of audio mean: which part of a period was at fault, and who.
+//! Evaluates audio: the part of a period at fault, the culprit, and the smallest buffer that holds.
 
 use std::{cmp::Reverse, collections::HashMap};
 
 use record::{Audio, BufferSearch, Part, Played, Record, Series, Spike, State};
 
-use crate::{duration::format_ns, statistics::Exposure};
+use crate::{duration::format_unsigned_ns, statistics::Exposure};
 
-/// What the parts of a period usually take, ns: medians.
+/// The median times of a period's parts, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usual {
-    /// From its deadline to when the thread turns to it.
+pub struct MedianTimes {
+    /// From the deadline to the start of processing.
     pub wait_ns: i64,
     /// Processing.
     pub dsp_ns: i64,
 }
 
-impl Usual {
-    /// Those of a series.
+impl MedianTimes {
+    /// The medians of a series.
     #[must_use]
     pub fn of(series: &Series) -> Self {
         let dsp = series.kind.audio().and_then(|audio| audio.dsp.as_ref());
@@ -26,9 +26,9 @@ impl Usual {
         }
     }
 
-    /// Which part of a period made it last until `limit_ns` or longer: the one that, had it been as usual, would have left
-    /// the period in time. Both, where either would have, or only both. Where a period is too long as usual, it is the part
-    /// that alone is.
+    /// The part that made a period last `limit_ns` or longer: the one that would have kept the period in time with its
+    /// median duration. Both, if either part or only both together would have. If even the medians exceed the limit,
+    /// the part whose median alone does, or both.
     #[must_use]
     pub fn at_fault(&self, played: Played, limit_ns: i64) -> Part {
         let in_time = |wait_ns: i64, dsp_ns: i64| wait_ns + dsp_ns < limit_ns;
@@ -50,22 +50,22 @@ impl Usual {
 /// Xruns of one part and one culprit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The part.
+    /// The part at fault.
     pub part: Part,
-    /// The main culprit in words; empty where nobody looked.
+    /// The main culprit; empty if unknown.
     pub culprit: String,
-    /// How many, of those that are kept.
+    /// The number of such xruns in the record.
     pub count: u64,
 }
 
-/// Who was to blame for the xruns that a series keeps, the most frequent first.
+/// The causes of the xruns in the record, the most frequent first.
 #[must_use]
 pub fn faults(series: &Series) -> Vec<Fault> {
     let Some(audio) = series.kind.audio() else { return Vec::new() };
-    let usual = Usual::of(series);
+    let medians = MedianTimes::of(series);
     let mut counts: HashMap<(Part, String), u64> = HashMap::new();
     for (spike, played) in xruns(series) {
-        let part = usual.at_fault(played, audio.limit_ns as i64);
+        let part = medians.at_fault(played, i64::try_from(audio.limit_ns).unwrap_or(i64::MAX));
         *counts.entry((part, culprit(spike))).or_default() += 1;
     }
     let mut faults: Vec<Fault> =
@@ -74,17 +74,17 @@ pub fn faults(series: &Series) -> Vec<Fault> {
     faults
 }
 
-/// The xruns that a series keeps.
+/// The xruns in the record of a series.
 pub fn xruns(series: &Series) -> impl Iterator<Item = (&Spike, Played)> {
     series.spikes.iter().filter_map(|spike| Some((spike, spike.played.filter(|played| played.xrun)?)))
 }
 
-/// The main culprit of a period in words.
+/// The main culprit of a period.
 fn culprit(spike: &Spike) -> String {
     spike.culprits.first().map_or_else(String::new, |main| main.cause.title())
 }
 
-/// What plays as `series` did, but for its duration; `None` where it is of another probe.
+/// The command that plays like `series`, without the duration; `None` for series of other probes.
 pub(crate) fn command(series: &Series) -> Option<String> {
     let Audio { rate_hz, frames, periods, model, cab, preset, card, .. } = series.kind.audio()?;
     let cab = if cab.is_empty() { "none" } else { cab };
@@ -99,7 +99,7 @@ pub(crate) fn command(series: &Series) -> Option<String> {
     Some(format!("punctual measure audio --rate {rate_hz} --frames {frames} --periods {periods} {words}"))
 }
 
-/// Whether a phase that was measured to its end had no xrun.
+/// True if a phase ran to its end without an xrun.
 #[must_use]
 pub fn held(record: &Record, phase: &str) -> bool {
     let series = record.series.iter().filter(|series| series.phase == phase);
@@ -108,7 +108,7 @@ pub fn held(record: &Record, phase: &str) -> bool {
     ended && played.peek().is_some() && played.all(|audio| audio.xruns == 0 && audio.played > 0)
 }
 
-/// The smallest buffer that a run found to hold, and what was the limit of the next smaller one that it tried.
+/// The smallest buffer that held, and the limiting part of the next smaller one that was tried.
 #[must_use]
 pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
     let tried = || record.series.iter().filter_map(|series| Some((series, series.kind.audio()?)));
@@ -132,20 +132,22 @@ pub fn search(record: &Record, candidates: Vec<u32>) -> BufferSearch {
     }
 }
 
-/// Whether a search ended before it was decided if any size holds: a phase that was cut short decides nothing, and larger sizes
-/// than those that failed were not tried.
+/// True if a search ended before it was known whether any size holds. A phase that was cut short decides nothing, and
+/// sizes larger than the failed ones were not tried.
 #[must_use]
-pub fn is_open(record: &Record, search: &BufferSearch) -> bool {
+pub fn is_undecided(record: &Record, search: &BufferSearch) -> bool {
     record.state != State::Complete && search.held.is_none() && search.failed != search.candidates.last().copied()
 }
 
-/// What so many periods allow to be said of the rate of xruns. A period that is lost had one before it, and counts as none.
+/// The rate of xruns that the periods allow to conclude. Lost periods follow an xrun and do not count as further ones.
 #[must_use]
 pub fn statement(series: &Series, audio: &Audio) -> String {
     let Audio { played, xruns, .. } = *audio;
     match xruns {
-        _ if played == 0 => "no period was played, so nothing can be said".to_owned(),
-        0 => format!("no xrun in {played} periods: rate < 3/{played} at 95 %{}", once_in(played, series.period_ns)),
+        _ if played == 0 => "no period was played, so there is no conclusion".to_owned(),
+        0 => {
+            format!("no xrun in {played} periods: rate < 3/{played} at 95 %{}", mean_interval(played, series.period_ns))
+        }
         _ => {
             let exposure = Exposure { cycles: played, over: xruns, period_ns: series.period_ns };
             let most = (exposure.rate_below() * played as f64).min(played as f64);
@@ -155,10 +157,10 @@ pub fn statement(series: &Series, audio: &Audio) -> String {
     }
 }
 
-/// The shortest mean time between two xruns that is left, at 95 %.
-fn once_in(periods: u64, period_ns: u64) -> String {
+/// The lower bound of the mean time between two xruns, at 95 %.
+fn mean_interval(periods: u64, period_ns: u64) -> String {
     let ns = periods.saturating_mul(period_ns) / 3;
-    if ns == 0 { String::new() } else { format!(", fewer than one in {}", format_ns(ns as i64)) }
+    if ns == 0 { String::new() } else { format!(", fewer than one in {}", format_unsigned_ns(ns)) }
 }
 
 #[cfg(test)]
@@ -172,27 +174,27 @@ mod tests {
     }
 
     #[test]
-    fn the_part_that_was_not_as_usual_is_at_fault() {
-        let usual = Usual { wait_ns: 10_000, dsp_ns: 300_000 };
-        let at_fault = |wait_us, dsp_us| usual.at_fault(played(wait_us, dsp_us), 1_333_333);
+    fn blames_the_part_that_exceeded_its_median() {
+        let medians = MedianTimes { wait_ns: 10_000, dsp_ns: 300_000 };
+        let at_fault = |wait_us, dsp_us| medians.at_fault(played(wait_us, dsp_us), 1_333_333);
         assert_eq!(at_fault(1_100, 310), Part::Wake);
         assert_eq!(at_fault(12, 1_400), Part::Dsp);
-        assert_eq!(at_fault(700, 700), Part::Both, "either as usual, and it would have been in time");
-        assert_eq!(at_fault(1_500, 1_500), Part::Both, "each of them was enough");
-        let slow = Usual { wait_ns: 10_000, dsp_ns: 1_400_000 };
+        assert_eq!(at_fault(700, 700), Part::Both, "either median would have kept it in time");
+        assert_eq!(at_fault(1_500, 1_500), Part::Both, "each part alone was too long");
+        let slow = MedianTimes { wait_ns: 10_000, dsp_ns: 1_400_000 };
         assert_eq!(slow.at_fault(played(900, 1_400), 1_333_333), Part::Dsp, "the model is too slow for this buffer");
-        let late = Usual { wait_ns: 2_000_000, dsp_ns: 300_000 };
+        let late = MedianTimes { wait_ns: 2_000_000, dsp_ns: 300_000 };
         assert_eq!(late.at_fault(played(2_000, 310), 1_333_333), Part::Wake, "an ordinary thread on a busy CPU");
     }
 
     #[test]
-    fn what_played_is_told_as_a_command() {
+    fn builds_the_command_of_a_series() {
         let card = |card| Series {
             kind: SeriesKind::Audio(Box::new(Audio { card, ..Audio::default() })),
             ..Series::default()
         };
-        let told = |series| command(&series).unwrap();
-        assert!(!told(card(None)).contains("--capture"));
+        let command_of = |series| command(&series).unwrap();
+        assert!(!command_of(card(None)).contains("--capture"));
         let usb = SoundCard {
             capture: "hw:USB".to_owned(),
             playback: "hw:0".to_owned(),
@@ -200,13 +202,13 @@ mod tests {
             input: Some(1),
             ..SoundCard::default()
         };
-        assert!(told(card(Some(usb.clone()))).ends_with("--capture hw:USB --playback hw:0"));
+        assert!(command_of(card(Some(usb.clone()))).ends_with("--capture hw:USB --playback hw:0"));
         let second = SoundCard { asked_format: Some("S16".to_owned()), input: Some(2), ..usb };
-        assert!(told(card(Some(second))).ends_with("--playback hw:0 --format S16 --input 2"));
+        assert!(command_of(card(Some(second))).ends_with("--playback hw:0 --format S16 --input 2"));
     }
 
     #[test]
-    fn faults_are_counted_by_part_and_culprit() {
+    fn counts_faults_by_part_and_culprit() {
         let spike = |played: Played, kind, name: &str| Spike {
             lateness_ns: played.completion_ns(),
             culprits: vec![Culprit { cause: Cause::new(kind, name), ns: 1 }],
@@ -227,13 +229,13 @@ mod tests {
             kind: SeriesKind::Audio(Box::new(audio)),
             ..Series::default()
         };
-        let told: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
+        let found: Vec<_> = faults(&series).into_iter().map(|f| (f.part, f.culprit, f.count)).collect();
         let expected = [(Part::Wake, "interrupt eth0".to_owned(), 2), (Part::Dsp, "thread hog".to_owned(), 1)].to_vec();
-        assert_eq!(told, expected, "what was in time is no xrun");
+        assert_eq!(found, expected, "periods in time are no xruns");
     }
 
     #[test]
-    fn the_smallest_buffer_without_xruns_and_the_limit_of_the_next_smaller() {
+    fn finds_the_smallest_buffer_and_the_limiting_part() {
         let tried = |frames: u32, xruns: u64, spikes: Vec<Spike>| {
             let audio = Audio { frames, xruns, played: 1000, limit_ns: 1_333_334, ..Audio::default() };
             Series { phase: frames.to_string(), kind: SeriesKind::Audio(Box::new(audio)), spikes, ..Series::default() }
@@ -253,29 +255,32 @@ mod tests {
         let found = search(&record, vec![32, 64, 128]);
         assert_eq!((found.held, found.failed, found.limit), (Some(128), Some(64), Some(Part::Wake)));
         assert_eq!(found.culprit, "softirq NET_RX");
-        // A size that was cut short has not held.
+        // A size that was cut short did not hold.
         record.phases[0].planned_ns = Some(1);
         assert_eq!(search(&record, vec![]).held, None);
         assert_eq!(search(&Record::default(), vec![]), BufferSearch::default());
     }
 
     #[test]
-    fn a_search_that_was_interrupted_is_open_until_a_size_held_or_the_largest_failed() {
-        let is_open = |state, held, failed| {
+    fn an_interrupted_search_is_undecided_until_a_size_holds_or_the_largest_fails() {
+        let undecided = |state, held, failed| {
             let record = Record { state, ..Record::default() };
-            is_open(&record, &BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() })
+            is_undecided(
+                &record,
+                &BufferSearch { candidates: vec![64, 128, 256], held, failed, ..BufferSearch::default() },
+            )
         };
-        assert!(is_open(State::Interrupted, None, None) && is_open(State::Interrupted, None, Some(128)));
-        assert!(!is_open(State::Interrupted, None, Some(256)) && !is_open(State::Interrupted, Some(128), Some(64)));
-        assert!(!is_open(State::Complete, None, Some(256)) && !is_open(State::Complete, None, None));
+        assert!(undecided(State::Interrupted, None, None) && undecided(State::Interrupted, None, Some(128)));
+        assert!(!undecided(State::Interrupted, None, Some(256)) && !undecided(State::Interrupted, Some(128), Some(64)));
+        assert!(!undecided(State::Complete, None, Some(256)) && !undecided(State::Complete, None, None));
     }
 
     #[test]
-    fn nothing_seen_is_never_never() {
+    fn bounds_the_rate_without_xruns() {
         let series = Series { period_ns: 1_333_333, ..Series::default() };
-        let told = |played, xruns| statement(&series, &Audio { played, xruns, ..Audio::default() });
-        assert_eq!(told(7_500, 0), "no xrun in 7500 periods: rate < 3/7500 at 95 %, fewer than one in 3.33 s");
-        assert_eq!(told(7_500, 2), "2 xruns in 7500 periods: rate < 6.3/7500 at 95 %");
-        assert_eq!(told(0, 0), "no period was played, so nothing can be said");
+        let statement_of = |played, xruns| statement(&series, &Audio { played, xruns, ..Audio::default() });
+        assert_eq!(statement_of(7_500, 0), "no xrun in 7500 periods: rate < 3/7500 at 95 %, fewer than one in 3.33 s");
+        assert_eq!(statement_of(7_500, 2), "2 xruns in 7500 periods: rate < 6.3/7500 at 95 %");
+        assert_eq!(statement_of(0, 0), "no period was played, so there is no conclusion");
     }
 }

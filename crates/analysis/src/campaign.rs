@@ -1,5 +1,5 @@
-//! The table of a campaign: what was measured and what disturbed it down the side, what one can choose across, and the
-//! recommendation that follows.
+//! The table of a campaign, with probes and loads as rows and placements and settings as columns, and the
+//! recommendation.
 
 mod badness;
 mod recommend;
@@ -16,39 +16,39 @@ pub struct CampaignTable {
     pub rows: Vec<String>,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// By row, then column; `None` where the campaign has no such scenario.
+    /// By row, then column; `None` if the campaign has no such scenario.
     pub cells: Vec<Vec<Option<CampaignCell>>>,
-    /// Row and column of the best cell; absent with fewer than two that have run, as the next.
+    /// Row and column of the best cell; like `worst`, absent if fewer than two have run.
     pub best: Option<(usize, usize)>,
     /// Row and column of the worst cell.
     pub worst: Option<(usize, usize)>,
 }
 
-/// One cell: a scenario in all its repeats.
+/// One cell: a scenario with all its repeats.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CampaignCell {
-    /// One entry a role, worst of the repeats.
+    /// One entry per role, with the worst of the repeats.
     pub roles: Vec<RoleCell>,
-    /// How bad each repeat that has run was.
+    /// The badness of each repeat that has run.
     pub badness: Vec<Badness>,
-    /// Repeats that the plan has.
+    /// The number of planned repeats.
     pub repeats: usize,
-    /// Whether what was asked for is what ran, each time.
+    /// True if every repeat ran as requested.
     pub valid: bool,
-    /// The worst verdict of the repeats; absent without a profile.
+    /// The worst verdict of the repeats; `None` without a profile.
     pub outcome: Option<Outcome>,
-    /// The heaviest culprit of the worst repeat.
+    /// The main culprit of the worst repeat.
     pub culprit: Option<String>,
-    /// Why a repeat could not run.
+    /// The reason why a repeat could not run.
     pub error: Option<String>,
 }
 
-/// What one role saw in a cell, worst of the repeats.
+/// The figures of one role in a cell, the worst of the repeats.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RoleCell {
     /// The role.
     pub role: String,
-    /// What its times are.
+    /// The meaning of the times.
     pub measured: Measured,
     /// Largest median of the repeats, ns.
     pub p50_ns: Option<i64>,
@@ -58,9 +58,9 @@ pub struct RoleCell {
     pub max_ns: Option<i64>,
     /// Largest time of the best repeat, ns.
     pub least_max_ns: Option<i64>,
-    /// Deadlines missed in all repeats, or slots in which nothing was sent.
+    /// Missed deadlines, or slots without a datagram, in all repeats.
     pub missed: u64,
-    /// Datagrams or frames that never came in all repeats; absent for threads alone, as the next.
+    /// Lost datagrams or frames in all repeats; like `late`, `None` for threads alone.
     pub lost: Option<u64>,
     /// Late packets in all repeats.
     pub late: Option<u64>,
@@ -68,12 +68,12 @@ pub struct RoleCell {
     pub jitter_ns: u64,
     /// Wake-ups, round trips or frames in all repeats.
     pub samples: u64,
-    /// That of the worst repeat.
+    /// The badness of the worst repeat.
     pub badness: Badness,
 }
 
 impl RoleCell {
-    fn take_in(&mut self, of: &RoleResult) {
+    fn add(&mut self, of: &RoleResult) {
         self.measured = of.measured;
         self.p50_ns = self.p50_ns.max(of.p50_ns);
         self.p99_9_ns = self.p99_9_ns.max(of.p99_9_ns);
@@ -88,13 +88,13 @@ impl RoleCell {
     }
 }
 
-/// The sum of those that there are.
+/// The sum of the known values; `None` if both are unknown.
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     [a, b].into_iter().flatten().reduce(|a, b| a + b)
 }
 
 impl CampaignTable {
-    /// The roles of all cells, in the order in which they are first seen, those first that their runs were made for.
+    /// The roles of all cells, ordered by what they measure, then by first appearance.
     #[must_use]
     pub fn roles(&self) -> Vec<(&str, Measured)> {
         let mut roles: Vec<(&str, Measured)> = Vec::new();
@@ -109,19 +109,19 @@ impl CampaignTable {
 }
 
 impl CampaignCell {
-    /// The worst repeat; `None` before one has run.
+    /// The worst repeat; `None` if none has run.
     #[must_use]
     pub fn worst(&self) -> Option<Badness> {
         self.badness.iter().copied().reduce(Badness::worse)
     }
 
-    /// The role that makes it as bad as it is.
+    /// The role with the worst badness.
     #[must_use]
     pub fn worst_role(&self) -> Option<&RoleCell> {
         self.roles.iter().max_by(|a, b| a.badness.compare(&b.badness))
     }
 
-    fn take_in(&mut self, entry: &ScenarioEntry) {
+    fn add(&mut self, entry: &ScenarioEntry) {
         self.repeats += 1;
         self.error = self.error.take().or_else(|| entry.error.clone());
         let Some(result) = &entry.result else { return };
@@ -130,20 +130,20 @@ impl CampaignCell {
             self.culprit.clone_from(&result.culprit);
         }
         self.valid &= result.valid;
-        self.outcome = [self.outcome, result.outcome].into_iter().flatten().max_by_key(|&outcome| weight(outcome));
+        self.outcome = [self.outcome, result.outcome].into_iter().flatten().max_by_key(|&outcome| severity(outcome));
         self.badness.push(bad);
         for of in &result.roles {
             let at = self.roles.iter().position(|cell| cell.role == of.role).unwrap_or_else(|| {
                 self.roles.push(RoleCell { role: of.role.clone(), ..RoleCell::default() });
                 self.roles.len() - 1
             });
-            self.roles[at].take_in(of);
+            self.roles[at].add(of);
         }
     }
 }
 
-/// The heavier outcome stands for several.
-fn weight(outcome: Outcome) -> u8 {
+/// The order of outcomes of repeats. Unlike for uses, a failure is worse than an invalid run.
+fn severity(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Pass => 0,
         Outcome::Inconclusive => 1,
@@ -152,7 +152,7 @@ fn weight(outcome: Outcome) -> u8 {
     }
 }
 
-/// A part of a scenario, by its name.
+/// A property of a scenario, by name.
 type Axis = fn(&ScenarioEntry) -> &str;
 
 /// The table of a campaign, as far as it has run.
@@ -165,7 +165,7 @@ pub fn table(campaign: &Campaign) -> CampaignTable {
     };
     let name = |entry: &ScenarioEntry, axes: [(Axis, bool); 2]| {
         let parts: Vec<&str> = axes.iter().filter(|(_, varies)| *varies).map(|(axis, _)| axis(entry)).collect();
-        // With nothing that varies, the more telling part stands for all.
+        // If nothing varies, the second property is the more useful name.
         if parts.is_empty() { axes[1].0(entry).to_owned() } else { parts.join(", ") }
     };
     let with_varies = |axes: [Axis; 2]| axes.map(|axis| (axis, varies(axis)));
@@ -180,9 +180,9 @@ pub fn table(campaign: &Campaign) -> CampaignTable {
         table.cells.iter_mut().for_each(|row| row.resize(columns, None));
         table.cells[row][column]
             .get_or_insert_with(|| CampaignCell { valid: true, ..CampaignCell::default() })
-            .take_in(entry);
+            .add(entry);
     }
-    mark(&mut table);
+    mark_best_and_worst(&mut table);
     table
 }
 
@@ -193,7 +193,7 @@ fn index_of(names: &mut Vec<String>, name: String) -> usize {
     })
 }
 
-fn mark(table: &mut CampaignTable) {
+fn mark_best_and_worst(table: &mut CampaignTable) {
     let ran = table.cells.iter().enumerate().flat_map(|(row, cells)| {
         let bad = |cell: &Option<CampaignCell>| cell.as_ref().filter(|cell| cell.valid).and_then(CampaignCell::worst);
         cells.iter().enumerate().filter_map(move |(column, cell)| Some(((row, column), bad(cell)?)))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_stand_down_and_placements_across_with_the_best_and_worst_marked() {
+    fn shows_loads_as_rows_and_placements_as_columns() {
         let table = table(&campaign(vec![
             entry("idle", "isolated", 1, Some(5)),
             entry("idle", "ordinary", 1, Some(40)),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_that_overlap_are_no_difference() {
+    fn overlapping_repeats_are_no_difference() {
         let of = |name: &str, values: [i64; 3]| -> Vec<_> {
             values.iter().zip(1..).map(|(&us, repeat)| entry("idle", name, repeat, Some(us))).collect()
         };
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_run_or_is_not_valid_is_neither_best_nor_recommended() {
+    fn ignores_invalid_and_missing_scenarios() {
         let mut bad = entry("idle", "a", 1, Some(1));
         bad.result.as_mut().unwrap().valid = false;
         let table = table(&campaign(vec![bad, entry("idle", "b", 1, None), entry("idle", "c", 1, Some(7))]));
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_recommended_column_is_never_worse_everywhere(values in prop::collection::vec(1i64..1000, 6)) {
+        fn never_recommends_a_column_that_is_worse_everywhere(values in prop::collection::vec(1i64..1000, 6)) {
             let names = [("l1", "a"), ("l1", "b"), ("l1", "c"), ("l2", "a"), ("l2", "b"), ("l2", "c")];
             let table = table(&campaign(
                 names.iter().zip(&values).map(|(&(load, place), &us)| entry(load, place, 1, Some(us))).collect(),

@@ -1,23 +1,23 @@
-//! The verdict on a captured stream: whether its frames were on time for a use.
+//! The verdict on a captured stream.
 
 use record::{Capture, Outcome, Record, Series, SeriesKind, UseVerdict};
 
 use crate::{
-    duration::{format_duration, format_ns},
+    duration::{format_duration, format_ns, format_unsigned_ns},
     profile::Profile,
+    rules::{excellent, severity},
     statistics::Exposure,
-    verdict::badness,
 };
 
-/// Whether the captured stream holds the limits of `profile`.
+/// Judges whether the captured stream holds the limits of `profile`.
 ///
 /// The first rule that applies decides:
-/// 1. INCONCLUSIVE when no frame has a lateness, or the stream's period is not the use's (by more than a tenth).
-/// 2. INCONCLUSIVE when time stamps are coarser than the limit, which then nothing can be held against.
-/// 3. FAIL when a frame was later than the limit.
-/// 4. For slots without a frame, lost or left out: INCONCLUSIVE when the capture itself dropped frames, else FAIL, since a
-///    frame that never comes is later than any limit.
-/// 5. INCONCLUSIVE when the profile needs more frames.
+/// 1. INCONCLUSIVE if no frame has a lateness, or the stream's period differs from the use's by more than a tenth.
+/// 2. INCONCLUSIVE if time stamps are coarser than the limit.
+/// 3. FAIL if a frame was later than the limit.
+/// 4. For lost frames and skipped slots: INCONCLUSIVE if the capture itself dropped frames, otherwise FAIL, because a
+///    missing frame counts as later than any limit.
+/// 5. INCONCLUSIVE if the profile needs more frames.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> UseVerdict {
     let series = record.series.iter().find(|series| series.kind == SeriesKind::Capture);
@@ -46,10 +46,16 @@ pub(crate) fn judge(record: &Record, capture: &Capture, profile: &Profile) -> Us
     }
 }
 
-/// The same of a run whose stream was captured meanwhile, with what its own threads say: the worse of both counts, with both
-/// reasons. A run that only listened is judged by the capture; one that is not to be trusted, or a use of another period, not.
-pub(crate) fn judge_beside(record: &Record, capture: &Capture, profile: &Profile, of_run: UseVerdict) -> UseVerdict {
-    if !record.validity.valid || !is_of_its_period(capture, profile) {
+/// Judges a run whose stream was also captured: the worse of the verdicts on the capture and on the run's own threads,
+/// with both reasons. Runs with a listener only are judged by the capture. The capture does not count if the run is
+/// invalid or the use has another period.
+pub(crate) fn judge_with_capture(
+    record: &Record,
+    capture: &Capture,
+    profile: &Profile,
+    of_run: UseVerdict,
+) -> UseVerdict {
+    if !record.validity.valid || !has_period_of_use(capture, profile) {
         return of_run;
     }
     let on_wire = judge(record, capture, profile);
@@ -57,14 +63,14 @@ pub(crate) fn judge_beside(record: &Record, capture: &Capture, profile: &Profile
     if !record.series.iter().any(is_talker) {
         return on_wire;
     }
-    // What is to be done stands at the end of the run's reason.
+    // The run's reason comes last because it can end with a command.
     let reason = format!("as captured: {}; as sent: {}", on_wire.reason, of_run.reason);
-    let worse = if badness(on_wire.outcome) > badness(of_run.outcome) { on_wire } else { of_run };
+    let worse = if severity(on_wire.outcome) > severity(of_run.outcome) { on_wire } else { of_run };
     UseVerdict { reason, ..worse }
 }
 
-/// Whether the stream has a frame as often as the use, within a tenth.
-fn is_of_its_period(capture: &Capture, profile: &Profile) -> bool {
+/// True if the stream's period is that of the use, within a tenth.
+fn has_period_of_use(capture: &Capture, profile: &Profile) -> bool {
     capture.period.nominal_ns.abs_diff(profile.period_ns) <= profile.period_ns / 10
 }
 
@@ -72,16 +78,16 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
     let Some((series, max_ns)) = series.and_then(|series| Some((series, series.max_ns?))) else {
         return (Outcome::Inconclusive, "no frame of the stream has a lateness".to_owned());
     };
-    if !is_of_its_period(capture, profile) {
-        let (has, asks) = (format_ns(capture.period.nominal_ns as i64), format_ns(profile.period_ns as i64));
+    if !has_period_of_use(capture, profile) {
+        let (has, needs) = (format_unsigned_ns(capture.period.nominal_ns), format_unsigned_ns(profile.period_ns));
         return (
             Outcome::Inconclusive,
-            format!("the stream has a frame every {has}, the use is about one every {asks}"),
+            format!("the stream has a frame every {has}, but the use needs one every {needs}"),
         );
     }
     let limit = format_ns(profile.limit_ns);
-    if capture.resolution_ns as i64 > profile.limit_ns {
-        let step = format_ns(capture.resolution_ns as i64);
+    if i128::from(capture.resolution_ns) > i128::from(profile.limit_ns) {
+        let step = format_unsigned_ns(capture.resolution_ns);
         return (
             Outcome::Inconclusive,
             format!("time stamps are multiples of {step}, coarser than the limit of {limit}"),
@@ -94,9 +100,9 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
     let absent = capture.lost.saturating_add(capture.skipped_slots);
     if absent > 0 {
         let slots =
-            format!("{absent} slots without a frame ({} lost, {} left out)", capture.lost, capture.skipped_slots);
+            format!("{absent} slots without a frame ({} lost, {} skipped)", capture.lost, capture.skipped_slots);
         return match capture.dropped {
-            0 => (Outcome::Fail, format!("{slots}: a frame that never comes is later than any limit")),
+            0 => (Outcome::Fail, format!("{slots}: a missing frame counts as later than any limit")),
             dropped => (Outcome::Inconclusive, format!("{slots}, but the capture itself dropped {dropped} frames")),
         };
     }
@@ -104,12 +110,9 @@ fn decide(capture: &Capture, series: Option<&Series>, profile: &Profile) -> (Out
         let (seen, needed) = (series.samples, profile.samples_needed);
         let long =
             format_duration(needed.saturating_mul(profile.period_ns) / 1_000_000_000 * 1_000_000_000 + 1_000_000_000);
-        return (Outcome::Inconclusive, format!("{seen} of {needed} frames needed: capture for {long} at least"));
+        return (Outcome::Inconclusive, format!("{seen} of {needed} frames needed: capture for at least {long}"));
     }
-    let excellent = match profile.excellent_ns {
-        Some(excellent_ns) if max_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
-        _ => String::new(),
-    };
+    let excellent = excellent(profile, max_ns);
     (Outcome::Pass, format!("at most {} late, within the limit of {limit}{excellent}", format_ns(max_ns)))
 }
 
@@ -118,9 +121,9 @@ mod tests {
     use record::{CAPTURE, CapturedPeriod, Histogram, MarkedFrame, Observer, Stream, Talker};
 
     use super::*;
-    use crate::builtin;
+    use crate::profiles;
 
-    /// A stream of class A, 50 000 frames on time and one that was `late_ns` late.
+    /// A class A stream: 50 000 frames on time and one `late_ns` late.
     fn record(late_ns: i64, change: impl FnOnce(&mut Capture)) -> Record {
         let mut capture = Capture {
             period: CapturedPeriod { nominal_ns: 125_000, ..CapturedPeriod::default() },
@@ -148,13 +151,13 @@ mod tests {
 
     #[track_caller]
     fn judged(record: &Record, outcome: Outcome, reason: &str) {
-        let profile = builtin().iter().find(|profile| profile.name == "avb-class-a").unwrap();
+        let profile = profiles().iter().find(|profile| profile.name == "avb-class-a").unwrap();
         let verdict = crate::judge(record, profile);
         assert_eq!((verdict.outcome, verdict.reason.as_str()), (outcome, reason));
     }
 
     #[test]
-    fn lateness_decides() {
+    fn judges_by_lateness() {
         judged(
             &record(9_000, |_| ()),
             Outcome::Pass,
@@ -165,14 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_without_a_frame_fails_unless_the_capture_may_be_to_blame() {
-        let lost = "3 slots without a frame (2 lost, 1 left out)";
+    fn missing_frames_fail_unless_the_capture_dropped_frames() {
+        let lost = "3 slots without a frame (2 lost, 1 skipped)";
         let absent = |capture: &mut Capture| (capture.lost, capture.skipped_slots) = (2, 1);
-        judged(
-            &record(900, absent),
-            Outcome::Fail,
-            &format!("{lost}: a frame that never comes is later than any limit"),
-        );
+        judged(&record(900, absent), Outcome::Fail, &format!("{lost}: a missing frame counts as later than any limit"));
         let dropped = |capture: &mut Capture| {
             absent(capture);
             capture.dropped = 4;
@@ -184,7 +183,7 @@ mod tests {
         );
     }
 
-    /// A run whose talker sent `late_ns` late at most, and whose frames were captured.
+    /// A captured run whose talker sent at most `sent_late_ns` late.
     fn run(captured_late_ns: i64, sent_late_ns: Option<i64>) -> Record {
         let mut record = record(captured_late_ns, |capture| capture.observer = Some(Observer::default()));
         record.scenario.probe = "stream".into();
@@ -205,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_a_capture_is_judged_by_the_worse_of_both() {
+    fn judges_a_captured_run_by_the_worse_verdict() {
         let of = |record: &Record, name: &str| {
-            let profile = builtin().iter().find(|profile| profile.name == name).unwrap();
+            let profile = profiles().iter().find(|profile| profile.name == name).unwrap();
             let verdict = crate::judge(record, profile);
             (verdict.outcome, verdict.worst_ns, verdict.reason)
         };
@@ -227,16 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_capture_cannot_tell_is_not_judged() {
+    fn inconclusive_without_suitable_time_stamps_or_frames() {
         let coarse = |capture: &mut Capture| capture.resolution_ns = 4_000_000;
         let reason = "time stamps are multiples of 4 ms, coarser than the limit of 50 us";
         judged(&record(9_000_000, coarse), Outcome::Inconclusive, reason);
         let slow = |capture: &mut Capture| capture.period.nominal_ns = 250_000;
-        let reason = "the stream has a frame every 250 us, the use is about one every 125 us";
+        let reason = "the stream has a frame every 250 us, but the use needs one every 125 us";
         judged(&record(900, slow), Outcome::Inconclusive, reason);
         let mut short = record(900, |_| ());
         short.series[0].samples = 800;
-        judged(&short, Outcome::Inconclusive, "800 of 40000 frames needed: capture for 6 s at least");
+        judged(&short, Outcome::Inconclusive, "800 of 40000 frames needed: capture for at least 6 s");
         short.series.clear();
         judged(&short, Outcome::Inconclusive, "no frame of the stream has a lateness");
     }

@@ -1,8 +1,8 @@
-//! Durations as people write them: `30s`, `10m`, `125us`, `1.5ms`, `250ns`, `2d`.
+//! Durations in the form `30s`, `10m`, `125us`, `1.5ms`, `250ns`, `2d`.
 
 use std::fmt::Write;
 
-/// The units that a duration may be written in, with their length in ns.
+/// The units of durations, with their length in ns.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
     ("us", 1_000),
@@ -19,92 +19,93 @@ const YEAR_NS: u64 = 31_557_600 * SECOND_NS;
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// There is nothing to read.
+    /// The text is empty.
     #[error("a duration is missing: write for example 30s, 10m or 125us")]
     Empty,
-    /// A number alone could mean anything.
+    /// The unit is missing.
     #[error("{number:?} has no unit: write for example {number}us, {number}ms or {number}s")]
     NoUnit {
         /// The number as written.
         number: String,
     },
-    /// The unit is none of ours.
+    /// The unit is unknown.
     #[error("{text:?} has the unknown unit {unit:?}: use ns, us, ms, s, m, h or d, for example {number}ms")]
     UnknownUnit {
         /// The whole text.
         text: String,
         /// The number in front of the unit.
         number: String,
-        /// What stands where the unit should be.
+        /// The text in place of a unit.
         unit: String,
     },
-    /// There is no number in front of the unit.
+    /// The text does not start with a number.
     #[error("{text:?} is not a duration: write a positive number and a unit, for example 30s, 1.5ms or 125us")]
     NotANumber {
         /// The whole text.
         text: String,
     },
-    /// A part of a nanosecond was asked for.
+    /// The duration is not a whole number of nanoseconds.
     #[error("{text:?} is finer than 1 ns: use whole nanoseconds, for example 1333.333us")]
     TooFine {
         /// The whole text.
         text: String,
     },
     /// The duration does not fit into signed nanoseconds.
-    #[error("{text:?} is too long: a duration can be 106751d (292 years) at most")]
+    #[error("{text:?} is too long: a duration can be at most 106751d (292 years)")]
     TooLong {
         /// The whole text.
         text: String,
     },
 }
 
-/// Reads a duration: a decimal number and one of the units ns, us, ms, s, m (minutes), h, d; ns, 0 to `i64::MAX`.
+/// Reads a duration in ns, 0 to `i64::MAX`: a decimal number and one of the units ns, us, ms, s, m (minutes), h, d.
 ///
-/// `µs` is read as us, and a blank may stand before the unit. The value is exact; nothing is rounded.
+/// Accepts `µs` for us, and a space before the unit. The value is exact, without rounding.
 ///
 /// # Errors
-/// When the unit is missing or unknown, the number is none, negative, finer than 1 ns or above 292 years.
+/// If the unit is missing or unknown, or the number is missing, negative, finer than 1 ns or above 292 years.
 pub fn parse_ns(text: &str) -> Result<u64, DurationError> {
     let written = text.trim();
     if written.is_empty() {
         return Err(DurationError::Empty);
     }
-    let not_a_number = || DurationError::NotANumber { text: written.to_owned() };
     let split = written.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(written.len());
     let (number, unit) = (&written[..split], written[split..].trim_start());
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-        return Err(not_a_number());
+        return Err(DurationError::NotANumber { text: written.to_owned() });
     }
+    let scale_ns = scale_of(unit, number, written)?;
+    let too_long = || DurationError::TooLong { text: written.to_owned() };
+    let whole: u64 = whole.parse().map_err(|_| too_long())?;
+    let fraction_ns = fraction_of(fraction, scale_ns).ok_or_else(|| DurationError::TooFine { text: written.into() })?;
+    let ns = whole.checked_mul(scale_ns).and_then(|ns| ns.checked_add(fraction_ns));
+    ns.filter(|&ns| i64::try_from(ns).is_ok()).ok_or_else(too_long)
+}
+
+/// The length of `unit` in ns; `number` and `text` are for the error.
+fn scale_of(unit: &str, number: &str, text: &str) -> Result<u64, DurationError> {
     if unit.is_empty() {
         return Err(DurationError::NoUnit { number: number.to_owned() });
     }
     let unit = unit.replace(['µ', 'μ'], "u");
-    let Some(&(_, scale_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        let (text, number) = (written.to_owned(), number.to_owned());
-        return Err(DurationError::UnknownUnit { text, number, unit });
-    };
-
-    let too_long = || DurationError::TooLong { text: written.to_owned() };
-    let whole: u64 = whole.parse().map_err(|_| too_long())?;
-    let fraction_ns = fraction_of(fraction, scale_ns).ok_or_else(|| DurationError::TooFine { text: written.into() })?;
-    let ns = whole.checked_mul(scale_ns).and_then(|ns| ns.checked_add(fraction_ns)).ok_or_else(too_long)?;
-    if ns > i64::MAX as u64 { Err(too_long()) } else { Ok(ns) }
+    let known = UNITS.iter().find(|(name, _)| *name == unit).map(|&(_, scale_ns)| scale_ns);
+    known.ok_or_else(|| DurationError::UnknownUnit { text: text.to_owned(), number: number.to_owned(), unit })
 }
 
-/// The decimal digits after the point as a share of `scale_ns`; `None` when that is no whole number of ns.
+/// The digits after the decimal point as a share of `scale_ns`; `None` if that is not a whole number of ns.
 fn fraction_of(digits: &str, scale_ns: u64) -> Option<u64> {
     let digits = digits.trim_end_matches('0');
     let Ok(length @ ..=18) = u32::try_from(digits.len()) else { return None };
     let numerator: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
     let (scaled, unit) = (numerator * u128::from(scale_ns), 10u128.pow(length));
-    (scaled % unit == 0).then(|| (scaled / unit) as u64)
+    if scaled % unit == 0 { u64::try_from(scaled / unit).ok() } else { None }
 }
 
-/// A time for people, with 3 significant digits: `41.3 us`, `2.74 ms`, `-1.03 s`.
+/// A time with 3 significant digits: `41.3 us`, `2.74 ms`, `-1.03 s`.
 ///
-/// A value that 3 digits hold exactly drops its trailing zeros: `1 ms`, `50 us`. Above 999 s all digits before the
-/// point are kept.
+/// Trailing zeros are dropped if the value is exact: `1 ms`, `50 us`. Above 999 s, all digits before the point are
+/// shown.
 #[must_use]
 pub fn format_ns(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -113,7 +114,7 @@ pub fn format_ns(ns: i64) -> String {
         let scale_ns = u128::from(scale_ns);
         for (decimals, shift) in [(2, 100), (1, 10), (0, 1)] {
             let digits = (size * shift + scale_ns / 2) / scale_ns;
-            // The rounded figure decides, so that 999.96 us becomes 1.00 ms and not 1000 us.
+            // The rounded value decides, so that 999.96 us becomes 1.00 ms instead of 1000 us.
             if digits < 1000 || (unit == "s" && decimals == 0) {
                 let exact = (size * shift).is_multiple_of(scale_ns);
                 return format!("{sign}{} {unit}", decimal(digits, decimals, exact));
@@ -123,7 +124,13 @@ pub fn format_ns(ns: i64) -> String {
     unreachable!("seconds without decimals take every value")
 }
 
-/// A duration exactly, in the form that [`parse_ns`] reads: `125us`, `1333.333us`, `3m`; for commands to paste.
+/// Formats an unsigned time like [`format_ns`]; times above `i64::MAX` ns are shown as that.
+#[must_use]
+pub fn format_unsigned_ns(ns: u64) -> String {
+    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// The exact duration in the form that [`parse_ns`] reads: `125us`, `1333.333us`, `3m`; for commands to paste.
 #[must_use]
 pub fn format_exact(ns: u64) -> String {
     let whole = UNITS.iter().rev().find(|(_, scale_ns)| ns > 0 && ns.is_multiple_of(*scale_ns));
@@ -134,12 +141,12 @@ pub fn format_exact(ns: u64) -> String {
     }
 }
 
-/// `digits` with a point before the last `decimals` of them.
-fn decimal(digits: u128, decimals: usize, drop_zeros: bool) -> String {
-    let unit = 10u128.pow(decimals as u32);
+/// `digits` with a decimal point before the last `decimals` digits.
+fn decimal(digits: u128, decimals: u32, drop_zeros: bool) -> String {
+    let unit = 10u128.pow(decimals);
     let mut text = (digits / unit).to_string();
     if decimals > 0 {
-        let _ = write!(text, ".{:0decimals$}", digits % unit);
+        let _ = write!(text, ".{:0width$}", digits % unit, width = decimals as usize);
         if drop_zeros {
             text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
         }
@@ -147,16 +154,16 @@ fn decimal(digits: u128, decimals: usize, drop_zeros: bool) -> String {
     text
 }
 
-/// A long duration for people, in its two largest units: `1 h 05 min`, `3 min 20 s`, `2 d 04 h`, `3 years`.
+/// A long duration in its two largest units: `1 h 05 min`, `3 min 20 s`, `2 d 04 h`, `3 years`.
 ///
-/// Below a minute it reads as [`format_ns`] writes it.
+/// Below a minute, the same as [`format_ns`].
 #[must_use]
 pub fn format_duration(ns: u64) -> String {
     let seconds = ns.saturating_add(SECOND_NS / 2) / SECOND_NS;
     let minutes = (seconds + 30) / 60;
     let hours = (minutes + 30) / 60;
     match () {
-        () if seconds < 60 => format_ns(ns as i64),
+        () if seconds < 60 => format_unsigned_ns(ns),
         () if seconds < 3600 => two_units(seconds / 60, "min", seconds % 60, "s"),
         () if minutes < 24 * 60 => two_units(minutes / 60, "h", minutes % 60, "min"),
         () if ns < 2 * YEAR_NS => two_units(hours / 24, "d", hours % 24, "h"),
@@ -174,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn durations_are_read_exactly() {
+    fn reads_durations_exactly() {
         for (text, ns) in [
             ("30s", 30_000_000_000),
             ("10m", 600_000_000_000),
@@ -196,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_remedy() {
+    fn rejects_other_texts_with_a_remedy() {
         for (text, expected) in [
             ("", "a duration is missing: write for example 30s, 10m or 125us"),
             ("125", "\"125\" has no unit: write for example 125us, 125ms or 125s"),
@@ -213,11 +220,11 @@ mod tests {
             ("0.5ns", "\"0.5ns\" is finer than 1 ns: use whole nanoseconds, for example 1333.333us"),
             (
                 "9223372036854775808ns",
-                "\"9223372036854775808ns\" is too long: a duration can be 106751d (292 years) at most",
+                "\"9223372036854775808ns\" is too long: a duration can be at most 106751d (292 years)",
             ),
             (
                 "99999999999999999999d",
-                "\"99999999999999999999d\" is too long: a duration can be 106751d (292 years) at most",
+                "\"99999999999999999999d\" is too long: a duration can be at most 106751d (292 years)",
             ),
         ] {
             assert_eq!(parse_ns(text).unwrap_err().to_string(), expected);
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_three_digits() {
+    fn formats_times_with_three_digits() {
         for (ns, text) in [
             (0, "0 ns"),
             (7, "7 ns"),
@@ -249,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn long_durations_have_two_units() {
+    fn formats_long_durations_with_two_units() {
         for (seconds, text) in [
             (30, "30 s"),
             (60, "1 min"),
@@ -269,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_durations_are_short() {
+    fn formats_exact_durations_briefly() {
         for (ns, text) in
             [(0, "0s"), (7, "7ns"), (125_000, "125us"), (1_333_333, "1333.333us"), (180_000_000_000, "3m")]
         {
@@ -290,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_printed_reads_back_within_three_digits(exponent in 0u32..40, mantissa in any::<u64>()) {
+        fn formatted_times_read_back_within_three_digits(exponent in 0u32..40, mantissa in any::<u64>()) {
             let ns = mantissa >> (24 + exponent % 40);
             let read = parse_ns(&format_ns(ns as i64)).unwrap();
             prop_assert!(read.abs_diff(ns) as f64 <= ns as f64 * 0.005 + 0.5, "{ns} read back as {read}");
@@ -303,14 +310,14 @@ mod tests {
         }
 
         #[test]
-        fn no_figure_reaches_a_thousand_below_the_second(ns in -999_499_999_999i64..=999_499_999_999) {
+        fn numbers_stay_below_a_thousand_up_to_a_second(ns in -999_499_999_999i64..=999_499_999_999) {
             let text = format_ns(ns);
             let (number, _) = text.split_once(' ').unwrap();
             prop_assert!(number.parse::<f64>().unwrap().abs() < 1000.0, "{text}");
         }
 
         #[test]
-        fn no_text_panics(text in "[0-9.]{0,25}[ a-zµ-]{0,4}") {
+        fn accepts_any_text_without_panic(text in "[0-9.]{0,25}[ a-zµ-]{0,4}") {
             let _ = parse_ns(&text);
         }
     }

@@ -1,39 +1,36 @@
-//! The verdict on one use: a record and a profile in, PASS, FAIL, INCONCLUSIVE or INVALID out, with its reason.
+//! The verdict on one use, with its reason: PASS, FAIL, INCONCLUSIVE or INVALID.
 
 use record::{Outcome, Published, Record, Series, UseVerdict, layout};
 
 use crate::{
-    audio,
-    consider::{Group, groups},
-    duration::{format_exact, format_ns},
+    audio, cpu_list,
+    duration::{format_exact, format_ns, format_unsigned_ns},
+    groups::{Group, groups},
     profile::{Judges, Profile},
     round_trip,
+    rules::{FAR, excellent, far_load, invalid_ids, load_options, seconds_needed},
     statistics::Exposure,
     stream,
     summary::max_of,
 };
 
-/// A measured period this many times longer than the use's cannot support PASS: it saw too little of what lies between
-/// two wake-ups. As many times shorter, it lets the CPUs sleep less deeply than the use will.
-pub(crate) const FAR: u64 = 8;
-
-/// Whether the machine of `record` holds the limits of `profile`.
+/// Judges whether the machine of `record` holds the limits of `profile`.
 ///
 /// The first rule that applies decides:
-/// 1. INCONCLUSIVE when the figures were published elsewhere: what others measured decides about no machine of ours.
-/// 2. INVALID when the record is; the figures are filled in all the same.
-/// 3. INCONCLUSIVE when nothing was measured.
-/// 4. FAIL when the largest lateness of any considered series is above the limit.
-/// 5. FAIL when periods of audio as long as the use's were xruns.
-/// 6. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or a considered series
+/// 1. INCONCLUSIVE if the figures were published elsewhere, because they are not of this machine.
+/// 2. INVALID if the record is invalid; the figures are still filled in.
+/// 3. INCONCLUSIVE if nothing was measured.
+/// 4. FAIL if the largest lateness of any considered series is above the limit.
+/// 5. FAIL if audio periods of the use's length were xruns.
+/// 6. INCONCLUSIVE if a load did not run, the measured period is more than 8 times the use's, or a considered series
 ///    has fewer wake-ups than the profile needs.
 /// 7. PASS.
 ///
-/// A talker of a stream is judged by how late it sent, not by how late it woke; where its frames were captured meanwhile, also
-/// by the capture. Profiles of round trips and captured streams have rules of their own.
+/// A stream's talker is judged by its send times instead of its wake-ups, and also by a capture of its frames if there
+/// is one. Profiles of round trips and captured streams have their own rules.
 ///
-/// Considered are, for each set of loads, the series of all CPUs whose period is nearest to the use's by ratio, and the
-/// faster ones. Only the nearest must have wake-ups enough.
+/// For each set of loads, the considered series are those of all CPUs with the period nearest to the use's by ratio,
+/// and faster ones. Only the nearest ones need enough wake-ups.
 #[must_use]
 pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     if profile.judges == Judges::RoundTrips {
@@ -41,12 +38,12 @@ pub fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     }
     match &record.capture {
         Some(capture) if capture.observer.is_none() => crate::capture::judge(record, capture, profile),
-        Some(capture) => crate::capture::judge_beside(record, capture, profile, judge_run(record, profile)),
+        Some(capture) => crate::capture::judge_with_capture(record, capture, profile, judge_run(record, profile)),
         None => judge_run(record, profile),
     }
 }
 
-/// The same by what the threads of a run saw.
+/// Judges the threads of a run.
 fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     let record = &*stream::as_sent(record);
     let groups = groups(record, profile.period_ns);
@@ -75,23 +72,24 @@ fn judge_run(record: &Record, profile: &Profile) -> UseVerdict {
     }
 }
 
-/// Deadlines of the use that the wake-ups of `series` would have run over. A bucket counts with its lowest value.
+/// Deadlines of the use that the wake-ups of `series` would have missed. A bucket counts with its lowest value.
 fn missed(series: &Series, period_ns: u64) -> u64 {
-    let run_over = |late_ns: i64| layout::lowest_in(layout::index_of(late_ns.max(0) as u64)) / period_ns.max(1);
-    series.raw.iter().map(|(late_ns, count)| run_over(late_ns).saturating_mul(count)).fold(0, u64::saturating_add)
+    let missed_by =
+        |late_ns: i64| layout::lowest_in(layout::index_of(late_ns.max(0).unsigned_abs())) / period_ns.max(1);
+    series.raw.iter().map(|(late_ns, count)| missed_by(late_ns).saturating_mul(count)).fold(0, u64::saturating_add)
 }
 
 fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&Series>) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     let worst = worst.and_then(|series| Some((series, max_of(series)?)));
     if let Some(published) = &record.published {
-        return (Outcome::Inconclusive, elsewhere(published, profile));
+        return (Outcome::Inconclusive, published_elsewhere(published, profile));
     }
     if !record.validity.valid {
         return (Outcome::Invalid, invalid(record, &limit, worst));
     }
     let Some((worst, worst_ns)) = worst else {
-        let command = measure(profile, groups.first());
+        let command = command_to_measure(profile, groups.first());
         return (Outcome::Inconclusive, format!("no wake-up was measured: run `{command}`"));
     };
     if worst_ns > profile.limit_ns {
@@ -106,24 +104,23 @@ fn decide(record: &Record, profile: &Profile, groups: &[Group], worst: Option<&S
     (Outcome::Pass, pass(profile, groups, worst, worst_ns))
 }
 
-/// What a published record says instead of a verdict.
-fn elsewhere(published: &Published, profile: &Profile) -> String {
+/// The reason for a published record.
+fn published_elsewhere(published: &Published, profile: &Profile) -> String {
     let wake_ups = published.figures.iter().filter(|figures| ["timer", "threads"].contains(&figures.probe.as_str()));
     let worst = wake_ups.filter_map(|figures| Some((figures.max_ns?, figures))).max_by_key(|(max_ns, _)| *max_ns);
-    let told = worst.map_or_else(String::new, |(max_ns, figures)| {
-        format!(" (the largest lateness that it tells is {}, {})", format_ns(max_ns), figures.phase)
+    let largest = worst.map_or_else(String::new, |(max_ns, figures)| {
+        format!(" (largest published lateness {}, {})", format_ns(max_ns), figures.phase)
     });
-    let command = measure(profile, None);
-    format!("published elsewhere, not measured by punctual{told}: measure a machine of your own with `{command}`")
+    let command = command_to_measure(profile, None);
+    format!("published elsewhere, not measured by punctual{largest}: measure your own machine with `{command}`")
 }
 
 fn invalid(record: &Record, limit: &str, worst: Option<(&Series, i64)>) -> String {
-    let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
-    let why = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
+    let why = invalid_ids(record);
     let seen = worst.map_or_else(String::new, |(series, worst_ns)| {
-        format!("; the worst seen was {} ({})", format_ns(worst_ns), place(series))
+        format!("; the worst measured was {} ({})", format_ns(worst_ns), place(series))
     });
-    format!("what was asked for is not what ran ({why}), so this cannot tell whether {limit} holds{seen}")
+    format!("the run did not go as requested ({why}), so it does not show whether {limit} holds{seen}")
 }
 
 fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
@@ -136,7 +133,7 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
         }
     }
     measured.retain(|cpu| !failing.contains(cpu));
-    let held = match cpu_list(measured) {
+    let held = match cpu_list::format(measured) {
         list if list.is_empty() => String::new(),
         list => format!("; CPU {list} stayed within it"),
     };
@@ -144,37 +141,30 @@ fn fail(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
     format!("{worst}, above the limit of {limit}{held}")
 }
 
-/// What xruns say against a use whose periods were played.
+/// The reason for FAIL if periods of the use's length were played and some were xruns.
 fn xruns(profile: &Profile, series: &Series) -> Option<String> {
     let audio = series.kind.audio().filter(|audio| audio.xruns > 0)?;
-    // Both are rounded to whole ns.
+    // Both periods are rounded to whole ns.
     let is_its_period = series.period_ns.abs_diff(profile.period_ns) <= 1;
     (profile.group == "audio" && is_its_period).then(|| {
         let worst_ns = audio.completion.as_ref().map_or(0, |times| times.max_ns);
-        let (worst, limit) = (format_ns(worst_ns), format_ns(audio.limit_ns as i64));
+        let (worst, limit) = (format_ns(worst_ns), format_unsigned_ns(audio.limit_ns));
         let (xruns, played) = (audio.xruns, audio.played);
         format!(
-            "{xruns} of {played} periods were xruns: done up to {worst} late on {}, and the card has {limit}",
+            "{xruns} of {played} periods were xruns: done up to {worst} after the deadline on {}, limit {limit}",
             place(series)
         )
     })
 }
 
-/// What is to be said of a load at the far end that did not run.
-pub(crate) fn far_load(record: &Record) -> Option<String> {
-    let far = record.far.as_ref()?;
-    let load = far.loads.iter().find(|load| !load.ran)?;
-    Some(format!("the load {} did not run to its end on {}: run it again", load.spec, far.host))
-}
-
-/// What keeps a group that held the limit from supporting PASS.
+/// The reason why a group that held the limit does not support PASS.
 fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
-    let command = measure(profile, Some(group));
+    let command = command_to_measure(profile, Some(group));
     if let Some(load) = group.phases.iter().flat_map(|phase| &phase.loads).find(|load| !load.ran) {
         return Some(format!("the load {} did not run to its end: repeat with `{command}`", load.spec));
     }
     if group.period_ns > FAR.saturating_mul(profile.period_ns) {
-        let (measured, needed) = (format_ns(group.period_ns as i64), format_ns(profile.period_ns as i64));
+        let (measured, needed) = (format_unsigned_ns(group.period_ns), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
     let fewest = group.series.iter().min_by_key(|series| series.samples)?;
@@ -185,15 +175,12 @@ fn not_enough(profile: &Profile, group: &Group) -> Option<String> {
 }
 
 fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> String {
-    let excellent = match profile.excellent_ns {
-        Some(excellent_ns) if worst_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
-        _ => String::new(),
-    };
+    let excellent = excellent(profile, worst_ns);
     let shallow = match groups.iter().map(|group| group.period_ns).max() {
         Some(measured) if measured.saturating_mul(FAR) < profile.period_ns => format!(
-            "; measured every {}, so CPUs slept less deeply than with a cycle of {}",
-            format_ns(measured as i64),
-            format_ns(profile.period_ns as i64)
+            "; measured every {}, so CPUs used less deep idle states than with a cycle of {}",
+            format_unsigned_ns(measured),
+            format_unsigned_ns(profile.period_ns)
         ),
         _ => String::new(),
     };
@@ -201,35 +188,22 @@ fn pass(profile: &Profile, groups: &[Group], worst: &Series, worst_ns: i64) -> S
     format!("at most {worst}, within the limit of {limit}{excellent}{shallow}")
 }
 
-/// The command that gives `profile` what it needs, under the loads of `group`.
-fn measure(profile: &Profile, group: Option<&Group>) -> String {
-    let Profile { name, period_ns, samples_needed, .. } = profile;
-    // A tenth more than needed, in whole seconds, so that a few missed deadlines do not spoil it.
-    let seconds = (u128::from(*period_ns) * u128::from(*samples_needed) * 11).div_ceil(10_000_000_000);
+/// The command that measures enough for `profile`, under the loads of `group`.
+fn command_to_measure(profile: &Profile, group: Option<&Group>) -> String {
     let first = group.and_then(|group| group.series.first());
-    if let Some(command) = first.and_then(|series| audio::command(series)) {
-        let seconds = seconds.max(1);
-        return with_loads(format!("{command} --duration {seconds}s --profile {name}"), group);
-    }
-    let probe = first.and_then(|series| stream::command(series));
-    let probe = probe.unwrap_or_else(|| "punctual measure timer".to_owned());
-    let command =
-        format!("{probe} --period {} --duration {}s --profile {name}", format_exact(*period_ns), seconds.max(1));
-    with_loads(command, group)
+    let measure = first.and_then(|series| audio::command(series)).unwrap_or_else(|| {
+        let probe = first.and_then(|series| stream::command(series));
+        let probe = probe.unwrap_or_else(|| "punctual measure timer".to_owned());
+        format!("{probe} --period {}", format_exact(profile.period_ns))
+    });
+    let (seconds, loads) = (seconds_needed(profile), group.map_or(&[][..], |group| &group.loads));
+    format!("{measure} --duration {seconds}s --profile {}{}", profile.name, load_options(loads))
 }
 
-/// The command with the loads of a group.
-fn with_loads(mut command: String, group: Option<&Group>) -> String {
-    for load in group.map_or(&[][..], |group| &group.loads) {
-        command.push_str(&format!(" --load {}", record::shell::command(&[load])));
-    }
-    command
-}
-
-/// The statement on the place of which the least good can be said.
+/// The statement on the series with the weakest bound.
 fn statement(all: &[&Series], profile: &Profile) -> String {
     let exposure = |series: &Series| {
-        // Corrected: the deadlines that a stall ran over are cycles too.
+        // The corrected histogram also counts deadlines missed by a stall.
         let counted = if series.corrected.is_empty() { &series.raw } else { &series.corrected };
         let over = if within(series, profile) { 0 } else { counted.count_above(profile.limit_ns) };
         Exposure::of(counted.total(), over, series.period_ns, profile.period_ns)
@@ -238,11 +212,11 @@ fn statement(all: &[&Series], profile: &Profile) -> String {
     let weakest = places.reduce(|a, b| if b.1.rate_below() > a.1.rate_below() { b } else { a });
     match weakest {
         Some((series, exposure)) => format!("{}: {}", place(series), exposure.statement(profile.limit_ns)),
-        None => "no cycle was measured, so nothing can be said".to_owned(),
+        None => "no cycle was measured, so there is no conclusion".to_owned(),
     }
 }
 
-/// Wake-ups later than the limit. The exact maximum decides whether there is any; buckets know 3 digits only.
+/// Wake-ups later than the limit. The exact maximum decides whether there are any, because buckets have only 3 digits.
 fn over_limit(series: &Series, profile: &Profile) -> u64 {
     if within(series, profile) { 0 } else { series.raw.count_above(profile.limit_ns).max(1) }
 }
@@ -253,19 +227,6 @@ fn within(series: &Series, profile: &Profile) -> bool {
 
 fn place(series: &Series) -> String {
     format!("{}, {}", series.place(), series.phase)
-}
-
-/// CPUs as the kernel writes a list: `0,2-3`.
-pub(crate) fn cpu_list(mut cpus: Vec<u32>) -> String {
-    cpus.sort_unstable();
-    cpus.dedup();
-    let runs = cpus.chunk_by(|a, b| a + 1 == *b);
-    let runs = runs.map(|run| match run {
-        [only] => only.to_string(),
-        [first, .., last] => format!("{first}-{last}"),
-        [] => String::new(),
-    });
-    runs.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -1,51 +1,58 @@
-//! What the figures mean: statistics, profiles and verdicts, as pure functions of run records.
+//! Evaluates run records: statistics, profiles, verdicts and comparisons, as pure functions.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`duration`] | durations as people write and read them |
-//! | [`summary`] | one series in a dozen figures |
-//! | [`statistics`] | what n cycles allow to be said |
-//! | [`process`] | what a user's program did, in plain words |
+//! | [`duration`] | reading and writing durations |
+//! | [`summary`] | the key figures of one series |
+//! | [`statistics`] | conclusions from a number of cycles |
+//! | [`process`] | conclusions about a watched program |
 //! | [`profile`] | the limits of a use, read from TOML |
-//! | `builtin` | the profiles of `profiles/`, in the binary |
-//! | [`audio`] | which part of a period of audio was at fault, and who |
+//! | `profiles` | built-in profiles, and profiles in files |
+//! | [`audio`] | causes of xruns, and the smallest buffer |
 //! | `capture` | the verdict on a captured stream |
 //! | [`observation`] | a stream at talker, capture and listener |
 //! | `round_trip` | the verdict on round trips |
-//! | `consider` | which series of a record tell something about a use |
-//! | [`campaign`] | the table of a campaign, and what it recommends |
-//! | [`matrix`] | the tables of a matrix, and the pair of CPUs that it recommends |
-//! | [`mod@reference`] | figures published elsewhere, read from TOML; `references/` in the binary |
-//! | [`against()`] | figures of another record beside those of a run |
+//! | `groups` | the series of a record that are relevant for a use |
+//! | [`campaign`] | the table of a campaign, and its recommendation |
+//! | [`matrix`] | the tables of a matrix, and the recommended pair of CPUs |
+//! | [`mod@reference`] | figures published elsewhere |
+//! | [`compare()`] | comparison of a run with another record |
 //! | [`judge()`] | the verdict on one use |
 //! | [`verdict()`] | the verdicts on all uses, and the one on a run |
+//! | `rules` | rules that several verdicts share |
+//! | `data_file` | files of profiles and references |
+//! | `cpu_list` | lists of CPUs |
 
 #![forbid(unsafe_code)]
 
-mod against;
 pub mod audio;
-mod builtin;
 pub mod campaign;
 mod capture;
-mod consider;
+mod compare;
+mod cpu_list;
+mod data_file;
 pub mod duration;
+mod groups;
 mod judge;
 pub mod matrix;
 pub mod observation;
 pub mod process;
 pub mod profile;
+mod profiles;
 pub mod reference;
 mod round_trip;
+mod rules;
 pub mod statistics;
 pub mod stream;
 pub mod summary;
 mod verdict;
 
-pub use against::{against, figures};
-pub use builtin::builtin;
-pub use duration::{DurationError, format_duration, format_exact, format_ns, parse_ns};
+pub use compare::{compare, figures};
+pub use data_file::LoadError;
+pub use duration::{DurationError, format_duration, format_exact, format_ns, format_unsigned_ns, parse_ns};
 pub use judge::judge;
-pub use profile::{Judges, Profile, ProfileError, Source, find_profile};
-pub use reference::{ReferenceError, find_reference, references};
+pub use profile::{Judges, Profile, Source};
+pub use profiles::{find_profile, profiles};
+pub use reference::{find_reference, references};
 pub use summary::Summary;
 pub use verdict::{ladder, on_short_ladder, verdict};

@@ -39,8 +39,7 @@ pub fn observations(record: &Record) -> Vec<Observation> {
     let Some((capture, observer)) = record.capture.as_ref().and_then(|one| Some((one, one.observer.as_ref()?))) else {
         return Vec::new();
     };
-    let ends =
-        || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
+    let ends = || record.series.iter().filter(|series| series.host.is_none()).filter_map(|series| series.kind.stream());
     let sent = ends().filter_map(Stream::talker).map(|talker| Observation {
         name: "talker, as sent".to_owned(),
         frames: talker.frames,

@@ -1,45 +1,45 @@
-//! What a user's program did, in plain words.
+//! Conclusions about a watched program.
 
 use std::cmp::Reverse;
 
 use record::{Outcome, Overruns, ProcessThread, Record, Series, ThreadTimes, Verdict};
 
-use crate::format_ns;
+use crate::{format_ns, format_unsigned_ns};
 
-/// What the figures of a program say, one sentence each: its deadlines, what made it miss them, who kept the CPU from it.
-/// Empty for a record of another kind.
+/// Conclusions from the figures of a program, one sentence each: missed deadlines, the longest cycle, the latest
+/// wake-up, and preemptions. Empty for records without a program.
 #[must_use]
 pub fn conclusion(record: &Record) -> Vec<String> {
     let mut threads = threads(record);
     if threads.is_empty() {
         return match &record.program {
-            Some(_) => vec!["No thread that was asked for ran meanwhile.".to_owned()],
+            Some(_) => vec!["None of the selected threads ran.".to_owned()],
             None => Vec::new(),
         };
     }
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     threads.sort_by_key(|(series, thread)| (Reverse(series.missed), Reverse(thread.longest.map(|c| c.response_ns()))));
-    told.extend(
+    sentences.extend(
         threads.iter().filter(|(series, _)| series.period_ns > 0).map(|(series, thread)| deadlines(series, thread)),
     );
-    told.extend(threads.first().and_then(|(series, thread)| longest(series, thread)));
+    sentences.extend(threads.first().and_then(|(series, thread)| longest(series, thread)));
     let latest = threads.iter().max_by_key(|(series, _)| series.max_ns);
-    told.extend(latest.and_then(|(series, _)| wake_up(series)));
+    sentences.extend(latest.and_then(|(series, _)| wake_up(series)));
     let preempted = threads.iter().max_by_key(|(_, thread)| thread.times.preempted_ns);
-    told.extend(preempted.and_then(|(series, thread)| preemptions(series, thread)));
-    told
+    sentences.extend(preempted.and_then(|(series, thread)| preemptions(series, thread)));
+    sentences
 }
 
-/// What a user's own program must hold.
+/// Limits for a watched program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Wake-up latency of any thread, ns.
+    /// Largest wake-up latency of any thread, ns.
     pub latency_ns: Option<u64>,
-    /// Deadlines missed, of all threads together.
+    /// Most missed deadlines, of all threads together.
     pub missed: Option<u64>,
 }
 
-/// The verdict of these limits; `None` when there is none. Figures that are incomplete support no PASS.
+/// The verdict on these limits; `None` without limits. Incomplete figures do not support PASS.
 #[must_use]
 pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
     if limits == Limits::default() {
@@ -54,26 +54,26 @@ pub fn verdict(record: &Record, limits: Limits) -> Option<Verdict> {
         let limit_ns = i64::try_from(limits.latency_ns?).unwrap_or(i64::MAX);
         let max_ns = series.max_ns.filter(|&max_ns| max_ns > limit_ns)?;
         let (max, limit) = (format_ns(max_ns), format_ns(limit_ns));
-        Some(format!("{} waited {max} for a CPU once it was woken, where {limit} is the limit", series.role))
+        Some(format!("{} waited {max} for a CPU after a wake-up (limit {limit})", series.role))
     });
     let many = limits.missed.filter(|&limit| missed > limit);
-    let many = many.map(|limit| format!("{missed} deadlines were missed, where {limit} is the limit"));
+    let many = many.map(|limit| format!("{missed} deadlines were missed (limit {limit})"));
     let failed: Vec<String> = [late, many].into_iter().flatten().collect();
     let (outcome, reason) = match () {
         () if !failed.is_empty() => (Outcome::Fail, failed.join("; ")),
-        () if !record.validity.valid => (Outcome::Invalid, "the run is not valid".to_owned()),
+        () if !record.validity.valid => (Outcome::Invalid, "the run is invalid".to_owned()),
         () if record.caveats.iter().any(|caveat| caveat.kind == "overflow") => {
-            (Outcome::Inconclusive, "events were lost, so a limit may have been exceeded unseen".to_owned())
+            (Outcome::Inconclusive, "events were lost, so an exceeded limit may be missing from the figures".to_owned())
         }
         () if samples == 0 || limits.missed.is_some() && cycles == 0 => {
-            (Outcome::Inconclusive, "no thread with a limit ran meanwhile".to_owned())
+            (Outcome::Inconclusive, "no thread with a limit ran".to_owned())
         }
         () => (Outcome::Pass, format!("no limit was exceeded in {samples} wake-ups")),
     };
     Some(Verdict { outcome, reason })
 }
 
-/// The threads of a program, the one with the latest wake-up first.
+/// The threads of a program; the one with the latest wake-up comes first.
 #[must_use]
 pub fn threads(record: &Record) -> Vec<(&Series, &ProcessThread)> {
     let mut threads: Vec<_> =
@@ -83,7 +83,7 @@ pub fn threads(record: &Record) -> Vec<(&Series, &ProcessThread)> {
 }
 
 fn deadlines(series: &Series, thread: &ProcessThread) -> String {
-    let (role, period) = (&series.role, ns(series.period_ns));
+    let (role, period) = (&series.role, format_unsigned_ns(series.period_ns));
     let all = thread.cycles + thread.skipped;
     if series.missed == 0 {
         let rate = match all / 3 {
@@ -97,7 +97,7 @@ fn deadlines(series: &Series, thread: &ProcessThread) -> String {
         1 => Some(format!("1 cycle took longer{}", overruns(thread.overrun_by))),
         count => Some(format!("{count} cycles took longer{}", overruns(thread.overrun_by))),
     };
-    let skipped = (thread.skipped > 0).then(|| format!("{} did not come", thread.skipped));
+    let skipped = (thread.skipped > 0).then(|| format!("{} did not start", thread.skipped));
     let why: Vec<String> = [too_long, skipped].into_iter().flatten().collect();
     format!("{role} missed {} of {all} deadlines of {period}: {}.", series.missed, why.join(", "))
 }
@@ -111,14 +111,14 @@ fn overruns(by: Option<Overruns>) -> String {
     ];
     let mut parts: Vec<_> = parts.into_iter().filter(|(count, _)| *count > 0).collect();
     parts.sort_by_key(|(count, _)| Reverse(*count));
-    let told: Vec<String> = match &parts[..] {
+    let named: Vec<String> = match &parts[..] {
         [(_, what)] => vec![(*what).to_owned()],
         parts => parts.iter().map(|(count, what)| format!("{count} {what}")).collect(),
     };
-    format!(" ({})", told.join(", "))
+    format!(" ({})", named.join(", "))
 }
 
-/// The longest cycle, and whether the program or the machine made it so.
+/// The longest cycle and its main cause.
 fn longest(series: &Series, thread: &ProcessThread) -> Option<String> {
     let cycle = thread.longest?;
     let response_ns = cycle.response_ns();
@@ -126,43 +126,46 @@ fn longest(series: &Series, thread: &ProcessThread) -> Option<String> {
     let waiting_ns = cycle.times.waiting_ns();
     let parts =
         [(running_ns, "its own work"), (waiting_ns, "waiting for a CPU"), (blocked_ns, "waiting for something else")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(part, _)| *part > 0).map(|(part, what)| format!("{} {what}", ns(*part))).collect();
-    let meaning = if running_ns >= response_ns.div_ceil(2) {
-        "the program itself took the time"
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(part, _)| *part > 0)
+        .map(|(part, what)| format!("{} {what}", format_unsigned_ns(*part)))
+        .collect();
+    let cause = if running_ns >= response_ns.div_ceil(2) {
+        "the program itself"
     } else if waiting_ns >= blocked_ns {
-        "others had the CPU"
+        "other work on the CPU"
     } else {
-        "it waited for a page, a device or a lock of the kernel, or was stopped"
+        "a wait for a page, a device or a kernel lock, or a stop"
     };
     let role = &series.role;
-    Some(format!("The longest cycle of {role} took {}: {}. There {meaning}.", ns(response_ns), parts.join(", ")))
+    Some(format!(
+        "The longest cycle of {role} took {}: {}. Main cause: {cause}.",
+        format_unsigned_ns(response_ns),
+        parts.join(", ")
+    ))
 }
 
 fn wake_up(series: &Series) -> Option<String> {
     let max_ns = series.max_ns?;
     let worst = series.spikes.iter().max_by_key(|spike| spike.lateness_ns);
     let culprit = worst.and_then(|spike| spike.culprits.first());
-    let culprit = culprit.map_or_else(String::new, |culprit| format!(", mostly for: {}", culprit.cause.title()));
+    let culprit = culprit.map_or_else(String::new, |culprit| format!(", mostly because of: {}", culprit.cause.title()));
     Some(format!("{} waited {} for a CPU after its latest wake-up{culprit}.", series.role, format_ns(max_ns)))
 }
 
 fn preemptions(series: &Series, thread: &ProcessThread) -> Option<String> {
     let by = thread.preempted_by.first()?;
     let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let (role, waited) = (&series.role, ns(thread.times.preempted_ns));
+    let (role, waited) = (&series.role, format_unsigned_ns(thread.times.preempted_ns));
     let who = match by.tid {
-        0 => "no thread at all: the kernel withheld the CPU".to_owned(),
+        0 => "no thread: the kernel withheld the CPU".to_owned(),
         _ => format!("{} ({})", by.comm, times(by.count)),
     };
     Some(format!(
-        "{role} lost its CPU {} and waited {waited} to have one again, mostly for {who}.",
+        "{role} was preempted {} and waited {waited} for a CPU, mostly because of {who}.",
         times(thread.preemptions)
     ))
-}
-
-fn ns(ns: u64) -> String {
-    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -200,43 +203,43 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_late_is_told_why() {
-        let told = conclusion(&record());
+    fn explains_a_late_program() {
+        let sentences = conclusion(&record());
         assert_eq!(
-            told,
+            sentences,
             [
-                "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not come.",
-                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. There others had \
-                 the CPU.",
-                "servo waited 700 us for a CPU after its latest wake-up, mostly for: thread stress-ng, of higher priority.",
-                "servo lost its CPU 51 times and waited 23 ms to have one again, mostly for stress-ng (50 times).",
+                "servo missed 5 of 10000 deadlines of 1 ms: 2 cycles took longer (mostly waiting for a CPU), 3 did not start.",
+                "The longest cycle of servo took 1.2 ms: 400 us its own work, 800 us waiting for a CPU. Main cause: other \
+                                 work on the CPU.",
+                "servo waited 700 us for a CPU after its latest wake-up, mostly because of: thread stress-ng, of higher priority.",
+                "servo was preempted 51 times and waited 23 ms for a CPU, mostly because of stress-ng (50 times).",
             ]
         );
     }
 
     #[test]
-    fn none_missed_is_not_never() {
+    fn bounds_the_rate_without_missed_deadlines() {
         let mut record = record();
         let thread = ProcessThread { cycles: 6000, ..ProcessThread::default() };
         record.series[0].kind = SeriesKind::Process(Box::new(thread));
         record.series[0].missed = 0;
-        let told = conclusion(&record);
+        let sentences = conclusion(&record);
         assert_eq!(
-            told[0],
+            sentences[0],
             "servo missed none of 6000 deadlines of 1 ms; at 95 % confidence it misses fewer than one in 2000."
         );
-        assert_eq!(told.len(), 2, "no cycle, no preemption: {told:?}");
+        assert_eq!(sentences.len(), 2, "no cycle, no preemption: {sentences:?}");
     }
 
     #[test]
-    fn a_record_of_another_kind_has_no_conclusion_and_one_without_threads_says_so() {
+    fn handles_records_without_threads() {
         assert!(conclusion(&Record::default()).is_empty());
         let nothing = Record { program: Some(Program::default()), ..Record::default() };
-        assert_eq!(conclusion(&nothing), ["No thread that was asked for ran meanwhile."]);
+        assert_eq!(conclusion(&nothing), ["None of the selected threads ran."]);
     }
 
     #[test]
-    fn limits_decide_the_verdict_and_lost_events_leave_it_open() {
+    fn judges_by_limits_unless_events_were_lost() {
         let mut record = Record { validity: record::Validity { valid: true, reasons: vec![] }, ..record() };
         record.series[0].samples = 7;
         let outcome = |record: &Record, latency_ns, missed| {
@@ -244,8 +247,7 @@ mod tests {
             verdict.map(|verdict| (verdict.outcome, verdict.reason))
         };
         assert_eq!(outcome(&record, None, None), None);
-        let reason = "servo waited 700 us for a CPU once it was woken, where 600 us is the limit; 5 deadlines were missed, \
-                      where 4 is the limit";
+        let reason = "servo waited 700 us for a CPU after a wake-up (limit 600 us); 5 deadlines were missed (limit 4)";
         assert_eq!(outcome(&record, Some(600_000), Some(4)), Some((Outcome::Fail, reason.to_owned())));
         let of = |record: &Record| outcome(record, Some(700_000), Some(5)).unwrap().0;
         assert_eq!(of(&record), Outcome::Pass);
@@ -260,15 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn the_program_itself_is_told_from_the_machine() {
-        let says = |running_ns, preempted_ns, blocked_ns, expected: &str| {
+    fn separates_the_program_from_the_machine() {
+        let check = |running_ns, preempted_ns, blocked_ns, expected: &str| {
             let times = ThreadTimes { running_ns, preempted_ns, blocked_ns, ..ThreadTimes::default() };
             let thread = ProcessThread { longest: Some(Cycle { at_ns: 0, times }), ..ProcessThread::default() };
-            let told = longest(&Series::default(), &thread).unwrap();
-            assert!(told.contains(expected), "{told}");
+            let text = longest(&Series::default(), &thread).unwrap();
+            assert!(text.contains(expected), "{text}");
         };
-        says(60, 20, 20, "the program itself");
-        says(30, 40, 30, "others had the CPU");
-        says(30, 20, 50, "a lock of the kernel");
+        check(60, 20, 20, "the program itself");
+        check(30, 40, 30, "other work on the CPU");
+        check(30, 20, 50, "a kernel lock");
     }
 }

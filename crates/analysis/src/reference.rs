@@ -1,75 +1,56 @@
-//! References: figures that were published elsewhere, as records to be laid beside one's own.
+//! References: figures that were published elsewhere, as records for comparison.
 
-mod builtin;
 mod matrix;
 mod parse;
 
-use std::{fs, io, path::PathBuf};
+use std::{path::Path, sync::LazyLock};
 
-use record::{Record, file::FileError};
+use record::Record;
 
-pub use builtin::references;
+use crate::data_file::{self, LoadError, parse_all, toml_files};
 
-/// Why there is no such reference.
-#[derive(Debug, thiserror::Error)]
-pub enum ReferenceError {
-    /// No reference has that name, and it is no file.
-    #[error(
-        "no reference and no file is called {name:?}, the nearest is {nearest}: list the references with \
-         `punctual references`, or name a *.punctual.json file"
-    )]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The most similar name that exists.
-        nearest: String,
-    },
-    /// The file could not be read.
-    #[error("cannot read the reference {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is no reference.
-    #[error("{}, line {line}: {message}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong, and how it should be written.
-        message: String,
-    },
-    /// The file is no record.
-    #[error(transparent)]
-    Record(#[from] FileError),
+/// Name and text of each file in `references/`.
+const FILES: &[(&str, &str)] = toml_files!("references":
+    "athlon-rtai"
+    "athlon-xenomai"
+    "cortex-a53-rt"
+    "cortex-a9-rt"
+    "intel-avb"
+    "rpi3-arch"
+    "rpi3-rt"
+    "vim3l-evl"
+);
+
+static REFERENCES: LazyLock<Vec<Record>> = LazyLock::new(|| parse_all("references", FILES, parse::parse));
+
+/// The built-in references, by name. Each is a record with [`Record::published`].
+#[must_use]
+pub fn references() -> &'static [Record] {
+    &REFERENCES
 }
 
-/// The reference of that name; else the record in a file, or the reference in a file whose name ends in `.toml`.
+/// The built-in reference of that name, or the reference in a `.toml` file, or the record in another file.
 ///
 /// # Errors
-/// When there is neither, or the file holds no record.
-pub fn find_reference(name_or_path: &str) -> Result<Record, ReferenceError> {
+/// If there is neither, or the file has mistakes or is not a record.
+pub fn find_reference(name_or_path: &str) -> Result<Record, LoadError> {
     if let Some(known) = references().iter().find(|known| name_of(known) == name_or_path) {
         return Ok(known.clone());
     }
-    let path = PathBuf::from(name_or_path);
     if name_or_path.ends_with(".toml") {
-        let text = fs::read_to_string(&path).map_err(|source| ReferenceError::Read { path: path.clone(), source })?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        return parse::parse(&name, &text).map_err(|(line, message)| ReferenceError::Invalid { path, line, message });
+        return data_file::read("reference", name_or_path, parse::parse);
     }
+    let path = Path::new(name_or_path);
     if name_or_path.ends_with(".json") || path.exists() {
-        return Ok(record::file::read(&path)?);
+        return Ok(record::file::read(path)?);
     }
-    let likeness = |known: &&Record| strsim::jaro_winkler(name_of(known), &name_or_path.to_lowercase());
-    let nearest = references().iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let nearest = nearest.map(|known| name_of(known).to_owned()).unwrap_or_default();
-    Err(ReferenceError::Unknown { name: name_or_path.to_owned(), nearest })
+    let names = references().iter().map(name_of);
+    Err(data_file::unknown("reference", name_or_path, names, "*.toml or *.punctual.json"))
 }
 
 fn name_of(reference: &Record) -> &str {
     reference.published.as_ref().map_or("", |published| published.name.as_str())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,24 @@
-//! The verdict on round trips: whether answers come back in time for a use.
+//! The verdict on round trips.
 
 use record::{Outcome, Record, RoundTrip, Series, UseVerdict};
 
 use crate::{
-    duration::{format_exact, format_ns},
-    judge::{FAR, far_load},
+    duration::{format_exact, format_ns, format_unsigned_ns},
     profile::Profile,
+    rules::{FAR, excellent, far_load, invalid_ids, load_options, seconds_needed},
     statistics::Exposure,
 };
 
-/// Whether round trips hold the limits of `profile`, from when each datagram was to be sent.
+/// Judges whether round trips hold the limits of `profile`, from the scheduled send time of each datagram.
 ///
 /// The first rule that applies decides:
-/// 1. INVALID when the record is; the figures are filled in all the same.
-/// 2. INCONCLUSIVE when no round trip was measured.
-/// 3. FAIL when one was longer than the limit.
-/// 4. FAIL when a datagram had no answer, or the kernel refused it: what never comes is later than any limit. Slots that a
-///    late sender ran over count by the round trip that ran over them.
-/// 5. INCONCLUSIVE when a load did not run, the measured period is more than 8 times the use's, or the profile needs more.
+/// 1. INVALID if the record is invalid; the figures are still filled in.
+/// 2. INCONCLUSIVE if no round trip was measured.
+/// 3. FAIL if a round trip was longer than the limit.
+/// 4. FAIL if a datagram had no answer or was refused by the kernel, because a missing answer counts as later than any
+///    limit. Slots that a late sender missed count through the round trip that delayed them.
+/// 5. INCONCLUSIVE if a load did not run, the measured period is more than 8 times the use's, or the profile needs
+/// more.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<(&Series, &RoundTrip)> =
@@ -57,18 +58,20 @@ fn absent(round_trip: &RoundTrip) -> u64 {
 fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> (Outcome, String) {
     let limit = format_ns(profile.limit_ns);
     if !record.validity.valid && record.published.is_none() {
-        let ids: Vec<_> = record.validity.reasons.iter().map(|reason| reason.id.as_str()).collect();
-        let why = if ids.is_empty() { "no reason given".to_owned() } else { ids.join(", ") };
+        let why = invalid_ids(record);
         let text = format!(
-            "what was asked for is not what ran ({why}), so this cannot tell whether {limit} of round trip holds"
+            "the run did not go as requested ({why}), so it does not show whether {limit} holds for round trips"
         );
         return (Outcome::Invalid, text);
     }
-    let command = measure(record, profile, all.first().copied());
+    let command = command_to_measure(record, profile, all.first().copied());
     let Some((worst, max_ns)) =
         all.iter().filter_map(|(series, _)| Some((series, series.max_ns?))).max_by_key(|of| of.1)
     else {
-        return (Outcome::Inconclusive, format!("it is about round trips, and none was measured: run `{command}`"));
+        return (
+            Outcome::Inconclusive,
+            format!("the profile is about round trips, but none was measured: run `{command}`"),
+        );
     };
     if max_ns > profile.limit_ns {
         let text = format!("a round trip of {} ({}), above the limit of {limit}", format_ns(max_ns), worst.phase);
@@ -78,16 +81,13 @@ fn decide(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)]) -> 
         let (phase, slots) = (&series.phase, trip.slots);
         let absent =
             format!("{} of {slots} datagrams lost, {} refused by the kernel ({phase})", trip.lost, trip.send_failed);
-        return (Outcome::Fail, format!("{absent}: an answer that never comes is later than any limit"));
+        return (Outcome::Fail, format!("{absent}: a missing answer counts as later than any limit"));
     }
     if let Some(reason) = not_enough(record, profile, all, &command) {
         return (Outcome::Inconclusive, reason);
     }
-    let excellent = match profile.excellent_ns {
-        Some(excellent_ns) if max_ns < excellent_ns => format!(", excellent (under {})", format_ns(excellent_ns)),
-        _ => String::new(),
-    };
-    (Outcome::Pass, format!("at most {} there and back, within the limit of {limit}{excellent}", format_ns(max_ns)))
+    let excellent = excellent(profile, max_ns);
+    (Outcome::Pass, format!("at most {} for a round trip, within the limit of {limit}{excellent}", format_ns(max_ns)))
 }
 
 fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)], command: &str) -> Option<String> {
@@ -99,7 +99,7 @@ fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)],
     }
     let slowest = all.iter().map(|(series, _)| series.period_ns).max()?;
     if slowest > FAR.saturating_mul(profile.period_ns) {
-        let (measured, needed) = (format_ns(slowest as i64), format_ns(profile.period_ns as i64));
+        let (measured, needed) = (format_unsigned_ns(slowest), format_unsigned_ns(profile.period_ns));
         return Some(format!("measured every {measured}, too coarse for a use every {needed}: run `{command}`"));
     }
     let fewest = all.iter().map(|(series, _)| series.samples).min()?;
@@ -107,24 +107,21 @@ fn not_enough(record: &Record, profile: &Profile, all: &[(&Series, &RoundTrip)],
     (fewest < needed).then(|| format!("{fewest} of {needed} round trips needed: run `{command}`"))
 }
 
-/// The command that gives `profile` what it needs, to the same peer under the same loads.
-fn measure(record: &Record, profile: &Profile, like: Option<(&Series, &RoundTrip)>) -> String {
-    let Profile { name, period_ns, samples_needed, .. } = profile;
-    // A tenth more than needed, in whole seconds.
-    let seconds = (u128::from(*period_ns) * u128::from(*samples_needed) * 11).div_ceil(10_000_000_000).max(1);
+/// The command that measures enough for `profile`, with the same peer and loads.
+fn command_to_measure(record: &Record, profile: &Profile, like: Option<(&Series, &RoundTrip)>) -> String {
     let peer = match like {
         Some((_, trip)) if !trip.own_peer && !trip.peer.is_empty() => trip.peer.as_str(),
         _ => "--self",
     };
-    let mut command = format!(
-        "punctual measure udp {peer} --period {} --duration {seconds}s --profile {name}",
-        format_exact(*period_ns)
-    );
     let phase = like.and_then(|(series, _)| record.phase(&series.phase));
-    for load in phase.map_or(&[][..], |phase| &phase.asked_loads) {
-        command.push_str(&format!(" --load {}", record::shell::command(&[load])));
-    }
-    command
+    let loads = phase.map_or(&[][..], |phase| &phase.asked_loads);
+    format!(
+        "punctual measure udp {peer} --period {} --duration {}s --profile {}{}",
+        format_exact(profile.period_ns),
+        seconds_needed(profile),
+        profile.name,
+        load_options(loads)
+    )
 }
 
 #[cfg(test)]
@@ -132,9 +129,9 @@ mod tests {
     use record::{Histogram, Phase, ROUND_TRIP, SeriesKind};
 
     use super::*;
-    use crate::builtin;
+    use crate::profiles;
 
-    /// Answers of 100 us, and one of `max_ns`.
+    /// A record with answers after 100 us, and one after `max_ns`.
     fn record(answers: u64, max_ns: i64, change: impl FnOnce(&mut Series)) -> Record {
         let mut raw = Histogram::default();
         raw.add(100_000, answers - 1);
@@ -160,18 +157,18 @@ mod tests {
 
     #[track_caller]
     fn judged(record: &Record, outcome: Outcome, reason: &str) -> UseVerdict {
-        let profile = builtin().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
+        let profile = profiles().iter().find(|profile| profile.name == "udp-control-1ms").unwrap();
         let verdict = crate::judge(record, profile);
         assert_eq!((verdict.outcome, verdict.reason.as_str()), (outcome, reason));
         verdict
     }
 
     #[test]
-    fn the_longest_round_trip_decides() {
+    fn judges_by_the_longest_round_trip() {
         judged(
             &record(5_000, 1_000_000, |_| ()),
             Outcome::Pass,
-            "at most 1 ms there and back, within the limit of 1 ms",
+            "at most 1 ms for a round trip, within the limit of 1 ms",
         );
         let long = record(5_000, 1_000_001, |_| ());
         let verdict = judged(&long, Outcome::Fail, "a round trip of 1.00 ms (load), above the limit of 1 ms");
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_fails() {
+    fn missing_answers_fail() {
         let lossy = record(5_000, 200_000, |series| {
             series.missed = 7;
             let SeriesKind::RoundTrips(round_trip) = &mut series.kind else { panic!("round trips") };
@@ -188,13 +185,13 @@ mod tests {
         let verdict = judged(
             &lossy,
             Outcome::Fail,
-            "3 of 5000 datagrams lost, 2 refused by the kernel (load): an answer that never comes is later than any limit",
+            "3 of 5000 datagrams lost, 2 refused by the kernel (load): a missing answer counts as later than any limit",
         );
         assert_eq!(verdict.missed, 5);
     }
 
     #[test]
-    fn too_little_or_nothing_is_inconclusive_and_says_what_to_run() {
+    fn inconclusive_without_enough_round_trips() {
         let again =
             "run `punctual measure udp 192.0.2.7:7125 --period 1ms --duration 6s --profile udp-control-1ms --load cpu`";
         judged(
@@ -212,14 +209,14 @@ mod tests {
         judged(
             &other,
             Outcome::Inconclusive,
-            "it is about round trips, and none was measured: run `punctual measure udp --self --period 1ms --duration 6s \
+            "the profile is about round trips, but none was measured: run `punctual measure udp --self --period 1ms --duration 6s \
              --profile udp-control-1ms`",
         );
         other.validity.valid = false;
         judged(
             &other,
             Outcome::Invalid,
-            "what was asked for is not what ran (no reason given), so this cannot tell whether 1 ms of round trip holds",
+            "the run did not go as requested (no reason given), so it does not show whether 1 ms holds for round trips",
         );
     }
 }

@@ -1,6 +1,6 @@
-//! What so many cycles allow to be said about the cycles that were not measured.
+//! Conclusions from a number of cycles about cycles that were not measured.
 //!
-//! Late cycles are taken as rare events that come independently of each other (Poisson). Bounds are one-sided, at 95 %.
+//! Late cycles are treated as rare independent events (Poisson). Bounds are one-sided, at 95 % confidence.
 
 use crate::duration::{format_duration, format_ns};
 
@@ -9,41 +9,41 @@ const HOUR_NS: f64 = 3600.0 * SECOND_NS;
 const DAY_NS: f64 = 24.0 * HOUR_NS;
 const YEAR_NS: f64 = 365.25 * DAY_NS;
 
-/// The spans that people count rare events in.
+/// Time spans for rates of rare events.
 const SPANS: [(&str, f64); 3] = [("an hour", HOUR_NS), ("a day", DAY_NS), ("a year", YEAR_NS)];
 
-/// What was seen of a use in one place: cycles, and how many of them were too late.
+/// The cycles of a use that were measured, and those that were too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
-    /// Cycles seen.
+    /// Measured cycles.
     pub cycles: u64,
-    /// Those of them that were later than the limit.
+    /// Cycles that were later than the limit.
     pub over: u64,
     /// Time between two cycles of the use, ns.
     pub period_ns: u64,
 }
 
 impl Exposure {
-    /// The exposure of a use with a cycle of `period_ns`, from `deadlines` of which `over` were too late, measured
-    /// every `measured_ns`.
+    /// The exposure of a use with a cycle of `period_ns`, from `deadlines` measured every `measured_ns`, `over` of
+    /// which were too late.
     ///
-    /// One long stall delays many wake-ups that lie close together. Deadlines closer together than the use's own cycles
-    /// are therefore counted once a cycle, so that measuring faster does not make the statement stronger than the time
-    /// that was watched.
+    /// One long stall delays many consecutive wake-ups. If deadlines are closer together than the use's cycles, they
+    /// count only once per cycle of the use, so that measuring faster does not strengthen the statement beyond the
+    /// measured time.
     #[must_use]
     pub fn of(deadlines: u64, over: u64, measured_ns: u64, period_ns: u64) -> Self {
         if measured_ns >= period_ns {
             return Self { cycles: deadlines, over, period_ns };
         }
         let share = |count: u64| u128::from(count) * u128::from(measured_ns);
-        let cycles = (share(deadlines) / u128::from(period_ns)) as u64;
-        let over = share(over).div_ceil(u128::from(period_ns)) as u64;
+        let cycles = saturated(share(deadlines) / u128::from(period_ns));
+        let over = saturated(share(over).div_ceil(u128::from(period_ns)));
         Self { cycles: cycles.max(1).min(deadlines), over, period_ns }
     }
 
-    /// Upper bound of the share of cycles that are too late, 0 to 1, at 95 %; 1 when nothing was measured.
+    /// Upper bound of the share of late cycles, 0 to 1, at 95 %; 1 if nothing was measured.
     ///
-    /// With no late cycle in n this is the rule of three: 3/n.
+    /// Without a late cycle in n, this is the rule of three: 3/n.
     #[must_use]
     pub fn rate_below(&self) -> f64 {
         (self.events_below() / self.cycles as f64).min(1.0)
@@ -58,37 +58,38 @@ impl Exposure {
         self.rate_below() * span_ns / self.period_ns as f64
     }
 
-    /// What can be said, in plain words: the bound, what it means in the use's time, and how long to run for more.
+    /// The conclusion as text: the bound, its meaning per hour, day or year, and the duration of runs for stronger
+    /// statements.
     #[must_use]
     pub fn statement(&self, limit_ns: i64) -> String {
         let Self { cycles, over, .. } = *self;
         let limit = format_ns(limit_ns);
         match over {
-            _ if cycles == 0 => "no cycle was measured, so nothing can be said".to_owned(),
+            _ if cycles == 0 => "no cycle was measured, so there is no conclusion".to_owned(),
             _ if self.rate_below() >= 1.0 => {
-                format!("{over} of {cycles} cycles later than {limit}: it may be every cycle, at 95 %")
+                format!("{over} of {cycles} cycles later than {limit}: every cycle may be late, at 95 %")
             }
             0 => {
-                let (bound, more) = (self.in_the_use_s_time(), self.how_to_say_more());
+                let (bound, more) = (self.bound_per_span(), self.longer_runs());
                 format!("none of {cycles} cycles later than {limit}: rate < 3/{cycles} at 95 %, {bound}{more}")
             }
             _ => {
-                let (events, bound) = (self.events_below(), self.in_the_use_s_time());
+                let (events, bound) = (self.events_below(), self.bound_per_span());
                 format!("{over} of {cycles} cycles later than {limit}: rate < {events:.1}/{cycles} at 95 %, {bound}")
             }
         }
     }
 
-    fn in_the_use_s_time(&self) -> String {
-        let telling = SPANS.into_iter().find(|(_, span_ns)| self.in_span(*span_ns) >= 1.0);
-        match telling {
+    fn bound_per_span(&self) -> String {
+        let shortest = SPANS.into_iter().find(|(_, span_ns)| self.in_span(*span_ns) >= 1.0);
+        match shortest {
             Some((name, span_ns)) => format!("fewer than {} {name}", round_up(self.in_span(span_ns))),
             None => "less than one a year".to_owned(),
         }
     }
 
-    /// With no late cycle, a span is bounded to less than one after three times that span.
-    fn how_to_say_more(&self) -> String {
+    /// Run times without a late cycle that would bound the rate to less than one per span: three times the span.
+    fn longer_runs(&self) -> String {
         let open = SPANS.iter().filter(|(_, span_ns)| self.in_span(*span_ns) > 1.0);
         let open: Vec<_> = open.map(|(name, span_ns)| (format_duration((3.0 * span_ns) as u64), *name)).collect();
         match &open[..] {
@@ -101,18 +102,22 @@ impl Exposure {
     }
 }
 
+/// `count`, or the largest value if it does not fit.
+fn saturated(count: u128) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 /// A bound with 3 significant digits, rounded up so that it stays a bound.
 fn round_up(count: f64) -> f64 {
     let unit = 10f64.powi((count.log10().floor() as i32 - 2).max(0));
-    // What floating point left above a whole number is no reason to round up.
+    // Rounding errors of floating point are no reason to round up.
     (count / unit - 1e-9).ceil() * unit
 }
 
-/// The mean that a Poisson count would exceed `events` under in all but 5 % of the cases: the exact upper bound, at
-/// 95 %, of the number of events to expect in a like stretch. About 3 for none.
+/// The exact upper bound, at 95 %, of the mean number of events if `events` were counted (Poisson). About 3 for none.
 #[must_use]
 pub fn poisson_upper(events: u64) -> f64 {
-    // The bound lies between the count and this normal estimate with room to spare.
+    // The bound is between the count and this generous normal estimate.
     let k = events as f64;
     let (mut low, mut high) = (k, k + 3.0 * k.sqrt() + 4.0);
     while high - low > high * 1e-12 {
@@ -125,7 +130,7 @@ pub fn poisson_upper(events: u64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The probability of at most `events` when `mean` are to be expected, for a mean not below `events`.
+/// The probability of at most `events` if the mean is `mean`, which must be at least `events`.
 fn poisson_at_most(events: u64, mean: f64) -> f64 {
     let k = events as f64;
     let largest = (k * mean.ln() - mean - ln_factorial(events)).exp();
@@ -161,7 +166,7 @@ mod tests {
 
     /// Gehrels, Astrophysical Journal 303 (1986), table 1, confidence level 0.95.
     #[test]
-    fn the_bound_is_the_published_one() {
+    fn the_bound_matches_published_values() {
         for (events, published) in [
             (0, 2.996),
             (1, 4.744),
@@ -181,7 +186,7 @@ mod tests {
 
     /// For large counts the exact bound approaches k + 1.645 sqrt(k) + (1.645^2 + 2) / 3.
     #[test]
-    fn the_bound_holds_for_large_counts() {
+    fn the_bound_is_right_for_large_counts() {
         for events in [10_000u64, 1_000_000] {
             let k = events as f64;
             let expected = k + 1.644_854 * (k + 1.0).sqrt() + (1.644_854f64.powi(2) + 2.0) / 3.0;
@@ -191,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_n_is_three_in_n() {
+    fn follows_the_rule_of_three() {
         assert_eq!(exposure(30_000, 0, 1_000_000).rate_below(), 1e-4);
         assert_eq!(exposure(2, 0, 1_000_000).rate_below(), 1.0);
     }
 
     #[test]
-    fn statements_say_what_was_seen_and_what_it_bounds() {
+    fn writes_statements() {
         let period_ns = 125_000;
         assert_eq!(
             exposure(80_000, 0, period_ns).statement(50_000),
@@ -215,20 +220,20 @@ mod tests {
         );
         assert_eq!(
             exposure(3, 3, period_ns).statement(50_000),
-            "3 of 3 cycles later than 50 us: it may be every cycle, at 95 %"
+            "3 of 3 cycles later than 50 us: every cycle may be late, at 95 %"
         );
-        assert_eq!(exposure(0, 0, period_ns).statement(50_000), "no cycle was measured, so nothing can be said");
+        assert_eq!(exposure(0, 0, period_ns).statement(50_000), "no cycle was measured, so there is no conclusion");
     }
 
     #[test]
-    fn three_years_without_a_late_cycle_bound_it_to_less_than_one_a_year() {
+    fn three_years_bound_the_rate_to_less_than_one_a_year() {
         let cycles = (3.0 * YEAR_NS / 1e6) as u64 + 1;
         let statement = exposure(cycles, 0, 1_000_000).statement(50_000);
         assert!(statement.ends_with("less than one a year"), "{statement}");
     }
 
     #[test]
-    fn measuring_faster_watches_no_longer() {
+    fn measuring_faster_does_not_add_exposure() {
         assert_eq!(Exposure::of(75_000, 5, 200_000, 1_000_000), exposure(15_000, 1, 1_000_000));
         assert_eq!(Exposure::of(75_000, 6, 200_000, 1_000_000), exposure(15_000, 2, 1_000_000));
         assert_eq!(Exposure::of(1_000, 2, 1_000_000, 125_000), exposure(1_000, 2, 125_000));
@@ -241,7 +246,7 @@ mod tests {
         }
 
         #[test]
-        fn the_bound_is_above_what_was_seen(over in 0u64..100_000, clean in 1u64..1_000_000) {
+        fn the_bound_is_above_the_measured_rate(over in 0u64..100_000, clean in 1u64..1_000_000) {
             let seen = exposure(over + clean, over, 1);
             prop_assert!(seen.rate_below() > over as f64 / (over + clean) as f64);
         }
@@ -253,7 +258,7 @@ mod tests {
         }
 
         #[test]
-        fn a_statement_never_says_never(cycles in 0u64..u64::MAX / 2, over in 0u64..1_000, period_ns in 1u64..1_000_000_000) {
+        fn statements_never_exclude_late_cycles(cycles in 0u64..u64::MAX / 2, over in 0u64..1_000, period_ns in 1u64..1_000_000_000) {
             let statement = exposure(cycles.max(over), over, period_ns).statement(1);
             prop_assert!(!statement.contains("never") && statement.is_ascii());
         }

@@ -1,4 +1,4 @@
-//! What a stream's figures mean: which wake-up offset a talker needs, and how its use is judged.
+//! Evaluates streams: the wake-up offset that a talker needs, and the times by which a talker is judged.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,18 @@ use record::{Calibration, Correction, Histogram, Record, Series, Talker};
 
 use crate::duration::format_exact;
 
-/// Offsets of the curve, us; those beyond the part of the period that may be spun are left out.
+/// Offsets of the curve, us; those beyond [`CURVE_PERCENT`] of the period are left out.
 const OFFSETS_US: [u64; 21] =
     [0, 1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000];
-/// The part of the period, per cent, up to which the curve goes: the rest a real-time thread must sleep.
+/// The largest offset of the curve, per cent of the period; a real-time thread must sleep for the rest.
 const CURVE_PERCENT: u64 = 95;
-/// The part of the period, per cent, that a calibrated offset may take: sending takes its time, too.
+/// The largest calibrated offset, per cent of the period; sending takes time too.
 const MAX_PERCENT: u64 = 80;
 
-/// Late packets against the wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
+/// Late packets by wake-up offset, from the wake-ups of one run: `(offset ns, late packets)`.
 ///
-/// A wake-up of lateness `L` makes a late packet with every offset below `L - tolerance`; so each count is the tail of the
-/// histogram `raw` of wake-ups, and no offset has to be tried. `also_ns` is an offset that is to be among them.
+/// A wake-up with lateness `L` causes a late packet for every offset below `L - tolerance`. Each count is therefore the
+/// tail of the histogram `raw` of wake-ups, without trying each offset. `also_ns` is a further offset to include.
 #[must_use]
 pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -> Vec<(u64, u64)> {
     let most_ns = percent_of(period_ns, CURVE_PERCENT);
@@ -30,15 +30,16 @@ pub fn curve(raw: &Histogram, period_ns: u64, tolerance_ns: u64, also_ns: u64) -
 }
 
 fn percent_of(period_ns: u64, percent: u64) -> u64 {
-    (u128::from(period_ns) * u128::from(percent) / 100) as u64
+    u64::try_from(u128::from(period_ns) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The wake-up offset that a talker needs on a machine with these wake-ups: the shortest that makes as few packets late as
-/// the longest that the period has room for, with a tenth and 1 us as margin.
+/// The wake-up offset for a talker on a machine with these wake-ups: the shortest one that makes as few packets late as
+/// the longest allowed one, with a margin of a tenth plus 1 us.
 #[must_use]
 pub fn calibrate(wake_ups: &Series) -> Calibration {
     let most_ns = percent_of(wake_ups.period_ns, MAX_PERCENT);
-    let within = wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0) as u64).filter(|&late_ns| late_ns <= most_ns);
+    let within =
+        wake_ups.raw.iter().map(|(late_ns, _)| late_ns.max(0).unsigned_abs()).filter(|&late_ns| late_ns <= most_ns);
     let covered_ns = within.max().unwrap_or_default();
     let max_ns = wake_ups.max_ns.unwrap_or_default();
     Calibration {
@@ -46,11 +47,11 @@ pub fn calibrate(wake_ups: &Series) -> Calibration {
         p99_999_ns: wake_ups.raw.percentile(99.999).unwrap_or_default().min(max_ns),
         max_ns,
         wanted_ns: (covered_ns + covered_ns / 10 + 1_000).min(most_ns),
-        fits: max_ns.max(0) as u64 <= most_ns,
+        fits: max_ns.max(0).unsigned_abs() <= most_ns,
     }
 }
 
-/// Fills in what follows from the rest of the talkers' series.
+/// Computes the curve of each talker.
 pub fn fill(record: &mut Record) {
     for series in &mut record.series {
         if let Some(talker) = series.kind.talker_mut() {
@@ -59,7 +60,7 @@ pub fn fill(record: &mut Record) {
     }
 }
 
-/// The record as its uses are judged: a talker by when it sent, which is what its listeners see, and no listener.
+/// The record with the times by which uses are judged: send times for talkers, and no listeners.
 pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
     if record.series.iter().all(|series| series.kind.stream().is_none()) {
         return Cow::Borrowed(record);
@@ -68,13 +69,13 @@ pub(crate) fn as_sent(record: &Record) -> Cow<'_, Record> {
     judged.series.retain(|series| series.kind.listener().is_none());
     for series in &mut judged.series {
         if let Some(talker) = series.kind.talker().cloned() {
-            sent(series, &talker);
+            use_send_times(series, &talker);
         }
     }
     Cow::Owned(judged)
 }
 
-/// What measures the talker of `series` again, up to its period; `None` where it is of another probe.
+/// The command that measures the talker of `series` again, without the period; `None` for series of other probes.
 pub(crate) fn command(series: &Series) -> Option<String> {
     let talker = series.kind.talker()?;
     let identity = &talker.identity;
@@ -83,20 +84,21 @@ pub(crate) fn command(series: &Series) -> Option<String> {
     Some(format!("punctual measure stream {at}{mode} --wakeup-offset {}", format_exact(talker.offset_ns)))
 }
 
-fn sent(series: &mut Series, talker: &Talker) {
+/// Replaces the wake-ups of a talker's series by its send times.
+fn use_send_times(series: &mut Series, talker: &Talker) {
     series.samples = talker.frames;
     series.jitter_ns = talker.max_interval_error_ns;
-    // Of its frames these are not known exactly.
+    // For frames, the exact minimum and mean are unknown.
     (series.min_ns, series.mean_ns) = (None, None);
     series.max_ns = talker.max_delta_ns;
     series.max_at_ns = talker.max_delta_at_ns;
     series.missed = talker.missed_slots;
     series.corrected = Correction::new(series.period_ns).of(&talker.send);
     series.raw = talker.send.clone();
-    // A frame that was dropped left its slot empty, as one that is a whole period late does.
+    // A dropped frame leaves its slot empty, like one that is a whole period late.
     let dropped = talker.launch.as_ref().map_or(0, |launch| launch.invalid + launch.missed);
     if dropped > 0 {
-        let late_ns = series.period_ns as i64;
+        let late_ns = i64::try_from(series.period_ns).unwrap_or(i64::MAX);
         series.samples += dropped;
         series.missed += dropped;
         series.max_ns = series.max_ns.max(Some(late_ns));
@@ -124,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_covers_what_the_period_has_room_for() {
+    fn calibrates_the_offset_within_the_period() {
         let quiet = calibrate(&wake_ups(&[4_000, 5_000, 20_000]));
         assert!((23_000..23_100).contains(&quiet.wanted_ns) && quiet.fits, "{quiet:?}");
-        // A stall of 5 ms: no offset covers it, and none longer than what covers the rest is of use.
+        // No offset covers a stall of 5 ms, so the offset that covers the other wake-ups is enough.
         let stalled = calibrate(&wake_ups(&[4_000, 5_000, 20_000, 5_000_000]));
         assert_eq!((stalled.wanted_ns, stalled.fits, stalled.max_ns), (quiet.wanted_ns, false, 5_000_000));
         assert_eq!(calibrate(&wake_ups(&[99_000])).wanted_ns, 100_000, "the rest of the period is for sleep");
@@ -135,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_judged_by_what_was_sent() {
+    fn judges_talkers_by_send_times() {
         let mut talker = wake_ups(&[70_000]);
-        let told = Talker {
+        let sender = Talker {
             frames: 3,
             max_delta_ns: Some(40),
             offset_ns: 8_000,
@@ -145,18 +147,18 @@ mod tests {
             identity: StreamIdentity { interface: "eth0".to_owned(), ..StreamIdentity::default() },
             ..Talker::default()
         };
-        talker.kind = SeriesKind::Stream(Stream::Talker(Box::new(told)));
+        talker.kind = SeriesKind::Stream(Stream::Talker(Box::new(sender)));
         let listener = Series { kind: SeriesKind::Stream(Stream::Listener(Box::default())), ..wake_ups(&[900_000]) };
         let record = Record { series: vec![talker, listener], ..Record::default() };
         let judged = as_sent(&record);
-        let [sent] = &judged.series[..] else { panic!("the talker alone") };
+        let [sent] = &judged.series[..] else { panic!("only the talker") };
         assert_eq!((sent.samples, sent.max_ns, sent.raw.total()), (3, Some(40), 3));
-        let again = command(sent).expect("a talker is asked again as a talker");
-        assert_eq!(again, "punctual measure stream talk eth0 --wakeup-offset 8us");
+        let command = command(sent).expect("the series has a talker");
+        assert_eq!(command, "punctual measure stream talk eth0 --wakeup-offset 8us");
     }
 
     #[test]
-    fn a_frame_that_missed_its_launch_time_is_a_period_late() {
+    fn counts_missed_launch_times_as_a_period_late() {
         let talker = |launch| Talker {
             frames: 3,
             refused: 2,
@@ -180,9 +182,9 @@ mod tests {
     }
 
     proptest! {
-        /// The tail of the histogram against counting one by one; values that small have buckets of their own.
+        /// Compares the tail of the histogram with a direct count; values this small have buckets of their own.
         #[test]
-        fn the_curve_is_what_each_offset_would_have_done(
+        fn the_curve_matches_a_direct_count(
             late_ns in prop::collection::vec(0..2_000i64, 0..200), tolerance_ns in 0..100u64, also_ns in 0..1_900u64
         ) {
             let curve = curve(&of(&late_ns), 2_000, tolerance_ns, also_ns);

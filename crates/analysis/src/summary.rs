@@ -1,21 +1,21 @@
-//! One series in a dozen figures.
+//! The key figures of one series.
 
 use record::Series;
 use serde::Serialize;
 
-/// The percentiles that a summary holds, with the names people know them by.
+/// The percentiles of a summary, with their names.
 pub const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99), ("p99.999", 99.999)];
 
 /// The figures of one series; times in ns, negative is early.
 ///
-/// Percentiles are of the corrected histogram, so they count the deadlines that were run over; minimum, mean and
-/// maximum are of the wake-ups themselves. What the series cannot tell is absent.
+/// Percentiles are corrected, so they include missed deadlines; minimum, mean and maximum are of the wake-ups
+/// themselves. Unknown figures are `None`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Summary {
-    /// Wake-ups counted.
+    /// The number of wake-ups.
     pub samples: u64,
-    /// Deadlines that passed before the thread looked at the clock again.
+    /// Deadlines that passed before the thread read the clock again.
     pub missed: u64,
     /// Wake-ups before their deadline.
     pub early: u64,
@@ -23,21 +23,21 @@ pub struct Summary {
     pub min_ns: Option<i64>,
     /// Mean lateness.
     pub mean_ns: Option<f64>,
-    /// Median lateness; a percentile is absent when too few were counted for it to differ from the maximum.
+    /// Median lateness. Percentiles are `None` if there are too few samples to separate them from the maximum.
     pub p50_ns: Option<i64>,
-    /// 90 % were no later.
+    /// 90 % were not later.
     pub p90_ns: Option<i64>,
-    /// 99 % were no later.
+    /// 99 % were not later.
     pub p99_ns: Option<i64>,
-    /// 99.9 % were no later.
+    /// 99.9 % were not later.
     pub p99_9_ns: Option<i64>,
-    /// 99.99 % were no later.
+    /// 99.99 % were not later.
     pub p99_99_ns: Option<i64>,
-    /// 99.999 % were no later.
+    /// 99.999 % were not later.
     pub p99_999_ns: Option<i64>,
-    /// Largest lateness, exactly.
+    /// Exact largest lateness.
     pub max_ns: Option<i64>,
-    /// Machine-tool jitter: largest |interval - period|.
+    /// Jitter as in machine tools: largest |interval - period|.
     pub jitter_ns: u64,
 }
 
@@ -65,7 +65,7 @@ impl Summary {
         }
     }
 
-    /// The percentiles in rising order, each with its name: `("p99.9", Some(41_300))`.
+    /// The percentiles in rising order with their names: `("p99.9", Some(41_300))`.
     #[must_use]
     pub fn percentiles(&self) -> [(&'static str, Option<i64>); 6] {
         let values =
@@ -76,7 +76,7 @@ impl Summary {
     }
 }
 
-/// The largest lateness of a series: exact where the record has it, else the name of its highest bucket.
+/// The largest lateness of a series: exact if the record contains it, otherwise the value of its highest bucket.
 pub(crate) fn max_of(series: &Series) -> Option<i64> {
     series.max_ns.or_else(|| series.raw.iter().next_back().map(|(value_ns, _)| value_ns))
 }
@@ -84,7 +84,7 @@ pub(crate) fn max_of(series: &Series) -> Option<i64> {
 fn percentile(series: &Series, percent: f64, max_ns: Option<i64>) -> Option<i64> {
     let total = series.corrected.total();
     let differs_from_max = (percent / 100.0 * total as f64).ceil() < total as f64;
-    // A bucket is named by its highest value, which may lie above the exact maximum.
+    // A bucket has its highest value, which can be above the exact maximum.
     let value_ns = series.corrected.percentile(percent).filter(|_| differs_from_max)?;
     Some(max_ns.map_or(value_ns, |max_ns| value_ns.min(max_ns)))
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_that_cannot_differ_from_the_maximum_are_absent() {
+    fn omits_percentiles_that_equal_the_maximum() {
         let summary = Summary::of(&series(&(1..=100).collect::<Vec<_>>(), 1_000_000));
         assert_eq!((summary.p50_ns, summary.p90_ns, summary.p99_ns), (Some(50), Some(90), Some(99)));
         assert_eq!((summary.p99_9_ns, summary.max_ns), (None, Some(100)));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_count_the_deadlines_that_were_run_over() {
+    fn percentiles_include_missed_deadlines() {
         let mut values = vec![5_000; 3000];
         values.push(1_000_400_000);
         let summary = Summary::of(&series(&values, 1_000_000));

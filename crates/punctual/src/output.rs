@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{Profile, ReferenceError};
+use analysis::{Profile, LoadError};
 use anyhow::Context;
 use campaign::{Plan, ProcessPlan, RunError, Target};
 use machine::Root;
@@ -102,7 +102,7 @@ pub fn judge(record: &mut Record, profiles: &[String]) -> anyhow::Result<()> {
 pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>> {
     let find = |name: &String| match analysis::find_reference(name) {
         Ok(record) => Ok((name.clone(), record)),
-        Err(error @ ReferenceError::Unknown { .. }) => Err(Usage(error.to_string()).into()),
+        Err(error @ LoadError::Unknown { .. }) => Err(Usage(error.to_string()).into()),
         Err(error) => Err(error.into()),
     };
     names.iter().map(find).collect()
@@ -111,7 +111,7 @@ pub fn find_references(names: &[String]) -> anyhow::Result<Vec<(String, Record)>
 /// Writes these records beside the figures of the record.
 pub fn lay_beside(record: &mut Record, others: &[(String, Record)]) {
     if !others.is_empty() {
-        record.against = others.iter().map(|(name, other)| analysis::against(record, other, name)).collect();
+        record.against = others.iter().map(|(name, other)| analysis::compare(record, other, name)).collect();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use analysis::{
     Summary,
-    audio::{Usual, faults, is_open, statement},
+    audio::{MedianTimes, faults, is_undecided, statement},
     format_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
@@ -110,7 +110,7 @@ pub fn found(record: &Record, search: &BufferSearch) -> Vec<String> {
     let mut all = Vec::new();
     let held = search.held.and_then(|frames| Some((frames, of(frames)?)));
     let none = match search.failed {
-        _ if !is_open(record, search) => "No buffer size held.",
+        _ if !is_undecided(record, search) => "No buffer size held.",
         None => "The search ended before any size was decided: let it run to its end.",
         Some(_) => "The search ended before it found a size that holds: let it run to its end.",
     };
@@ -181,11 +181,11 @@ pub fn worst(series: &Series, audio: &Audio) -> Vec<String> {
     let mut spikes: Vec<(&Spike, Played)> =
         series.spikes.iter().filter_map(|spike| Some((spike, spike.played?))).collect();
     spikes.sort_by_key(|(spike, _)| std::cmp::Reverse(spike.lateness_ns));
-    let usual = Usual::of(series);
+    let medians = MedianTimes::of(series);
     let describe = |(spike, played): &(&Spike, Played)| {
         let (whole, at) = (format_ns(spike.lateness_ns), unsigned(spike.at_ns));
         let xrun = if played.xrun {
-            format!(", an xrun: {}", part(usual.at_fault(*played, audio.limit_ns as i64)))
+            format!(", an xrun: {}", part(medians.at_fault(*played, i64::try_from(audio.limit_ns).unwrap_or(i64::MAX))))
         } else {
             String::new()
         };
@@ -193,7 +193,7 @@ pub fn worst(series: &Series, audio: &Audio) -> Vec<String> {
             "done {whole} after the deadline at {at}{xrun}. Woke after {}, processing took {}, usually {}{}",
             format_ns(played.wait_ns),
             format_ns(played.dsp_ns),
-            format_ns(usual.dsp_ns),
+            format_ns(medians.dsp_ns),
             culprits(&spike.culprits)
         )
     };

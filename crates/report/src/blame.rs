@@ -1,6 +1,7 @@
 //! The culprits of spikes as text and figures for terminal and HTML.
 
 use analysis::format_ns;
+pub(crate) use analysis::format_unsigned_ns as unsigned;
 use record::{Account, Blame, BlameCost, BlameMode, Cause, CauseKind, Culprit, Evidence, Record, Series, Spike, Why};
 
 use crate::remedy::advice_and_command;
@@ -255,9 +256,4 @@ pub(crate) fn evidence_note(evidence: Evidence) -> &'static str {
         Evidence::Counters => "From counters before and after the spike, not from a trace: a likely culprit.",
         Evidence::Trace | Evidence::None => "",
     }
-}
-
-/// An unsigned time as text.
-pub(crate) fn unsigned(ns: u64) -> String {
-    format_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }

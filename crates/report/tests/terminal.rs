@@ -85,7 +85,7 @@ fn a_use(title: &str, outcome: Outcome, limit_ns: i64, worst_ns: i64) -> UseVerd
             Outcome::Inconclusive => {
                 "14983 of 24000 wake-ups needed on CPU 0, load: run `punctual measure timer --period 125us --duration 4s --profile avb-class-a --load cpu --load cache`"
             }
-            Outcome::Invalid => "what was asked for is not what ran (policy.refused)",
+            Outcome::Invalid => "the run did not go as requested (policy.refused)",
         }
         .into(),
         limit_ns,
@@ -235,7 +235,7 @@ fn unprivileged() -> Record {
                 },
             ],
         },
-        verdict: Some(Verdict { outcome: Outcome::Invalid, reason: "what was asked for is not what ran.".into() }),
+        verdict: Some(Verdict { outcome: Outcome::Invalid, reason: "the run did not go as requested.".into() }),
         uses: vec![a_use("1 kHz control", Outcome::Invalid, 100_000, 3_100_000)],
         ..base()
     }

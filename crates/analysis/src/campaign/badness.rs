@@ -1,29 +1,29 @@
-//! How bad a run was, by what fits what was measured.
+//! The badness of a run, computed from the figures that suit the measurement.
 
 use std::cmp::Ordering;
 
 use record::{Measured, RoleResult, ScenarioResult};
 
-/// How bad a run was: the first that differs decides. What never came is worse than what came late, however late.
+/// The badness of a run, compared field by field in this order. A missing frame is worse than any late one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Badness {
-    /// Datagrams or frames that never came, and slots in which none was sent; a share of all, 0 to 1. 0 for threads alone.
+    /// Lost datagrams or frames and slots without one, as a share of all, 0 to 1; 0 for threads alone.
     pub lost: f64,
-    /// Late packets or xruns, a share of all, 0 to 1.
+    /// Late packets or xruns, as a share of all, 0 to 1.
     pub late: f64,
-    /// The largest time as a multiple of the period, or in ns where there is none; of a listener or a capture what a gap was
-    /// longer than the period.
+    /// The largest time as a multiple of the period, or in ns without a period. For a listener or a capture, the excess
+    /// of a gap over the period.
     pub periods: f64,
 }
 
 impl Badness {
-    /// That of the worst role.
+    /// The badness of the worst role.
     #[must_use]
     pub fn of(result: &ScenarioResult) -> Self {
         result.roles.iter().map(Self::of_role).fold(Self::default(), Self::worse)
     }
 
-    /// That of one role.
+    /// The badness of one role.
     #[must_use]
     pub fn of_role(role: &RoleResult) -> Self {
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
@@ -31,14 +31,14 @@ impl Badness {
         let max_ns = role.max_ns.unwrap_or(0) as f64;
         let periods = max_ns / role.period_ns.max(1) as f64;
         match role.measured {
-            // Deadlines that were missed are in the lateness already.
+            // Missed deadlines are already included in the lateness.
             Measured::Lateness | Measured::Gap => Self { periods, ..Self::default() },
             Measured::RoundTrip | Measured::SendLateness => {
                 let absent = lost + role.missed;
                 let late = share(role.late.unwrap_or(0), role.samples);
                 Self { lost: share(absent, role.samples + absent), late, periods }
             }
-            // What is lost follows from xruns.
+            // Lost periods are a consequence of xruns.
             Measured::Completion => {
                 Self { late: share(role.late.unwrap_or(0), role.samples), periods, ..Self::default() }
             }
@@ -49,7 +49,7 @@ impl Badness {
         }
     }
 
-    /// `Greater` when this is the worse.
+    /// Returns `Greater` if `self` is worse.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let by_late = || self.late.total_cmp(&other.late);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_come_first_then_late_packets_then_the_largest_time() {
+    fn compares_losses_then_late_packets_then_times() {
         let trip = |lost, max_ns| {
             let role = RoleResult { lost: Some(lost), ..role(Measured::RoundTrip, 99, 0, max_ns) };
             Badness::of_role(&role)
@@ -92,12 +92,12 @@ mod tests {
         };
         assert!(sent(1, 0, 10).compare(&sent(0, 50, 900)).is_gt());
         assert!(sent(0, 2, 10).compare(&sent(0, 1, 900)).is_gt());
-        let came = RoleResult { lost: Some(0), ..role(Measured::FrameGap, 99, 0, 1_700) };
-        assert_eq!(Badness::of_role(&came).periods, 0.7);
+        let received = RoleResult { lost: Some(0), ..role(Measured::FrameGap, 99, 0, 1_700) };
+        assert_eq!(Badness::of_role(&received).periods, 0.7);
     }
 
     #[test]
-    fn missed_deadlines_of_threads_are_in_their_lateness() {
+    fn lateness_includes_missed_deadlines() {
         assert_eq!(
             Badness::of_role(&role(Measured::Lateness, 99, 5, 5_000)),
             Badness { periods: 5.0, ..Badness::default() }

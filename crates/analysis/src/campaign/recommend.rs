@@ -1,27 +1,27 @@
-//! Which column of a campaign's table to choose.
+//! Recommends a column of a campaign's table.
 
 use record::Measured;
 
 use super::{Badness, CampaignCell, CampaignTable, RoleCell};
 use crate::format_ns;
 
-/// Which column to choose, and how sure that is.
+/// The recommended column and how certain it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// The column; `None` where the figures do not tell the best two apart.
+    /// The column; `None` if the figures do not separate the best two.
     pub column: Option<usize>,
-    /// In one or two sentences.
+    /// The recommendation in one or two sentences.
     pub text: String,
 }
 
-/// Recommends the column whose worst row is best: that loses least, then has the fewest late packets, then is least late.
-/// `None` with fewer than two columns that ran whole.
+/// Recommends the column whose worst row is best: least losses, then fewest late packets, then least lateness. `None`
+/// with fewer than two complete columns.
 #[must_use]
 pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
     let mut columns: Vec<Column> = (0..table.columns.len()).filter_map(|index| Column::of(table, index)).collect();
     columns.sort_by(|a, b| a.worst().compare(&b.worst()));
     let [best, next, ..] = &columns[..] else { return None };
-    let told = |column: &Column| {
+    let describe = |column: &Column| {
         let (row, role) = &column.worst_cell;
         format!("{} ({}, with {})", table.columns[column.index], at_worst(role), table.rows[*row])
     };
@@ -29,29 +29,33 @@ pub fn recommend(table: &CampaignTable) -> Option<Recommendation> {
     let apart = best.worst().compare(&next.best()).is_lt();
     let text = match (repeats, apart) {
         (_, false) if repeats > 1 => {
-            format!("No real difference between {} and {}: their {repeats} repeats overlap.", told(best), told(next))
+            format!(
+                "No real difference between {} and {}: their {repeats} repeats overlap.",
+                describe(best),
+                describe(next)
+            )
         }
         (1, _) => format!(
-            "{}; then {}. This rests on one repeat: with `repeats = 3` or more the table can tell a difference from chance.",
-            told(best),
-            told(next)
+            "{}; then {}. There is only one repeat: with `repeats = 3` or more the table can separate a difference from chance.",
+            describe(best),
+            describe(next)
         ),
         _ => format!(
             "{}; then {}. Each of the {repeats} repeats of the first was better than any of the second.",
-            told(best),
-            told(next)
+            describe(best),
+            describe(next)
         ),
     };
     let column = (apart || repeats == 1).then_some(best.index);
     Some(Recommendation { column, text })
 }
 
-/// A column with all rows done.
+/// A column in which all rows have run.
 struct Column {
     index: usize,
-    /// By repeat: the badness of the worst row.
+    /// The badness of the worst row, by repeat.
     repeats: Vec<Badness>,
-    /// Row of the worst cell, and what made it so.
+    /// Row of the worst cell, and the role that makes it worst.
     worst_cell: (usize, RoleCell),
 }
 
@@ -79,7 +83,7 @@ impl Column {
     }
 }
 
-/// What made a cell as bad as it is, in words: what was lost first, then what was late, then the largest time.
+/// The reasons for a cell's badness: losses first, then late packets, then the largest time.
 fn at_worst(role: &RoleCell) -> String {
     let max = role.max_ns.map_or_else(String::new, format_ns);
     let some = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 use record::{Far, Histogram, LoadProof, Phase, Reason};
 
 use super::*;
-use crate::{builtin, ladder};
+use crate::{ladder, profiles};
 
-/// A series that woke `counts` times at each lateness.
+/// A series with `counts` wake-ups at each lateness.
 fn series(phase: &str, cpu: u32, period_ns: u64, counts: &[(i64, u64)]) -> Series {
     let mut raw = Histogram::default();
     counts.iter().for_each(|&(lateness_ns, count)| raw.add(lateness_ns, count));
@@ -24,7 +24,7 @@ fn series(phase: &str, cpu: u32, period_ns: u64, counts: &[(i64, u64)]) -> Serie
     }
 }
 
-/// A valid record of a phase at rest and one under load.
+/// A valid record with one phase at rest and one under load.
 fn record(series: Vec<Series>) -> Record {
     let mut record = Record::default();
     record.validity.valid = true;
@@ -38,7 +38,7 @@ fn record(series: Vec<Series>) -> Record {
 }
 
 fn profile(name: &str) -> &'static Profile {
-    builtin().iter().find(|profile| profile.name == name).unwrap()
+    profiles().iter().find(|profile| profile.name == name).unwrap()
 }
 
 /// A limit of 100 us at 1 ms, 5000 wake-ups needed.
@@ -51,7 +51,7 @@ fn judged(series: Vec<Series>) -> UseVerdict {
 }
 
 #[test]
-fn enough_wake_ups_within_the_limit_pass() {
+fn passes_with_enough_wake_ups_within_the_limit() {
     let verdict = judged(vec![
         series("rest", 0, 1_000_000, &[(5_000, 4_999), (41_300, 1)]),
         series("load", 0, 1_000_000, &[(5_000, 4_999), (100_000, 1)]),
@@ -62,32 +62,32 @@ fn enough_wake_ups_within_the_limit_pass() {
 }
 
 #[test]
-fn the_exact_maximum_decides_and_not_its_bucket() {
+fn judges_by_the_exact_maximum() {
     let bucket = |max_ns| judged(vec![series("rest", 0, 1_000_000, &[(5_000, 20_000), (max_ns, 1)])]);
     assert_eq!((bucket(100_000).outcome, bucket(100_000).over_limit), (Outcome::Pass, 0));
     assert_eq!((bucket(100_001).outcome, bucket(100_001).over_limit), (Outcome::Fail, 1));
 }
 
 #[test]
-fn missed_are_the_deadlines_of_the_use_not_those_of_the_probe() {
+fn counts_missed_deadlines_of_the_use() {
     let missed =
         |period_ns| judged(vec![series("rest", 0, period_ns, &[(5_000, 20_000), (2_740_000, 1), (900_000, 3)])]).missed;
     assert_eq!([missed(125_000), missed(1_000_000), missed(4_000_000)], [2, 2, 2]);
 }
 
 #[test]
-fn what_was_published_elsewhere_passes_nothing() {
+fn published_figures_are_inconclusive() {
     for reference in crate::references() {
         for verdict in ladder(reference) {
             assert_eq!(verdict.outcome, Outcome::Inconclusive);
             assert!(verdict.reason.starts_with("published elsewhere, not measured by punctual"), "{}", verdict.reason);
         }
-        assert_eq!(crate::verdict(reference, &[]), None, "nor is it invalid");
+        assert_eq!(crate::verdict(reference, &[]), None, "not invalid either");
     }
-    let told = |name: &str| judge(&crate::find_reference(name).unwrap(), control()).reason;
-    assert!(told("vim3l-evl").contains("(the largest lateness that it tells is 42.6 us, switch-10us-cache)"));
-    assert!(!told("athlon-rtai").contains("largest"), "it tells jitter alone");
-    // Not even with series that would pass.
+    let reason = |name: &str| judge(&crate::find_reference(name).unwrap(), control()).reason;
+    assert!(reason("vim3l-evl").contains("(largest published lateness 42.6 us, switch-10us-cache)"));
+    assert!(!reason("athlon-rtai").contains("largest"), "only jitter was published");
+    // The same holds for series that would pass.
     let mut passing =
         record(vec![series("rest", 0, 1_000_000, &[(5_000, 5_000)]), series("load", 0, 1_000_000, &[(5_000, 5_000)])]);
     assert_eq!(judge(&passing, control()).outcome, Outcome::Pass);
@@ -96,7 +96,7 @@ fn what_was_published_elsewhere_passes_nothing() {
 }
 
 #[test]
-fn one_late_wake_up_fails_and_names_the_cpus_that_held() {
+fn one_late_wake_up_fails() {
     let mut all: Vec<_> = (0..4).map(|cpu| series("rest", cpu, 1_000_000, &[(5_000, 20_000)])).collect();
     all.push(series("load", 1, 1_000_000, &[(5_000, 20_000), (2_740_000, 1)]));
     let verdict = judged(all);
@@ -110,12 +110,12 @@ fn one_late_wake_up_fails_and_names_the_cpus_that_held() {
 }
 
 #[test]
-fn a_failure_needs_no_minimum_of_wake_ups() {
+fn fails_with_few_wake_ups() {
     assert_eq!(judged(vec![series("rest", 0, 1_000_000, &[(200_000, 1)])]).outcome, Outcome::Fail);
 }
 
 #[test]
-fn the_weakest_cpu_decides_whether_there_are_enough() {
+fn every_cpu_needs_enough_wake_ups() {
     let verdict = judged(vec![
         series("load", 0, 1_000_000, &[(5_000, 1_000_000)]),
         series("load", 1, 1_000_000, &[(5_000, 4_999)]),
@@ -130,7 +130,7 @@ fn the_weakest_cpu_decides_whether_there_are_enough() {
 }
 
 #[test]
-fn nothing_measured_is_inconclusive() {
+fn an_empty_record_is_inconclusive() {
     let verdict = judged(vec![]);
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert_eq!(
@@ -142,7 +142,7 @@ fn nothing_measured_is_inconclusive() {
 }
 
 #[test]
-fn a_far_longer_period_supports_fail_but_not_pass() {
+fn a_much_longer_period_can_fail_but_not_pass() {
     let judge = |period_ns, lateness_ns| judged(vec![series("rest", 0, period_ns, &[(lateness_ns, 1_000_000)])]);
     assert_eq!(judge(8_000_000, 5_000).outcome, Outcome::Pass);
     assert_eq!(judge(8_000_001, 200_000).outcome, Outcome::Fail);
@@ -152,19 +152,21 @@ fn a_far_longer_period_supports_fail_but_not_pass() {
 }
 
 #[test]
-fn a_far_shorter_period_passes_with_a_remark() {
+fn a_much_shorter_period_passes_with_a_note() {
     let verdict = judged(vec![series("rest", 0, 100_000, &[(5_000, 1_000_000)])]);
     assert_eq!(verdict.outcome, Outcome::Pass);
-    assert!(verdict.reason.ends_with("measured every 100 us, so CPUs slept less deeply than with a cycle of 1 ms"));
+    assert!(
+        verdict.reason.ends_with("measured every 100 us, so CPUs used less deep idle states than with a cycle of 1 ms")
+    );
     assert!(verdict.statement.starts_with("CPU 0, rest: none of 100000 cycles"), "{}", verdict.statement);
 
     let also_slowly = series("load", 0, 1_000_000, &[(5_000, 5_000)]);
     let verdict = judged(vec![series("rest", 0, 100_000, &[(5_000, 1_000_000)]), also_slowly]);
-    assert!(!verdict.reason.contains("deeply"), "{}", verdict.reason);
+    assert!(!verdict.reason.contains("idle states"), "{}", verdict.reason);
 }
 
 #[test]
-fn a_load_that_did_not_run_supports_no_pass() {
+fn a_load_that_did_not_run_prevents_pass() {
     let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 20_000)])]);
     assert_eq!(judge(&record, control()).outcome, Outcome::Pass);
     record.phases[1].loads[0].ran = false;
@@ -180,7 +182,7 @@ fn a_load_that_did_not_run_supports_no_pass() {
 }
 
 #[test]
-fn an_invalid_record_keeps_its_figures() {
+fn an_invalid_record_has_figures() {
     let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 9), (200_000, 1)])]);
     record.validity.valid = false;
     record.validity.reasons = vec![Reason { id: "policy.refused".into(), ..Reason::default() }];
@@ -188,15 +190,15 @@ fn an_invalid_record_keeps_its_figures() {
     assert_eq!(verdict.outcome, Outcome::Invalid);
     assert_eq!(
         verdict.reason,
-        "what was asked for is not what ran (policy.refused), so this cannot tell whether 100 us holds; \
-         the worst seen was 200 us (CPU 0, load)"
+        "the run did not go as requested (policy.refused), so it does not show whether 100 us holds; \
+         the worst measured was 200 us (CPU 0, load)"
     );
     assert_eq!((verdict.worst_ns, verdict.samples, verdict.over_limit), (Some(200_000), 10, 1));
     assert!(verdict.statement.starts_with("of the threads as they ran: CPU 0, load"), "{}", verdict.statement);
 }
 
 #[test]
-fn excellent_is_said() {
+fn notes_excellent_results() {
     let verdict = judge(&record(vec![series("rest", 0, 125_000, &[(7_323, 80_000)])]), profile("avb-class-a"));
     assert_eq!(
         verdict.reason,
@@ -205,25 +207,19 @@ fn excellent_is_said() {
 }
 
 #[test]
-fn early_wake_ups_are_not_late() {
+fn early_wake_ups_do_not_count_as_late() {
     let verdict = judged(vec![series("rest", 0, 1_000_000, &[(-500_000, 1), (5_000, 20_000)])]);
     assert_eq!((verdict.outcome, verdict.worst_ns), (Outcome::Pass, Some(5_000)));
 }
 
 #[test]
-fn loads_are_quoted_for_the_shell() {
+fn quotes_loads_for_the_shell() {
     let mut record = record(vec![series("load", 0, 1_000_000, &[(5_000, 1)])]);
     record.phases[1].asked_loads = vec!["stress-ng:--vm 2 --x 'y'".into()];
     assert!(judge(&record, control()).reason.ends_with(r"--load 'stress-ng:--vm 2 --x '\''y'\'''`"));
 }
 
-#[test]
-fn cpu_lists_are_written_as_the_kernel_does() {
-    assert_eq!(cpu_list(vec![5, 0, 2, 3, 3]), "0,2-3,5");
-    assert_eq!(cpu_list(vec![]), "");
-}
-
-/// The ladder as text: one line a use.
+/// The ladder as text, one entry per use.
 fn text(record: &Record) -> String {
     let line = |verdict: UseVerdict| {
         let UseVerdict { profile, outcome, reason, statement, .. } = verdict;
@@ -269,7 +265,7 @@ fn rank(outcome: Outcome) -> usize {
 }
 
 proptest! {
-    /// More wake-ups in the series that were considered can add evidence, but not take a failure away.
+    /// More wake-ups in a considered series can add evidence but not remove a failure.
     #[test]
     fn more_samples_never_turn_fail_to_pass(
         all in prop::collection::vec(some_series(), 1..6),
@@ -290,9 +286,9 @@ proptest! {
         prop_assert!(after.worst_ns >= before.worst_ns && after.over_limit >= before.over_limit);
     }
 
-    /// A use that bears less lateness with all else equal does not fare better.
+    /// A use with a tighter limit does not get a better verdict.
     #[test]
-    fn a_tighter_limit_is_not_easier(all in prop::collection::vec(some_series(), 0..6), limit_ns in 1i64..300_000) {
+    fn a_tighter_limit_is_not_better(all in prop::collection::vec(some_series(), 0..6), limit_ns in 1i64..300_000) {
         let record = record(all);
         let loose = Profile { limit_ns, ..control().clone() };
         let tight = Profile { limit_ns: (limit_ns / 2).max(1), ..control().clone() };

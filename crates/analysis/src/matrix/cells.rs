@@ -1,8 +1,8 @@
-//! From phases and series to cells.
+//! Computes the cells of a matrix from phases and series.
 
 use record::{AskedThread, Cell, CellThread, NOLOAD, Phase, Record, Series};
 
-/// The cells, in the order in which they were first measured. All rounds of a cell are taken together.
+/// The cells, in the order of their first measurement. All rounds of a cell are merged.
 #[must_use]
 pub fn cells(record: &Record) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -19,9 +19,9 @@ pub fn cells(record: &Record) -> Vec<Cell> {
 
 /// One round of a cell.
 fn round(record: &Record, phase: &Phase) -> Cell {
-    let seen = |asked: &AskedThread| record.series.iter().find(|s| s.phase == phase.name && s.role == asked.role);
-    let threads: Vec<CellThread> = phase.threads.iter().map(|asked| thread(asked, seen(asked))).collect();
-    let of_threads = phase.threads.iter().find_map(|asked| misplaced(asked, seen(asked)));
+    let series_of = |asked: &AskedThread| record.series.iter().find(|s| s.phase == phase.name && s.role == asked.role);
+    let threads: Vec<CellThread> = phase.threads.iter().map(|asked| thread(asked, series_of(asked))).collect();
+    let of_threads = phase.threads.iter().find_map(|asked| misplaced(asked, series_of(asked)));
     let load = phase.asked_loads.join(", ");
     let badness = badness(&threads);
     Cell {
@@ -29,7 +29,7 @@ fn round(record: &Record, phase: &Phase) -> Cell {
         phases: vec![phase.name.clone()],
         badness,
         rounds: vec![badness],
-        invalid: of_threads.or_else(|| idle(phase)),
+        invalid: of_threads.or_else(|| failed_load(phase)),
         threads,
     }
 }
@@ -49,7 +49,7 @@ fn thread(asked: &AskedThread, seen: Option<&Series>) -> CellThread {
     }
 }
 
-/// Why a series does not tell what its thread saw on the CPU where it was to be.
+/// The reason why a series does not show its thread on the requested CPU.
 fn misplaced(asked: &AskedThread, seen: Option<&Series>) -> Option<String> {
     let AskedThread { role, cpu, .. } = asked;
     match seen {
@@ -62,8 +62,8 @@ fn misplaced(asked: &AskedThread, seen: Option<&Series>) -> Option<String> {
     }
 }
 
-/// Why a load was not what it should have been.
-fn idle(phase: &Phase) -> Option<String> {
+/// The reason why a load was not as requested.
+fn failed_load(phase: &Phase) -> Option<String> {
     let load = phase.loads.iter().find(|load| !load.ran)?;
     Some(format!("load {} did not run: {}", load.spec, load.note.as_deref().unwrap_or("no reason known")))
 }
@@ -82,7 +82,7 @@ fn add(cell: &mut Cell, round: Cell) {
     cell.invalid = cell.invalid.take().or(round.invalid);
 }
 
-/// How bad a round was, see [`super`]; 0 is perfect.
+/// The badness of a round, see [`super`]; 0 is perfect.
 fn badness(threads: &[CellThread]) -> f64 {
     let of = |thread: &CellThread| thread.periods_late().min(1.0) + 1000.0 * thread.missed_share();
     threads.iter().map(of).fold(0.0, f64::max)
@@ -140,21 +140,21 @@ mod tests {
     }
 
     #[test]
-    fn rounds_of_a_cell_are_taken_together_and_loads_kept_apart() {
+    fn merges_rounds_and_separates_loads() {
         let cells = cells(&two_rounds());
-        let told: Vec<_> = cells.iter().map(|cell| (cell.load.as_str(), cell.phases.join(" "))).collect();
-        assert_eq!(told, [("noload", "a c".to_owned()), ("cpu:shell", "b".to_owned())]);
+        let found: Vec<_> = cells.iter().map(|cell| (cell.load.as_str(), cell.phases.join(" "))).collect();
+        assert_eq!(found, [("noload", "a c".to_owned()), ("cpu:shell", "b".to_owned())]);
         let [base, servo] = &cells[0].threads[..] else { panic!("two threads") };
         assert_eq!((base.cpu, base.max_ns, base.jitter_ns, base.samples), (0, Some(10_000), 7_000, 2000));
         assert_eq!((servo.cpu, servo.max_ns, servo.jitter_ns, servo.cpu_checks), (1, Some(20_000), 11_000, 4));
         assert_eq!((cells[0].rounds.clone(), cells[0].badness), (vec![0.2, 0.4], 0.4));
-        // A whole period late, and one deadline in a thousand missed.
+        // A whole period late, and one missed deadline in a thousand.
         assert_eq!(cells[1].badness, 2.0);
         assert!(cells.iter().all(|cell| cell.invalid.is_none()));
     }
 
     #[test]
-    fn a_cell_that_is_not_what_it_says_is_invalid() {
+    fn marks_cells_that_did_not_run_as_requested() {
         type Change = fn(&mut Record);
         let changes: [(Change, &str); 6] = [
             (|r| r.series[0].cpu_checks = 0, "base was never found on CPU 0"),

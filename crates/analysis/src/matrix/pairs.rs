@@ -1,10 +1,10 @@
-//! Pairs of CPUs with what they saw under every load, and how they compare.
+//! Pairs of CPUs with their results under every load, and their comparison.
 
 use std::cmp::Ordering;
 
 use record::{Cell, CellThread, Record};
 
-/// How bad something was: by [`Cell::badness`], and where that is equal by the largest lateness in periods.
+/// Severity of a result: [`Cell::badness`], then the largest lateness in periods.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Severity {
     pub badness: f64,
@@ -22,10 +22,10 @@ impl Severity {
     }
 }
 
-/// A pair of CPUs that was measured under every load, each time as asked.
+/// A pair of CPUs that ran as requested under every load.
 #[derive(Debug)]
 pub(super) struct Pair<'a> {
-    /// One cell a load, in the order of the loads.
+    /// One cell per load, in the order of the loads.
     pub cells: Vec<&'a Cell>,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Pair<'a> {
         pairs
     }
 
-    /// Its CPUs: that of the row, that of the column.
+    /// The CPUs of the row and of the column.
     pub fn cpus(&self) -> [u32; 2] {
         [0, 1].map(|thread| self.cells[0].threads[thread].cpu)
     }
 
-    /// The cell of the load that it bore worst.
+    /// The worst cell over all loads.
     pub fn worst_cell(&self) -> &'a Cell {
         let order = |a: &&&Cell, b: &&&Cell| Severity::of(a).compare(&Severity::of(b));
         self.cells.iter().max_by(order).copied().unwrap_or(self.cells[0])
@@ -61,25 +61,26 @@ impl<'a> Pair<'a> {
         Severity::of(self.worst_cell())
     }
 
-    /// How bad each round was, under the worst load of the round.
+    /// The badness of each round under its worst load.
     fn rounds(&self) -> Vec<f64> {
         let rounds = self.cells.iter().map(|cell| cell.rounds.len()).min().unwrap_or(0);
         (0..rounds).map(|round| self.cells.iter().map(|cell| cell.rounds[round]).fold(0.0, f64::max)).collect()
     }
 
-    /// How often it was measured under every load.
-    pub fn times(&self) -> usize {
+    /// The number of rounds measured under every load.
+    pub fn round_count(&self) -> usize {
         self.rounds().len()
     }
 
-    /// Whether each of its rounds was better than any of the other's. With one round each there is no telling.
+    /// True if each round was better than all rounds of the other pair. False with one round each, because chance could
+    /// decide.
     pub fn beats(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.rounds(), other.rounds());
         let worst = ours.iter().copied().fold(0.0, f64::max);
         ours.len() > 1 && theirs.len() > 1 && theirs.iter().all(|&bad| bad > worst)
     }
 
-    /// Whether, under every load, both threads were later than in the other pair and missed no fewer of their deadlines.
+    /// True if, under every load, both threads were later than in the other pair and missed at least as many deadlines.
     pub fn is_worse_throughout(&self, other: &Self) -> bool {
         let threads = |pair: &Self| pair.cells.iter().flat_map(|cell| cell.threads.clone()).collect::<Vec<_>>();
         threads(self)

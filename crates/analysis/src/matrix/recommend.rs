@@ -1,28 +1,28 @@
-//! Which pair of CPUs to choose, and how sure that is.
+//! Recommends a pair of CPUs.
 
 use record::{Cell, CellThread, NOLOAD, Placement, Recommendation, Record};
 
 use super::{
-    facts::{self, Standing},
+    facts::{self, PairFacts},
     pairs::Pair,
 };
 use crate::format_ns;
 
-/// How many pairs are named; more are counted.
+/// The number of pairs that are named; more are counted.
 const NAMED: usize = 4;
 
-/// Recommends a pair: never one that is worse throughout than another, and never one that another beat in each round.
+/// Recommends a pair that is not worse than another pair throughout, and that no other pair beat in every round.
 ///
-/// Between pairs that their rounds do not tell apart, what is known of the CPUs decides, and after that the worst round.
-/// `None` where no pair was measured under every load as asked.
+/// Between pairs that their rounds do not separate, the facts about their CPUs decide, then the worst round. `None` if
+/// no pair ran as requested under every load.
 #[must_use]
 pub fn recommend(record: &Record) -> Option<Recommendation> {
     let pairs = Pair::all(record);
-    let worth: Vec<&Pair> =
+    let eligible: Vec<&Pair> =
         pairs.iter().filter(|pair| !pairs.iter().any(|other| pair.is_worse_throughout(other))).collect();
-    let chosen = choose(record, &worth)?;
+    let chosen = choose(record, &eligible)?;
     let others = || pairs.iter().filter(|pair| pair.cpus() != chosen.cpus());
-    let equal: Vec<&Pair> = others().filter(|pair| chosen.times() > 1 && !chosen.beats(pair)).collect();
+    let equal: Vec<&Pair> = others().filter(|pair| chosen.round_count() > 1 && !chosen.beats(pair)).collect();
     let mut why = vec![figures(chosen)];
     if pairs.len() > 1 {
         why.push(comparison(chosen, &equal, pairs.len()));
@@ -30,31 +30,31 @@ pub fn recommend(record: &Record) -> Option<Recommendation> {
         why.extend(avoid(chosen, &pairs));
         why.extend(worst(chosen, &pairs));
     } else {
-        why.push("it is the only pair that was measured under every load as asked".to_owned());
+        why.push("it is the only pair that ran as requested under every load".to_owned());
     }
     Some(Recommendation {
         pair: chosen.cells[0].pair(),
         equal: equal.iter().map(|pair| pair.cells[0].pair()).collect(),
-        certain: chosen.times() > 1 && equal.is_empty(),
-        text: format!("Put {}.", in_words(&chosen.cells[0].pair())),
+        certain: chosen.round_count() > 1 && equal.is_empty(),
+        text: format!("Put {}.", placement_text(&chosen.cells[0].pair())),
         why,
-        facts: facts::told(record, chosen.cpus()),
+        facts: facts::describe(record, chosen.cpus()),
     })
 }
 
-/// The least bad pair, or the one of those not told apart from it that stands best.
-fn choose<'a>(record: &Record, worth: &[&'a Pair<'a>]) -> Option<&'a Pair<'a>> {
-    let least_bad = worth.iter().copied().min_by(|a, b| a.severity().compare(&b.severity()))?;
-    if least_bad.times() < 2 {
+/// The least bad pair, or one that its rounds do not separate from it and whose CPUs suit better.
+fn choose<'a>(record: &Record, eligible: &[&'a Pair<'a>]) -> Option<&'a Pair<'a>> {
+    let least_bad = eligible.iter().copied().min_by(|a, b| a.severity().compare(&b.severity()))?;
+    if least_bad.round_count() < 2 {
         return Some(least_bad);
     }
-    let unbeaten = worth.iter().copied().filter(|pair| !worth.iter().any(|other| other.beats(pair)));
-    let standing = |pair: &Pair| Standing::of(record, pair.cpus());
-    unbeaten.min_by(|a, b| standing(a).cmp(&standing(b)).then(a.severity().compare(&b.severity())))
+    let unbeaten = eligible.iter().copied().filter(|pair| !eligible.iter().any(|other| other.beats(pair)));
+    let facts = |pair: &Pair| PairFacts::of(record, pair.cpus());
+    unbeaten.min_by(|a, b| facts(a).cmp(&facts(b)).then(a.severity().compare(&b.severity())))
 }
 
-/// `base on CPU 1 and servo on CPU 2`, `base and servo on CPU 1`.
-fn in_words(pair: &[Placement]) -> String {
+/// A placement as text: `base on CPU 1 and servo on CPU 2`, `base and servo on CPU 1`.
+fn placement_text(pair: &[Placement]) -> String {
     match pair {
         [row, column] if row.cpu == column.cpu => format!("{} and {} on CPU {}", row.role, column.role, row.cpu),
         _ => {
@@ -64,18 +64,18 @@ fn in_words(pair: &[Placement]) -> String {
     }
 }
 
-fn named(pair: &Pair) -> String {
-    in_words(&pair.cells[0].pair())
+fn name(pair: &Pair) -> String {
+    placement_text(&pair.cells[0].pair())
 }
 
-/// What the threads of a pair saw under the load that it bore worst.
+/// The results of a pair under its worst load.
 fn figures(pair: &Pair) -> String {
     let cell = pair.worst_cell();
-    format!("at worst, {}, {}", beside(cell), threads(cell))
+    format!("at worst, {}, {}", load_text(cell), threads(cell))
 }
 
-/// `at rest`, `with cpu:shell`.
-fn beside(cell: &Cell) -> String {
+/// The load of a cell: `at rest`, `with cpu:shell`.
+fn load_text(cell: &Cell) -> String {
     if cell.load == NOLOAD { "at rest".to_owned() } else { format!("with {}", cell.load) }
 }
 
@@ -83,7 +83,7 @@ fn threads(cell: &Cell) -> String {
     cell.threads.iter().map(thread).collect::<Vec<_>>().join(", ")
 }
 
-/// `base was 7.5 us late (0.30 of its period) and missed no deadline of 4800000`.
+/// The result of a thread: `base was 7.5 us late (0.30 periods) and missed none of 4800000 deadlines`.
 fn thread(thread: &CellThread) -> String {
     let CellThread { role, samples, missed, .. } = thread;
     let late = format_ns(thread.max_ns.unwrap_or(0));
@@ -96,38 +96,38 @@ fn thread(thread: &CellThread) -> String {
 }
 
 fn comparison(chosen: &Pair, equal: &[&Pair], all: usize) -> String {
-    let times = chosen.times();
+    let rounds = chosen.round_count();
     let beaten = all - 1 - equal.len();
-    if times < 2 {
+    if rounds < 2 {
         return "each pair was measured once, so a difference may be chance: measure again with `--rounds 3`"
             .to_owned();
     }
     if equal.is_empty() {
         return format!(
-            "each of its {times} rounds was better than any round of the {}",
+            "each of its {rounds} rounds was better than any round of the {}",
             counted(beaten, "other pair")
         );
     }
-    let names: Vec<String> = equal.iter().take(NAMED).map(|pair| named(pair)).collect();
-    let more = if equal.len() > NAMED { format!(" and {} more", equal.len() - NAMED) } else { String::new() };
-    let rest = match beaten {
+    let names: Vec<String> = equal.iter().take(NAMED).map(|pair| name(pair)).collect();
+    let others = if equal.len() > NAMED { format!(" and {} more", equal.len() - NAMED) } else { String::new() };
+    let beaten_pairs = match beaten {
         0 => String::new(),
         _ => format!("; it was better in every round than {}", counted(beaten, "other pair")),
     };
-    format!("no real difference to {}{more}: their rounds overlap{rest}", names.join("; "))
+    format!("no real difference to {}{others}: their rounds overlap{beaten_pairs}", names.join("; "))
 }
 
-/// What decided between pairs that the figures do not tell apart.
+/// The facts that decided between pairs with overlapping rounds.
 fn tie_break(record: &Record, chosen: &Pair, equal: &[&Pair]) -> Option<String> {
-    let ours = Standing::of(record, chosen.cpus());
+    let ours = PairFacts::of(record, chosen.cpus());
     let mut reasons: Vec<&str> =
-        equal.iter().filter_map(|pair| ours.better_because(&Standing::of(record, pair.cpus()))).collect();
+        equal.iter().filter_map(|pair| ours.better_because(&PairFacts::of(record, pair.cpus()))).collect();
     reasons.sort_unstable();
     reasons.dedup();
     (!reasons.is_empty()).then(|| format!("it is chosen among them because {}", reasons.join(", and ")))
 }
 
-/// CPUs with which each pair was worse than the chosen one in every round.
+/// The CPUs whose pairs were all worse than the chosen one in every round.
 fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let mut cpus: Vec<u32> = pairs.iter().flat_map(Pair::cpus).collect();
     cpus.sort_unstable();
@@ -142,12 +142,12 @@ fn avoid(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     Some(format!("each pair with a thread on {cpus} was worse in every round"))
 }
 
-/// What the worst pair saw.
+/// The result of the worst pair.
 fn worst(chosen: &Pair, pairs: &[Pair]) -> Option<String> {
     let worst = pairs.iter().max_by(|a, b| a.severity().compare(&b.severity()))?;
     let cell = worst.worst_cell();
     let differs = worst.cpus() != chosen.cpus();
-    differs.then(|| format!("the worst pair is {}: {}, {}", named(worst), beside(cell), threads(cell)))
+    differs.then(|| format!("the worst pair is {}: {}, {}", name(worst), load_text(cell), threads(cell)))
 }
 
 fn counted(count: usize, noun: &str) -> String {

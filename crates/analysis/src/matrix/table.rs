@@ -1,4 +1,4 @@
-//! Cells side by side, one table a load.
+//! The cells of a matrix as tables, one per load.
 
 use record::{Cell, Record};
 
@@ -7,23 +7,23 @@ use super::pairs::Severity;
 /// One table: rows by the first thread's CPU, columns by the second's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixTable<'a> {
-    /// What ran beside the threads.
+    /// The load.
     pub load: &'a str,
-    /// Names of the threads: that of the rows, that of the columns.
+    /// The roles of the row and column threads.
     pub roles: [&'a str; 2],
     /// CPUs of the rows, ascending.
     pub rows: Vec<u32>,
     /// CPUs of the columns, ascending.
     pub columns: Vec<u32>,
-    /// By row, then column; `None` where it was not measured.
+    /// By row, then column; `None` if not measured.
     pub cells: Vec<Vec<Option<&'a Cell>>>,
-    /// Row and column of the least bad valid cell; absent with fewer than two, as the next.
+    /// Row and column of the least bad valid cell; like `worst`, absent with fewer than two valid cells.
     pub best: Option<(usize, usize)>,
     /// Row and column of the worst valid cell.
     pub worst: Option<(usize, usize)>,
 }
 
-/// The tables of a matrix, one a load, in the order in which they were measured.
+/// The tables of a matrix, one per load, in the order of their first measurement.
 #[must_use]
 pub fn tables(record: &Record) -> Vec<MatrixTable<'_>> {
     let mut loads: Vec<&str> = Vec::new();
@@ -39,7 +39,7 @@ fn table<'a>(record: &'a Record, load: &'a str) -> Option<MatrixTable<'a>> {
     let of_load = || record.cells.iter().filter(|cell| cell.load == load && cell.threads.len() == 2);
     let first = of_load().next()?;
     let cpus = |thread: usize| {
-        // Those of all loads, so that tables have one form even where a run was ended early.
+        // CPUs of all loads, so that all tables have the same shape even if the run was stopped early.
         let all = record.cells.iter().filter_map(|cell| Some(cell.threads.get(thread)?.cpu));
         let mut cpus: Vec<u32> = all.collect();
         cpus.sort_unstable();

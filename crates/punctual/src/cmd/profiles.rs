@@ -24,9 +24,9 @@ pub fn run(options: &Profiles) -> anyhow::Result<u8> {
         }
         None => output::stdout(|out| {
             if options.json {
-                return writeln!(out, "{}", serde_json::json!(analysis::builtin()));
+                return writeln!(out, "{}", serde_json::json!(analysis::profiles()));
             }
-            for profile in analysis::builtin() {
+            for profile in analysis::profiles() {
                 let (period, limit) = (format_ns(profile.period_ns as i64), format_ns(profile.limit_ns));
                 let Profile { name, title, .. } = profile;
                 writeln!(out, "{name:<24} every {period:>8}, at most {limit:>8} {:<10}  {title}", kind(profile))?;

@@ -69,7 +69,7 @@ fn the_verdict_determines_the_exit_status() {
     let (_, coarse) = run(&pcap(LITTLE, true, 1, &coarse), "--profile avb-class-a");
     assert!(coarse.expect_status(3).stdout().contains("time stamps are multiples of 1 ms, coarser than the limit"));
     let (_, other) = run(&file, "--profile cnc-servo-1ms");
-    assert!(other.expect_status(3).stdout().contains("the use is about one every 1 ms"));
+    assert!(other.expect_status(3).stdout().contains("but the use needs one every 1 ms"));
 }
 
 #[test]

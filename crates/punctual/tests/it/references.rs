@@ -43,7 +43,7 @@ fn a_comparison_is_stored_in_the_record() {
     let run =
         scratch.run("measure timer --quiet --record a --duration 1s --period 2ms --against vim3l-evl --policy other");
     assert!(run.stdout().contains("Compared with vim3l-evl: Khadas VIM3L"), "{}", run.stdout());
-    assert!(run.stdout().contains("every 1 ms there, yours every 2 ms"), "{}", run.stdout());
+    assert!(run.stdout().contains("their period is 1 ms, yours 2 ms"), "{}", run.stdout());
     let record = scratch.record();
     let [against] = &record.against[..] else { panic!("{:?}", record.against) };
     let pair = &against.pairs[0];
@@ -74,12 +74,12 @@ fn a_reference_file_is_read_and_its_errors_name_the_line() {
     assert!(shown.stdout().contains("mine: published elsewhere"), "{}", shown.stdout());
     for (text, error) in [
         (format!("{head}{figures}max = 3\n"), "mine.toml, line 3: unknown key \"max\" in [[figures]]"),
-        (head.to_owned(), "line 1: it holds no figures"),
+        (head.to_owned(), "line 1: no figures"),
         (
             format!("{head}{figures}samples = 3\nhistogram_us = \"1 2\"\n"),
-            "line 9: the histogram of \"idle\" holds 2 and samples says 3",
+            "line 9: the histogram of \"idle\" contains 2 samples, but samples is 3",
         ),
-        (format!("{head}{figures}histogram_us = \"one 2\"\n"), "line 8: \"one 2\" is no cell"),
+        (format!("{head}{figures}histogram_us = \"one 2\"\n"), "line 8: \"one 2\" is not a bucket"),
         (format!("{head}[machine]\ncolour = \"green\"\n{figures}"), "unknown key \"colour\" in [machine]"),
         (format!("titel = 1\n{head}{figures}"), "line 1: unknown field `titel`"),
     ] {

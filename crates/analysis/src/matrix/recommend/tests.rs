@@ -3,10 +3,10 @@ use record::{CpuFacts, NOLOAD};
 
 use super::*;
 
-/// What one thread saw in one round: largest lateness in us, deadlines missed of 1000.
+/// The result of one thread in one round: largest lateness in us, and missed deadlines of 1000.
 type Seen = (i64, u64);
 
-/// A cell of rounds, each of what base and servo saw.
+/// A cell with rounds, each with the results of base and servo.
 fn cell(load: &str, cpus: [u32; 2], rounds: &[[Seen; 2]]) -> Cell {
     let roles = [("base", 25_000), ("servo", 1_000_000)];
     let of_round = |seen: &[Seen; 2]| -> Vec<CellThread> {
@@ -52,12 +52,12 @@ fn same(late_us: i64) -> [Seen; 2] {
     [(late_us, 0), (late_us, 0)]
 }
 
-/// Two CPUs, of which something holds CPU 0 again and again.
+/// Two CPUs; something blocks CPU 0 repeatedly.
 fn blocked() -> Record {
-    let held: Seen = (4000, 300);
+    let blocked: Seen = (4000, 300);
     let cells = ["noload", "cpu:shell"].into_iter().flat_map(|load| {
         [[0, 0], [0, 1], [1, 0], [1, 1]].map(|cpus: [u32; 2]| {
-            let seen = |late_us| [0, 1].map(|thread| if cpus[thread] == 0 { held } else { (late_us, 0) });
+            let seen = |late_us| [0, 1].map(|thread| if cpus[thread] == 0 { blocked } else { (late_us, 0) });
             cell(load, cpus, &[seen(5), seen(8), seen(6)])
         })
     });
@@ -65,22 +65,22 @@ fn blocked() -> Record {
 }
 
 #[test]
-fn a_cpu_that_something_holds_is_avoided_and_named() {
-    let told = recommend(&blocked()).unwrap();
-    assert_eq!((pair(&told), told.certain, told.equal.len()), ([1, 1], true, 0));
-    assert_eq!(told.text, "Put base and servo on CPU 1.");
+fn avoids_and_names_a_blocked_cpu() {
+    let advice = recommend(&blocked()).unwrap();
+    assert_eq!((pair(&advice), advice.certain, advice.equal.len()), ([1, 1], true, 0));
+    assert_eq!(advice.text, "Put base and servo on CPU 1.");
     assert_eq!(
-        told.why[0],
+        advice.why[0],
         "at worst, with cpu:shell, base was 8 us late (0.32 periods) and missed none of 3000 deadlines, \
          servo was 8 us late (0.01 periods) and missed none of 3000 deadlines"
     );
-    assert_eq!(told.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
-    assert_eq!(told.why[2], "each pair with a thread on CPU 0 was worse in every round");
-    assert!(told.why[3].contains("missed 900 of 3000 deadlines (30.00 %)"), "{}", told.why[3]);
+    assert_eq!(advice.why[1], "each of its 3 rounds was better than any round of the 3 other pairs");
+    assert_eq!(advice.why[2], "each pair with a thread on CPU 0 was worse in every round");
+    assert!(advice.why[3].contains("missed 900 of 3000 deadlines (30.00 %)"), "{}", advice.why[3]);
 }
 
 #[test]
-fn the_worse_load_stands_for_a_pair() {
+fn judges_a_pair_by_its_worse_load() {
     let record = matrix(vec![
         cell(NOLOAD, [0, 0], &[same(2), same(2)]),
         cell(NOLOAD, [1, 1], &[same(5), same(5)]),
@@ -91,7 +91,7 @@ fn the_worse_load_stands_for_a_pair() {
 }
 
 #[test]
-fn rounds_that_overlap_are_no_real_difference_and_the_machine_decides() {
+fn facts_decide_between_overlapping_rounds() {
     let cells = vec![
         cell(NOLOAD, [0, 0], &[same(5), same(9), same(6)]),
         cell(NOLOAD, [1, 1], &[same(6), same(8), same(5)]),
@@ -99,30 +99,30 @@ fn rounds_that_overlap_are_no_real_difference_and_the_machine_decides() {
         cell(NOLOAD, [3, 3], &[same(50), same(60), same(50)]),
     ];
     let mut record = matrix(cells);
-    let told = recommend(&record).unwrap();
-    assert_eq!((pair(&told), told.certain), ([1, 1], false), "without facts: the least bad");
+    let advice = recommend(&record).unwrap();
+    assert_eq!((pair(&advice), advice.certain), ([1, 1], false), "without facts: the least bad");
     let equal = "no real difference to base and servo on CPU 0; base and servo on CPU 2: their rounds overlap; it was \
                  better in every round than 1 other pair";
-    assert_eq!(told.why[1], equal);
+    assert_eq!(advice.why[1], equal);
     record.cpu_facts =
         vec![CpuFacts { cpu: 2, isolated: true, ..CpuFacts::default() }, CpuFacts { cpu: 1, ..CpuFacts::default() }];
-    let told = recommend(&record).unwrap();
-    assert_eq!((pair(&told), told.equal.len()), ([2, 2], 2));
-    assert_eq!(told.why[2], "it is chosen among them because more of its CPUs are isolated from other work");
+    let advice = recommend(&record).unwrap();
+    assert_eq!((pair(&advice), advice.equal.len()), ([2, 2], 2));
+    assert_eq!(advice.why[2], "it is chosen among them because more of its CPUs are isolated from other work");
     record.cpu_facts = vec![CpuFacts { cpu: 3, isolated: true, ..CpuFacts::default() }];
     assert_ne!(pair(&recommend(&record).unwrap()), [3, 3], "facts never overrule figures");
 }
 
 #[test]
-fn one_round_decides_nothing_for_certain() {
+fn one_round_is_not_certain() {
     let record = matrix(vec![cell(NOLOAD, [0, 0], &[same(5)]), cell(NOLOAD, [1, 1], &[same(50)])]);
-    let told = recommend(&record).unwrap();
-    assert_eq!((pair(&told), told.certain), ([0, 0], false));
-    assert!(told.why[1].contains("may be chance"), "{:?}", told.why);
+    let advice = recommend(&record).unwrap();
+    assert_eq!((pair(&advice), advice.certain), ([0, 0], false));
+    assert!(advice.why[1].contains("may be chance"), "{:?}", advice.why);
 }
 
 #[test]
-fn a_pair_that_was_not_measured_as_asked_is_not_recommended() {
+fn ignores_invalid_pairs() {
     let mut record = blocked();
     for cell in &mut record.cells {
         let good = cell.pair().iter().all(|place| place.cpu == 1);
@@ -131,12 +131,12 @@ fn a_pair_that_was_not_measured_as_asked_is_not_recommended() {
     assert_ne!(pair(&recommend(&record).unwrap()), [1, 1]);
     record.cells.iter_mut().for_each(|cell| cell.invalid = Some("no".to_owned()));
     assert_eq!(recommend(&record), None);
-    // Ended before the second load: one pair has run under both.
+    // Stopped before the second load ended: only one pair has run under both.
     let mut record = blocked();
     record.cells.truncate(5);
-    let told = recommend(&record).unwrap();
-    assert_eq!((pair(&told), told.certain), ([0, 0], true));
-    assert_eq!(told.why[1], "it is the only pair that was measured under every load as asked");
+    let advice = recommend(&record).unwrap();
+    assert_eq!((pair(&advice), advice.certain), ([0, 0], true));
+    assert_eq!(advice.why[1], "it is the only pair that ran as requested under every load");
     assert_eq!(recommend(&Record::default()), None);
 }
 
@@ -146,7 +146,7 @@ fn seen() -> impl Strategy<Value = Seen> {
 
 proptest! {
     #[test]
-    fn what_is_recommended_is_worse_throughout_than_no_pair_and_beaten_by_none_worth_it(
+    fn recommends_an_eligible_unbeaten_pair(
         rounds in prop::collection::vec(prop::collection::vec([seen(), seen()], 1..4), 8),
         isolated in prop::collection::vec(any::<bool>(), 2),
     ) {
@@ -156,17 +156,17 @@ proptest! {
         });
         let mut record = matrix(cells.collect());
         record.cpu_facts = (0..).zip(&isolated).map(|(cpu, &isolated)| CpuFacts { cpu, isolated, ..CpuFacts::default() }).collect();
-        let told = recommend(&record).unwrap();
+        let advice = recommend(&record).unwrap();
         let pairs = Pair::all(&record);
-        let chosen = pairs.iter().find(|p| p.cpus() == pair(&told)).unwrap();
+        let chosen = pairs.iter().find(|p| p.cpus() == pair(&advice)).unwrap();
         for other in &pairs {
             prop_assert!(!chosen.is_worse_throughout(other));
-            let worth = !pairs.iter().any(|third| other.is_worse_throughout(third));
-            prop_assert!(!(worth && other.beats(chosen)), "{:?} beats {:?}", other, chosen);
+            let eligible = !pairs.iter().any(|third| other.is_worse_throughout(third));
+            prop_assert!(!(eligible && other.beats(chosen)), "{:?} beats {:?}", other, chosen);
         }
-        let told_equal = |p: &Pair| told.equal.contains(&p.cells[0].pair());
-        if chosen.times() > 1 {
-            prop_assert!(pairs.iter().all(|p| p.cpus() == chosen.cpus() || told_equal(p) || chosen.beats(p)));
+        let is_equal = |p: &Pair| advice.equal.contains(&p.cells[0].pair());
+        if chosen.round_count() > 1 {
+            prop_assert!(pairs.iter().all(|p| p.cpus() == chosen.cpus() || is_equal(p) || chosen.beats(p)));
         }
     }
 }

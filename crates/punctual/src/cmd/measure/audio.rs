@@ -65,7 +65,7 @@ pub fn run(options: &Audio) -> anyhow::Result<u8> {
     match &record.buffer {
         // Nothing held, or not yet, whatever else was asked.
         Some(search) if search.held.is_none() && record.validity.valid => {
-            let is_open = analysis::audio::is_open(&record, search);
+            let is_open = analysis::audio::is_undecided(&record, search);
             Ok(if is_open { Outcome::Inconclusive } else { Outcome::Fail }.exit_status())
         }
         _ => wake_ups.status(&record, &results),

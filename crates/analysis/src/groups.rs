@@ -1,20 +1,20 @@
-//! Which series of a record tell something about a use.
+//! Groups the series of a record that are relevant for a use.
 
 use record::{Phase, Record, Series, SeriesKind};
 
-/// What ran under the same loads: the series whose period is nearest to a use's, and the faster ones.
+/// Series under the same loads: those with the period nearest to a use's, and faster ones.
 #[derive(Debug, Default)]
 pub(crate) struct Group<'a> {
-    /// The loads as asked for, in a fixed order; empty at rest.
+    /// The requested loads, sorted; empty at rest.
     pub loads: Vec<String>,
-    /// The phases that the series belong to.
+    /// The phases of the series.
     pub phases: Vec<&'a Phase>,
     /// Period of the series, ns.
     pub period_ns: u64,
-    /// The series of all CPUs with that period; at least one.
+    /// The series of all CPUs with that period, at least one.
     pub series: Vec<&'a Series>,
-    /// Series under the same loads with a shorter period. CPUs slept less deeply there than the use will let them, so
-    /// such a series cannot show that a limit holds; that it does not hold it can show.
+    /// Series under the same loads with a shorter period. CPUs enter less deep idle states between their wake-ups than
+    /// the use allows, so they can show that a limit does not hold, but not that it holds.
     pub faster: Vec<&'a Series>,
 }
 
@@ -25,10 +25,11 @@ impl<'a> Group<'a> {
     }
 }
 
-/// One group for each set of loads in `record`, in the order in which they ran.
+/// One group per set of loads in `record`, in the order of the run.
 ///
-/// Series without a period, and those of gaps and of round trips, have no deadlines of wake-ups and are left out. Of two periods equally near, the longer is taken: it
-/// lets the CPUs sleep as deeply as the use may. What the kernel's timerlat tracer told is no use's.
+/// Series without a period, gaps and round trips are left out because they have no wake-up deadlines, and so are those
+/// of the kernel's timerlat tracer. Of two periods equally near, the longer one is used: it allows as deep idle states
+/// as the use does.
 pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for series in record.of_the_probe().filter(|series| series.period_ns > 0 && is_of_wake_ups(series)) {
@@ -57,7 +58,7 @@ pub(crate) fn groups(record: &Record, period_ns: u64) -> Vec<Group<'_>> {
     groups
 }
 
-/// Whether `series` is of the group's loads and faster than both the group's nearest and the use.
+/// True if `series` has the group's loads and is faster than both the group's period and the use.
 fn counts_against(record: &Record, group: &Group, series: &Series, period_ns: u64) -> bool {
     is_of_wake_ups(series)
         && (1..group.period_ns.min(period_ns)).contains(&series.period_ns)
@@ -77,14 +78,14 @@ fn is_of_wake_ups(series: &Series) -> bool {
     }
 }
 
-/// The loads beside a series, in a fixed order.
+/// The loads during a series, sorted.
 fn loads_of(record: &Record, series: &Series) -> Vec<String> {
     let mut loads = record.phase(&series.phase).map(|phase| phase.asked_loads.clone()).unwrap_or_default();
     loads.sort();
     loads
 }
 
-/// Whether `a` is nearer to `target` than `b`, by ratio; the longer of two that are equally near.
+/// True if `a` is nearer to `target` than `b` by ratio, or equally near and longer.
 fn nearer(a: u64, b: u64, target: u64) -> bool {
     let distance = |period: u64| {
         let (short, long) = (period.min(target), period.max(target));
@@ -102,7 +103,7 @@ fn nearer(a: u64, b: u64, target: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Name, loads, and CPU and period of each series.
+    /// Name, loads, and CPU and period of each series of a phase.
     type TestPhase<'a> = (&'a str, &'a [&'a str], &'a [(u32, u64)]);
 
     fn record(phases: &[TestPhase]) -> Record {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_set_of_loads_has_its_nearest_period() {
+    fn groups_by_loads_with_the_nearest_period() {
         let record = record(&[
             ("rest", &[], &[(0, 1_000), (1, 1_000)]),
             ("rest-slow", &[], &[(0, 1_000_000), (1, 1_000_000)]),
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_the_kernels_own_are_no_use_s() {
+    fn ignores_series_of_timerlat() {
         let mut record = record(&[("rest", &[], &[(0, 1_000_000), (0, 1_000_000), (0, 100_000), (0, 100_000)])]);
         let kernel = [SeriesKind::TimerlatIrq, SeriesKind::TimerlatThread, SeriesKind::TimerlatThread];
         for (series, kind) in record.series[1..].iter_mut().zip(kernel) {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_equally_near_the_longer_is_taken() {
+    fn prefers_the_longer_of_equally_near_periods() {
         for order in [[500, 2_000], [2_000, 500]] {
             let record = record(&[("rest", &[], &[(0, order[0]), (0, order[1])])]);
             assert_eq!(found(&record, 1_000), [(1, 2_000, vec!["rest"])]);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn series_without_deadlines_are_left_out() {
+    fn ignores_series_without_deadlines() {
         assert!(groups(&record(&[("rest", &[], &[(0, 0)])]), 1_000).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The references against what their sources say. The figures here were typed from the write-ups, not from the files.
+//! Compares the references with their sources. The figures here were typed from the publications, not from the files.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -16,7 +16,7 @@ fn figures(name: &str, phase: &str, role: &str) -> &'static Figures {
     of.find(|f| f.phase == phase && f.role == role).unwrap_or_else(|| panic!("{name} has {phase} {role}"))
 }
 
-/// Also shows that the panic in building them cannot happen in a build that passed its tests.
+/// Also ensures that building the references cannot panic.
 #[test]
 fn every_file_is_listed_and_parses() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../references");
@@ -28,7 +28,7 @@ fn every_file_is_listed_and_parses() {
 }
 
 #[test]
-fn every_reference_holds_to_the_schema_has_a_source_and_says_that_it_was_published() {
+fn every_reference_matches_the_schema_and_is_marked_as_published() {
     let validator = jsonschema::validator_for(&record::json_schema()).unwrap();
     for reference in references() {
         let bytes = record::file::to_json(reference);
@@ -46,12 +46,12 @@ fn every_reference_holds_to_the_schema_has_a_source_and_says_that_it_was_publish
 }
 
 #[test]
-fn the_docs_name_each_with_its_source() {
+fn docs_list_every_reference_with_its_source() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/references.md");
     let docs = fs::read_to_string(docs).unwrap();
     let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), FILES.len());
-    for (row, (name, _)) in rows.iter().zip(&FILES) {
+    for (row, (name, _)) in rows.iter().zip(FILES) {
         assert!(row.starts_with(&format!("| `{name}` |")), "docs/references.md: {row}");
         let of = published(name);
         let known = [&of.date, &of.author, &of.url].into_iter().filter(|text| !text.is_empty());
@@ -60,7 +60,7 @@ fn the_docs_name_each_with_its_source() {
 }
 
 #[test]
-fn phase_role_and_placement_tell_figures_apart() {
+fn figures_differ_in_phase_role_or_placement() {
     for reference in references() {
         let all = &reference.published.as_ref().unwrap().figures;
         let keys: BTreeSet<_> = all.iter().map(|f| (&f.probe, &f.phase, &f.role, f.together)).collect();
@@ -85,9 +85,9 @@ fn the_load_ladder_of_the_vim3l() {
         assert_eq!((histogram.total(), histogram.iter().map(|(_, count)| count).max()), (samples, Some(most)));
         assert!(histogram.iter().next_back().unwrap().0 >= max_ns);
     }
-    // Of 36570, 8 + 836 + 9973 lie below 9 us and 16235 more below 10 us: the median is among these.
+    // 8 + 836 + 9973 of 36570 samples are below 9 us and 16235 more below 10 us, so the median is among the latter.
     assert_eq!(figures("vim3l-evl", "switch-200us", "").p50_ns.map(|ns| ns / 1_000), Some(9));
-    // All but 196 + 12 lie below 12 us, less than one in a hundred.
+    // All but 196 + 12 samples, i.e. more than 99 %, are below 12 us.
     assert_eq!(figures("vim3l-evl", "switch-200us", "").p99_ns.map(|ns| ns / 1_000), Some(11));
     assert_eq!(figures("vim3l-evl", "idle", "").p99_ns.map(|ns| ns / 1_000), Some(0));
 }
@@ -104,7 +104,7 @@ fn isolated_and_ordinary_cpus_of_the_raspberry_pi() {
         let expected = (Some(min_us * 1_000), Some(mean_us * 1_000.0), Some(max_us * 1_000));
         assert_eq!((of.min_ns, of.mean_ns, of.max_ns), expected, "{name} {phase}");
         assert_eq!((of.isolated, of.samples, of.period_ns), (Some(isolated), Some(100_000), Some(400_000)));
-        assert_eq!((of.missed, of.jitter_ns, of.p99_ns), (None, None, None), "cyclictest did not tell");
+        assert_eq!((of.missed, of.jitter_ns, of.p99_ns), (None, None, None), "not reported by cyclictest");
     }
 }
 
@@ -158,7 +158,7 @@ fn both_tables_of_the_athlon() {
         let [base, servo] = &cell.unwrap().threads[..] else { panic!("two threads") };
         (servo.jitter_ns, base.jitter_ns)
     };
-    // The example that the write-up itself explains: servo on CPU 2 and base on CPU 1.
+    // The example in the publication: servo on CPU 2 and base on CPU 1.
     assert_eq!(jitter("noload", 1, 2), (11_100, 6_100));
     assert_eq!(jitter("noload", 0, 0), (7_700, 7_500));
     assert_eq!(jitter("noload", 3, 0), (15_000, 5_700));

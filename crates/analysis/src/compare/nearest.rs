@@ -1,18 +1,18 @@
-//! Which published figures come nearest to measured ones.
+//! Finds the published figures nearest to measured ones.
 
 use record::Figures;
 
-/// A load that the other side does not have.
+/// Distance of a load that only one side has.
 const ANOTHER_LOAD: u64 = 4;
-/// The same load with other options.
+/// Distance of the same load with other options.
 const OTHER_OPTIONS: u64 = 1;
-/// At rest on one side only.
+/// Distance if only one side was at rest.
 const REST_AND_LOAD: u64 = 100;
-/// It is not known what ran beside one side.
+/// Distance if the load of one side is unknown.
 const UNKNOWN: u64 = 1000;
 
-/// The nearest of `candidates` that the same kind of probe measured and that has a figure in common with `ours`; of
-/// those equally near the first.
+/// The nearest of `candidates` from the same kind of probe with a figure in common; the first of several at the same
+/// distance.
 pub(super) fn nearest<'a>(ours: &Figures, candidates: &'a [Figures]) -> Option<&'a Figures> {
     candidates.iter().filter(|theirs| comparable(ours, theirs)).min_by_key(|theirs| distance(ours, theirs))
 }
@@ -28,12 +28,12 @@ fn comparable(ours: &Figures, theirs: &Figures) -> bool {
     kind(&ours.probe) == kind(&theirs.probe) && in_common
 }
 
-/// One thread or several: both measure wake-ups.
+/// The kind of measurement: single and multiple threads both measure wake-ups.
 fn kind(probe: &str) -> &str {
     if probe == "threads" { "timer" } else { probe }
 }
 
-/// How far apart the conditions are, the weightiest first.
+/// The distance of the conditions, the most important one first.
 fn distance(ours: &Figures, theirs: &Figures) -> (bool, u64, bool, u8, u8, u64) {
     (
         ours.role != theirs.role,
@@ -48,7 +48,7 @@ fn distance(ours: &Figures, theirs: &Figures) -> (bool, u64, bool, u8, u8, u64) 
 fn loads(ours: Option<&[String]>, theirs: Option<&[String]>) -> u64 {
     let (Some(ours), Some(theirs)) = (ours, theirs) else { return UNKNOWN };
     let rest = if ours.is_empty() == theirs.is_empty() { 0 } else { REST_AND_LOAD };
-    let lacking = theirs.iter().filter(|load| !ours.iter().any(|other| name(other) == name(load))).count() as u64;
+    let missing = theirs.iter().filter(|load| !ours.iter().any(|other| name(other) == name(load))).count() as u64;
     let each = ours.iter().map(|load| {
         let mut same = theirs.iter().filter(|other| name(other) == name(load)).map(|other| bare(other) == bare(load));
         match same.next() {
@@ -57,10 +57,10 @@ fn loads(ours: Option<&[String]>, theirs: Option<&[String]>) -> u64 {
             Some(_) => OTHER_OPTIONS,
         }
     });
-    rest + lacking * ANOTHER_LOAD + each.sum::<u64>()
+    rest + missing * ANOTHER_LOAD + each.sum::<u64>()
 }
 
-/// A load without the CPUs that it may use.
+/// A load without its CPUs.
 pub(super) fn bare(load: &str) -> &str {
     load.split('@').next().unwrap_or(load)
 }
@@ -79,7 +79,7 @@ fn flags(ours: Option<bool>, theirs: Option<bool>) -> u8 {
     }
 }
 
-/// In millionths of the logarithm of their ratio.
+/// The distance of periods: the logarithm of their ratio in millionths.
 fn periods(ours: Option<u64>, theirs: Option<u64>) -> u64 {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) => ((ours as f64 / theirs as f64).ln().abs() * 1e6) as u64,

@@ -1,15 +1,15 @@
-//! In what the conditions of two measurements differ, in words.
+//! Differences in the conditions of two measurements, as text.
 
 use record::Figures;
 
 use super::nearest::bare;
-use crate::format_ns;
+use crate::format_unsigned_ns;
 
-/// So many times as many samples find larger maxima: that must be said.
+/// From this ratio of sample counts on, the difference is noted, because more samples find larger maxima.
 const MANY_TIMES: f64 = 10.0;
 
-/// Each difference that is known, and what is not known of theirs.
-pub(super) fn differs(ours: &Figures, theirs: &Figures) -> Vec<String> {
+/// All known differences, and unknown conditions on the other side.
+pub(super) fn differences(ours: &Figures, theirs: &Figures) -> Vec<String> {
     [
         period(ours, theirs),
         loads(ours, theirs),
@@ -25,11 +25,11 @@ pub(super) fn differs(ours: &Figures, theirs: &Figures) -> Vec<String> {
 }
 
 fn period(ours: &Figures, theirs: &Figures) -> Option<String> {
-    let every = |period_ns: u64| format_ns(period_ns as i64);
+    let time = format_unsigned_ns;
     match (ours.period_ns, theirs.period_ns) {
         (ours, theirs) if ours == theirs => None,
-        (Some(ours), Some(theirs)) => Some(format!("every {} there, yours every {}", every(theirs), every(ours))),
-        (Some(ours), None) => Some(format!("its period is not told, yours is {}", every(ours))),
+        (Some(ours), Some(theirs)) => Some(format!("their period is {}, yours {}", time(theirs), time(ours))),
+        (Some(ours), None) => Some(format!("their period is unknown, yours is {}", time(ours))),
         (None, _) => None,
     }
 }
@@ -38,7 +38,7 @@ fn loads(ours: &Figures, theirs: &Figures) -> Option<String> {
     let under = |figures: &Figures| match &figures.loads {
         Some(loads) if loads.is_empty() => "at rest".to_owned(),
         Some(loads) => format!("under {}", loads.join(", ")),
-        None if figures.said.is_empty() => "under what is not told".to_owned(),
+        None if figures.said.is_empty() => "under unknown load".to_owned(),
         None => format!("with {}", figures.said),
     };
     let sorted = |figures: &Figures| {
@@ -47,29 +47,29 @@ fn loads(ours: &Figures, theirs: &Figures) -> Option<String> {
         loads.iter_mut().for_each(|loads| loads.sort());
         loads
     };
-    (sorted(ours) != sorted(theirs)).then(|| format!("{} there, yours {}", under(theirs), under(ours)))
+    (sorted(ours) != sorted(theirs)).then(|| format!("theirs {}, yours {}", under(theirs), under(ours)))
 }
 
 fn role(ours: &Figures, theirs: &Figures) -> Option<String> {
     let name = |role: &str| if role.is_empty() { "the only one".to_owned() } else { role.to_owned() };
-    (ours.role != theirs.role).then(|| format!("its thread is {}, yours {}", name(&theirs.role), name(&ours.role)))
+    (ours.role != theirs.role).then(|| format!("their thread is {}, yours {}", name(&theirs.role), name(&ours.role)))
 }
 
 fn isolated(ours: &Figures, theirs: &Figures) -> Option<String> {
     let kind = |isolated: bool| if isolated { "isolated" } else { "ordinary" };
     match (ours.isolated, theirs.isolated) {
         (Some(ours), Some(theirs)) if ours != theirs => {
-            Some(format!("on an {} CPU there, yours on {}", kind(theirs), kind(ours)))
+            Some(format!("theirs on an {} CPU, yours on an {} one", kind(theirs), kind(ours)))
         }
         _ => None,
     }
 }
 
 fn together(ours: &Figures, theirs: &Figures) -> Option<String> {
-    let place = |together: bool| if together { "on one CPU" } else { "on a CPU each" };
+    let place = |together: bool| if together { "on one CPU" } else { "on separate CPUs" };
     match (ours.together, theirs.together) {
         (Some(ours), Some(theirs)) if ours != theirs => {
-            Some(format!("threads {} there, yours {}", place(theirs), place(ours)))
+            Some(format!("their threads {}, yours {}", place(theirs), place(ours)))
         }
         _ => None,
     }
@@ -77,15 +77,15 @@ fn together(ours: &Figures, theirs: &Figures) -> Option<String> {
 
 fn policy(ours: &Figures, theirs: &Figures) -> Option<String> {
     let known = !ours.policy.is_empty() && !theirs.policy.is_empty();
-    (known && ours.policy != theirs.policy).then(|| format!("{} there, yours {}", theirs.policy, ours.policy))
+    (known && ours.policy != theirs.policy).then(|| format!("their policy is {}, yours {}", theirs.policy, ours.policy))
 }
 
 fn samples(ours: &Figures, theirs: &Figures) -> Option<String> {
     let (ours, theirs) = (ours.samples? as f64, theirs.samples? as f64);
     if theirs >= ours * MANY_TIMES {
-        Some(format!("{:.0} times as many samples there: more of them find larger maxima", theirs / ours))
+        Some(format!("they have {:.0} times as many samples, which find larger maxima", theirs / ours))
     } else if ours >= theirs * MANY_TIMES {
-        Some(format!("{:.0} times as many samples in yours: more of them find larger maxima", ours / theirs))
+        Some(format!("yours has {:.0} times as many samples, which find larger maxima", ours / theirs))
     } else {
         None
     }

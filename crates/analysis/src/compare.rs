@@ -1,23 +1,22 @@
-//! Another record beside a run: which of its figures match, in what their conditions differ, and how many times larger
-//! ours are.
+//! Compares a run with another record: matching figures, differences in conditions, and ratios.
 
-mod differs;
+mod differences;
 mod figures;
 mod nearest;
 
 use record::{Against, Figures, Pair, Ratios, Record};
 
-use differs::differs;
+use differences::differences;
 pub use figures::figures;
 use nearest::nearest;
 
-/// Lays `other`, called `name`, beside `record`.
+/// Compares `record` with `other`, which is called `name`.
 ///
-/// Each group of threads of `record` is paired with the nearest of the figures of `other` that the same kind of probe
-/// measured. Nearest is, in this order: the same role; the same name of the phase, or else the loads that differ least;
-/// equally isolated CPUs; threads equally together on a CPU; the nearest period by ratio.
+/// Each group of threads of `record` is paired with the nearest figures of `other` from the same kind of probe. The
+/// distance depends, in this order, on: the role; the loads, then the name of the phase; isolation of the CPU; sharing
+/// of a CPU between threads; the ratio of the periods.
 #[must_use]
-pub fn against(record: &Record, other: &Record, name: &str) -> Against {
+pub fn compare(record: &Record, other: &Record, name: &str) -> Against {
     let published = other.published.as_ref();
     let candidates = figures(other);
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
@@ -48,17 +47,17 @@ fn pair(ours: Figures, theirs: Figures) -> Pair {
         jitter: ratio(ours.jitter_ns.map(|ns| ns as f64), theirs.jitter_ns.map(|ns| ns as f64)),
         max_gap: ratio(ours.max_gap_ns.map(|ns| ns as f64), theirs.max_gap_ns.map(|ns| ns as f64)),
     };
-    Pair { differs: differs(&ours, &theirs), ours, theirs, ratios }
+    Pair { differs: differences(&ours, &theirs), ours, theirs, ratios }
 }
 
-/// Phase, role and CPUs of a group, for those who read of it.
+/// Phase, role and CPUs of a group, for readers.
 fn name_of(figures: &Figures) -> String {
     let cpus = if figures.cpus.is_empty() { String::new() } else { format!("CPUs {}", figures.cpus) };
     let parts = [figures.phase.as_str(), figures.role.as_str(), cpus.as_str()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// The machine of a record of one's own, in a few words.
+/// The machine of a record that was not published, in a few words.
 fn machine_of(record: &Record) -> String {
     let machine = &record.machine;
     let kernel = machine.kernel.as_ref().map(|kernel| format!("Linux {kernel}"));
