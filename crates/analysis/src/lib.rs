@@ -8,6 +8,7 @@
 //! | [`process`] | conclusions about a watched program |
 //! | [`profile`] | the limits of a use, read from TOML |
 //! | `profiles` | built-in profiles, and profiles in files |
+//! | [`float`] | conversions of floating-point numbers |
 //! | [`audio`] | causes of xruns, and the smallest buffer |
 //! | `capture` | the verdict on a captured stream |
 //! | [`observation`] | a stream at talker, capture and listener |
@@ -32,6 +33,7 @@ mod compare;
 mod cpu_list;
 mod data_file;
 pub mod duration;
+pub mod float;
 mod groups;
 mod judge;
 pub mod matrix;
@@ -54,5 +56,5 @@ pub use judge::judge;
 pub use profile::{Judges, Profile, Source};
 pub use profiles::{find_profile, profiles};
 pub use reference::{find_reference, references};
-pub use summary::Summary;
+pub use summary::{Summary, rounded_ns};
 pub use verdict::{ladder, on_short_ladder, verdict};

@@ -120,8 +120,8 @@ impl TryFrom<String> for Bound {
 impl Bound {
     fn of(&self, period_ns: u64) -> i64 {
         match self {
-            Self::Ns(ns) => *ns as i64,
-            Self::Percent(percent) => (period_ns * percent / 100) as i64,
+            Self::Ns(ns) => ns.cast_signed(),
+            Self::Percent(percent) => (period_ns * percent / 100).cast_signed(),
         }
     }
 }
@@ -166,12 +166,12 @@ fn check(profile: &Profile) -> Option<(&'static str, &'static str)> {
         (!(1_000..=3_600_000_000_000).contains(period_ns), "period", "period must be 1us to 1h"),
         (*limit_ns <= 0, "limit", "limit must be above 0"),
         (
-            *judges == Judges::WakeUps && *limit_ns >= *period_ns as i64,
+            *judges == Judges::WakeUps && *limit_ns >= period_ns.cast_signed(),
             "limit",
             "limit must be below the period, because a cycle that late is lost",
         ),
         (
-            *limit_ns > *period_ns as i64,
+            *limit_ns > period_ns.cast_signed(),
             "limit",
             "limit must be at most the period, because the next cycle needs the answer",
         ),

@@ -18,7 +18,7 @@ use crate::{
 /// 4. FAIL if a datagram had no answer or was refused by the kernel, because a missing answer counts as later than any
 ///    limit. Slots that a late sender missed count through the round trip that delayed them.
 /// 5. INCONCLUSIVE if a load did not run, the measured period is more than 8 times the use's, or the profile needs
-/// more.
+///    more.
 /// 6. PASS.
 pub(crate) fn judge(record: &Record, profile: &Profile) -> UseVerdict {
     let all: Vec<(&Series, &RoundTrip)> =

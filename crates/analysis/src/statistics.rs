@@ -2,7 +2,10 @@
 //!
 //! Late cycles are treated as rare independent events (Poisson). Bounds are one-sided, at 95 % confidence.
 
-use crate::duration::{format_duration, format_ns};
+use crate::{
+    duration::{format_duration, format_ns},
+    float::{to_i32, to_u64},
+};
 
 const SECOND_NS: f64 = 1e9;
 const HOUR_NS: f64 = 3600.0 * SECOND_NS;
@@ -91,7 +94,7 @@ impl Exposure {
     /// Run times without a late cycle that would bound the rate to less than one per span: three times the span.
     fn longer_runs(&self) -> String {
         let open = SPANS.iter().filter(|(_, span_ns)| self.in_span(*span_ns) > 1.0);
-        let open: Vec<_> = open.map(|(name, span_ns)| (format_duration((3.0 * span_ns) as u64), *name)).collect();
+        let open: Vec<_> = open.map(|(name, span_ns)| (format_duration(to_u64(3.0 * span_ns)), *name)).collect();
         match &open[..] {
             [] => String::new(),
             [(only, name)] => format!("; {only} without one would mean less than one {name}"),
@@ -109,7 +112,7 @@ fn saturated(count: u128) -> u64 {
 
 /// A bound with 3 significant digits, rounded up so that it stays a bound.
 fn round_up(count: f64) -> f64 {
-    let unit = 10f64.powi((count.log10().floor() as i32 - 2).max(0));
+    let unit = 10f64.powi((to_i32(count.log10().floor()) - 2).max(0));
     // Rounding errors of floating point are no reason to round up.
     (count / unit - 1e-9).ceil() * unit
 }
@@ -227,7 +230,7 @@ mod tests {
 
     #[test]
     fn three_years_bound_the_rate_to_less_than_one_a_year() {
-        let cycles = (3.0 * YEAR_NS / 1e6) as u64 + 1;
+        let cycles = to_u64(3.0 * YEAR_NS / 1e6) + 1;
         let statement = exposure(cycles, 0, 1_000_000).statement(50_000);
         assert!(statement.ends_with("less than one a year"), "{statement}");
     }

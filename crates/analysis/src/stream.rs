@@ -189,9 +189,9 @@ mod tests {
         ) {
             let curve = curve(&of(&late_ns), 2_000, tolerance_ns, also_ns);
             prop_assert_eq!(curve.first().map(|point| point.0), Some(0));
-            prop_assert!(curve.contains(&(also_ns, late_ns.iter().filter(|&&ns| ns as u64 > also_ns + tolerance_ns).count() as u64)));
+            prop_assert!(curve.contains(&(also_ns, late_ns.iter().filter(|&&ns| ns.cast_unsigned() > also_ns + tolerance_ns).count() as u64)));
             for &(offset_ns, late) in &curve {
-                let counted = late_ns.iter().filter(|&&ns| ns as u64 > offset_ns + tolerance_ns).count();
+                let counted = late_ns.iter().filter(|&&ns| ns.cast_unsigned() > offset_ns + tolerance_ns).count();
                 prop_assert_eq!(late, counted as u64, "{}", offset_ns);
             }
             prop_assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1));

@@ -3,6 +3,8 @@
 use record::Series;
 use serde::Serialize;
 
+use crate::float::to_i64;
+
 /// The percentiles of a summary, with their names.
 pub const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99), ("p99.999", 99.999)];
@@ -74,6 +76,12 @@ impl Summary {
         named.iter_mut().zip(values).for_each(|(entry, value)| entry.1 = value);
         named
     }
+}
+
+/// A mean time in whole ns.
+#[must_use]
+pub fn rounded_ns(mean_ns: f64) -> i64 {
+    to_i64(mean_ns.round())
 }
 
 /// The largest lateness of a series: exact if the record contains it, otherwise the value of its highest bucket.

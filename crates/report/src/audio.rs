@@ -3,7 +3,7 @@
 use analysis::{
     Summary,
     audio::{MedianTimes, faults, is_undecided, statement},
-    format_ns,
+    format_ns, rounded_ns,
 };
 use record::{Audio, BufferSearch, CLOCK, Culprit, Part, Played, Record, Series, SoundCard, Spike};
 
@@ -56,7 +56,7 @@ pub fn outcomes(audio: &Audio) -> [(&'static str, u64, bool); 5] {
 /// When periods were done, and the times of their parts, each with the figures of [`FIGURES`].
 pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])> {
     let wake = Summary::of(series);
-    let mean_ns = series.mean_ns.map(|ns| ns.round() as i64);
+    let mean_ns = series.mean_ns.map(rounded_ns);
     let wake = [series.min_ns, mean_ns, wake.p50_ns, wake.p99_ns, wake.p99_9_ns, wake.max_ns];
     let rows = [
         ("done after the deadline", audio.completion.as_ref().map(of_times)),
@@ -65,7 +65,7 @@ pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])>
     ];
     let row = |(name, figures): (&'static str, Option<[Option<i64>; 6]>)| {
         let [min, mean, p50, p99, p999, max] = figures?;
-        let share = max.map(|ns| format!("{} %", ns.max(0) as u64 * 100 / audio.limit_ns.max(1)));
+        let share = max.map(|ns| format!("{} %", ns.max(0).unsigned_abs() * 100 / audio.limit_ns.max(1)));
         let [min, mean, p50, p99, p999, max] =
             [min, mean, p50, p99, p999, max].map(|ns| ns.map_or_else(|| "-".to_owned(), format_ns));
         Some((name, [min, mean, p50, p99, p999, max, share.unwrap_or_default()]))
@@ -82,7 +82,7 @@ pub fn tried(record: &Record, search: &BufferSearch) -> Vec<([String; 6], Option
     all.sort_by_key(|audio| audio.frames);
     let row = |audio: &Audio| {
         let worst_ns = audio.completion.as_ref().map(|times| times.max_ns);
-        let share = worst_ns.map(|ns| format!("{} %", ns.max(0) as u64 * 100 / audio.limit_ns.max(1)));
+        let share = worst_ns.map(|ns| format!("{} %", ns.max(0).unsigned_abs() * 100 / audio.limit_ns.max(1)));
         let cells = [
             audio.frames.to_string(),
             unsigned(audio.latency_ns()),

@@ -1,7 +1,9 @@
 //! Comparison of a run's figures with other records, as text for terminal and HTML.
 
-use analysis::{format_ns, matrix};
+use analysis::{format_ns, matrix, rounded_ns};
 use record::{Against, CellThread, Figures, Pair, Published, Record};
+
+use crate::blame::unsigned;
 
 /// Heading of our own column in [`rows`].
 pub(crate) const YOURS: &str = "yours";
@@ -43,9 +45,9 @@ pub(crate) fn name(figures: &Figures) -> String {
 /// Name, our figure, their figure and ratio. The row of the maximum is always there, other rows if both sides have it.
 pub(crate) fn rows(pair: &Pair) -> Vec<[String; 4]> {
     let Pair { ours, theirs, ratios, .. } = pair;
-    let mean = |figures: &Figures| figures.mean_ns.map(|ns| ns.round() as i64);
-    let jitter = |figures: &Figures| figures.jitter_ns.map(|ns| ns as i64);
-    let gap = |figures: &Figures| figures.max_gap_ns.map(|ns| ns as i64);
+    let mean = |figures: &Figures| figures.mean_ns.map(rounded_ns);
+    let jitter = |figures: &Figures| figures.jitter_ns.map(u64::cast_signed);
+    let gap = |figures: &Figures| figures.max_gap_ns.map(u64::cast_signed);
     let all = [
         ("median", ours.p50_ns, theirs.p50_ns, ratios.p50),
         ("mean", mean(ours), mean(theirs), ratios.mean),
@@ -92,23 +94,23 @@ pub(crate) const COLUMNS: [&str; 13] =
 /// Published figures as cells under [`COLUMNS`]; empty cells for figures that were not published.
 pub(crate) fn published_row(figures: &Figures) -> [String; COLUMNS.len()] {
     let time = |ns: Option<i64>| ns.map(format_ns).unwrap_or_default();
-    let unsigned = |ns: Option<u64>| time(ns.map(|ns| ns as i64));
+    let duration = |ns: Option<u64>| ns.map(unsigned).unwrap_or_default();
     let count = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
     let max = figures.max_above_ns.map(|ns| format!("above {}", format_ns(ns)));
     [
         name(figures),
         figures.probe.clone(),
-        unsigned(figures.period_ns),
+        duration(figures.period_ns),
         count(figures.samples),
         count(figures.missed),
         time(figures.min_ns),
-        time(figures.mean_ns.map(|ns| ns.round() as i64)),
+        time(figures.mean_ns.map(rounded_ns)),
         time(figures.mode_ns),
         time(figures.p50_ns),
         time(figures.p99_ns),
         max.unwrap_or_else(|| time(figures.max_ns)),
-        unsigned(figures.jitter_ns),
-        unsigned(figures.max_gap_ns),
+        duration(figures.jitter_ns),
+        duration(figures.max_gap_ns),
     ]
 }
 
@@ -150,7 +152,7 @@ pub(crate) struct JitterTable {
 pub(crate) fn jitter_tables(record: &Record) -> Vec<JitterTable> {
     let table = |of: matrix::MatrixTable| {
         let [row, column] = of.roles;
-        let jitter = |thread: &CellThread| format_ns(thread.jitter_ns as i64);
+        let jitter = |thread: &CellThread| unsigned(thread.jitter_ns);
         let text = |cell: &record::Cell| format!("{} / {}", jitter(&cell.threads[1]), jitter(&cell.threads[0]));
         let rows = of.rows.iter().zip(&of.cells).map(|(cpu, cells)| {
             let both = cells.iter().map(|cell| cell.map_or_else(|| "-".to_owned(), text));

@@ -20,6 +20,7 @@
 //! | `round_trip` | outcomes and times of round trips |
 //! | `stream` | the ends of a stream |
 //! | `capture` | a captured stream |
+//! | `colours` | the colour of each cause |
 //! | `lines` | colour, dash and name of each series |
 //! | `figure`, `svg`, `text` | building blocks |
 
@@ -27,6 +28,7 @@ mod audio;
 mod blame;
 mod campaign;
 mod capture;
+mod colours;
 mod compare;
 mod facts;
 mod far;
@@ -57,13 +59,13 @@ use blame::BlameView;
 use compare::{ComparisonView, PublishedView};
 use facts::{Fact, FindingView, PhaseView};
 use far::FarView;
-use figure::{Figure, Table};
+use figure::{Figure, Key, Table};
 use lines::{Group, Line};
 use matrix::MatrixView;
 use process::ProgramView;
 use round_trip::RoundTripView;
 use stream::StreamView;
-use verdict::{Answer, Headline, Key, Rung};
+use verdict::{Answer, Headline, Rung};
 
 /// The number of spikes in the table of the worst.
 const WORST: usize = 20;

@@ -1,7 +1,9 @@
 //! Round trips as text and figures for terminal and HTML.
 
-use analysis::{Summary, format_ns};
+use analysis::{Summary, format_ns, rounded_ns};
 use record::{Histogram, RoundTrip, Series, Spike, Times, Trip};
+
+use crate::blame::unsigned;
 
 /// Headings of the figures returned by [`times`].
 pub const TIMES: [&str; 6] = ["min", "mean", "p50", "p99", "p99.9", "max"];
@@ -12,7 +14,7 @@ const LONGEST: usize = 3;
 /// The peer that answers, the payload and the period.
 pub fn title(series: &Series, round_trip: &RoundTrip) -> String {
     let peer = if round_trip.own_peer { "our own, through a virtual cable" } else { "elsewhere" };
-    let every = format_ns(series.period_ns as i64);
+    let every = unsigned(series.period_ns);
     format!("Round trips to {} ({peer}): {} bytes every {every}", round_trip.peer, round_trip.payload_bytes)
 }
 
@@ -36,7 +38,7 @@ pub fn times(series: &Series, round_trip: &RoundTrip) -> Vec<(String, [String; 6
     let figures = Summary::of(series);
     let whole = [
         series.min_ns,
-        series.mean_ns.map(|ns| ns.round() as i64),
+        series.mean_ns.map(rounded_ns),
         figures.p50_ns,
         figures.p99_ns,
         figures.p99_9_ns,
@@ -59,7 +61,7 @@ pub fn of_times(times: &Times) -> [Option<i64>; 6] {
         let differs = (percent / 100.0 * total).ceil() < total;
         times.histogram.percentile(percent).filter(|_| differs).map(|ns| ns.min(times.max_ns))
     };
-    let mean_ns = Some(times.mean_ns.round() as i64);
+    let mean_ns = Some(rounded_ns(times.mean_ns));
     [Some(times.min_ns), mean_ns, percentile(50.0), percentile(99.0), percentile(99.9), Some(times.max_ns)]
 }
 
@@ -77,7 +79,7 @@ fn of_way(longer: &Histogram) -> [Option<i64>; 6] {
 pub fn remarks(round_trip: &RoundTrip) -> String {
     let mut text = format!(
         "lost: no answer within {}. Percentiles of the first row include the slots that a late sender missed.",
-        format_ns(round_trip.timeout_ns as i64)
+        unsigned(round_trip.timeout_ns)
     );
     let parts = &round_trip.parts;
     if parts.stack_out.is_none() && parts.wire.is_some() {
@@ -93,7 +95,7 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
         text += &format!(
             " Above the minimum: the delay of each datagram on that way, with the wake-up of its receiver, minus the smallest \
                          delay of its {} window; a clock offset cancels out, and a drift of {:+.3} ppm between the clocks is removed.",
-            format_ns(ways.window_ns as i64),
+            unsigned(ways.window_ns),
             ways.drift_ppb as f64 / 1e3
         );
         if ways.left_out > 0 {
@@ -101,7 +103,7 @@ pub fn remarks(round_trip: &RoundTrip) -> String {
         }
     }
     if let Some(error_ns) = round_trip.stamp_error_ns {
-        text += &format!(" The kernel's time stamps are accurate to {}.", format_ns(error_ns as i64));
+        text += &format!(" The kernel's time stamps are accurate to {}.", unsigned(error_ns));
     }
     text
 }
@@ -112,7 +114,7 @@ pub fn longest(series: &Series) -> Vec<String> {
         series.spikes.iter().filter_map(|spike| Some((spike, spike.trip.as_ref()?))).collect();
     spikes.sort_by_key(|(spike, _)| std::cmp::Reverse(spike.lateness_ns));
     let describe = |(spike, trip): &(&Spike, &Trip)| {
-        let (whole, at) = (format_ns(spike.lateness_ns), format_ns(spike.at_ns as i64));
+        let (whole, at) = (format_ns(spike.lateness_ns), unsigned(spike.at_ns));
         format!("{whole} after {at}: {}", in_words(trip))
     };
     spikes.iter().take(LONGEST).map(describe).collect()

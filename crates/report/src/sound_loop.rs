@@ -40,8 +40,11 @@ pub fn lines(sound_loop: &SoundLoop) -> Vec<(&'static str, String)> {
     ) {
         (Some(median), Some(least), Some(most), Some(difference)) => {
             let spread = format!("{returned} of {all} rounds, {least} to {most} samples");
-            lines.push(("round trip", format!("{}: {spread}", samples(median as i64))));
-            lines.push(("computed", format!("{}: {}", samples(sound_loop.computed_samples as i64), sound_loop.setup)));
+            lines.push(("round trip", format!("{}: {spread}", samples(median.cast_signed()))));
+            lines.push((
+                "computed",
+                format!("{}: {}", samples(sound_loop.computed_samples.cast_signed()), sound_loop.setup),
+            ));
             lines
                 .push(("the rest", format!("{}: converters, the card's internal buffers, cable", samples(difference))));
         }

@@ -149,7 +149,7 @@ fn curve(series: &Series, talker: &Talker) -> Vec<([String; 4], bool)> {
 
 fn of_listener(series: &Series, listener: &Listener) -> EndSummary {
     let identity = &listener.identity;
-    let exact = |ns: Option<u64>| ns.map(|ns| ns as i64);
+    let exact = |ns: Option<u64>| ns.map(u64::cast_signed);
     let mut rows = vec![times("between two frames, as read", &listener.interval, exact(listener.max_gap_ns))];
     if has_stamps(listener) {
         let max_ns = exact(listener.max_kernel_gap_ns);

@@ -126,7 +126,7 @@ mod tests {
     fn rounded_lengths_add_up() {
         let unit = Unit::of(412_000);
         let ends = [0, 3_149, 7_250, 391_049, 411_960];
-        let read = |text: String| (text.parse::<f64>().unwrap() * 10.0).round() as i64;
+        let read = |text: String| analysis::float::to_i64((text.parse::<f64>().unwrap() * 10.0).round());
         let sum: i64 = ends.windows(2).map(|pair| read(unit.length(pair[0], pair[1]))).sum();
         assert_eq!(sum, read(unit.show(411_960)));
         assert_eq!((unit.show(-12_040), unit.show(-40), unit.show(50)), ("-12.0".into(), "0.0".into(), "0.1".into()));

@@ -50,7 +50,7 @@ fn matrix(cpus: u32, seen: impl Fn(usize, [u32; 2], usize) -> (i64, u64)) -> Rec
                         ..Series::default()
                     };
                     // From a fifth of the maximum up, as on a busy machine.
-                    (0..series.samples as i64)
+                    (0..series.samples.cast_signed())
                         .for_each(|n| series.raw.record(max_ns / 5 + max_ns * 4 / 5 * (n * n % 997) / 997));
                     series.corrected = series.raw.clone();
                     record.series.push(series);
@@ -67,7 +67,7 @@ fn small() -> Record {
     let jitter = [[[7_500, 7_700], [7_800, 14_800]], [[5_700, 15_000], [5_500, 2_900]]];
     matrix(2, |load, [row, column], thread| {
         let jitter_ns = jitter[row as usize][column as usize][thread] + 100 * load as u64;
-        ((jitter_ns * 2) as i64, jitter_ns)
+        ((jitter_ns * 2).cast_signed(), jitter_ns)
     })
 }
 
@@ -103,8 +103,12 @@ fn html_shows_tables_marks_and_scale() {
 #[test]
 fn sixteen_cpus_fit_size_limits() {
     let mut record = matrix(16, |load, [row, column], thread| {
-        let ns = 20_000 + 997 * (i64::from(row * 31 + column * 17) + 7 * load as i64 + thread as i64);
-        (ns, ns as u64)
+        let ns = 20_000
+            + 997
+                * (i64::from(row * 31 + column * 17)
+                    + 7 * i64::try_from(load).unwrap()
+                    + i64::try_from(thread).unwrap());
+        (ns, ns.unsigned_abs())
     });
     assert_eq!((record.cells.len(), record.series.len()), (512, 1024));
     for series in &mut record.series {

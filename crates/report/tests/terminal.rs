@@ -20,7 +20,7 @@ fn series(phase: &str, cpu: u32, policy: &str, typical_ns: i64, max_ns: i64) -> 
     let period_ns = 1_000_000;
     let corrected = raw.corrected(&[max_ns], period_ns);
     let cause = Cause::new(CauseKind::Thread, "kworker/1:2-events");
-    let culprits = vec![Culprit { cause, ns: max_ns as u64 }];
+    let culprits = vec![Culprit { cause, ns: max_ns.unsigned_abs() }];
     let spike = Spike { lateness_ns: max_ns, at_ns: 7_312_000_000, culprits, ..Spike::default() };
     Series {
         phase: phase.into(),

@@ -2,6 +2,8 @@
 
 use record::Figures;
 
+use crate::float::to_u64;
+
 /// Distance of a load that only one side has.
 const ANOTHER_LOAD: u64 = 4;
 /// Distance of the same load with other options.
@@ -82,7 +84,7 @@ fn flags(ours: Option<bool>, theirs: Option<bool>) -> u8 {
 /// The distance of periods: the logarithm of their ratio in millionths.
 fn periods(ours: Option<u64>, theirs: Option<u64>) -> u64 {
     match (ours, theirs) {
-        (Some(ours), Some(theirs)) => ((ours as f64 / theirs as f64).ln().abs() * 1e6) as u64,
+        (Some(ours), Some(theirs)) => to_u64((ours as f64 / theirs as f64).ln().abs() * 1e6),
         _ => u64::MAX,
     }
 }

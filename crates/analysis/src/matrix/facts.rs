@@ -2,7 +2,7 @@
 
 use record::{CpuFacts, Record};
 
-use crate::cpu_list;
+use crate::{cpu_list, float::to_i32};
 
 /// The quality of a pair according to its CPUs, compared field by field: smaller is better. Unknown facts count as
 /// good.
@@ -15,7 +15,7 @@ pub(super) struct PairFacts {
     /// True if the two CPUs share no cache.
     no_common_cache: bool,
     /// Interrupts of devices per second on these CPUs, as a power of two.
-    interrupts: u32,
+    interrupts: i32,
 }
 
 impl PairFacts {
@@ -29,7 +29,7 @@ impl PairFacts {
             not_isolated: of_pair.iter().filter(|facts| some_isolated && !facts.isolated).count(),
             on_one_core: row != column && share(record, row, column, |facts| &facts.core) == Some(true),
             no_common_cache: row != column && share(record, row, column, |facts| &facts.cache) == Some(false),
-            interrupts: (1.0 + interrupts).log2().round() as u32,
+            interrupts: to_i32((1.0 + interrupts).log2().round()),
         }
     }
 

@@ -101,7 +101,7 @@ fn with_histogram(figures: &mut Figures) -> Result<(), (&'static str, String)> {
                 format!("{line:?} is not a bucket: write its lower end in us and its count, e.g. 8 9973"),
             ));
         };
-        histogram.add((from_us + 1) * 1_000 - 1, count as u64);
+        histogram.add((from_us + 1) * 1_000 - 1, count.cast_unsigned());
     }
     if let Some(samples) = figures.samples.filter(|&samples| samples != histogram.total()) {
         let (phase, total) = (&figures.phase, histogram.total());

@@ -3,7 +3,10 @@
 use analysis::format_ns;
 use record::{Audio, Record, Series, SoundLoop};
 
-use super::{figure::Table, text::grouped, verdict::Key};
+use super::{
+    figure::{Key, Table},
+    text::grouped,
+};
 use crate::{
     audio::{FIGURES, TRIED, fault_lines, found, outcomes, remarks, times, title, tried, worst},
     blame::unsigned,

@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
-use analysis::format_ns;
+use analysis::{float::to_usize, format_ns};
 use record::{Account, Blame, Cause, Record};
 
 use super::{
+    colours::Colours,
     lines::Line,
     svg::{self, Axis, Path, number},
     text,
@@ -20,8 +21,6 @@ use crate::words::{Words, sentence};
 const ACCOUNTS: usize = 20;
 /// The number of spikes with a time line.
 const TIME_LINES: usize = 12;
-/// The number of accounts with their own colour; the others share the last one.
-const COLOURS: usize = 6;
 /// Size of a bar.
 const BAR: (f64, f64) = (200.0, 12.0);
 /// Size of an occurrence strip.
@@ -112,32 +111,6 @@ pub fn section(record: &Record, lines: &[Line]) -> Option<BlameView> {
     })
 }
 
-/// The colour of each cause, in the ledger and in time lines.
-pub struct Colours<'a>(Vec<&'a Cause>);
-
-impl<'a> Colours<'a> {
-    fn of(blame: &'a Blame) -> Self {
-        Self(blame.ledger.iter().map(|account| &account.cause).collect())
-    }
-
-    fn position(&self, cause: &Cause) -> Option<usize> {
-        // The ledger sums threads of all CPUs: the account `kworker` includes `kworker/1:2`.
-        let named = |known: &str| {
-            cause
-                .name
-                .strip_prefix(known)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') && !known.is_empty())
-        };
-        self.0.iter().position(|known| (known.kind, known.why) == (cause.kind, cause.why) && named(&known.name))
-    }
-
-    /// CSS class of a cause.
-    pub fn class(&self, cause: &Cause) -> String {
-        let unexplained = cause.kind == record::CauseKind::Unexplained;
-        format!("h{}", self.position(cause).filter(|_| !unexplained).unwrap_or(COLOURS).min(COLOURS))
-    }
-}
-
 fn account(of: &Account, remedy: &str, class: String, total_ns: u64, when: &str) -> AccountView {
     let title = of.cause.title();
     let details = of.cause.in_full().strip_prefix(&title).unwrap_or_default().trim().to_owned();
@@ -179,10 +152,10 @@ fn strips(record: &Record, lines: &[Line], blame: &Blame) -> Vec<String> {
     let y = svg::lateness_axis(all().map(|(_, spike)| spike.lateness_ns), 10.0, base - 3.0, 1.0);
     let x = Axis { from: 2.0, to: width - 2.0, ..super::timeline::run_axis(record, lines) };
     // Draws only the highest stroke of each column.
-    let mut columns = vec![vec![None::<i64>; width as usize + 1]; blame.ledger.len()];
+    let mut columns = vec![vec![None::<i64>; to_usize(width) + 1]; blame.ledger.len()];
     for (line, spike) in all() {
         let Some(at) = spike.culprits.first().and_then(|main| colours.position(&main.cause)) else { continue };
-        let column = &mut columns[at][x.at(line.start_s + spike.at_ns as f64 / 1e9) as usize];
+        let column = &mut columns[at][to_usize(x.at(line.start_s + spike.at_ns as f64 / 1e9))];
         *column = (*column).max(Some(spike.lateness_ns));
     }
     let mut ends = String::new();
@@ -218,29 +191,5 @@ fn spike(ranked: Ranked, colours: &Colours) -> SpikeView {
         culprit: main_culprit(spike, Cause::title).unwrap_or_default(),
         doubt: blame::evidence_note(spike.evidence),
         waterfall: waterfall::draw(ranked, colours),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use record::CauseKind::{Interrupt, Softirq, Thread};
-
-    #[test]
-    fn assigns_spikes_to_accounts() {
-        let cause = Cause::new;
-        let ledger =
-            [cause(Thread, "kworker"), cause(Softirq, ""), cause(Thread, "irq/9-eth0"), cause(Interrupt, "eth")];
-        let colours = Colours(ledger.iter().collect());
-        for (cause, expected) in [
-            (cause(Thread, "kworker/1:2-events"), Some(0)),
-            (cause(Thread, "kworkers"), None),
-            (cause(Softirq, ""), Some(1)),
-            (cause(Softirq, "/NET"), None),
-            (cause(Thread, "irq/9-eth0"), Some(2)),
-            (cause(Interrupt, "eth0"), None),
-        ] {
-            assert_eq!(colours.position(&cause), expected, "{cause:?}");
-        }
     }
 }

@@ -2,15 +2,14 @@
 
 use analysis::{
     campaign::{CampaignCell, CampaignTable, recommend, table},
+    float::to_i32,
     format_duration, format_ns,
 };
 use askama::Template;
 use record::{Campaign, Measured, Outcome, RoleResult, ScenarioEntry, State};
 
-use super::{
-    Origin, text,
-    verdict::{Headline, Key},
-};
+use super::{Origin, figure::Key, text, verdict::Headline};
+use crate::blame::unsigned;
 use crate::campaign::{Reference, counts, named, references, time, title};
 
 #[derive(Template)]
@@ -47,7 +46,7 @@ struct GridRow {
 struct GridCell {
     class: &'static str,
     /// Share of the full colour, per cent.
-    heat: Option<u32>,
+    heat: Option<i32>,
     mark: &'static str,
     figure: String,
     /// Further facts, one per line.
@@ -188,11 +187,11 @@ fn cell(whole: &CampaignTable, at: (usize, usize), role: &str, range: (i64, i64)
 }
 
 /// The share of full colour, 5 to 60 per cent, by the logarithm of the time.
-fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> u32 {
+fn heat(max_ns: i64, (least_ns, most_ns): (i64, i64)) -> i32 {
     let log = |ns: i64| (ns.max(1) as f64).ln();
     let span = log(most_ns) - log(least_ns);
     let place = if span > 0.0 { (log(max_ns) - log(least_ns)) / span } else { 0.0 };
-    (5.0 + 55.0 * place.clamp(0.0, 1.0)) as u32
+    to_i32(5.0 + 55.0 * place.clamp(0.0, 1.0))
 }
 
 /// Headings of the list of scenarios; columns without any counts are left out.
@@ -245,7 +244,7 @@ fn figure(column: &str, role: &RoleResult, verdict: &str, took_ns: u64) -> Strin
         "largest" => time(role.max_ns),
         // Answers have no schedule, so their jitter is undefined.
         "jitter" if role.measured == Measured::RoundTrip => "-".to_owned(),
-        "jitter" => format_ns(role.jitter_ns as i64),
+        "jitter" => unsigned(role.jitter_ns),
         "verdict" => verdict.to_owned(),
         _ => format_duration(took_ns),
     }

@@ -1,6 +1,6 @@
 //! The tables after the charts: figures of each series, loads, machine, settings and findings.
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, float::to_u64, format_duration, format_ns, rounded_ns};
 use record::{Finding, FindingState, LoadProof, Machine, Phase, Record, Scenario, Shielding};
 
 use super::{
@@ -30,7 +30,7 @@ pub fn summary(lines: &[Line]) -> Table {
             grouped(series.missed),
             grouped(series.early),
             time(figures.min_ns),
-            time(figures.mean_ns.map(|ns| ns.round() as i64)),
+            time(figures.mean_ns.map(rounded_ns)),
             time(figures.p50_ns),
             time(figures.p99_ns),
             time(figures.p99_9_ns),
@@ -89,11 +89,11 @@ fn took(phase: &Phase) -> String {
 }
 
 fn load(of: &LoadProof) -> LoadView<'_> {
-    let a_second = of.operations as f64 / (of.wall_ns as f64 / 1e9);
+    let per_second = of.operations as f64 / (of.wall_ns as f64 / 1e9);
     LoadView {
         of,
         operations: grouped(of.operations),
-        rate: if of.wall_ns == 0 { "-".to_owned() } else { grouped(a_second.round() as u64) },
+        rate: if of.wall_ns == 0 { "-".to_owned() } else { grouped(to_u64(per_second.round())) },
         cpu_time: format_duration(of.cpu_time_ns),
         share: percent_of(of.cpu_time_ns, of.wall_ns),
     }

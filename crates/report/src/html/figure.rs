@@ -27,6 +27,16 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
+/// A key figure.
+pub struct Key {
+    /// The name.
+    pub label: &'static str,
+    /// The figure.
+    pub value: String,
+    /// Place and time.
+    pub detail: String,
+}
+
 /// A row of a table.
 pub struct Row {
     /// A sample of the series' line, trusted SVG; empty for rows that are not about a series.

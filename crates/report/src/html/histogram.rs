@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use analysis::format_ns;
+use analysis::{float::to_i32, format_ns};
 
 use crate::words::Words;
 
@@ -57,7 +57,7 @@ fn bin<'a, 'b>(line: &'b Line<'a>, floor_ns: i64) -> Binned<'a, 'b> {
         let slot = match value_ns {
             v if v < 0 => &mut out.early,
             v if v < floor_ns => &mut out.under,
-            v => out.bins.entry(((v as f64).log10() * PER_DECADE + 1e-9).floor() as i32).or_default(),
+            v => out.bins.entry(to_i32(((v as f64).log10() * PER_DECADE + 1e-9).floor())).or_default(),
         };
         *slot = slot.saturating_add(count);
     }

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use analysis::matrix::{MatrixTable, tables};
+use analysis::{
+    float::to_i32,
+    matrix::{MatrixTable, tables},
+};
 use record::{Cell, Record};
 
 use crate::terminal::MatrixFigure;
@@ -121,8 +124,8 @@ impl Scale {
         Self { least, span: (most / least).max(SPAN_AT_LEAST).ln() }
     }
 
-    fn step(&self, cell: &Cell) -> u8 {
-        ((cell.badness.max(LEAST_BAD) / self.least).ln() / self.span * STEPS).round() as u8
+    fn step(&self, cell: &Cell) -> i32 {
+        to_i32(((cell.badness.max(LEAST_BAD) / self.least).ln() / self.span * STEPS).round())
     }
 }
 

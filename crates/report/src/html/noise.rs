@@ -1,9 +1,13 @@
 //! Key figures and series table of a noise record, whose samples are gaps instead of wake-ups.
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, format_duration, format_ns, rounded_ns};
 use record::{Noise, Record, Series};
 
-use super::{figure::Table, lines::Line, text, verdict::Key};
+use super::{
+    figure::{Key, Table},
+    lines::Line,
+    text,
+};
 use crate::blame::unsigned;
 use crate::terminal::noise::{common_gaps, lost};
 
@@ -64,7 +68,7 @@ pub fn summary(lines: &[Line]) -> Table {
             lost(&noise),
             text::grouped(series.samples),
             format!("{a_second:.1}"),
-            time(series.mean_ns.map(|ns| ns.round() as i64)),
+            time(series.mean_ns.map(rounded_ns)),
             time(figures.p50_ns),
             time(figures.p99_ns),
             time(figures.p99_9_ns),

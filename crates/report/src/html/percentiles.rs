@@ -2,7 +2,11 @@
 
 use std::fmt::Write;
 
-use analysis::{Summary, format_ns};
+use analysis::{
+    Summary,
+    float::{to_i32, to_u64},
+    format_ns,
+};
 use record::{Histogram, UseVerdict};
 
 use super::{
@@ -103,7 +107,7 @@ fn draw(lines: &[&Line], uses: &[&UseVerdict], others: &Others, y: Axis) -> Stri
 
 /// Marks at each nine; a label only if there is space for it.
 fn percent_ticks(axis: Axis) -> Vec<Tick> {
-    let nines = (1..=axis.hi.floor() as u32).map(f64::from);
+    let nines = (1..=to_i32(axis.hi.floor())).map(f64::from);
     let mut taken = f64::MIN;
     let tick = |at: f64| {
         let mut label = text::percent(at);
@@ -129,7 +133,7 @@ fn steps(corrected: &Histogram, step: f64) -> Vec<(f64, i64)> {
     let mut nines = 0.0;
     loop {
         // The number of counts at or below the percentile: all but one in 10^nines.
-        let rank = total.saturating_sub((total as f64 / 10f64.powf(nines)).floor() as u64).max(1);
+        let rank = total.saturating_sub(to_u64((total as f64 / 10f64.powf(nines)).floor())).max(1);
         while seen < rank {
             let Some((value, count)) = buckets.next() else { break };
             (value_ns, seen) = (value, seen.saturating_add(count));

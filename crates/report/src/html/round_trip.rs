@@ -3,7 +3,10 @@
 use analysis::format_ns;
 use record::{Record, RoundTrip, Series};
 
-use super::{figure::Table, text::grouped, verdict::Key};
+use super::{
+    figure::{Key, Table},
+    text::grouped,
+};
 use crate::round_trip::{TIMES, longest, outcomes, remarks, times, title};
 
 /// A series of round trips, as the template sees it.

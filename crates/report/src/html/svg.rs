@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use analysis::float::to_i32;
 use askama::filters::{Escaper, Html};
 
 use super::text;
@@ -77,7 +78,7 @@ pub fn step_above(value: f64) -> f64 {
 pub fn log_ticks(lo: f64, hi: f64, label: impl Fn(f64) -> String) -> Vec<Tick> {
     let every = (hi - lo) <= 2.01;
     let mut ticks = Vec::new();
-    for decade in lo.floor() as i32..=hi.ceil() as i32 {
+    for decade in to_i32(lo.floor())..=to_i32(hi.ceil()) {
         for multiple in [1.0f64, 2.0, 5.0] {
             let at = f64::from(decade) + multiple.log10();
             if at < lo - 1e-9 || at > hi + 1e-9 {

@@ -1,19 +1,21 @@
 //! Formatting of figures, and of commands within text.
 
+use analysis::float::{to_u64, to_usize};
+
 use super::svg::escape;
 
 /// Labels of a lateness axis: whole numbers with their unit.
 pub fn tick_ns(ns: f64) -> String {
     let (size, unit) =
         [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(s, _)| ns >= *s).unwrap_or((1.0, "ns"));
-    format!("{} {unit}", grouped((ns / size).round() as u64))
+    format!("{} {unit}", grouped(to_u64((ns / size).round())))
 }
 
 /// Labels of a count axis: `1,000`, `100 M`.
 pub fn tick_count(count: f64) -> String {
     let (size, unit) =
         [(1e12, " T"), (1e9, " G"), (1e6, " M")].into_iter().find(|(s, _)| count >= *s).unwrap_or((1.0, ""));
-    format!("{}{unit}", grouped((count / size).round() as u64))
+    format!("{}{unit}", grouped(to_u64((count / size).round())))
 }
 
 /// Labels of a time axis, from seconds: `0`, `200 ms`, `30 s`, `5 min`, `6 h`, `2 d`.
@@ -45,7 +47,7 @@ pub fn counted(count: u64, noun: &str) -> String {
 
 /// A percentile from its number of nines, `-log10(1 - p)`: `50 %`, `99.9 %`.
 pub fn percent(nines: f64) -> String {
-    let digits = (nines.ceil() as usize).saturating_sub(2);
+    let digits = to_usize(nines.ceil()).saturating_sub(2);
     let mut out = format!("{:.*}", digits.min(16), 100.0 - 100.0 * 10f64.powf(-nines));
     out.push_str(" %");
     out

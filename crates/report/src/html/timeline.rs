@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, fmt::Write};
 
-use analysis::{format_duration, format_ns};
+use analysis::{
+    float::{to_i32, to_usize},
+    format_duration, format_ns,
+};
 use record::{Maxima, Record, Spike};
 
 use crate::words::{Words, is_noise};
@@ -120,7 +123,7 @@ fn phases(record: &Record, lines: &[Line], x: Axis) -> String {
         let loads =
             if phase.asked_loads.is_empty() { String::new() } else { format!(": {}", phase.asked_loads.join(", ")) };
         let mut label = format!("{}{loads}", phase.name);
-        let space = ((x.to - at) / 6.2) as usize;
+        let space = to_usize((x.to - at) / 6.2);
         if label.chars().count() > space.max(8) {
             label = label.chars().take(space.max(8) - 1).chain(['…']).collect();
         }
@@ -180,15 +183,15 @@ fn steps(out: &mut String, line: &Line, together: usize, x: Axis, y: Axis) {
 struct Names(Vec<String>);
 
 impl Names {
-    /// The index of a spike's main culprit; -1 if there is none.
-    fn of(&mut self, spike: &Spike) -> i64 {
-        let Some(culprit) = spike.culprits.first() else { return -1 };
+    /// The index of a spike's main culprit; `None` without culprits.
+    fn of(&mut self, spike: &Spike) -> Option<usize> {
+        let culprit = spike.culprits.first()?;
         let name = culprit.cause.title();
         let at = self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
             self.0.push(name);
             self.0.len() - 1
         });
-        at as i64
+        Some(at)
     }
 
     /// The names as an attribute for the script; empty without names.
@@ -209,13 +212,14 @@ fn dots(lines: &[Line], x: Axis, y: Axis) -> (String, usize, Names) {
     for (line, spike) in worst_first {
         let at_s = line.start_s + spike.at_ns as f64 / 1e9;
         let (px, py) = (x.at(at_s), y.at(svg::decades(spike.lateness_ns as f64, y.lo)));
-        if taken.len() == DOTS || !taken.insert((line.index, (px / 2.0) as i32, (py / 2.0) as i32)) {
+        if taken.len() == DOTS || !taken.insert((line.index, to_i32(px / 2.0), to_i32(py / 2.0))) {
             continue;
         }
         let (path, points, culprits) = &mut by_line[line.index];
         path.move_to(px, py).raw(line.marker());
         let _ = write!(points, "{at_s:.3}:{} ", spike.lateness_ns);
-        let _ = write!(culprits, "{} ", names.of(spike));
+        let culprit = names.of(spike).map_or_else(|| "-1".to_owned(), |index| index.to_string());
+        let _ = write!(culprits, "{culprit} ");
     }
     let mut out = String::new();
     for (line, (path, points, culprits)) in lines.iter().zip(&by_line).filter(|(_, of)| !of.0.is_empty()) {
@@ -284,7 +288,7 @@ mod tests {
 
     #[test]
     fn draws_overlapping_dots_once_and_the_worst_always() {
-        let spike = |at_ns| Spike { lateness_ns: 1_000_000 + at_ns as i64, at_ns, ..Spike::default() };
+        let spike = |at_ns| Spike { lateness_ns: 1_000_000 + i64::try_from(at_ns).unwrap(), at_ns, ..Spike::default() };
         let record = record(vec![], (0..100_000).map(|i| spike(i * 1_000)).collect());
         let figure = spikes(&record, &lines(&record), 20);
         assert!(figure.svg.contains(":100999000 "), "the worst is drawn");

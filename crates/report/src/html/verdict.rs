@@ -5,7 +5,7 @@ use std::fmt::Write;
 use analysis::{Summary, format_duration, format_ns};
 use record::{Outcome, Record, UseVerdict};
 
-use super::{audio, noise, round_trip, svg, text};
+use super::{audio, figure::Key, noise, round_trip, svg, text};
 use crate::blame::unsigned;
 use crate::words::{is_noise, is_profile, sentence};
 
@@ -19,16 +19,6 @@ pub struct Headline {
     pub sentence: String,
     /// The reason: trusted HTML.
     pub reason: String,
-}
-
-/// A key figure.
-pub struct Key {
-    /// The name.
-    pub label: &'static str,
-    /// The figure.
-    pub value: String,
-    /// Place and time.
-    pub detail: String,
 }
 
 /// A use on the ladder.

@@ -2,11 +2,14 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use analysis::format_ns;
+use analysis::{
+    float::{to_i64, to_usize},
+    format_ns,
+};
 use record::Cause;
 
 use super::{
-    blame::Colours,
+    colours::Colours,
     figure::{Row, Table},
     svg::{self, Axis, Frame, Tick, number},
 };
@@ -161,7 +164,7 @@ fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, 
     ];
     let widest = || places.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or(places[0]);
     let (space, at, anchor, class) = places.into_iter().find(|place| place.0 >= wanted).unwrap_or_else(widest);
-    let letters = (space.max(0.0) / LETTER) as usize;
+    let letters = to_usize(space.max(0.0) / LETTER);
     let shown: Cow<str> = if wanted <= space {
         text.into()
     } else {
@@ -180,9 +183,9 @@ fn label(out: &mut String, text: &str, (from, to): (f64, f64), x: Axis, y: f64, 
 /// Marks at 1-2-5 steps, including the deadline.
 fn ticks(x: Axis) -> Vec<Tick> {
     let step = 10f64.powf(svg::step_above((x.hi - x.lo) / 9.0));
-    let first = (x.lo / step).ceil() as i64;
+    let first = to_i64((x.lo / step).ceil());
     let at = |n: i64| n as f64 * step;
-    let label = |ns: f64| if ns == 0.0 { "0".to_owned() } else { format_ns(ns.round() as i64) };
+    let label = |ns: f64| if ns == 0.0 { "0".to_owned() } else { format_ns(to_i64(ns.round())) };
     (first..first + 12).take_while(|&n| at(n) <= x.hi).map(|n| Tick { at: at(n), label: label(at(n)) }).collect()
 }
 
@@ -229,7 +232,7 @@ mod tests {
         let mut at_ns = 0;
         for n in 0..400 {
             let stretch = Stretch { start_ns: at_ns, ..stretch(n) };
-            at_ns += stretch.ns as i64;
+            at_ns += stretch.ns.cast_signed();
             timeline.push(stretch);
         }
         let spike = Spike { lateness_ns: at_ns, timeline, ..Spike::default() };

@@ -8,7 +8,7 @@ use super::{
     lines::Line,
     text,
 };
-use crate::blame::main_culprit;
+use crate::blame::{main_culprit, unsigned};
 use crate::words::Words;
 
 /// The `worst` worst spikes of all series, the worst first.
@@ -52,7 +52,7 @@ pub fn table(lines: &[Line], worst: usize) -> Table {
 /// The two parts of the lateness in the kernel's timerlat tracer: until the timer interrupt, and from there to the
 /// thread.
 fn halves(split: Split) -> [String; 2] {
-    [split.irq_ns, split.thread_ns.saturating_sub(split.irq_ns)].map(|ns| format_ns(ns.min(i64::MAX as u64) as i64))
+    [split.irq_ns, split.thread_ns.saturating_sub(split.irq_ns)].map(unsigned)
 }
 
 #[cfg(test)]

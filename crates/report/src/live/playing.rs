@@ -3,7 +3,7 @@
 use std::env;
 use std::io::{self, IsTerminal, Stderr, Write};
 
-use analysis::{format_duration, format_ns};
+use analysis::{float::to_usize, format_duration, format_unsigned_ns};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -162,7 +162,7 @@ fn level(peak: f32) -> String {
 fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
     let (bar_on, bar_off) = if unicode { ("█", "░") } else { ("#", ".") };
     let bar = |share: f64| {
-        let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+        let cells = to_usize((share.clamp(0.0, 1.0) * BAR as f64).round());
         format!("{}{}", bar_on.repeat(cells), bar_off.repeat(BAR - cells))
     };
     let of_peak = |peak: f32| bar(f64::from((db(peak) / -QUIETEST_DB) + 1.0));
@@ -173,14 +173,14 @@ fn draw(buffer: &mut Buffer, playing: &Playing, unicode: bool) {
         vec![(Ink::Title, clean(&playing.what)), (Ink::Quiet, format!("  {}  {time}", clean(&playing.card)))],
         vec![
             (Ink::Plain, "latency  ".to_owned()),
-            (Ink::Accent, format!("{} frames, {}", playing.latency_frames, format_ns(playing.latency_ns as i64))),
+            (Ink::Accent, format!("{} frames, {}", playing.latency_frames, format_unsigned_ns(playing.latency_ns))),
             (Ink::Quiet, "  of the buffers".to_owned()),
         ],
         vec![
             (Ink::Plain, "load     ".to_owned()),
             (good_or(playing.most_share < 0.7, Ink::Doubt), bar(playing.share)),
             (Ink::Plain, format!(" {:3.0} %, max {:.0} %", playing.share * 100.0, playing.most_share * 100.0)),
-            (Ink::Quiet, format!(" of {}", format_ns(playing.period_ns as i64))),
+            (Ink::Quiet, format!(" of {}", format_unsigned_ns(playing.period_ns))),
         ],
         vec![
             (Ink::Plain, "xruns    ".to_owned()),
@@ -229,7 +229,7 @@ fn tuner(note: Option<&(String, f32)>, unicode: bool) -> Vec<(Ink, String)> {
     let title = (Ink::Plain, "tuner    ".to_owned());
     let Some((name, cents)) = note else { return vec![title, (Ink::Quiet, "-".to_owned())] };
     let (track, middle, needle) = if unicode { ("─", "┼", "●") } else { ("-", "+", "O") };
-    let at = ((cents.clamp(-50.0, 50.0) + 50.0) / 100.0 * BAR as f32).round() as usize;
+    let at = to_usize(f64::from((cents.clamp(-50.0, 50.0) + 50.0) / 100.0 * BAR as f32).round());
     let cell = |place: usize| {
         if place == at {
             needle

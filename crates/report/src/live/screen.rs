@@ -82,7 +82,7 @@ fn push_row(text: &mut String, buffer: &Buffer, y: u16, color: bool) -> u16 {
     if look != plain {
         text.push_str("\x1b[0m");
     }
-    used as u16
+    u16::try_from(used).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

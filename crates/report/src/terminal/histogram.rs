@@ -1,6 +1,9 @@
 //! Histograms drawn with characters: lateness from left to right, counts upwards, both on logarithmic scales.
 
-use analysis::format_ns;
+use analysis::{
+    float::{to_i64, to_usize},
+    format_ns,
+};
 use record::Histogram;
 
 /// A cell filled in eighths.
@@ -35,7 +38,7 @@ impl Scale {
     /// The upper end of each of `width` columns, ns.
     fn edges(self, width: usize) -> Vec<i64> {
         let (first, span) = (f64::from(self.first), f64::from(self.last - self.first));
-        (1..=width).map(|n| 10f64.powf(first + span * n as f64 / width as f64).round() as i64).collect()
+        (1..=width).map(|n| to_i64(10f64.powf(first + span * n as f64 / width as f64).round())).collect()
     }
 }
 
@@ -80,7 +83,7 @@ impl Bars {
         let scale = (self.tallest().max(2) as f64).ln();
         let eighths = |count: u64| match count {
             0 => 0,
-            _ => (1.0 + (full - 1.0) * (count as f64).ln() / scale).round() as usize,
+            _ => to_usize((1.0 + (full - 1.0) * (count as f64).ln() / scale).round()),
         };
         let levels: Vec<usize> = self.counts.iter().map(|&count| eighths(count)).collect();
         let row = |above: usize| {

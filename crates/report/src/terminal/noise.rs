@@ -1,6 +1,6 @@
 //! Time that other work took from threads that never sleep: one row per CPU, and gaps on all CPUs at once.
 
-use analysis::{Summary, format_ns};
+use analysis::{Summary, format_ns, rounded_ns};
 use record::{Noise, Phase, Record, Series};
 
 use super::page::Page;
@@ -61,7 +61,7 @@ fn row(series: &Series) -> Spans {
         (Ink::Title, lost(&noise)),
         cell(series.samples.to_string()),
         cell(if noise.observed_ns > 0 { format!("{per_second:.1}") } else { "-".to_owned() }),
-        cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
+        cell(time(series.mean_ns.map(rounded_ns))),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
         cell(time(figures.p99_9_ns)),

@@ -1,6 +1,6 @@
 //! The requested measurement, and the figures of each thread.
 
-use analysis::{Summary, format_duration, format_ns};
+use analysis::{Summary, format_duration, format_ns, rounded_ns};
 use record::{LoadProof, Phase, Record, Series, SeriesKind};
 
 use super::histogram::{Bars, Scale, short_count};
@@ -209,7 +209,7 @@ fn full_row(series: &Series) -> Spans {
         count_cell(series.missed, series.missed.to_string()),
         cell(series.early.to_string()),
         cell(time(series.min_ns)),
-        cell(time(series.mean_ns.map(|ns| ns.round() as i64))),
+        cell(time(series.mean_ns.map(rounded_ns))),
         cell(time(figures.p50_ns)),
         cell(time(figures.p99_ns)),
         cell(time(figures.p99_9_ns)),

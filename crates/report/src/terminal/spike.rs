@@ -1,6 +1,6 @@
 //! One spike as a time line: causes on the CPU, from shortly before the deadline to the wake-up.
 
-use analysis::format_ns;
+use analysis::{float::to_usize, format_ns};
 use record::Spike;
 
 use super::page::Page;
@@ -100,7 +100,7 @@ impl Columns {
     /// The column of a time within the bar.
     fn at(&self, ns: i64) -> usize {
         let (span, into) = (self.to_ns.abs_diff(self.from_ns), ns.max(self.from_ns).abs_diff(self.from_ns));
-        (into as f64 / span as f64 * self.bar as f64).round() as usize
+        to_usize((into as f64 / span as f64 * self.bar as f64).round())
     }
 
     fn figures(&self, start: &str, length: &str, share: &str) -> String {

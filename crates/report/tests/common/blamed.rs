@@ -34,7 +34,7 @@ pub fn thread(name: &str, pid: u32, priority: i32, why: Why) -> Cause {
 }
 
 fn explain(spike: &mut Spike, loaded: bool, cpu: u32) {
-    let late_ns = spike.lateness_ns as u64;
+    let late_ns = spike.lateness_ns.unsigned_abs();
     let mixed = (spike.at_ns / 1_000_000).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let firmware = spike.at_ns % FIRMWARE_EVERY_NS < 20_000_000;
     let worker = format!("kworker/{cpu}:2-events");
@@ -62,12 +62,12 @@ fn explain(spike: &mut Spike, loaded: bool, cpu: u32) {
     let last = shares.len() - 1;
     for (n, (cause, share)) in shares.into_iter().enumerate() {
         let ns = match n {
-            n if n == last => late_ns - start_ns as u64,
+            n if n == last => late_ns - start_ns.unsigned_abs(),
             _ if share == 0 && cause.name == "nvme0q1" && !loaded => continue,
             _ => late_ns / 1000 * if share == 0 { rest } else { share },
         };
         stretches.push(Stretch { start_ns, ns, cause });
-        start_ns += ns as i64;
+        start_ns += ns.cast_signed();
     }
     let mut culprits: Vec<Culprit> = Vec::new();
     for stretch in &stretches[1..] {

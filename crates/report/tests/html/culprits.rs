@@ -29,7 +29,7 @@ fn the_ledger_shows_accounts_with_remedies() {
     assert!(blame.ledger.iter().filter(|account| account.count > 0).count() > 4);
     for account in &blame.ledger {
         assert!(section.contains(&account.cause.title().replace('\'', "&#39;")), "{}", account.cause.title());
-        assert!(section.contains(&analysis::format_ns(account.total_ns as i64)), "{}", account.cause.title());
+        assert!(section.contains(&analysis::format_unsigned_ns(account.total_ns)), "{}", account.cause.title());
     }
     for text in [
         "28 of the 66 spikes above 200 us: i915 interrupt thread",
@@ -95,13 +95,19 @@ fn shows_doubts_before_the_ledger() {
 fn large() -> Record {
     let mut all = Vec::new();
     for (n, mut series) in (0..8u32).map(|cpu| (cpu, sample::series("load", cpu, 9_000.0, 1.0, 2))) {
-        let cause =
-            |at: u64| blamed::thread(&format!("worker/{}", at % 300), at as u32, 120, record::Why::PreemptionOff);
+        let cause = |at: u64| {
+            blamed::thread(
+                &format!("worker/{}", at % 300),
+                u32::try_from(at).expect("fewer than 2^32 spikes"),
+                120,
+                record::Why::PreemptionOff,
+            )
+        };
         let spike = |at: u64| Spike {
-            lateness_ns: 400_000 + (at * 7919 % 100_000) as i64,
+            lateness_ns: 400_000 + (at * 7919 % 100_000).cast_signed(),
             at_ns: at * 15_000_000,
             timeline: (0..40)
-                .map(|step| Stretch { start_ns: step * 10_000, ns: 10_000, cause: cause(at + step as u64) })
+                .map(|step| Stretch { start_ns: step * 10_000, ns: 10_000, cause: cause(at + step.cast_unsigned()) })
                 .collect(),
             culprits: vec![record::Culprit { cause: cause(at), ns: 10_000 }],
             evidence: Evidence::Trace,

@@ -178,7 +178,7 @@ fn attributes(markup: &str) -> Vec<(&str, &str)> {
 fn renders_odd_records() {
     let spikes = (0..1000).map(|i| Spike {
         lateness_ns: i * 7919 % 90_000_000,
-        at_ns: i as u64 * 1_000_000,
+        at_ns: i.cast_unsigned() * 1_000_000,
         ..Spike::default()
     });
     let spiky = Series { spikes: spikes.collect(), spikes_total: u64::MAX, ..sample::of_values(&[(3, 1)]) };

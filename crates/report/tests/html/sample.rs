@@ -29,7 +29,7 @@ impl Dice {
 
 /// A series of `seconds` s at 1 ms: most values around `typical_ns`, a long tail, and occasional stalls.
 pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seconds: u64) -> Series {
-    let mut dice = Dice(u64::from(cpu) * 977 + typical_ns as u64);
+    let mut dice = Dice(u64::from(cpu) * 977 + analysis::float::to_u64(typical_ns));
     let mut out = Series {
         phase: phase.into(),
         role: "timer".into(),
@@ -48,23 +48,23 @@ pub fn series(phase: &str, cpu: u32, typical_ns: f64, stalls_a_second: f64, seco
         let stall = if dice.roll() * 1000.0 < stalls_a_second { 60_000.0 * (dice.roll() * 3.1).exp() } else { 0.0 };
         let firmware = if at_ns >= next_firmware_ns { 212_000.0 + 9_000.0 * dice.roll() } else { 0.0 };
         next_firmware_ns += if firmware > 0.0 { FIRMWARE_EVERY_NS } else { 0 };
-        let lateness_ns = (body + tail + stall + firmware) as i64;
+        let lateness_ns = analysis::float::to_i64(body + tail + stall + firmware);
         out.raw.record(lateness_ns);
         out.maxima.take_in(at_ns, lateness_ns);
         sum += lateness_ns as f64;
         out.samples += 1;
-        out.missed += lateness_ns as u64 / PERIOD_NS;
+        out.missed += lateness_ns.cast_unsigned() / PERIOD_NS;
         if lateness_ns > THRESHOLD_NS {
             out.spikes.push(Spike { lateness_ns, at_ns, ..Spike::default() });
         }
-        if lateness_ns as u64 >= PERIOD_NS {
+        if lateness_ns.cast_unsigned() >= PERIOD_NS {
             late.push(lateness_ns);
         }
         if out.max_ns.is_none_or(|max_ns| lateness_ns > max_ns) {
             (out.max_ns, out.max_at_ns) = (Some(lateness_ns), Some(at_ns));
         }
         out.min_ns = Some(out.min_ns.map_or(lateness_ns, |min_ns| min_ns.min(lateness_ns)));
-        at_ns += PERIOD_NS * (1 + lateness_ns as u64 / PERIOD_NS);
+        at_ns += PERIOD_NS * (1 + lateness_ns.cast_unsigned() / PERIOD_NS);
     }
     out.mean_ns = Some(sum / out.samples as f64);
     out.jitter_ns = out.max_ns.unwrap_or_default().unsigned_abs();
