@@ -53,7 +53,7 @@ pub fn outcomes(audio: &Audio) -> [(&'static str, u64, bool); 5] {
     ]
 }
 
-/// When periods were done, and the times of their parts, each with the figures of [`FIGURES`].
+/// Completion times of periods and times of their parts, with the figures of [`FIGURES`].
 pub fn times(series: &Series, audio: &Audio) -> Vec<(&'static str, [String; 7])> {
     let wake = Summary::of(series);
     let mean_ns = series.mean_ns.map(rounded_ns);
@@ -190,7 +190,7 @@ pub fn worst(series: &Series, audio: &Audio) -> Vec<String> {
             String::new()
         };
         format!(
-            "done {whole} after the deadline at {at}{xrun}. Woke after {}, processing took {}, usually {}{}",
+            "done {whole} after the deadline at {at}{xrun}. Woke after {}, processing took {} (median {}){}",
             format_ns(played.wait_ns),
             format_ns(played.dsp_ns),
             format_ns(medians.dsp_ns),

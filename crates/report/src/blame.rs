@@ -86,7 +86,7 @@ pub(crate) fn explanation(cause: &Cause) -> &'static str {
             }
             Some(Why::HigherPriority | Why::SamePriority) | None => "",
         },
-        CauseKind::PageFault => "The thread accessed memory that was not mapped yet.",
+        CauseKind::PageFault => "The thread accessed memory that was not present and had to be mapped or read.",
         CauseKind::Stopped => "A signal stopped the measurement.",
         CauseKind::Blocked => "The measurement blocked itself; the machine is not the cause.",
         CauseKind::Throttled => "The kernel reserves part of each second for threads that are not real-time.",

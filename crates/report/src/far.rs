@@ -15,7 +15,7 @@ pub fn clock(relation: &ClockRelation) -> String {
     match relation.shows_one_way() {
         true => relation.words.clone(),
         false => format!(
-            "not synchronised with this end, so no one-way times are reported, only round trips and delay variation: {}",
+            "a separate clock, so one-way times are not reported, only round trips and delay variation: {}",
             relation.words
         ),
     }
@@ -35,7 +35,7 @@ pub fn rights(record: &Record, far: &Far) -> String {
 pub fn set(far: &Far) -> String {
     let one = |Setting { name, before, during, after }: &Setting| match after {
         Some(after) if after == before => format!("{name} from {before} to {during} and back"),
-        Some(after) => format!("{name} from {before} to {during}, not put back: {after}"),
+        Some(after) => format!("{name} from {before} to {during}, not restored: {after}"),
         None => format!("{name} from {before} to {during}, not read back"),
     };
     far.settings.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -105,7 +105,7 @@ mod tests {
             vec![setting("eth0 eee", Some("on")), setting("eth0 gro", Some("off")), setting("eth0 tso", None)];
         assert_eq!(
             set(&Far { settings, ..Far::default() }),
-            "eth0 eee from on to off and back; eth0 gro from on to off, not put back: off; eth0 tso from on to off, not \
+            "eth0 eee from on to off and back; eth0 gro from on to off, not restored: off; eth0 tso from on to off, not \
              read back"
         );
     }
