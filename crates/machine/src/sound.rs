@@ -149,7 +149,13 @@ pub enum OpenError {
 ///
 /// # Errors
 /// [`OpenError`]; each message names the alternatives.
-pub fn open(root: &Root, capture: &str, playback: &str, config: &StreamConfig, input: u32) -> Result<Duplex, OpenError> {
+pub fn open(
+    root: &Root,
+    capture: &str,
+    playback: &str,
+    config: &StreamConfig,
+    input: u32,
+) -> Result<Duplex, OpenError> {
     let name = capture;
     let node = |name, direction| {
         let (card, device) = find(root, name)?;
