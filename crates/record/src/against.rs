@@ -1,63 +1,64 @@
-//! Figures of another record laid beside those of a run.
+//! Comparison of a run with another record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Figures;
 
-/// What was laid beside a run.
+/// The comparison of a run with one reference or record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Against {
-    /// Name of a published reference, or the file of a record.
+    /// Name of the published reference, or file name of the record.
     pub name: String,
-    /// The machine it was measured on, in a few words.
+    /// Short description of the machine of the reference or record.
     pub on: String,
-    /// Where it was published; empty for a record of one's own.
+    /// Publication of the figures; empty for a user's own record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// For each group of threads of the run, the figures that match it best.
+    /// For each group of threads of the run, the best matching figures.
     pub pairs: Vec<Pair>,
-    /// Groups of threads that nothing in it can be compared with.
+    /// Groups of threads of the run without comparable figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<String>,
 }
 
-/// Figures of a run and those that were laid beside them. They are never of the same machine, seldom of the same
-/// conditions: `differs` says in what.
+/// Figures of a run and the figures that they are compared with. The machine is never the same and the conditions
+/// seldom are: see `differs`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
-    /// The run's: all CPUs of a phase and role together.
+    /// Figures of the run: all CPUs of one phase and role together.
     pub ours: Figures,
-    /// The best match for them.
+    /// The best matching figures of the reference or record.
     pub theirs: Figures,
-    /// In what the conditions differ, each in a few words; empty where no difference is known.
+    /// Differences between the conditions, each in a few words; empty if none is known.
     #[serde(default)]
     pub differs: Vec<String>,
-    /// Ours divided by theirs.
+    /// The run's figures divided by the others.
     #[serde(default)]
     pub ratios: Ratios,
 }
 
-/// Ours divided by theirs; absent where either is unknown or theirs is not above 0.
+/// The run's figures divided by those of the reference or record; each is absent unless both are known and the divisor
+/// is above 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ratios {
-    /// Of the largest.
+    /// Ratio of the largest values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// Of what 99 % did not exceed.
+    /// Ratio of the 99th percentiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
-    /// Of the medians.
+    /// Ratio of the medians.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
-    /// Of the means.
+    /// Ratio of the means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// Of the machine-tool jitters.
+    /// Ratio of the machine-tool jitters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
-    /// Of the largest times between two packets.
+    /// Ratio of the largest times between two packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_gap: Option<f64>,
 }

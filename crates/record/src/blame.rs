@@ -1,84 +1,85 @@
-//! Who made the spikes: causes, the time line of one spike, and the ledger of all of them.
+//! Causes of spikes: the culprits, the time line of one spike, and the ledger of all spikes of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
-/// What kept a CPU from the measuring thread.
+/// The kind of thing that kept a CPU from the measuring thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
-    /// The deadline was past, and the timer's interrupt not yet taken, while a thread had the CPU: interrupts off in
-    /// the kernel, the timer hardware, firmware, or a hypervisor. The name is that of the thread.
+    /// The deadline had passed and the timer interrupt was still pending while a thread had the CPU: interrupts
+    /// disabled in the kernel, the timer hardware, firmware or a hypervisor. `name` is the name of that thread.
     LateInterrupt,
-    /// As before, but the CPU was idle: the way out of an idle state. The name is that of the state.
+    /// The timer interrupt was late and the CPU was idle: it had to leave an idle state. `name` is the idle state.
     IdleExit,
-    /// An interrupt's handler. The name is that of the device or of the CPU's vector.
+    /// An interrupt handler. `name` is the device or the CPU's vector.
     Interrupt,
-    /// A softirq. The name is the kernel's: `NET_RX`.
+    /// A softirq. `name` is the kernel's name for it: `NET_RX`.
     Softirq,
-    /// A non-maskable interrupt. The name is that of the handler.
+    /// A non-maskable interrupt. `name` is its handler.
     Nmi,
-    /// The callback of another kernel timer. The name is that of the function.
+    /// The callback of another kernel timer. `name` is the function.
     Timer,
-    /// Another thread. The name is its command's.
+    /// Another thread. `name` is its command name.
     Thread,
     /// A page fault of the measuring thread.
     PageFault,
-    /// The measuring thread was stopped by a signal. The name is that of the signal.
+    /// A signal stopped the measuring thread. `name` is the signal.
     Stopped,
-    /// The measuring thread waited for something else than its deadline.
+    /// The measuring thread waited for something other than its deadline.
     Blocked,
-    /// The measuring thread was ready and the CPU idle: the kernel withheld it (real-time throttling).
+    /// The measuring thread was runnable and the CPU idle: the kernel throttled it (real-time throttling).
     Throttled,
-    /// Every CPU stood still at once: firmware or a hypervisor.
+    /// All CPUs stalled at the same time: firmware or a hypervisor.
     AllCpus,
-    /// The hypervisor gave the CPU to another guest: its clock of stolen time says so.
+    /// The hypervisor gave the CPU to another guest, as its steal time shows.
     Stolen,
-    /// Firmware took the CPU: its counter of system management interrupts says so.
+    /// Firmware took the CPU, as its counter of system management interrupts shows.
     Firmware,
-    /// The kernel's own way from the timer's interrupt to the measuring thread's next instruction.
+    /// The kernel's wake-up path: from the timer interrupt to the measuring thread's next instruction.
     WakeUp,
-    /// The measuring thread's own work: a period of audio that it plays.
+    /// The measuring thread's own work: the processing of a period of audio.
     Work,
-    /// Nothing that was traced.
+    /// No traced event explains it.
     #[default]
     Unexplained,
 }
 
-/// Why a thread ran although the measuring thread was ready.
+/// The reason why a thread ran although the measuring thread was runnable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// Its priority is higher.
     HigherPriority,
-    /// Its priority is the same, and it was first.
+    /// Its priority is the same, and it was queued first.
     SamePriority,
-    /// Its priority is lower: preemption was off, or the kernel has none here.
+    /// Its priority is lower: preemption was disabled, or this kernel has none at that point.
     PreemptionOff,
-    /// Its interrupts were off.
+    /// It had interrupts disabled.
     InterruptsOff,
 }
 
-/// One cause, in the terms of the machine.
+/// One cause of lateness, named as the kernel names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// Kind of cause.
     pub kind: CauseKind,
-    /// Name of the thread, interrupt, softirq, function, state or signal; empty where there is none.
+    /// Name of the thread, interrupt, softirq, function, idle state or signal; empty if it has no name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Process id of the thread; number of the interrupt; process that sent the signal.
+    /// Process id of the thread, number of the interrupt, or process that sent the signal; absent for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     /// Priority of the thread as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary.
+    /// Absent for causes that are not threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// Why the thread ran.
+    /// Why the thread ran; absent for causes that are not threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// More about it: who sent the signal, which function turned interrupts off, how often it ran.
+    /// Details, e.g. who sent the signal, which function disabled interrupts, or how often it ran; empty without any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
 }
@@ -89,71 +90,71 @@ pub struct Culprit {
     /// The cause.
     #[serde(flatten)]
     pub cause: Cause,
-    /// Its share of the lateness, ns. All shares of a spike add up to its lateness.
+    /// Its share of the lateness, ns. The shares of a spike add up to its lateness.
     pub ns: u64,
 }
 
-/// A stretch of a spike's time line.
+/// One interval of a spike's time line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stretch {
-    /// Its begin, ns after the deadline; negative before it.
+    /// Start, ns after the deadline; negative before it.
     pub start_ns: i64,
-    /// Its length, ns.
+    /// Length, ns.
     pub ns: u64,
-    /// What had the CPU.
+    /// The cause that occupied the CPU.
     #[serde(flatten)]
     pub cause: Cause,
 }
 
-/// What a spike's culprits were found from.
+/// The data that a spike's culprits come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// The kernel's trace, without a gap.
+    /// The kernel trace, without lost events.
     Trace,
-    /// The kernel's trace, with events lost in or before the window: the culprits may be incomplete.
+    /// The kernel trace, with events lost in or before the window: culprits may be missing.
     Incomplete,
-    /// Counters before and after: a likely culprit, to which the whole lateness is put.
+    /// Counters before and after the spike: the likely culprit gets the whole lateness.
     Counters,
-    /// Nothing was looked at.
+    /// The spike was not analysed.
     #[default]
     None,
 }
 
 impl Evidence {
-    /// Whether nothing was looked at; such a spike says nothing about evidence in its JSON.
+    /// True if the spike was not analysed; its JSON then has no `evidence`.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 }
 
-/// How the culprits of a run were looked for, and the ledger of them.
+/// The analysis of a run's spikes, and the ledger of their causes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Blame {
-    /// From what.
+    /// The source of the analysis.
     pub mode: BlameMode,
-    /// Why it was not the kernel's trace, with the remedy; empty when it was.
+    /// Why the kernel trace was not used, with the remedy; empty if it was used.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The trace events that were on, as `system:name`.
+    /// The enabled trace events, as `system:name`.
     #[serde(default)]
     pub events: Vec<String>,
-    /// Spikes that were looked at.
+    /// Spikes that were analysed.
     pub spikes: u64,
-    /// Those whose window had lost events.
+    /// Analysed spikes with lost events in their window.
     pub incomplete: u64,
-    /// Those that were not looked at, because they came faster than they could be.
+    /// Spikes that were not analysed because they came too fast.
     pub passed_over: u64,
-    /// Trace events that the kernel overwrote or dropped inside a window that was looked at.
+    /// Trace events that the kernel overwrote or dropped inside an analysed window.
     pub lost_events: u64,
-    /// What looking costs; absent when it was not measured.
+    /// Overhead of the trace; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<BlameCost>,
-    /// The file that keeps the trace, for trace-cmd and KernelShark, where the run was to stop on a spike and did.
+    /// The trace file, for trace-cmd and KernelShark; absent unless a spike stopped the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_trace: Option<String>,
-    /// The causes, the heaviest first.
+    /// The causes, by total lateness, largest first.
     #[serde(default)]
     pub ledger: Vec<Account>,
     /// Fields that a newer version wrote.
@@ -161,25 +162,25 @@ pub struct Blame {
     pub extra: Extra,
 }
 
-/// From what culprits are found.
+/// The source that culprits are found from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlameMode {
-    /// Nothing.
+    /// None: culprits are not searched for.
     #[default]
     Off,
     /// Counters of interrupts, softirqs, context switches, stolen time and page faults.
     Counters,
-    /// The kernel's trace.
+    /// The kernel trace.
     Trace,
-    /// The kernel's trace, with every section that turns interrupts or preemption off, where the kernel tells them.
+    /// The kernel trace, with every section that disables interrupts or preemption, if the kernel traces those.
     Deep,
 }
 
-/// What the trace costs: wake-ups with it off and on, alternating, after the run and without its loads.
+/// Overhead of the trace: wake-ups with the trace off and on, in turns, measured after the run and without its loads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlameCost {
-    /// Wake-ups compared, of each kind.
+    /// Wake-ups compared of each kind.
     pub samples: u64,
     /// Median lateness with the trace off, ns.
     pub off_ns: i64,
@@ -187,26 +188,26 @@ pub struct BlameCost {
     pub on_ns: i64,
 }
 
-/// One line of the ledger: all spikes whose largest share had the same cause.
+/// One line of the ledger: all spikes with the same main cause, which is the cause with the largest share.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
-    /// The cause; its number and detail are those of the worst spike.
+    /// The cause; its number and detail come from the worst spike.
     #[serde(flatten)]
     pub cause: Cause,
-    /// Spikes that it made.
+    /// Spikes whose main cause this is.
     pub count: u64,
     /// Largest lateness among them, ns.
     pub worst_ns: i64,
-    /// Its shares of the lateness of all spikes, also of those that it is not the main cause of, ns.
+    /// Sum of its shares of the lateness of all spikes, ns, including spikes with another main cause.
     pub total_ns: u64,
-    /// CPUs on which it struck, as the kernel writes a list.
+    /// CPUs with an occurrence, as the kernel writes a list.
     pub cpus: String,
-    /// Phases in which it struck.
+    /// Phases with an occurrence.
     pub phases: Vec<String>,
-    /// Time between two strikes where that is regular, ns.
+    /// Time between two occurrences, ns; absent if they are not periodic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<u64>,
-    /// What to do about it, in one sentence with a command or a kernel argument where there is one.
+    /// Remedy: one sentence, with a command or a kernel argument if one helps.
     pub remedy: String,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
@@ -214,13 +215,13 @@ pub struct Account {
 }
 
 impl Cause {
-    /// A cause of this kind and name.
+    /// Creates a cause of this kind and name.
     #[must_use]
     pub fn new(kind: CauseKind, name: impl Into<String>) -> Self {
         Self { kind, name: name.into(), ..Self::default() }
     }
 
-    /// The cause in a few words, without number and priority: `interrupt eth0`, `thread stress-ng, of higher priority`.
+    /// Describes the cause without number and priority: `interrupt eth0`, `thread stress-ng, of higher priority`.
     #[must_use]
     pub fn title(&self) -> String {
         let name = &self.name;
@@ -252,7 +253,7 @@ impl Cause {
         }
     }
 
-    /// The cause with number and priority: `thread stress-ng, of higher priority (pid 412, real-time 50)`.
+    /// Describes the cause with number and priority: `thread stress-ng, of higher priority (pid 412, real-time 50)`.
     #[must_use]
     pub fn in_full(&self) -> String {
         let mut notes: Vec<String> = Vec::new();
@@ -267,7 +268,7 @@ impl Cause {
     }
 }
 
-/// A kernel priority in the terms in which it is set: `real-time 50`, `nice 0`, `deadline`.
+/// Formats a kernel priority as users set it: `real-time 50`, `nice 0`, `deadline`.
 #[must_use]
 pub fn priority_in_words(priority: i32) -> String {
     match priority {
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_speaks_the_terms_of_the_machine() {
+    fn describes_a_cause_with_priority_and_number() {
         let mut thread = Cause::new(CauseKind::Thread, "stress-ng");
         (thread.number, thread.priority, thread.why) = (Some(412), Some(49), Some(Why::HigherPriority));
         assert_eq!(thread.in_full(), "thread stress-ng, of higher priority (pid 412, real-time 50)");
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_culprit_is_flat_json() {
+    fn writes_a_culprit_as_flat_json() {
         let culprit = Culprit { cause: Cause::new(CauseKind::Softirq, "NET_RX"), ns: 81_000 };
         let value = serde_json::to_value(&culprit).expect("it is JSON");
         assert_eq!(value, serde_json::json!({"kind": "softirq", "name": "NET_RX", "ns": 81_000}));

@@ -1,57 +1,58 @@
-//! The campaign record: one entry a scenario, in the order they run, each naming the run record that it made.
+//! The campaign document: one entry per scenario in running order, each with the name of its run record.
 //!
-//! It is written anew after each scenario, so it says at every moment what is done and what is still to do.
+//! The document is rewritten after each scenario, so it always shows which scenarios have run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Outcome, Record, RoleResult, State, Tool};
 
-/// Name and version of the campaign document's form.
+/// Name and version of the campaign format.
 pub const CAMPAIGN_SCHEMA: &str = "punctual.campaign/1";
 
-/// One campaign: the document `campaign.json` in the folder of its records.
+/// One campaign: the document `campaign.json` in the folder of its run records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Campaign {
-    /// Name and version of this form: [`CAMPAIGN_SCHEMA`].
+    /// Name and version of the format: [`CAMPAIGN_SCHEMA`].
     pub schema: String,
-    /// What wrote it.
+    /// The program that wrote the document.
     pub tool: Tool,
-    /// How far the campaign got: `complete` when each scenario has run.
+    /// Progress of the campaign: `complete` if each scenario has run.
     pub state: State,
     /// Its name.
     pub name: String,
-    /// What it is, in words.
+    /// Description in one line; empty if the campaign file has none.
     #[serde(default)]
     pub title: String,
-    /// Where the table comes from; empty where the file does not say.
+    /// The publication that the campaign reproduces; empty if the campaign file names none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// FNV-1a digest of the plan, 16 hexadecimal digits: only the same plan can be resumed.
+    /// FNV-1a digest of the plan, 16 hexadecimal digits. A campaign can only be resumed with the same plan.
     pub digest: String,
-    /// When it began, RFC 3339; kept when it is resumed.
+    /// When the campaign first started, RFC 3339.
     pub started_at: String,
     /// When this document was last written, RFC 3339.
     pub written_at: String,
-    /// The command line that began it.
+    /// The command line that started it.
     pub command: Vec<String>,
-    /// Host name of the machine.
+    /// Host name of the machine; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// Its kernel.
+    /// Kernel release of the machine; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Published references to be laid beside.
+    /// Published references to compare with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub against: Vec<String>,
-    /// How long all scenarios were to take, with the rests between, ns.
+    /// Planned duration of all scenarios with the pauses between them, ns.
     pub planned_ns: u64,
-    /// How long those that ran took, with the rests between, ns. Time between a stop and a resume is not counted.
+    /// Duration of the scenarios that ran with the pauses between them, ns. Time between a stop and a resume does not
+    /// count.
     pub took_ns: u64,
-    /// What stood in for words that fit no CPU of the machine, and what else was to be known before it ran.
+    /// Remarks on the plan, e.g. which CPUs replaced a word of the file that matched no CPU of this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The scenarios in the order in which they run.
+    /// The scenarios in running order.
     pub scenarios: Vec<ScenarioEntry>,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
@@ -61,69 +62,69 @@ pub struct Campaign {
 /// One scenario of a campaign.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioEntry {
-    /// Its name, unique among those of the same repeat.
+    /// Name, unique within a repeat.
     pub name: String,
-    /// Name of the probe, as in the campaign file; as the next three.
+    /// Name of the probe in the campaign file.
     pub probe: String,
-    /// Name of the load.
+    /// Name of the load in the campaign file.
     pub load: String,
-    /// Name of the placement.
+    /// Name of the placement in the campaign file.
     pub placement: String,
-    /// Name of the settings.
+    /// Name of the settings in the campaign file.
     pub settings: String,
-    /// Which repeat, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// CPUs that it measures, as the kernel writes a list; empty for all that may be used.
+    /// Measured CPUs, as the kernel writes a list; empty for all allowed CPUs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpus: String,
-    /// CPUs that all else is moved off; empty for no shield.
+    /// Shielded CPUs; all other work is moved away from them. Empty without a shield.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shield: String,
-    /// Policy of its threads.
+    /// Scheduling policy of the measuring threads; empty for the probe's default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// What runs beside it, as on the command line.
+    /// Loads that run at the same time, as on the command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<String>,
-    /// How long it was to take, ns.
+    /// Planned duration, ns.
     pub planned_ns: u64,
-    /// File of its run record, beside this document.
+    /// File name of the run record, in the folder of this document.
     pub record: String,
-    /// What it gave; absent until it has run.
+    /// Results; absent until the scenario has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ScenarioResult>,
-    /// Why it could not run; absent when it could, or was not tried yet.
+    /// Why the scenario could not run; absent if it ran or was not tried yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The figures of a scenario that a table needs; the rest stands in its run record.
+/// The figures of a scenario for the campaign's table. The run record contains all figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioResult {
-    /// When it ran, RFC 3339.
+    /// When the scenario ran, RFC 3339.
     pub started_at: String,
-    /// How long it took, ns.
+    /// Duration, ns.
     pub took_ns: u64,
-    /// Whether what was asked for is what ran.
+    /// True if the run matches the request.
     pub valid: bool,
-    /// The verdict on the profiles; absent when none was asked for.
+    /// Verdict on the profiles; absent if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// The name of the heaviest culprit, as the ledger's first line; absent without one.
+    /// Name of the cause in the first line of the ledger; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<String>,
-    /// One entry a role: `timer`, `base`, `servo`, `noise`, `round-trip`, `talker`.
+    /// One entry per role: `timer`, `base`, `servo`, `noise`, `round-trip`, `talker`.
     pub roles: Vec<RoleResult>,
 }
 
 impl Campaign {
-    /// Whether each scenario has run.
+    /// True if each scenario has run.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.scenarios.iter().all(|scenario| scenario.result.is_some())
     }
 
-    /// The JSON Schema of this document, generated from the types.
+    /// Returns the JSON Schema of this document, generated from the types.
     #[must_use]
     pub fn json_schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(Self);
@@ -134,7 +135,7 @@ impl Campaign {
 }
 
 impl ScenarioResult {
-    /// The figures of a run.
+    /// Summarizes a run.
     #[must_use]
     pub fn of(record: &Record, took_ns: u64, culprit: Option<String>) -> Self {
         let mut roles: Vec<&str> = record.series.iter().map(|series| series.role.as_str()).collect();
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_campaign_is_complete_when_each_scenario_has_run() {
+    fn is_complete_once_each_scenario_has_run() {
         let done = ScenarioEntry { result: Some(ScenarioResult::default()), ..ScenarioEntry::default() };
         let mut campaign = Campaign { scenarios: vec![done.clone(), ScenarioEntry::default()], ..Campaign::default() };
         assert!(!campaign.is_complete());

@@ -1,4 +1,4 @@
-//! What a capture of the wire tells of a stream.
+//! A stream in a packet capture.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,180 +7,183 @@ use crate::{Extra, Histogram};
 
 /// Role of the series of a captured stream.
 pub const CAPTURE: &str = "capture";
-/// How many of the worst gaps and of the latest frames a capture keeps.
+/// The number of worst gaps and of latest frames that a capture keeps.
 pub const WORST_KEPT: usize = 20;
 
-/// A stream in a capture. Its series, of role `capture`, holds the lateness against the fitted grid.
+/// The analysis of one stream in a packet capture. Its series, of role `capture`, contains the lateness of its frames
+/// against the fitted grid.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Capture {
-    /// The file.
+    /// The capture file.
     pub file: String,
-    /// Who took it while the stream ran; absent for a file from elsewhere.
+    /// The run's own observer of the stream; absent for a file that was captured otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer: Option<Observer>,
-    /// `pcap` or `pcapng`.
+    /// File format: `pcap` or `pcapng`.
     pub format: String,
-    /// Frames in the file, of all kinds.
+    /// Frames in the file, of any kind.
     pub file_frames: u64,
-    /// The streams in the file, the busiest first; at most 4096.
+    /// The streams in the file, the one with the most frames first; at most 4096.
     pub streams: Vec<CapturedStream>,
-    /// Frames of streams beyond those.
+    /// Frames of streams that `streams` has no room for.
     #[serde(default)]
     pub left_out: u64,
-    /// The stream that all figures below are of.
+    /// The analysed stream; all figures below are for this one.
     pub stream: CapturedStream,
-    /// Its frames with a time stamp, duplicates included.
+    /// Its frames with a time stamp, including duplicates.
     pub frames: u64,
-    /// When the first of them was seen, ns since 1970 on the capture's clock.
+    /// Time stamp of its first frame, ns since 1970 on the capture's clock.
     pub first_ns: i64,
-    /// From the first to the last, ns.
+    /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
     /// Its period.
     pub period: CapturedPeriod,
-    /// Intervals from each frame to the next, ns; negative where stamps go back.
+    /// Intervals between consecutive frames, ns; negative if time stamps go backwards.
     pub spacing: Histogram,
-    /// Smallest interval, ns; absent with fewer than two frames, as the next two.
+    /// Smallest interval, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_gap_ns: Option<i64>,
-    /// Mean interval, ns.
+    /// Mean interval, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_gap_ns: Option<f64>,
-    /// Largest interval, ns.
+    /// Largest interval, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_ns: Option<i64>,
     /// Largest |interval - nominal period|, ns.
     pub max_deviation_ns: u64,
-    /// The largest intervals, the worst first; at most [`WORST_KEPT`].
+    /// The largest intervals, largest first; at most [`WORST_KEPT`].
     pub worst_gaps: Vec<MarkedFrame>,
-    /// A frame later than this for its slot is a late packet, ns: 1 % of the period, at least 1 us.
+    /// Tolerance for late packets, ns: 1 % of the period, at least 1 us.
     pub tolerance_ns: u64,
-    /// Late packets: frames later than the tolerance.
+    /// Late packets: frames later than their slot by more than the tolerance.
     pub late: u64,
-    /// Frames later than a period.
+    /// Frames later than their slot by more than a period.
     pub missed_slots: u64,
-    /// Slots that the talker left out: the sequence goes on behind them.
+    /// Slots that the talker skipped: the sequence numbers continue after them.
     pub skipped_slots: u64,
-    /// The latest frames, the worst first; at most [`WORST_KEPT`].
+    /// The latest frames, latest first; at most [`WORST_KEPT`].
     pub worst_late: Vec<MarkedFrame>,
-    /// Where the frames' numbers came from.
+    /// Source of the sequence numbers.
     pub numbered_by: NumberedBy,
-    /// Frames that the sequence numbers miss. 0 where frames have none; see `numbered_by`.
+    /// Lost frames according to the sequence numbers; 0 if frames have none, see `numbered_by`.
     pub lost: u64,
-    /// Losses: runs of lost frames.
+    /// Runs of consecutive lost frames.
     pub losses: u64,
-    /// Frames of the longest loss.
+    /// Frames in the longest run of lost frames.
     pub longest_loss: u64,
-    /// Frames that were seen before.
+    /// Frames that were captured again.
     pub duplicates: u64,
-    /// Frames that came after later ones, at most 64 behind; none of them is lost.
+    /// Frames that arrived after later ones, at most 64 numbers behind; they are not counted as lost.
     pub reordered: u64,
-    /// Frames more than 64 behind, which may be late or seen before.
+    /// Frames more than 64 numbers behind, which may be reordered or duplicate.
     pub too_late: u64,
-    /// How often the talker began anew.
+    /// Restarts of the talker.
     pub restarts: u64,
-    /// Bursts: runs of frames less than a quarter of the period apart.
+    /// Bursts: runs of frames that are less than a quarter of the period apart.
     pub bursts: u64,
-    /// Frames of the longest burst.
+    /// Frames in the longest burst.
     pub longest_burst: u64,
-    /// Frames in a slot's interval that had one already.
+    /// Frames in a slot that already had one.
     pub window_violations: u64,
-    /// What a credit-based shaper would have said.
+    /// Result of a credit-based shaper that is simulated on the stream; absent if there is too little to simulate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaper: Option<CapturedShaper>,
-    /// What time stamps are multiples of, ns: as the file says or as was found, whichever is more.
+    /// Resolution of the time stamps, ns: the one that the file states or the one that was found, whichever is coarser.
     pub resolution_ns: u64,
-    /// Frames whose stamp lies before that of the frame before.
+    /// Frames with an earlier time stamp than the frame before.
     pub out_of_order: u64,
-    /// Frames that the capture says were dropped on the stream's interface.
+    /// Dropped frames on the stream's interface, according to the file.
     pub dropped: u64,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Who captured the stream of a run: a packet socket of its own, with the kernel's stamps, read by an ordinary thread.
+/// A capture that the run itself made: a separate packet socket with kernel time stamps, read by an ordinary thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observer {
-    /// The interface that it looked at.
+    /// The captured interface.
     pub interface: String,
-    /// At which end of the stream that is.
+    /// The end of the stream that the interface belongs to.
     pub at: ObservedAt,
 }
 
-/// Where an observer stood.
+/// The end of a stream that an observer captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservedAt {
-    /// Where frames come in, behind the driver.
+    /// The receiving interface, after the driver.
     #[default]
     Receiving,
-    /// Where frames leave, before the driver.
+    /// The sending interface, before the driver.
     Sending,
 }
 
-/// A stream of a capture.
+/// A stream found in a capture.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CapturedStream {
-    /// What tells it from others.
+    /// Kind of the stream's identity.
     pub kind: CapturedKind,
-    /// Its stream id, EtherType and source, or port and source.
+    /// The stream id; or EtherType and source; or port and source.
     pub name: String,
-    /// Address that it is sent to.
+    /// Destination address.
     pub destination: String,
-    /// VLAN id; absent where frames have no tag.
+    /// VLAN id; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// Priority code point of its first frame.
+    /// Priority code point of the first frame; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcp: Option<u8>,
-    /// The interface of the file that it was seen on, from 0.
+    /// Index of the interface in the file, from 0.
     pub interface: u32,
-    /// Its frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes, without check sequence.
+    /// Bytes of the frames without their check sequences.
     pub bytes: u64,
-    /// From its first frame to its last, ns.
+    /// Time from its first frame to its last, ns.
     pub duration_ns: u64,
 }
 
-/// What a stream is told from others by.
+/// The fields that identify a stream in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapturedKind {
     /// The stream id of AVTP.
     #[default]
     Avtp,
-    /// EtherType and source.
+    /// EtherType and source address.
     Ethertype,
-    /// UDP port and source.
+    /// UDP port and source address.
     Udp,
 }
 
 /// The period of a captured stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CapturedPeriod {
-    /// As it should be, ns.
+    /// The nominal period, ns.
     pub nominal_ns: u64,
-    /// Who says so.
+    /// Source of the nominal period.
     pub told_by: ToldBy,
-    /// Stretches of the stream whose earliest frames the grid was fitted to; the nominal period stands with fewer than 3.
+    /// Sections of the stream whose earliest frames the grid was fitted to; with fewer than 3 the fitted period is the
+    /// nominal one.
     pub stretches: u64,
-    /// As it was by the capture's clock, ns.
+    /// The fitted period on the capture's clock, ns.
     pub fitted_ns: f64,
-    /// How much longer the fitted period is than the nominal, parts per million: the clocks of talker and tap against each
-    /// other. Absent where the nominal period was guessed.
+    /// How much longer the fitted period is than the nominal one, parts per million: the talker's clock against that of
+    /// the capture. Absent if the nominal period is a guess.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ppm: Option<f64>,
-    /// What that may be off by, parts per million: the scatter of the earliest frames over the capture's length.
+    /// Error of `clock_ppm`, parts per million: the scatter of the earliest frames over the length of the capture;
+    /// absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ppm: Option<f64>,
-    /// How far the earliest frames scatter around the grid, ns, without the farthest tenth on each side; absent for short
+    /// Scatter of the earliest frames around the grid, ns, without the largest tenth on each side; absent for short
     /// captures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wander_ns: Option<f64>,
 }
 
-/// Who says what a period should be.
+/// Source of a nominal period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToldBy {
@@ -190,46 +193,46 @@ pub enum ToldBy {
     ClassA,
     /// Priority 2: stream reservation class B.
     ClassB,
-    /// The median interval: a guess.
+    /// The median interval, which is a guess.
     #[default]
     Median,
 }
 
-/// Where the numbers of a captured stream's frames came from.
+/// Source of the sequence numbers of a captured stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberedBy {
-    /// Frames have none: loss cannot be told.
+    /// Frames have no numbers, so losses cannot be detected.
     #[default]
     Nothing,
-    /// AVTP's number of 8 bits, and the time between frames.
+    /// The 8-bit number of AVTP together with the time between frames.
     Avtp,
-    /// The number of 64 bits of punctual's own talker.
+    /// The 64-bit number of punctual's own talker.
     Talker,
 }
 
-/// A frame to look up.
+/// A frame worth finding in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MarkedFrame {
     /// Its number in the file, from 1, as Wireshark counts.
     pub frame: u64,
-    /// When it was seen, ns after the stream's first.
+    /// Its time stamp, ns after the stream's first frame.
     pub at_ns: i64,
-    /// Length of the gap in front of it, or how late it was, ns.
+    /// The interval before it, or its lateness, ns.
     pub ns: i64,
 }
 
-/// What a credit-based shaper would have said of a captured stream.
+/// A credit-based shaper (IEEE 802.1Qav) simulated on a captured stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CapturedShaper {
-    /// Bandwidth reserved, bit/s.
+    /// Reserved bandwidth (idle slope), bit/s.
     pub idle_slope_bps: u64,
-    /// Whether that was given; else it is what the stream's longest frame takes once a period.
+    /// True if the user gave the bandwidth; otherwise it is the stream's longest frame once per period.
     pub asked: bool,
-    /// Speed of the link, bit/s.
+    /// Link speed, bit/s.
     pub link_bps: u64,
-    /// Frames that began while the credit was negative.
+    /// Frames that started while the credit was negative.
     pub violations: u64,
-    /// The lowest credit that a frame began with, bits; 0 where none was negative.
+    /// The lowest credit at the start of a frame, bits; 0 if it was never negative.
     pub lowest_bits: f64,
 }

@@ -1,43 +1,46 @@
-//! How the system clocks of two machines stand to each other, and which figures that allows.
+//! The relation between the system clocks of two machines, and which figures it permits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Clocks, Machine};
 
-/// A clock's error may be a tenth of the limit that a time is held to: our rule, not that of a standard.
+/// A clock error may be at most this fraction (a tenth) of the limit for a time. This is our rule, not that of a
+/// standard.
 const SHARE_OF_LIMIT: u64 = 10;
 
-/// How the system clocks (CLOCK_REALTIME) of two machines stand to each other.
+/// The relation between the system clocks (CLOCK_REALTIME) of two machines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClockRelation {
-    /// What ties them.
+    /// The common source of the two clocks.
     pub tie: ClockTie,
-    /// How far they may be apart, ns, as far as both ends can tell; absent where nothing ties them.
+    /// Largest possible difference between the clocks, ns, as far as both ends can know; absent if not_by_ptp synchronises
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<u64>,
-    /// Where that comes from, or why there is none: one sentence.
+    /// Source of that bound, or why there is none: one sentence.
     pub words: String,
 }
 
-/// What ties two clocks.
+/// A common source of two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockTie {
-    /// Both are one and the same.
+    /// Both are the same clock.
     SameHost,
-    /// Both follow one grandmaster.
+    /// Both follow the same grandmaster.
     Ptp,
-    /// Nothing that has a bound.
+    /// Nothing with an error bound.
     #[default]
     None,
 }
 
 impl ClockRelation {
-    /// From the facts of both machines.
+    /// Determines the relation from the facts of both machines.
     ///
-    /// Machines of one boot id are one. Two that follow the same PTP grandmaster are apart by no more than both are from
-    /// it, but for what the directions of the path differ by, which no end can see. NTP bounds nothing that is of use here.
+    /// Machines with the same boot id are one machine. Two that follow the same PTP grandmaster differ by at most the
+    /// sum of their errors to it, plus the asymmetry of the path, which neither end can see. NTP gives no error bound
+    /// that is of use here.
     #[must_use]
     pub fn between(a: &Machine, b: &Machine) -> Self {
         if a.boot_id.is_some() && a.boot_id == b.boot_id {
@@ -48,7 +51,7 @@ impl ClockRelation {
         Self::by_ptp(&sides).unwrap_or_else(|why| Self { tie: ClockTie::None, error_ns: None, words: why })
     }
 
-    /// That of one machine to itself.
+    /// The relation of a machine to itself.
     #[must_use]
     pub fn same_host() -> Self {
         let words = "both ends are on one machine and read one clock".to_owned();
@@ -56,8 +59,8 @@ impl ClockRelation {
     }
 
     fn by_ptp([(name_a, a), (name_b, b)]: &[(&str, &Clocks); 2]) -> Result<Self, String> {
-        let to_a = a.to_grandmaster().map_err(|why| nothing(name_a, a, &why))?;
-        let to_b = b.to_grandmaster().map_err(|why| nothing(name_b, b, &why))?;
+        let to_a = a.to_grandmaster().map_err(|why| not_by_ptp(name_a, a, &why))?;
+        let to_b = b.to_grandmaster().map_err(|why| not_by_ptp(name_b, b, &why))?;
         if (to_a.grandmaster, to_a.domain) != (to_b.grandmaster, to_b.domain) {
             let of = |to: &crate::ToGrandmaster| format!("{} in domain {}", to.grandmaster, to.domain);
             return Err(format!("{name_a} follows {}, {name_b} follows {}", of(&to_a), of(&to_b)));
@@ -70,29 +73,29 @@ impl ClockRelation {
         }
         let error_ns = to_a.error_ns.saturating_add(to_b.error_ns);
         let words = format!(
-            "both follow PTP grandmaster {} within {error_ns} ns ({name_a}: {}; {name_b}: {}); what the directions of the \
-             path differ by is unknown and comes on top",
+            "both follow PTP grandmaster {} within {error_ns} ns ({name_a}: {}; {name_b}: {}); the asymmetry \
+             of the path is unknown and not included",
             to_a.grandmaster, to_a.words, to_b.words
         );
         Ok(Self { tie: ClockTie::Ptp, error_ns: Some(error_ns), words })
     }
 
-    /// Whether times from one machine to the other may be shown at all, with the error beside them. Where not, round trips
-    /// and how much the time under way varies are all that there is.
+    /// True if one-way times between the machines may be shown, together with the error. Otherwise only round trips and
+    /// delay variation are available.
     #[must_use]
     pub fn shows_one_way(&self) -> bool {
         self.error_ns.is_some()
     }
 
-    /// Why a time from one machine to the other cannot be held to `limit_ns`; `None` where it can. The verdict is
-    /// inconclusive then.
+    /// Returns why a one-way time cannot be judged against `limit_ns`, so that the verdict is inconclusive; `None` if
+    /// it can.
     #[must_use]
     pub fn inconclusive(&self, limit_ns: u64) -> Option<String> {
         let allowed_ns = limit_ns / SHARE_OF_LIMIT;
         match self.error_ns {
             None => Some(format!("the two clocks cannot be compared: {}", self.words)),
             Some(error_ns) if error_ns > allowed_ns => Some(format!(
-                "the two clocks may be {error_ns} ns apart, and a limit of {limit_ns} ns allows {allowed_ns} ns, a tenth"
+                "the two clocks may differ by {error_ns} ns; a limit of {limit_ns} ns allows at most {allowed_ns} ns (a tenth)"
             )),
             Some(_) => None,
         }
@@ -100,14 +103,14 @@ impl ClockRelation {
 }
 
 fn name(machine: &Machine) -> &str {
-    machine.hostname.as_deref().unwrap_or("a machine without a name")
+    machine.hostname.as_deref().unwrap_or("a machine without a host name")
 }
 
-/// What keeps the clock of this machine, where PTP does not.
-fn nothing(name: &str, clocks: &Clocks, why: &str) -> String {
+/// Says that a machine is not synchronised by PTP, and why.
+fn not_by_ptp(name: &str, clocks: &Clocks, why: &str) -> String {
     match &clocks.kernel {
         Some(kernel) if kernel.synchronised && clocks.ptp.is_none() => {
-            format!("{name} is not synchronised by PTP: {why}; what keeps its clock instead bounds no error")
+            format!("{name} is not synchronised by PTP: {why}; the source that its clock follows gives no error bound")
         }
         _ => format!("{name} is not synchronised by PTP: {why}"),
     }
@@ -131,23 +134,23 @@ mod tests {
     }
 
     #[test]
-    fn one_boot_is_one_clock() {
+    fn machines_with_one_boot_id_have_one_clock() {
         let relation = ClockRelation::between(&machine("a", "1", None), &machine("a", "1", Some(follower("gm", 5))));
         assert_eq!((relation.tie, relation.error_ns), (ClockTie::SameHost, Some(0)));
         assert_eq!(relation.inconclusive(10), None);
         let nameless = ClockRelation::between(&Machine::default(), &Machine::default());
-        assert_eq!(nameless.tie, ClockTie::None, "an unknown boot is not the same boot");
+        assert_eq!(nameless.tie, ClockTie::None, "two unknown boot ids are not equal");
     }
 
     #[test]
-    fn one_grandmaster_bounds_the_error_of_both() {
+    fn adds_the_errors_to_a_common_grandmaster() {
         let relation = between(follower("gm", 701), card("gm", 40, 37_000_000_200));
         assert_eq!((relation.tie, relation.error_ns), (ClockTie::Ptp, Some(701 + 40 + 200 + 400)));
-        assert!(relation.shows_one_way() && relation.words.contains("differ by is unknown"), "{}", relation.words);
+        assert!(relation.shows_one_way() && relation.words.contains("asymmetry of the path"), "{}", relation.words);
     }
 
     #[test]
-    fn a_grandmaster_and_who_follows_it() {
+    fn relates_a_grandmaster_to_its_follower() {
         let mut master = follower("gm", 0);
         if let Some(ptp) = &mut master.ptp {
             ptp.is_grandmaster = true;
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tie_there_is_no_figure() {
+    fn clocks_without_a_common_source_have_no_error_bound() {
         let none = |a, b| {
             let relation = between(a, b);
             assert_eq!((relation.tie, relation.error_ns, relation.shows_one_way()), (ClockTie::None, None, false));
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!(none(follower("x", 1), Clocks::default()), "b is not synchronised by PTP: ptp4l does not run here");
         let ntp =
             Clocks { kernel: Some(KernelClock { synchronised: true, ..KernelClock::default() }), ..Clocks::default() };
-        assert!(none(ntp, follower("x", 1)).ends_with("what keeps its clock instead bounds no error"));
+        assert!(none(ntp, follower("x", 1)).ends_with("the source that its clock follows gives no error bound"));
         let utc = card("gm", 40, 37_000_000_000);
         assert_eq!(
             none(card("gm", 40, 0), utc),
@@ -177,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_above_a_tenth_of_the_limit_decides_nothing() {
+    fn an_error_above_a_tenth_of_the_limit_is_inconclusive() {
         let relation = between(follower("gm", 600), follower("gm", 400));
         assert_eq!(relation.inconclusive(10_000), None);
         let why = relation.inconclusive(9_999).unwrap();
-        assert_eq!(why, "the two clocks may be 1000 ns apart, and a limit of 9999 ns allows 999 ns, a tenth");
+        assert_eq!(why, "the two clocks may differ by 1000 ns; a limit of 9999 ns allows at most 999 ns (a tenth)");
     }
 }

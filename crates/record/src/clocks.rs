@@ -1,70 +1,71 @@
-//! The clocks of one machine: what they follow, and how closely as far as that can be known.
+//! The clocks of one machine: their sources and errors.
 
 mod grandmaster;
-mod looks;
+mod merge;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::grandmaster::ToGrandmaster;
 
-/// What the clocks of a machine follow. What could not be learned is absent, and [`unknown`](Self::unknown) says why.
+/// The clocks of a machine. A fact that could not be determined is absent, and [`unknown`](Self::unknown) says why.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Clocks {
-    /// What the kernel thinks of its system clock.
+    /// The kernel's view of its system clock; absent if it could not be read.
     pub kernel: Option<KernelClock>,
-    /// What ptp4l tells.
+    /// State of ptp4l; absent if it does not run or does not answer.
     pub ptp: Option<Ptp>,
-    /// Clocks of network cards and the like, against the system clock.
+    /// Hardware clocks, e.g. of network cards, compared with the system clock.
     pub hardware: Vec<HardwareClock>,
-    /// Programs that run and may set clocks: `ptp4l`, `phc2sys`, `ts2phc`, `chronyd`, …
+    /// Running programs that may set clocks: `ptp4l`, `phc2sys`, `ts2phc`, `chronyd`, …
     pub programs: Vec<String>,
-    /// How often all this was looked at; the figures are the worst of them.
+    /// Number of readings; the figures are the worst of them.
     pub looks: u32,
-    /// What could not be learned, and why: a sentence each.
+    /// Facts that could not be determined and why, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// What happened between two looks, so that times before and after cannot be compared.
+    /// A change between two readings after which earlier and later times cannot be compared; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
 }
 
-/// What the kernel thinks of its system clock (`adjtimex`). A program tells it, so it is a claim, not a measurement.
+/// The kernel's view of its system clock (`adjtimex`). Another program sets these values, so they are claims, not
+/// measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct KernelClock {
-    /// Whether some program says that it keeps the clock right.
+    /// True if a program claims to keep the clock synchronised.
     pub synchronised: bool,
-    /// Largest error that it claims, grown by 500 ns for each ms since, ns. 16 s stand for none.
+    /// Largest error that is claimed, ns; it grows by 500 ns per ms since the last update. 16 s means no claim.
     pub max_error_ns: u64,
-    /// Error that it expects, ns.
+    /// Expected error, ns.
     pub expected_error_ns: u64,
-    /// How far TAI is ahead of the system clock, s; 0 where nobody set it.
+    /// Offset of TAI from the system clock, s; 0 if no program set it.
     pub tai_offset_s: i64,
 }
 
-/// What ptp4l tells over its management socket.
+/// State of ptp4l, from its management socket.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ptp {
     /// PTP domain, 0 to 255.
     pub domain: u8,
-    /// Whether it is a gPTP (IEEE 802.1AS) instance: transportSpecific is 1.
+    /// True if it is a gPTP (IEEE 802.1AS) instance: transportSpecific is 1.
     pub is_gptp: bool,
-    /// The clock that all follow, as `5a666e.fffe.d25bdc`.
+    /// Identity of the grandmaster: `5a666e.fffe.d25bdc`.
     pub grandmaster: String,
-    /// Whether that is this very machine.
+    /// True if this machine is the grandmaster.
     pub is_grandmaster: bool,
-    /// Boundaries between the grandmaster and here.
+    /// Number of boundary clocks between the grandmaster and this machine (stepsRemoved).
     pub steps: u16,
-    /// Largest distance to the master that ptp4l measured, ns.
+    /// Largest offset from the master that ptp4l measured, ns.
     pub offset_ns: u64,
-    /// Mean time of a message between the master and here, ns; absent where ptp4l has none. What the two directions
-    /// differ by cannot be seen; half of it is missing from the offset.
+    /// Mean path delay between the master and this machine, ns; absent if ptp4l has none. The asymmetry of the path
+    /// cannot be measured; half of it is missing from the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_delay_ns: Option<u64>,
-    /// How far PTP's time is ahead of UTC as the grandmaster tells, s.
+    /// Offset of PTP time from UTC according to the grandmaster, s.
     pub utc_offset_s: i16,
-    /// Whether the time is TAI, from which UTC is made with that offset; else it has any epoch, commonly UTC's.
+    /// True if PTP time is TAI, so that UTC follows from the offset; otherwise its epoch is arbitrary, commonly UTC's.
     pub is_tai: bool,
     /// Its ports.
     pub ports: Vec<PtpPort>,
@@ -73,47 +74,48 @@ pub struct Ptp {
 /// A port of ptp4l.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PtpPort {
-    /// Its number, from 1.
+    /// Port number, from 1.
     pub number: u16,
-    /// Its state in the words of IEEE 1588: `SLAVE`, `MASTER`, `LISTENING`, `UNCALIBRATED`, …
+    /// Port state in the terms of IEEE 1588: `SLAVE`, `MASTER`, `LISTENING`, `UNCALIBRATED`, …
     pub state: String,
-    /// Its interface, where ptp4l tells.
+    /// Network interface; absent if ptp4l does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// Whether the network card takes the stamps, or the kernel; absent where ptp4l does not tell.
+    /// True for time stamps of the network card, false for those of the kernel; absent if ptp4l does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps_in_hardware: Option<bool>,
-    /// The interface's clock, as `ptp0`, where it has one.
+    /// The interface's hardware clock: `ptp0`; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
 }
 
-/// A clock in hardware (PHC), against the system clock.
+/// A hardware clock (PHC), compared with the system clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HardwareClock {
-    /// `ptp0`, which is `/dev/ptp0`.
+    /// Device name: `ptp0` for `/dev/ptp0`.
     pub device: String,
-    /// Its driver's name for it.
+    /// The driver's name for the clock; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How far it is ahead of the system clock; absent where it cannot be read.
+    /// Offset from the system clock; absent if the clock cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<Ahead>,
 }
 
-/// How far a clock is ahead of the system clock: whole seconds, as between TAI and UTC, and what remains.
+/// Offset of a clock from the system clock: whole seconds, e.g. the offset between TAI and UTC, and the remainder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ahead {
     /// The nearest whole number of seconds.
     pub seconds: i64,
-    /// Largest distance from that, ns; at most half a second.
+    /// Largest deviation from those whole seconds, ns; at most half a second.
     pub apart_ns: u64,
-    /// Time between the two readings of the system clock around the clock's own, ns. Half of it is the error.
+    /// Time between the two readings of the system clock before and after the reading of the hardware clock, ns. Half
+    /// of it is the reading error.
     pub window_ns: u64,
 }
 
 impl Ahead {
-    /// From one reading: `ahead_ns` is the clock minus the middle of the window.
+    /// Creates it from one reading: `ahead_ns` is the clock minus the middle of the window.
     #[must_use]
     pub fn of(ahead_ns: i64, window_ns: u64) -> Self {
         const SECOND: i64 = 1_000_000_000;
@@ -123,7 +125,7 @@ impl Ahead {
         Self { seconds, apart_ns: apart.unsigned_abs(), window_ns }
     }
 
-    /// How far the two clocks may be apart beside the whole seconds, ns.
+    /// Largest possible difference of the two clocks apart from the whole seconds, ns.
     #[must_use]
     pub fn error_ns(&self) -> u64 {
         self.apart_ns.saturating_add(self.window_ns.div_ceil(2))
@@ -131,14 +133,14 @@ impl Ahead {
 }
 
 impl Ptp {
-    /// Whether it keeps its clock at the grandmaster's, or is the grandmaster itself.
+    /// True if ptp4l follows the grandmaster or is the grandmaster.
     #[must_use]
     pub fn is_synchronised(&self) -> bool {
         let is = |state: &str| self.ports.iter().any(|port| port.state == state);
         if self.is_grandmaster { is("MASTER") || is("GRAND_MASTER") } else { is("SLAVE") }
     }
 
-    /// Its ports with their states: `port 1 (eth0) is SLAVE`.
+    /// Describes the ports with their states: `port 1 (eth0) is SLAVE`.
     #[must_use]
     pub fn ports_in_words(&self) -> String {
         let word = |port: &PtpPort| {
@@ -146,7 +148,7 @@ impl Ptp {
             format!("port {}{interface} is {}", port.number, port.state)
         };
         let words: Vec<String> = self.ports.iter().map(word).collect();
-        if words.is_empty() { "it told of no port".to_owned() } else { words.join(", ") }
+        if words.is_empty() { "it reported no port".to_owned() } else { words.join(", ") }
     }
 }
 
@@ -158,7 +160,7 @@ pub(crate) mod tests {
         PtpPort { number: 1, state: state.to_owned(), stamps_in_hardware: in_hardware, ..PtpPort::default() }
     }
 
-    /// A machine that follows `grandmaster` with stamps of the kernel.
+    /// A machine that follows `grandmaster` with time stamps of the kernel.
     pub(crate) fn follower(grandmaster: &str, offset_ns: u64) -> Clocks {
         let ptp = Ptp {
             grandmaster: grandmaster.to_owned(),
@@ -173,7 +175,7 @@ pub(crate) mod tests {
         Clocks { ptp: Some(ptp), looks: 1, ..Clocks::default() }
     }
 
-    /// The same with stamps of a network card, whose clock is `ahead_ns` ahead of the system clock.
+    /// The same with time stamps of a network card, whose clock is `ahead_ns` ahead of the system clock.
     pub(crate) fn card(grandmaster: &str, offset_ns: u64, ahead_ns: i64) -> Clocks {
         let mut clocks = follower(grandmaster, offset_ns);
         if let Some(ptp) = &mut clocks.ptp {
@@ -185,7 +187,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whole_seconds_and_the_rest() {
+    fn splits_an_offset_into_seconds_and_remainder() {
         let of = |ns| {
             let Ahead { seconds, apart_ns, .. } = Ahead::of(ns, 0);
             (seconds, apart_ns)
@@ -193,6 +195,6 @@ pub(crate) mod tests {
         assert_eq!((of(37_000_000_120), of(36_999_999_880)), ((37, 120), (37, 120)));
         assert_eq!((of(-5), of(-37_000_000_005), of(500_000_000)), ((0, 5), (-37, 5), (0, 500_000_000)));
         assert_eq!((of(i64::MAX).0, of(i64::MIN).0), (9_223_372_037, -9_223_372_037));
-        assert_eq!(Ahead::of(100, 801).error_ns(), 501, "half a window, rounded up");
+        assert_eq!(Ahead::of(100, 801).error_ns(), 501, "half of the window, rounded up");
     }
 }

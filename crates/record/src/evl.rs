@@ -3,26 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What [`Scenario::core`](crate::Scenario) says of a run whose measuring threads were the EVL core's.
+/// Value of [`Scenario::core`](crate::Scenario) for a run whose measuring threads the EVL core scheduled.
 pub const EVL: &str = "evl";
 
-/// The core itself, as part of what a machine is.
+/// Facts about the EVL core of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EvlCore {
-    /// The newest level of its interface that it knows.
+    /// Newest supported ABI level; absent if unknown.
     pub abi: Option<String>,
-    /// CPUs that it schedules threads on, as the kernel writes a list.
+    /// CPUs on which it can schedule threads, as the kernel writes a list; absent if unknown.
     pub cpus: Option<String>,
-    /// Whether it runs: `running`, `stopped`, `disabled`.
+    /// Its state: `running`, `stopped` or `disabled`; absent if unknown.
     pub state: Option<String>,
 }
 
-/// The rest of what was seen of a measuring thread of the core.
+/// Figures of a measuring thread that only the EVL core has.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EvlThread {
-    /// The level of the interface that was spoken.
+    /// The ABI level in use.
     pub abi: u32,
-    /// Times that the thread fell back to Linux while it measured; unless 0, the run is invalid.
+    /// Switches of the thread to in-band (Linux) scheduling while it measured; the run is invalid unless this is 0.
     pub in_band: u64,
 }

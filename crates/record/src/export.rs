@@ -1,17 +1,18 @@
-//! The same figures in other tools' formats. Each function is pure: record in, text out.
+//! Export to other tools' formats. Each function turns a record into text.
 
 use std::fmt::Write;
 
 use crate::{Record, Series, SeriesKind};
 
-/// Every bucket of every series, one a line, with a header line; of gaps, which are never corrected, the raw ones alone. Values in ns, counts exact.
+/// Writes every bucket of every series as CSV, one per line, with a header line. Gaps are never corrected, so only
+/// their raw buckets are written. Values are in ns, counts exact.
 #[must_use]
 pub fn csv(record: &Record) -> String {
     let mut out = String::from("phase,role,cpu,period_ns,histogram,value_ns,count\n");
     for series in &record.series {
         let cpu = series.cpu.map(|cpu| cpu.to_string()).unwrap_or_default();
         for (kind, histogram) in [("raw", &series.raw), ("corrected", &series.corrected)] {
-            // Gaps know no deadlines that were run over: what is raw is all there is.
+            // Gaps have no deadlines that could be omitted.
             if kind == "corrected" && is_of_gaps(series) {
                 continue;
             }
@@ -28,16 +29,16 @@ fn is_of_gaps(series: &Series) -> bool {
     matches!(series.kind, SeriesKind::Gaps(_))
 }
 
-/// Percentiles of the corrected histograms in the text form that HdrHistogram plotters read (`.hgrm`).
+/// Writes the percentiles of the corrected histograms in the text format of HdrHistogram plotters (`.hgrm`).
 ///
-/// One block a series, values in us. Columns: value, percentile 0 to 1, count so far, 1 / (1 - percentile).
+/// One block per series, values in us. Columns: value, percentile from 0 to 1, count up to it, 1 / (1 - percentile).
 #[must_use]
 pub fn hgrm(record: &Record) -> String {
     let mut out = String::new();
     for series in &record.series {
         let total = series.corrected.total();
-        let what = if is_of_gaps(series) { "lengths of gaps" } else { "corrected" };
-        let _ = writeln!(out, "# {} {} ({}), {what}, us", series.phase, series.place(), series.role);
+        let title = if is_of_gaps(series) { "lengths of gaps" } else { "corrected" };
+        let _ = writeln!(out, "# {} {} ({}), {title}, us", series.phase, series.place(), series.role);
         let _ = writeln!(out, "{:>12} {:>14} {:>10} {:>14}\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
         let mut seen = 0;
         for (value_ns, count) in series.corrected.iter() {
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_a_line_a_bucket() {
+    fn csv_has_one_line_per_bucket() {
         let expected = "phase,role,cpu,period_ns,histogram,value_ns,count\nrest,timer,1,1000,raw,5,3\nrest,timer,1,1000,raw,2501,1\n\
             rest,timer,1,1000,corrected,5,3\nrest,timer,1,1000,corrected,500,1\nrest,timer,1,1000,corrected,1500,1\n\
             rest,timer,1,1000,corrected,2501,1\n";
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn hgrm_ends_at_one() {
+    fn hgrm_ends_at_percentile_one() {
         let text = hgrm(&record());
         assert!(text.contains("0.500000000000          3           2.00"), "{text}");
         assert!(text.contains("1.000000000000          6\n"), "{text}");

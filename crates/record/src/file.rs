@@ -1,4 +1,4 @@
-//! Reading a record, and writing it so that it is whole at every moment.
+//! Reading records, and writing them atomically.
 
 mod atomic;
 mod target;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 pub use self::atomic::{check_writable, write_atomic};
 use crate::{CAMPAIGN_SCHEMA, Campaign, Record, SCHEMA};
 
-/// Why a record could not be read or written.
+/// An error in reading or writing a record.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file could not be read.
@@ -21,7 +21,7 @@ pub enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file could not be written.
@@ -29,7 +29,7 @@ pub enum FileError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file is not a record.
@@ -37,7 +37,7 @@ pub enum FileError {
     NotARecord {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason, in one line.
         reason: String,
     },
 }
@@ -45,16 +45,16 @@ pub enum FileError {
 /// Reads a record.
 ///
 /// # Errors
-/// When the file cannot be read, is not JSON, or is not of schema `punctual.run/1`.
+/// If the file cannot be read, is not JSON, or is not of schema `punctual.run/1`.
 pub fn read(path: &Path) -> Result<Record, FileError> {
     let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     parse(&bytes).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
-/// Reads a record from memory; the error says what is wrong in one line.
+/// Reads a record from memory. The error is one line.
 ///
 /// # Errors
-/// When the bytes are not JSON, or not of schema `punctual.run/1`.
+/// If the bytes are not JSON or not of schema `punctual.run/1`.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
     parse_as(bytes, SCHEMA)
 }
@@ -63,7 +63,7 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON ({error})"))?;
     match value.get("schema").and_then(|schema| schema.as_str()) {
         Some(found) if found == schema => {}
-        Some(other) => return Err(format!("its schema is {other:?}, this version reads {schema:?}")),
+        Some(other) => return Err(format!("its schema is {other:?}, but this version reads {schema:?}")),
         None => return Err(format!("it has no \"schema\": {schema:?}")),
     }
     serde_json::from_value(value).map_err(|error| error.to_string())
@@ -72,13 +72,13 @@ fn parse_as<T: DeserializeOwned>(bytes: &[u8], schema: &str) -> Result<T, String
 /// Reads the document of a campaign.
 ///
 /// # Errors
-/// When the file cannot be read, is not JSON, or is not of schema `punctual.campaign/1`.
+/// If the file cannot be read, is not JSON, or is not of schema `punctual.campaign/1`.
 pub fn read_campaign(path: &Path) -> Result<Campaign, FileError> {
     let bytes = fs::read(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     parse_as(&bytes, CAMPAIGN_SCHEMA).map_err(|reason| FileError::NotARecord { path: path.to_owned(), reason })
 }
 
-/// Whether the file says that it is the document of a campaign.
+/// True if the file claims to be the document of a campaign.
 #[must_use]
 pub fn is_campaign(path: &Path) -> bool {
     #[derive(serde::Deserialize)]
@@ -89,18 +89,18 @@ pub fn is_campaign(path: &Path) -> bool {
     head.is_some_and(|head| head.schema == CAMPAIGN_SCHEMA)
 }
 
-/// The document as bytes.
+/// Serializes a record.
 #[must_use]
 pub fn to_json(record: &Record) -> Vec<u8> {
-    let mut json = serde_json::to_vec(record).expect("a record has no map with keys that are not strings");
+    let mut json = serde_json::to_vec(record).expect("all map keys of a record are strings");
     json.push(b'\n');
     json
 }
 
-/// The document of a campaign as bytes, indented: people look into it.
+/// Serializes the document of a campaign, indented for human readers.
 #[must_use]
 pub fn campaign_to_json(campaign: &Campaign) -> Vec<u8> {
-    let mut json = serde_json::to_vec_pretty(campaign).expect("it has no map with keys that are not strings");
+    let mut json = serde_json::to_vec_pretty(campaign).expect("all map keys of a campaign are strings");
     json.push(b'\n');
     json
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_record_is_refused_in_one_line() {
+    fn refuses_other_files_with_a_one_line_error() {
         for (bytes, expected) in [
             (&b"not json"[..], "not JSON"),
             (b"{}", "no \"schema\""),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_holds_to_its_schema() {
+    fn a_record_conforms_to_its_schema() {
         let schema = crate::json_schema();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let mut record = minimal();

@@ -1,4 +1,4 @@
-//! Sparse histograms: what the record holds and what percentiles are read from.
+//! Sparse histograms and their percentiles.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout;
 
-/// Counts by value, 3 significant digits, no upper end. Negative values are early wake-ups.
+/// Counts by value with 3 significant digits and no upper limit. Negative values are early wake-ups.
 ///
-/// In JSON: `{"buckets": [[value_ns, count], …]}` in rising order. A bucket is named by its value farthest from zero.
+/// In JSON: `{"buckets": [[value_ns, count], …]}` in ascending order. A bucket's value is its value farthest from zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Wire", into = "Wire")]
-#[schemars(with = "Wire")]
+#[serde(from = "HistogramJson", into = "HistogramJson")]
+#[schemars(with = "HistogramJson")]
 pub struct Histogram {
     counts: BTreeMap<i64, u64>,
     total: u64,
 }
 
-/// The form a histogram has in JSON.
+/// The JSON form of a histogram.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Histogram")]
-struct Wire {
-    /// `[value_ns, count]`, rising; a bucket is named by its value farthest from zero.
+struct HistogramJson {
+    /// `[value_ns, count]`, ascending; a bucket's value is its value farthest from zero.
     buckets: Vec<(i64, u64)>,
 }
 
@@ -32,7 +32,7 @@ impl Histogram {
         self.add(value_ns, 1);
     }
 
-    /// Counts a value `count` times.
+    /// Counts one value `count` times.
     pub fn add(&mut self, value_ns: i64, count: u64) {
         if count > 0 {
             *self.counts.entry(bucket_of(value_ns)).or_default() += count;
@@ -40,48 +40,48 @@ impl Histogram {
         }
     }
 
-    /// Adds another histogram's counts to this one.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (value_ns, count) in other.iter() {
             self.add(value_ns, count);
         }
     }
 
-    /// The same counts in buckets of a sixteenth of their value, each named by its highest as ever: for records of very
-    /// many series.
+    /// Returns the same counts in buckets of a sixteenth of their value, each highest by its highest value, for records
+    /// with very many series.
     #[must_use]
     pub fn coarse(&self) -> Self {
         let mut coarse = Self::default();
         for (value_ns, count) in self.iter() {
             let size = value_ns.unsigned_abs();
-            let left_out = size.checked_ilog2().unwrap_or(0).saturating_sub(4);
-            let highest = (size | ((1 << left_out) - 1)).min(i64::MAX as u64);
+            let dropped_bits = size.checked_ilog2().unwrap_or(0).saturating_sub(4);
+            let highest = (size | ((1 << dropped_bits) - 1)).min(i64::MAX as u64);
             coarse.add(value_ns.signum() * highest as i64, count);
         }
         coarse
     }
 
-    /// How many values were counted.
+    /// Number of counted values.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether nothing was counted.
+    /// True if no value was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// The buckets that hold something, rising: value in ns, count.
+    /// Iterates over the non-empty buckets in ascending order: value in ns, count.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
         self.counts.iter().map(|(&v, &c)| (v, c))
     }
 
-    /// The smallest value at or below which `percent` of the counts lie; `None` when empty.
+    /// Returns the smallest value that at least `percent` of the counts do not exceed; `None` if empty.
     ///
-    /// `percent` is 0 to 100; 50 is the median. Never smaller than the exact percentile, and larger by less than a
-    /// thousandth.
+    /// `percent` is 0 to 100; 50 is the median. The result is never below the exact percentile, and above it by less
+    /// than a thousandth.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<i64> {
         let rank = ((percent / 100.0 * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
@@ -94,16 +94,16 @@ impl Histogram {
             .map(|(value_ns, _)| value_ns)
     }
 
-    /// How many counted values are above `limit_ns`, as far as 3 digits tell: a bucket that straddles the limit counts
-    /// as above it.
+    /// Number of counted values above `limit_ns`, with the precision of the buckets: a bucket that contains the limit
+    /// counts as above it.
     #[must_use]
     pub fn count_above(&self, limit_ns: i64) -> u64 {
         self.counts.range(limit_ns.saturating_add(1)..).map(|(_, &count)| count).sum()
     }
 
-    /// Counts a wake-up `lateness_ns` late and the deadlines that it ran over: L, L-T, L-2T, … down to 0.
+    /// Counts a wake-up that was `lateness_ns` late and the deadlines that it omitted: L, L-T, L-2T, … down to 0.
     ///
-    /// The cost grows with the number of buckets on the way, not with the number of deadlines.
+    /// The cost grows with the number of buckets in between, not with the number of deadlines.
     pub fn record_with_omitted(&mut self, lateness_ns: i64, period_ns: u64) {
         self.add_with_omitted(lateness_ns, period_ns, 1);
     }
@@ -126,10 +126,11 @@ impl Histogram {
         }
     }
 
-    /// The histogram without coordinated omission: each late wake-up also stands for the deadlines it ran over.
+    /// Returns the histogram corrected for coordinated omission: each late wake-up also counts for the deadlines that
+    /// it omitted.
     ///
-    /// `exact_ns` holds the exact lateness of those wake-ups of `self` that were a period or more late, as many as are
-    /// known; the rest are taken at their bucket's value. The total is that of `self` plus the missed deadlines.
+    /// `exact_ns` contains the exact lateness of wake-ups in `self` that were at least a period late, as far as known;
+    /// for the others their bucket's value is used. The total is that of `self` plus the missed deadlines.
     #[must_use]
     pub fn corrected(&self, exact_ns: &[i64], period_ns: u64) -> Self {
         let mut correction = Correction::new(period_ns);
@@ -138,31 +139,31 @@ impl Histogram {
     }
 }
 
-/// Builds a corrected histogram while wake-ups still come in, in bounded memory.
+/// Builds a corrected histogram while wake-ups still arrive, in bounded memory.
 #[derive(Debug, Clone, Default)]
 pub struct Correction {
     period_ns: u64,
-    /// Late wake-ups whose exact lateness is known, as they stand in the raw histogram.
+    /// Late wake-ups with known exact lateness, as counted in the raw histogram.
     known: Histogram,
-    /// The same with the deadlines that they ran over.
+    /// The same wake-ups with the deadlines that they omitted.
     expanded: Histogram,
 }
 
 impl Correction {
-    /// A correction for deadlines `period_ns` apart.
+    /// Creates a correction for deadlines `period_ns` apart.
     #[must_use]
     pub fn new(period_ns: u64) -> Self {
         Self { period_ns, ..Self::default() }
     }
 
-    /// Takes in the exact lateness of a wake-up that is, or will be, in the raw histogram.
+    /// Adds the exact lateness of a wake-up that is, or will be, in the raw histogram.
     pub fn late(&mut self, lateness_ns: i64) {
         self.known.record(lateness_ns);
         self.expanded.record_with_omitted(lateness_ns, self.period_ns);
     }
 
-    /// The corrected form of `raw`. Wake-ups that were not taken in are expanded from their bucket's value; those in the
-    /// bucket that the period lies in ran over no deadline, since it is the late ones that are taken in.
+    /// Returns the corrected form of `raw`. Wake-ups that were not added are expanded from their bucket's value. Those
+    /// in the bucket that contains the period omitted no deadline, because all late ones were added.
     #[must_use]
     pub fn of(&self, raw: &Histogram) -> Histogram {
         let mut corrected = self.expanded.clone();
@@ -179,14 +180,14 @@ impl Correction {
     }
 }
 
-/// The name of the bucket that holds `value_ns`: its value farthest from zero.
+/// Returns the value that names the bucket of `value_ns`: its value farthest from zero.
 fn bucket_of(value_ns: i64) -> i64 {
-    let named = layout::highest_in(layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64))) as i64;
-    if value_ns < 0 { -named } else { named }
+    let highest = layout::highest_in(layout::index_of(value_ns.unsigned_abs().min(i64::MAX as u64))) as i64;
+    if value_ns < 0 { -highest } else { highest }
 }
 
-impl From<Wire> for Histogram {
-    fn from(wire: Wire) -> Self {
+impl From<HistogramJson> for Histogram {
+    fn from(wire: HistogramJson) -> Self {
         let mut histogram = Self::default();
         for (value_ns, count) in wire.buckets {
             histogram.add(value_ns, count);
@@ -195,7 +196,7 @@ impl From<Wire> for Histogram {
     }
 }
 
-impl From<Histogram> for Wire {
+impl From<Histogram> for HistogramJson {
     fn from(histogram: Histogram) -> Self {
         Self { buckets: histogram.counts.into_iter().collect() }
     }
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn one_second_at_one_millisecond_stands_for_a_thousand_deadlines() {
+    fn a_stall_of_one_second_counts_for_a_thousand_deadlines() {
         let mut raw = of(&[]);
         raw.add(5_000, 3000);
         raw.record(1_000_400_000);
@@ -224,21 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_just_before_the_next_deadline_missed_none() {
+    fn a_wake_up_just_before_the_next_deadline_omits_none() {
         let raw = of(&[199_950, 200_010]);
-        assert_eq!(raw.iter().count(), 1, "both in one bucket");
+        assert_eq!(raw.iter().count(), 1, "both are in one bucket");
         assert_eq!(raw.corrected(&[200_010], 200_000).total(), 2 + 1);
     }
 
     #[test]
-    fn early_stays_early() {
+    fn keeps_negative_values() {
         let h = of(&[-500, -3, 0, 7]);
         assert_eq!(h.iter().map(|(v, _)| v).collect::<Vec<_>>(), [-500, -3, 0, 7]);
         assert_eq!(h.corrected(&[], 10).total(), 4);
     }
 
     #[test]
-    fn the_empty_histogram_has_no_percentile() {
+    fn an_empty_histogram_has_no_percentile() {
         assert_eq!(Histogram::default().percentile(50.0), None);
     }
 
@@ -259,15 +260,15 @@ mod tests {
         }
 
         #[test]
-        fn coarse_buckets_lose_no_count_and_never_make_a_percentile_smaller(
+        fn coarse_buckets_keep_all_counts_and_never_lower_a_percentile(
             values in prop::collection::vec(-20_000_000..10_000_000_000i64, 1..300),
             p in 0.0..100.0f64,
         ) {
             let (fine, coarse) = (of(&values), of(&values).coarse());
             prop_assert_eq!(coarse.total(), fine.total());
             prop_assert!(coarse.coarse() == coarse);
-            let (exact, told) = (fine.percentile(p).unwrap(), coarse.percentile(p).unwrap());
-            prop_assert!(exact.abs() <= told.abs() && told.abs() <= exact.abs() + exact.abs() / 16);
+            let (exact, rounded) = (fine.percentile(p).unwrap(), coarse.percentile(p).unwrap());
+            prop_assert!(exact.abs() <= rounded.abs() && rounded.abs() <= exact.abs() + exact.abs() / 16);
         }
 
         #[test]
@@ -277,7 +278,7 @@ mod tests {
         }
 
         #[test]
-        fn correction_is_the_plain_loop(lateness in 0..100_000_000i64, period in 20_000..5_000_000u64) {
+        fn correction_equals_the_plain_loop(lateness in 0..100_000_000i64, period in 20_000..5_000_000u64) {
             let mut plain = Histogram::default();
             let mut rest = lateness;
             while rest >= 0 {

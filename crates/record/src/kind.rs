@@ -1,4 +1,4 @@
-//! What the values of a series are: one kind for each thing that is measured.
+//! The kinds of series: what their values mean.
 //!
 //! In the document a series names its kind (`kind`) and keeps the figures of that kind under a key of its own, such as
 //! `noise`. Records written before version 0.2 have no `kind`; it follows there from the key and from the role.
@@ -15,13 +15,13 @@ use crate::{
     Audio, CAPTURE, Extra, Listener, Noise, ProcessThread, RoundTrip, Stream, TIMERLAT_IRQ, TIMERLAT_THREAD, Talker,
 };
 
-/// What the values of a series are, with the figures that only this kind has.
+/// The kind of a series, with the figures that only this kind has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum SeriesKind {
     /// Lateness of the wake-ups of a measuring thread.
     #[default]
     WakeUps,
-    /// Lengths of the gaps that a thread saw that never slept.
+    /// Lengths of the gaps seen by a thread that never sleeps.
     Gaps(Box<Noise>),
     /// Times from when a datagram should have been sent to its answer.
     RoundTrips(Box<RoundTrip>),
@@ -43,7 +43,7 @@ pub enum SeriesKind {
 const KEYS: [&str; 5] = ["noise", "round_trip", "stream", "audio", "process"];
 
 impl SeriesKind {
-    /// The value of the key `kind`.
+    /// Returns the value of the key `kind`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl SeriesKind {
         }
     }
 
-    /// Takes the kind and its figures out of the keys of a series.
+    /// Removes the kind and its figures from the keys of a series.
     pub(crate) fn take<E: Error>(keys: &mut Extra, role: &str) -> Result<Self, E> {
         let name = match keys.remove("kind") {
             Some(Value::String(name)) => name,
@@ -93,7 +93,7 @@ impl SeriesKind {
     }
 }
 
-/// The kind of a series that was written without one.
+/// Determines the kind of a series that was written without one.
 fn kind_before_0_2(keys: &Extra, role: &str) -> &'static str {
     let is_talker = |stream: &Value| stream.get("side").and_then(Value::as_str) == Some("talker");
     match KEYS.iter().find(|key| keys.contains_key(**key)) {
@@ -134,14 +134,14 @@ impl Serialize for SeriesKind {
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct KindKeys {
-    /// What the values of the series are: `wake_ups`, `gaps`, `round_trips`, `talker`, `listener`, `audio`, `process`,
-    /// `capture`, `timerlat_irq` or `timerlat_thread`. Absent in records written before version 0.2.
+    /// The kind of the values: `wake_ups`, `gaps`, `round_trips`, `talker`, `listener`, `audio`, `process`, `capture`,
+    /// `timerlat_irq` or `timerlat_thread`. Absent in records written before version 0.2.
     #[serde(default)]
     kind: Option<String>,
-    /// Figures of a thread that never slept; present in series of the kind `gaps`.
+    /// Figures of a thread that never sleeps; present in series of the kind `gaps`.
     #[serde(default)]
     noise: Option<Noise>,
-    /// What happened to the datagrams; present in series of the kind `round_trips`.
+    /// Results of the datagrams; present in series of the kind `round_trips`.
     #[serde(default)]
     round_trip: Option<RoundTrip>,
     /// Figures of the talker or the listener of a stream; present in series of the kinds `talker` and `listener`.
@@ -155,57 +155,57 @@ pub(crate) struct KindKeys {
     process: Option<ProcessThread>,
 }
 
-/// The figures of one kind, for code that needs them only where the series has them.
+/// Access to the figures of one kind; `None` for series of other kinds.
 impl SeriesKind {
-    /// Of a thread that never slept.
+    /// Figures of a thread that never sleeps.
     #[must_use]
     pub fn noise(&self) -> Option<&Noise> {
         if let Self::Gaps(noise) = self { Some(noise) } else { None }
     }
 
-    /// Of datagrams that should come back.
+    /// Figures of round trips.
     #[must_use]
     pub fn round_trip(&self) -> Option<&RoundTrip> {
         if let Self::RoundTrips(round_trip) = self { Some(round_trip) } else { None }
     }
 
-    /// Of the talker or the listener of a stream.
+    /// Figures of the talker or the listener of a stream.
     #[must_use]
     pub fn stream(&self) -> Option<&Stream> {
         if let Self::Stream(stream) = self { Some(stream) } else { None }
     }
 
-    /// Of the talker of a stream.
+    /// Figures of the talker of a stream.
     #[must_use]
     pub fn talker(&self) -> Option<&Talker> {
         self.stream().and_then(Stream::talker)
     }
 
-    /// Of the listener of a stream.
+    /// Figures of the listener of a stream.
     #[must_use]
     pub fn listener(&self) -> Option<&Listener> {
         self.stream().and_then(Stream::listener)
     }
 
-    /// Of an audio thread.
+    /// Figures of an audio thread.
     #[must_use]
     pub fn audio(&self) -> Option<&Audio> {
         if let Self::Audio(audio) = self { Some(audio) } else { None }
     }
 
-    /// Of a thread of the user's program.
+    /// Figures of a thread of the user's program.
     #[must_use]
     pub fn process(&self) -> Option<&ProcessThread> {
         if let Self::Process(process) = self { Some(process) } else { None }
     }
 
-    /// Of the listener of a stream, to be changed.
+    /// Mutable figures of the listener of a stream.
     #[must_use]
     pub fn listener_mut(&mut self) -> Option<&mut Listener> {
         if let Self::Stream(Stream::Listener(listener)) = self { Some(listener) } else { None }
     }
 
-    /// Of the talker of a stream, to be changed.
+    /// Mutable figures of the talker of a stream.
     #[must_use]
     pub fn talker_mut(&mut self) -> Option<&mut Talker> {
         if let Self::Stream(Stream::Talker(talker)) = self { Some(talker) } else { None }

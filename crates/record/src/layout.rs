@@ -1,13 +1,13 @@
-//! Which histogram bucket a value falls into: log-linear, 3 significant digits.
+//! The buckets of histograms: log-linear, 3 significant digits.
 //!
-//! Values below 2048 ns have a bucket each. Above, each power of two is cut into 1024 buckets, so a bucket is never
-//! wider than a thousandth of its value. This is the layout of `HdrHistogram` with 3 digits; a bucket is named by the
-//! highest value that falls into it, so that a figure read back is never smaller than what was seen.
+//! Values below 2048 ns have one bucket each. Above that, each power of two is divided into 1024 buckets, so a bucket
+//! is never wider than a thousandth of its values. This is the layout of `HdrHistogram` with 3 digits. A bucket is
+//! named by the highest value in it, so a figure that is read back is never smaller than the measured one.
 
-/// Buckets that one power of two is cut into.
+/// Buckets per power of two.
 pub const PER_OCTAVE: u64 = 1024;
 
-/// The bucket of `value_ns`.
+/// Returns the index of the bucket that contains `value_ns`.
 #[inline]
 #[must_use]
 pub const fn index_of(value_ns: u64) -> usize {
@@ -15,7 +15,7 @@ pub const fn index_of(value_ns: u64) -> usize {
     (shift * PER_OCTAVE + (value_ns >> shift)) as usize
 }
 
-/// The lowest value that falls into bucket `index`.
+/// Returns the lowest value in bucket `index`.
 #[must_use]
 pub const fn lowest_in(index: usize) -> u64 {
     let index = index as u64;
@@ -24,7 +24,7 @@ pub const fn lowest_in(index: usize) -> u64 {
     (index - shift * PER_OCTAVE) << shift
 }
 
-/// The highest value that falls into bucket `index`.
+/// Returns the highest value in bucket `index`.
 #[must_use]
 pub const fn highest_in(index: usize) -> u64 {
     let octave = index as u64 / PER_OCTAVE;
@@ -32,16 +32,16 @@ pub const fn highest_in(index: usize) -> u64 {
     lowest_in(index) + ((1 << shift) - 1)
 }
 
-/// How many buckets cover the values `0 .. 2^bits`, for `bits` of 11 to 63.
+/// Returns the number of buckets that cover the values `0 .. 2^bits`, for `bits` of 11 to 63.
 #[must_use]
 pub const fn buckets_for_bits(bits: u32) -> usize {
     index_of((1 << bits) - 1) + 1
 }
 
-/// How many low bits of `value_ns` its bucket leaves out.
+/// Returns how many low bits of `value_ns` its bucket ignores.
 #[inline]
 const fn shift_of(value_ns: u64) -> u64 {
-    // 2047 keeps the subtraction in range and gives every small value the shift 0.
+    // OR with 2047 keeps the subtraction in range and gives all small values the shift 0.
     (53 - (value_ns | (2 * PER_OCTAVE - 1)).leading_zeros()) as u64
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn small_values_have_a_bucket_each() {
+    fn small_values_have_one_bucket_each() {
         for v in 0..2048 {
             assert_eq!((index_of(v), lowest_in(v as usize), highest_in(v as usize)), (v as usize, v, v));
         }
@@ -68,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_bucket_holds_its_values_to_a_thousandth(v in 0..i64::MAX as u64) {
+        fn a_bucket_is_at_most_a_thousandth_wide(v in 0..i64::MAX as u64) {
             let i = index_of(v);
             prop_assert!(lowest_in(i) <= v && v <= highest_in(i));
             prop_assert!(highest_in(i) - lowest_in(i) <= v / PER_OCTAVE);

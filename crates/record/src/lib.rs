@@ -1,40 +1,40 @@
-//! The run record: what was asked, what was granted, what was seen.
+//! The run record: the requested measurement, what the kernel granted, and the results.
 //!
-//! A run is one JSON document, `*.punctual.json`, schema [`SCHEMA`]. Everything that shows a result reads this
-//! document and nothing else. This crate depends on nothing else of ours.
+//! A run is one JSON document, `*.punctual.json`, schema [`SCHEMA`]. Everything that shows a result reads only this
+//! document. This crate depends on no other crate of the workspace.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`layout`] | which histogram bucket a value falls into; shared with the measuring thread |
-//! | [`histogram`] | sparse histograms, percentiles, the correction for omitted deadlines |
+//! | [`layout`] | the histogram buckets, shared with the measuring thread |
+//! | [`histogram`] | sparse histograms, percentiles, the correction for coordinated omission |
 //! | [`maxima`] | largest values over time, in bounded memory |
 //! | [`mod@worst`] | the worst spikes, in bounded memory |
-//! | [`model`] | the document itself: what was asked for, its parts |
+//! | [`model`] | the document itself and the requested measurement |
 //! | [`machine`] | the machine, findings, settings |
-//! | [`clocks`] | what a machine's clocks follow, and how closely |
-//! | [`clock_relation`] | how the clocks of two machines stand to each other |
-//! | [`matrix`] | threads on each pair of CPUs, and which pair is recommended |
-//! | [`process`] | a user's own program, and what its threads did |
-//! | [`series`] | what a thread saw; its spikes |
-//! | [`kind`] | what the values of a series are |
-//! | [`noise`] | what one saw that never slept |
+//! | [`clocks`] | the clocks of a machine, their sources and errors |
+//! | [`clock_relation`] | the relation between the clocks of two machines |
+//! | [`matrix`] | threads on each pair of CPUs, and the recommended pair |
+//! | [`process`] | a user's own program and its threads |
+//! | [`series`] | the measurements of one thread, and its spikes |
+//! | [`kind`] | the kind of a series: what its values mean |
+//! | [`noise`] | measurements of a thread that never sleeps |
 //! | [`audio`] | audio played in periods |
-//! | [`round_trip`] | what became of datagrams that were to come back |
-//! | [`capture`] | what a capture of the wire tells of a stream |
-//! | [`sound_loop`] | the true round trip of a sound card |
-//! | [`stream`] | what the talker and the listener of a stream saw |
+//! | [`round_trip`] | round trips of datagrams |
+//! | [`capture`] | a stream in a packet capture |
+//! | [`sound_loop`] | the measured round trip of a sound card |
+//! | [`stream`] | the talker and the listener of a stream |
 //! | [`verdict`] | validity, verdicts, caveats |
-//! | [`blame`] | who made the spikes: causes, time lines, the ledger |
-//! | [`campaign`] | the document of a campaign: its scenarios with their records |
-//! | [`role`] | what that keeps of the threads of one role |
+//! | [`blame`] | causes of spikes: culprits, time lines, the ledger |
+//! | [`campaign`] | the document of a campaign: its scenarios and their run records |
+//! | [`role`] | the figures of one role in a campaign's table |
 //! | [`published`] | figures that were published elsewhere |
-//! | [`against`] | figures of another record beside those of a run |
+//! | [`against`] | comparison of a run with another record |
 //! | [`evl`] | threads that the EVL core schedules |
 //! | [`far`] | the far end of a measurement between two machines |
-//! | [`mod@file`] | reading it, writing it atomically |
+//! | [`mod@file`] | reading records, writing them atomically |
 //! | [`shell`] | commands to paste |
-//! | [`shielding`] | CPUs kept free of other work |
-//! | [`export`] | the same figures in other tools' formats |
+//! | [`shielding`] | CPUs shielded from other work |
+//! | [`export`] | export to other tools' formats |
 
 pub mod against;
 pub mod audio;
@@ -94,10 +94,10 @@ pub use stream::*;
 pub use verdict::*;
 pub use worst::Worst;
 
-/// Name and version of the document's form.
+/// Name and version of the record format.
 pub const SCHEMA: &str = "punctual.run/1";
 
-/// The JSON Schema of [`Record`], generated from the types.
+/// Returns the JSON Schema of [`Record`], generated from the types.
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Record);

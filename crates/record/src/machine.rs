@@ -1,11 +1,11 @@
-//! The machine of a run: what it is, what was noticed about it, what was changed.
+//! The machine of a run: facts about it, findings, and changed settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Clocks, EvlCore, Extra};
 
-/// The machine a run was made on. What could not be read is absent, never guessed.
+/// The machine of a run. A fact that could not be read is absent, never guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
@@ -15,13 +15,13 @@ pub struct Machine {
     pub arch: Option<String>,
     /// Board or system model.
     pub model: Option<String>,
-    /// Name of the distribution.
+    /// Name and version of the distribution.
     pub os: Option<String>,
-    /// Kernel release, as `uname -r`.
+    /// Kernel release, as printed by `uname -r`.
     pub kernel: Option<String>,
-    /// Kernel build, as `uname -v`.
+    /// Kernel build, as printed by `uname -v`.
     pub kernel_build: Option<String>,
-    /// Preemption model in force: `PREEMPT_RT`, `full`, `lazy`, `voluntary`, `none`.
+    /// Active preemption model: `PREEMPT_RT`, `full`, `lazy`, `voluntary`, `none`.
     pub preempt: Option<String>,
     /// Kernel command line.
     pub cmdline: Option<String>,
@@ -31,40 +31,40 @@ pub struct Machine {
     pub cpu_model: Option<String>,
     /// Microcode revision.
     pub microcode: Option<String>,
-    /// Online CPUs, as the kernel writes a list; as the next two.
+    /// Online CPUs, as the kernel writes a list.
     pub cpus_online: Option<String>,
-    /// CPUs isolated from the scheduler.
+    /// CPUs isolated from the scheduler, as the kernel writes a list.
     pub cpus_isolated: Option<String>,
-    /// CPUs without a periodic tick.
+    /// CPUs without a periodic tick, as the kernel writes a list.
     pub cpus_nohz_full: Option<String>,
-    /// CPUs that this process may use.
+    /// CPUs that this process may use, as the kernel writes a list.
     pub cpus_allowed: Option<String>,
     /// Simultaneous multithreading: `on`, `off`, `notsupported`, …
     pub smt: Option<String>,
     /// Main memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Time source of the kernel.
+    /// Clock source of the kernel.
     pub clocksource: Option<String>,
-    /// Frequency governor, one if all CPUs agree, else `CPU=governor` pairs.
+    /// CPU frequency governor; `CPU=governor` pairs if CPUs differ.
     pub governor: Option<String>,
-    /// Idle states with their exit latency: `C1 2us, C6 133us`.
+    /// Idle states with their exit latencies: `C1 2us, C6 133us`.
     pub idle_states: Option<String>,
-    /// Mitigations in force, as `vulnerability: mitigation`.
+    /// Active mitigations, as `vulnerability: mitigation`.
     pub mitigations: Vec<String>,
-    /// The hypervisor that this machine is a guest of; `none` on bare metal.
+    /// Hypervisor of this machine; `none` on bare metal.
     pub hypervisor: Option<String>,
-    /// The kind of container that the process is in; `none` outside.
+    /// Kind of container of this process; `none` outside of one.
     pub container: Option<String>,
-    /// Identity of this boot.
+    /// Random identifier of this boot.
     pub boot_id: Option<String>,
-    /// The EVL core, where there is one.
+    /// The EVL core; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evl: Option<EvlCore>,
-    /// Gravity of the EVL core's clock, where there is one.
+    /// Gravity values of the EVL core's clock; absent without one.
     pub evl_gravity: Option<String>,
-    /// Share of time that real-time threads may use, `runtime/period` in us; `-1/…` for no limit.
+    /// CPU time that real-time threads may use, `runtime/period` in us; `-1/…` for no limit.
     pub rt_throttling: Option<String>,
-    /// What its clocks follow.
+    /// The machine's clocks and their sources; absent if they were not examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<Clocks>,
     /// Fields that a newer version wrote.
@@ -72,21 +72,21 @@ pub struct Machine {
     pub extra: Extra,
 }
 
-/// One thing noticed about the machine.
+/// A finding about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Stable name: `kernel.preempt`.
+    /// Stable identifier: `kernel.preempt`.
     pub id: String,
-    /// What was found.
+    /// State of the finding.
     pub state: FindingState,
-    /// In one line: `kernel without real-time preemption (voluntary)`.
+    /// Summary in one line: `kernel without real-time preemption (voluntary)`.
     pub title: String,
-    /// Where it was read: `path = value`.
+    /// The evidence: `path = value`.
     pub evidence: String,
-    /// Why it matters; empty when nothing is wrong.
+    /// Why it matters; empty if nothing is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// A command to paste, or a kernel argument to set; empty when nothing is wrong.
+    /// A command to paste, or a kernel argument to set; empty if nothing is wrong.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
@@ -95,23 +95,23 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingState {
-    /// As it should be.
+    /// The setting is good.
     Ok,
-    /// May cost punctuality.
+    /// May cause lateness.
     Warn,
-    /// Costs punctuality.
+    /// Causes lateness.
     Fail,
-    /// Could not be read.
+    /// The value could not be read.
     #[default]
     Unknown,
-    /// Does not exist on this machine.
+    /// The setting does not exist on this machine.
     NotApplicable,
 }
 
 /// A setting of the machine that the run changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
-    /// What was set, usually a path.
+    /// The setting, usually a path.
     pub name: String,
     /// Value before the run.
     pub before: String,

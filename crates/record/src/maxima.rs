@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Windows kept before two become one; an hour of seconds.
+/// Number of windows, one hour of seconds, above which two windows are merged into one.
 const WINDOWS_KEPT: usize = 3600;
 
 /// Largest lateness in each window of the run, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Maxima {
-    /// Length of a window, ns: 1 s, doubled whenever the run outgrows 3600 windows.
+    /// Length of a window, ns: 1 s, doubled whenever the run has more than 3600 windows.
     pub window_ns: u64,
-    /// Largest lateness of each window, ns; `null` where no deadline of it was waited for.
+    /// Largest lateness of each window, ns; `null` if no wake-up was in it.
     pub max_ns: Vec<Option<i64>>,
 }
 
@@ -22,7 +22,7 @@ impl Default for Maxima {
 }
 
 impl Maxima {
-    /// Takes in a lateness seen `at_ns` after the first deadline.
+    /// Adds a lateness measured `at_ns` after the first deadline.
     pub fn take_in(&mut self, at_ns: u64, lateness_ns: i64) {
         while at_ns / self.window_ns >= WINDOWS_KEPT as u64 {
             self.max_ns = self.max_ns.chunks(2).map(|pair| pair.iter().copied().flatten().max()).collect();
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_run_keeps_its_maxima_in_longer_windows() {
+    fn a_long_run_merges_its_windows() {
         let mut maxima = Maxima::default();
         for second in 0..10_000_u64 {
             maxima.take_in(second * 1_000_000_000, if second == 5_001 { 777 } else { 5 });

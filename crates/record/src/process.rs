@@ -1,40 +1,41 @@
-//! A user's own program: what the scheduler did with each of its threads.
+//! A user's own program: what its threads did, according to the scheduler.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Histogram};
 
-/// The program that was watched.
+/// The watched program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
-    /// Its process id.
+    /// Process id.
     pub pid: u32,
-    /// Its command line; of a kernel thread its name.
+    /// Command line; for a kernel thread, its name.
     pub command: String,
-    /// Whether it was started for the run; else it ran before.
+    /// True if punctual started it for the run, false if it was running before.
     #[serde(default)]
     pub started: bool,
-    /// Its exit status; absent when it did not end by itself, or when that is not known.
+    /// Exit status; absent if it did not exit by itself, or if the status is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended it; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// Whether it ended during the run.
+    /// True if it ended during the run.
     #[serde(default)]
     pub ended: bool,
-    /// Trace events of it that were read.
+    /// Trace events about it that were read.
     pub events: u64,
-    /// Trace events of it that the kernel overwrote before they were read: figures are incomplete unless 0.
+    /// Trace events about it that the kernel overwrote before they were read; the figures are incomplete unless this is
+    /// 0.
     pub lost_events: u64,
-    /// Threads of it that slept all the time, or were not asked for; they have no series.
+    /// Threads without a series, because they slept all the time or were not selected.
     #[serde(default)]
     pub other_threads: u64,
-    /// Threads beyond the first [`THREADS_FOLLOWED`], which were not looked at.
+    /// Threads beyond the first [`THREADS_FOLLOWED`], which were not watched.
     #[serde(default)]
     pub threads_left_out: u64,
-    /// CPU time that punctual itself took meanwhile, ns.
+    /// CPU time of punctual itself during the run, ns.
     #[serde(default)]
     pub own_cpu_ns: u64,
     /// Fields that a newer version wrote.
@@ -42,56 +43,56 @@ pub struct Program {
     pub extra: Extra,
 }
 
-/// How many threads of a program are followed.
+/// The largest number of threads of a program that are watched.
 pub const THREADS_FOLLOWED: usize = 1024;
 
-/// What the scheduler did with one thread of a program, beside its wake-up latency, which is what its series holds.
+/// Figures of one thread of a program, in addition to its wake-up latency, which is in its series.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessThread {
-    /// Its process id (that of the thread).
+    /// Thread id.
     pub tid: u32,
-    /// Name of its command, as seen last.
+    /// Last seen command name.
     pub comm: String,
-    /// Its priority as seen last, as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139
-    /// ordinary. With priority inheritance it may be that of another thread.
+    /// Last seen priority as the kernel counts: -1 deadline, 0 to 98 real-time (99 minus it), 100 to 139 ordinary. With
+    /// priority inheritance it may be that of another thread.
     pub priority: i32,
-    /// What it did with its time.
+    /// Time spent in each scheduling state.
     pub times: ThreadTimes,
-    /// Cycles that were seen from their begin to their end.
+    /// Cycles that were seen from start to end. A cycle lasts from a wake-up to the next sleep.
     pub cycles: u64,
-    /// Run time of each cycle.
+    /// CPU time of each cycle, ns.
     pub run_time: Histogram,
-    /// Response time of each cycle: from being woken to going to sleep again.
+    /// Response time of each cycle, ns: from its wake-up to its next sleep.
     pub response: Histogram,
-    /// Time between the begins of two cycles that follow on each other.
+    /// Time between the starts of two consecutive cycles, ns.
     pub interval: Histogram,
-    /// The cycle with the longest response time.
+    /// The cycle with the longest response time; absent without cycles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<Cycle>,
-    /// Cycles whose response time was longer than the period; 0 without one.
+    /// Cycles with a response time longer than the period; 0 without a period.
     #[serde(default)]
     pub overruns: u64,
-    /// Of those, by what took the largest part of them; absent without one.
+    /// The overruns by their main reason; absent without a period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrun_by: Option<Overruns>,
-    /// Cycles that did not come: they would have begun in intervals of more than one and a half periods.
+    /// Skipped cycles: those missing from intervals longer than one and a half periods.
     #[serde(default)]
     pub skipped: u64,
-    /// How often it lost its CPU while it could have run on.
+    /// Number of times that it lost its CPU while it was runnable.
     pub preemptions: u64,
-    /// How long it waited for a CPU after each of them.
+    /// Time until it had a CPU again after each preemption, ns.
     pub preempted: Histogram,
-    /// By whom, the one that cost most first; at most [`PREEMPTERS_KEPT`].
+    /// The threads that preempted it, the one that cost most time first; at most [`PREEMPTERS_KEPT`].
     #[serde(default)]
     pub preempted_by: Vec<Preempter>,
-    /// How often it went on on another CPU.
+    /// Number of migrations to another CPU.
     pub migrations: u64,
     /// CPUs that it ran on, as the kernel writes a list.
     pub cpus: String,
-    /// Cycles that were cut off, because events were lost or the thread was not seen from their begin.
+    /// Cycles that were cut off, because events were lost or their start was not seen.
     #[serde(default)]
     pub cycles_cut: u64,
-    /// Whether it ended during the run.
+    /// True if it ended during the run.
     #[serde(default)]
     pub ended: bool,
     /// Fields that a newer version wrote.
@@ -99,69 +100,70 @@ pub struct ProcessThread {
     pub extra: Extra,
 }
 
-/// How many preempters a thread keeps.
+/// The number of preempting threads that are kept per thread.
 pub const PREEMPTERS_KEPT: usize = 8;
 
-/// What a thread did with its time. All parts add up to the time for which it was observed.
+/// Time that a thread spent in each state. The parts add up to its observation time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadTimes {
-    /// It had a CPU, interrupts included, ns.
+    /// Running on a CPU, including interrupts, ns.
     pub running_ns: u64,
-    /// It was woken, and had no CPU yet, ns.
+    /// Runnable after a wake-up, waiting for a CPU, ns.
     pub ready_ns: u64,
-    /// It was preempted, and had no CPU again yet, ns.
+    /// Runnable after a preemption, waiting for a CPU, ns.
     pub preempted_ns: u64,
-    /// It slept, or waited for something else than a CPU, ns.
+    /// Sleeping or waiting for something other than a CPU, ns.
     pub blocked_ns: u64,
-    /// Events were lost, or none told what it did, ns.
+    /// State unknown because events were lost or missing, ns.
     pub unknown_ns: u64,
 }
 
-/// One cycle of a thread: from being woken to going to sleep again. Its times add up to its response time.
+/// One cycle of a thread, from its wake-up to its next sleep. Its times add up to its response time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cycle {
-    /// When it began, ns after the run began.
+    /// Start, ns after the start of the run.
     pub at_ns: u64,
-    /// Where its time went. Blocked here means: it waited inside the cycle for a page, a device or a lock of the kernel, or was
+    /// Time spent in each state. Blocked time within a cycle is waiting for a page, a device or a kernel lock, or being
     /// stopped.
     pub times: ThreadTimes,
 }
 
-/// Cycles that were longer than the period, by what took the largest part of them.
+/// Cycles that were longer than the period, counted by their main reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overruns {
     /// The thread's own work.
     pub by_work: u64,
-    /// Waiting for a CPU, woken or preempted.
+    /// Waiting for a CPU after a wake-up or preemption.
     pub by_waiting: u64,
-    /// Waiting for something else.
+    /// Waiting for something other than a CPU.
     pub by_blocking: u64,
 }
 
-/// A thread that took the CPU from another one.
+/// A thread that preempted another one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Preempter {
-    /// Name of its command.
+    /// Its command name.
     pub comm: String,
-    /// Its process id (that of the thread), the last one of this name; 0 for the idle thread: no thread was to run.
+    /// Thread id of the last thread with this name; 0 for the idle thread, which means that no thread was allowed to
+    /// run.
     pub tid: u32,
     /// Its priority as the kernel counts.
     pub priority: i32,
-    /// How often.
+    /// Number of preemptions.
     pub count: u64,
-    /// How long the other one then waited for a CPU, all told, ns.
+    /// Total time that the preempted thread then waited for a CPU, ns.
     pub waited_ns: u64,
 }
 
 impl ThreadTimes {
-    /// All of it, ns: the time for which the thread was observed.
+    /// Sum of all states, ns: the observation time of the thread.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         let Self { running_ns, ready_ns, preempted_ns, blocked_ns, unknown_ns } = *self;
         [ready_ns, preempted_ns, blocked_ns, unknown_ns].iter().fold(running_ns, |sum, ns| sum.saturating_add(*ns))
     }
 
-    /// How long the thread waited for a CPU, ns.
+    /// Time that the thread waited for a CPU, ns.
     #[must_use]
     pub fn waiting_ns(&self) -> u64 {
         self.ready_ns.saturating_add(self.preempted_ns)
@@ -169,7 +171,7 @@ impl ThreadTimes {
 }
 
 impl Cycle {
-    /// From being woken to going to sleep again, ns.
+    /// Response time, ns: from the wake-up to the next sleep.
     #[must_use]
     pub fn response_ns(&self) -> u64 {
         self.times.total_ns()

@@ -1,34 +1,34 @@
-//! Figures that were published elsewhere: not measured by punctual, and never judged as if they were.
+//! Figures published by others. punctual did not measure them and never judges them as if it had.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Histogram};
 
-/// The source of a record whose figures were published elsewhere, and the figures.
+/// A publication and its figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
-    /// Name that it is found by: `vim3l-evl`.
+    /// Short name to select it by: `vim3l-evl`.
     pub name: String,
     /// Title of the write-up.
     pub title: String,
-    /// Who wrote it; empty where the write-up does not say, as the next three.
+    /// Author; empty if the publication does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
-    /// Where it was published: a forum, a conference.
+    /// Place of publication, e.g. a forum or a conference; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// Its address.
+    /// URL; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// When it was published, `2018-10-25`.
+    /// Date of publication, `2018-10-25`; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub date: String,
-    /// The machine in a few words: `Khadas VIM3L with the EVL core`.
+    /// Short description of the machine: `Khadas VIM3L with the EVL core`.
     pub on: String,
-    /// Its figures.
+    /// The published figures.
     pub figures: Vec<Figures>,
-    /// What else it says that bears on the figures.
+    /// Further statements of the publication that matter for the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// Fields that a newer version wrote.
@@ -36,78 +36,78 @@ pub struct Published {
     pub extra: Extra,
 }
 
-/// The figures of one measurement. What is not known is absent, never guessed; texts are empty where it is not.
+/// The figures of one measurement. Unknown figures are absent, never guessed; unknown texts are empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Figures {
-    /// What was measured, by the name of the probe that measures it: `timer`, `threads`, `udp`, `interrupt`, `stream`.
+    /// Name of punctual's probe for the same thing: `timer`, `threads`, `udp`, `interrupt`, `stream`.
     pub probe: String,
-    /// Short name of what ran beside it, unique with probe, role and placement: `idle`, `switch-200us`.
+    /// Short name of the load: `idle`, `switch-200us`. Unique together with probe, role and placement.
     pub phase: String,
-    /// What ran beside it, in the source's words.
+    /// The load in the publication's words.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub said: String,
-    /// The nearest loads of ours, as `punctual loads` names them; empty for none.
+    /// The most similar loads of punctual, by the names in `punctual loads`; an empty list for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loads: Option<Vec<String>>,
-    /// What the thread was: `base`, `servo`, `talker`.
+    /// Role of the thread: `base`, `servo`, `talker`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub role: String,
-    /// CPUs that it was pinned to, as the kernel writes a list.
+    /// CPUs that the thread was pinned to, as the kernel writes a list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cpus: String,
-    /// Whether they were kept free of other work: isolated at boot, or shielded.
+    /// True if these CPUs were kept free of other work: isolated at boot, or shielded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolated: Option<bool>,
-    /// Whether all threads of the measurement ran on one CPU; absent with a single thread.
+    /// True if all threads of the measurement ran on one CPU; absent for a single thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub together: Option<bool>,
-    /// Policy in the form it is asked for: `fifo:90`.
+    /// Scheduling policy, in punctual's notation: `fifo:90`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// The tool that measured.
+    /// Name of the tool that measured.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tool: String,
-    /// The command line that measured.
+    /// Command line of the measurement.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// When it began, as far as the source tells: `2021-12-22T10:55:45`.
+    /// Start of the measurement, as precise as the publication says: `2021-12-22T10:55:45`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub started_at: String,
     /// Time between two deadlines, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period_ns: Option<u64>,
-    /// How long it was measured, ns.
+    /// Duration of the measurement, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// Wake-ups, round trips or packets counted.
+    /// Number of wake-ups, round trips or packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Deadlines that passed before the thread looked at the clock again.
+    /// Deadlines that passed before the thread read the clock again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<u64>,
-    /// Smallest lateness, ns; of a round trip its whole length, as the next seven.
+    /// Smallest lateness, ns. For round trips, this and all other lateness values are the length of the round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<i64>,
-    /// Mean, ns.
+    /// Mean lateness, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_ns: Option<f64>,
-    /// The most frequent value, ns.
+    /// Most frequent lateness, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode_ns: Option<i64>,
-    /// Median, ns; from a published histogram the upper end of its cell, as the next.
+    /// Median lateness, ns; from a published histogram, the upper end of its cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<i64>,
-    /// 99 % were no later, ns.
+    /// 99th percentile of lateness, ns; from a published histogram, the upper end of its cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<i64>,
-    /// Largest, ns.
+    /// Largest lateness, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
-    /// The largest lies above this, ns: the source could not tell how far.
+    /// Lower bound of the largest lateness, ns, if the publication does not say how large it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_above_ns: Option<i64>,
-    /// When the largest was seen, ns after the beginning.
+    /// Time of the largest lateness, ns after the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_at_ns: Option<u64>,
     /// Machine-tool jitter: largest |interval - period|, ns.
@@ -116,13 +116,13 @@ pub struct Figures {
     /// Largest time between two packets, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_gap_ns: Option<u64>,
-    /// Packets that the source calls late.
+    /// Number of packets that the publication calls late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
-    /// The histogram that was published, each cell at its upper end.
+    /// The published histogram, each cell at its upper end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
-    /// What must be known to read these figures.
+    /// A remark that is needed to interpret these figures.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Fields that a newer version wrote.
@@ -131,7 +131,7 @@ pub struct Figures {
 }
 
 impl Published {
-    /// The source in one line: author, title, place, date, address; what is known of them.
+    /// Returns the source in one line: author, title, place, date and URL, as far as known.
     #[must_use]
     pub fn source(&self) -> String {
         let parts = [&self.author, &self.title, &self.place, &self.date, &self.url];

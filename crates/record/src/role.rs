@@ -1,66 +1,66 @@
-//! What a campaign keeps of the threads of one role: the figures of its table.
+//! The figures of the threads of one role, for a campaign's table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Against, Audio, Capture, Correction, Histogram, Listener, Record, Series, SeriesKind, Stream, Talker};
 
-/// What the threads of one role saw, all CPUs taken together.
+/// The figures of the threads of one role, all CPUs together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoleResult {
-    /// The role.
+    /// Name of the role.
     pub role: String,
-    /// What its times are.
+    /// Meaning of its times; absent for `lateness`.
     #[serde(default, skip_serializing_if = "Measured::is_lateness")]
     pub measured: Measured,
-    /// CPUs it was measured on, as the kernel writes a list; empty for threads that were not pinned.
+    /// Measured CPUs, as the kernel writes a list; empty for unpinned threads.
     pub cpus: String,
     /// Time between two deadlines, ns; 0 for a probe without deadlines.
     pub period_ns: u64,
-    /// Wake-ups, gaps of a noise probe, round trips, or frames.
+    /// Number of wake-ups, gaps (noise probe), round trips or frames.
     pub samples: u64,
-    /// Deadlines that passed before a thread looked at the clock again; slots in which no datagram or frame was sent.
+    /// Deadlines that passed before a thread read the clock again, or slots without a sent datagram or frame.
     pub missed: u64,
-    /// Datagrams without an answer in time, frames that never came, or periods of audio that were not played; absent for others, as the next.
+    /// Datagrams without an answer in time, lost frames, or lost periods of audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
-    /// Late packets of a talker, or in a capture; xruns of audio.
+    /// Late packets of a talker or a capture, or xruns of audio; absent for other probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
-    /// Median, ns, from the corrected histogram where there is one, as the next; absent without samples.
+    /// Median, ns, from the corrected histogram if there is one; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<i64>,
-    /// 99.9 % were no later.
+    /// 99.9th percentile, ns, from the corrected histogram if there is one; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_9_ns: Option<i64>,
-    /// The largest, exactly, ns.
+    /// Exact largest time, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
     /// Machine-tool jitter: largest |interval - period|, ns.
     pub jitter_ns: u64,
-    /// Figures of others that were laid beside.
+    /// The largest times of other records and references, for comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Beside>,
 }
 
-/// What the times of a role are. The first that a table has are what its run was made for.
+/// Meaning of the times of a role. A table shows the first of these kinds that its run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measured {
-    /// From when a datagram was to be sent to its answer.
+    /// From the time at which a datagram should have been sent to its answer.
     RoundTrip,
-    /// How long after its slot began a talker sent a frame: the largest is its max delta.
+    /// From the start of a slot to the sending of its frame; the largest is the talker's max delta.
     SendLateness,
-    /// Time between two frames as a listener read them: the largest is its max delta.
+    /// Between two frames as a listener read them; the largest is the listener's max delta.
     FrameGap,
-    /// Time between two frames of a capture.
+    /// Between two frames of a capture.
     Spacing,
-    /// How long after its deadline a period of audio was done.
+    /// From the deadline of a period of audio to the end of its processing.
     Completion,
-    /// How late a thread woke.
+    /// Lateness of a thread's wake-ups.
     #[default]
     Lateness,
-    /// How long a thread that never sleeps had no CPU.
+    /// Length of a gap: time without a CPU, of a thread that never sleeps.
     Gap,
 }
 
@@ -69,7 +69,7 @@ impl Measured {
         *self == Self::Lateness
     }
 
-    /// What the times of a series of this kind are.
+    /// Returns the meaning of the times in a series of this kind.
     #[must_use]
     pub fn of(kind: &SeriesKind) -> Self {
         match kind {
@@ -86,29 +86,29 @@ impl Measured {
     }
 }
 
-/// The largest time of another record, laid beside a scenario.
+/// The largest time of another record or reference, to compare a scenario with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Beside {
     /// Name of the reference or record.
     pub name: String,
-    /// The part of it that matches best.
+    /// Its best matching phase.
     pub phase: String,
-    /// Its largest time, ns; absent where it was not published.
+    /// Its largest time, ns; absent if it was not published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
-    /// It lies above this, ns: the source could not tell how far.
+    /// Lower bound of its largest time, ns, if the publication does not say how large it was; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_above_ns: Option<i64>,
-    /// The scenario's largest time divided by it.
+    /// The scenario's largest time divided by it; absent if either is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// In what the conditions differ, each in a few words.
+    /// Differences between the conditions, each in a few words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
 
 impl RoleResult {
-    /// The figures of one role in a run.
+    /// Summarizes one role of a run.
     pub(crate) fn of(role: &str, record: &Record) -> Self {
         let all: Vec<&Series> = record.series.iter().filter(|series| series.role == role).collect();
         let mut cpus: Vec<u32> = all.iter().filter_map(|series| series.cpu).collect();
@@ -119,33 +119,33 @@ impl RoleResult {
             measured: all.first().map_or_else(Measured::default, |series| Measured::of(&series.kind)),
             cpus: cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
             period_ns: all.first().map_or(0, |series| series.period_ns),
-            beside: beside(role, record),
+            beside: compared_with(role, record),
             ..Self::default()
         };
         let mut times = Histogram::default();
-        all.into_iter().for_each(|series| result.take_in(series, record.capture.as_ref(), &mut times));
-        // A bucket is named by its highest value, which may lie above the exact maximum.
+        all.into_iter().for_each(|series| result.add(series, record.capture.as_ref(), &mut times));
+        // The highest value of a bucket may be above the exact maximum.
         let percentile =
             |percent| times.percentile(percent).map(|ns| result.max_ns.map_or(ns, |max_ns| ns.min(max_ns)));
         (result.p50_ns, result.p99_9_ns) = (percentile(50.0), percentile(99.9));
         result
     }
 
-    /// Adds the counts of a series, and its times.
-    fn take_in(&mut self, series: &Series, capture: Option<&Capture>, times: &mut Histogram) {
+    /// Adds the counts and the times of a series.
+    fn add(&mut self, series: &Series, capture: Option<&Capture>, times: &mut Histogram) {
         let jitter_ns = match &series.kind {
-            // The series itself has the jitter of the wake-ups.
+            // The jitter of the series is that of its wake-ups, not of the sent frames.
             SeriesKind::Stream(Stream::Talker(talker)) => talker.max_interval_error_ns,
             _ => series.jitter_ns,
         };
         self.jitter_ns = self.jitter_ns.max(jitter_ns);
         match (&series.kind, capture) {
-            (SeriesKind::Stream(Stream::Talker(talker)), _) => self.take_in_talker(talker, times),
-            (SeriesKind::Stream(Stream::Listener(listener)), _) => self.take_in_listener(listener, times),
-            (SeriesKind::Audio(audio), _) => self.take_in_audio(audio, times),
-            (SeriesKind::Capture, Some(capture)) => self.take_in_capture(capture, times),
+            (SeriesKind::Stream(Stream::Talker(talker)), _) => self.add_talker(talker, times),
+            (SeriesKind::Stream(Stream::Listener(listener)), _) => self.add_listener(listener, times),
+            (SeriesKind::Audio(audio), _) => self.add_audio(audio, times),
+            (SeriesKind::Capture, Some(capture)) => self.add_capture(capture, times),
             (SeriesKind::RoundTrips(round_trip), _) => {
-                self.take_in_wake_ups(series, times);
+                self.add_wake_ups(series, times);
                 *self.lost.get_or_insert_default() += round_trip.lost;
             }
             (
@@ -156,18 +156,18 @@ impl RoleResult {
                 | SeriesKind::TimerlatIrq
                 | SeriesKind::TimerlatThread,
                 _,
-            ) => self.take_in_wake_ups(series, times),
+            ) => self.add_wake_ups(series, times),
         }
     }
 
-    fn take_in_wake_ups(&mut self, series: &Series, times: &mut Histogram) {
+    fn add_wake_ups(&mut self, series: &Series, times: &mut Histogram) {
         times.merge(&series.corrected);
         self.samples += series.samples;
         self.missed += series.missed;
         self.max_ns = self.max_ns.max(series.max_ns);
     }
 
-    fn take_in_audio(&mut self, audio: &Audio, times: &mut Histogram) {
+    fn add_audio(&mut self, audio: &Audio, times: &mut Histogram) {
         self.samples += audio.played;
         *self.lost.get_or_insert_default() += audio.lost;
         *self.late.get_or_insert_default() += audio.xruns;
@@ -177,24 +177,24 @@ impl RoleResult {
         }
     }
 
-    fn take_in_talker(&mut self, talker: &Talker, times: &mut Histogram) {
+    fn add_talker(&mut self, talker: &Talker, times: &mut Histogram) {
         times.merge(&Correction::new(self.period_ns).of(&talker.send));
         self.samples += talker.frames;
-        // Frames that missed their launch times were dropped.
+        // Frames that missed their launch times were dropped, so nothing was sent in their slots.
         let dropped = talker.launch.as_ref().map_or(0, |launch| launch.invalid + launch.missed);
         self.missed += talker.missed_slots + talker.refused + dropped;
         *self.late.get_or_insert_default() += talker.late;
         self.max_ns = self.max_ns.max(talker.max_delta_ns);
     }
 
-    fn take_in_listener(&mut self, listener: &Listener, times: &mut Histogram) {
+    fn add_listener(&mut self, listener: &Listener, times: &mut Histogram) {
         times.merge(&listener.interval);
         self.samples += listener.frames;
         *self.lost.get_or_insert_default() += listener.lost;
         self.max_ns = self.max_ns.max(listener.max_gap_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX)));
     }
 
-    fn take_in_capture(&mut self, capture: &Capture, times: &mut Histogram) {
+    fn add_capture(&mut self, capture: &Capture, times: &mut Histogram) {
         times.merge(&capture.spacing);
         self.jitter_ns = capture.max_deviation_ns;
         self.samples = capture.frames;
@@ -205,10 +205,10 @@ impl RoleResult {
     }
 }
 
-/// What was laid beside the threads of one role.
-fn beside(role: &str, record: &Record) -> Vec<Beside> {
+/// Returns the largest times that the threads of one role are compared with.
+fn compared_with(role: &str, record: &Record) -> Vec<Beside> {
     let of = |against: &Against| {
-        // The probe's own threads have no role there.
+        // In a reference the probe's own threads have no role.
         let is = |ours: &str| ours == role || (ours.is_empty() && role == "timer");
         let pair = against.pairs.iter().find(|pair| is(&pair.ours.role))?;
         let gap_ns = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
@@ -253,15 +253,15 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_told_apart_and_their_cpus_taken_together() {
+    fn groups_series_by_role() {
         let roles = roles(vec![series("base", 0, &[1, 2, 3]), series("servo", 1, &[50]), series("base", 1, &[9])]);
-        let told: Vec<_> = roles.iter().map(|r| (r.role.as_str(), r.cpus.as_str(), r.samples, r.max_ns)).collect();
-        assert_eq!(told, [("base", "0,1", 4, Some(9)), ("servo", "1", 1, Some(50))]);
+        let found: Vec<_> = roles.iter().map(|r| (r.role.as_str(), r.cpus.as_str(), r.samples, r.max_ns)).collect();
+        assert_eq!(found, [("base", "0,1", 4, Some(9)), ("servo", "1", 1, Some(50))]);
         assert!(roles.iter().all(|role| role.measured == Measured::Lateness && role.lost.is_none()));
     }
 
     #[test]
-    fn round_trips_have_losses() {
+    fn counts_lost_round_trips() {
         let round_trip = RoundTrip { lost: 2, sent: 5, slots: 6, ..RoundTrip::default() };
         let answered = Series {
             kind: SeriesKind::RoundTrips(Box::new(round_trip)),
@@ -275,17 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn audio_is_told_by_when_its_periods_were_done() {
+    fn audio_shows_completion_times() {
         let completion = crate::Times { max_ns: 1_500, histogram: of(&[300, 1_500]), ..crate::Times::default() };
         let audio = Audio { played: 2, xruns: 1, lost: 3, completion: Some(completion), ..Audio::default() };
-        let plays = Series { kind: SeriesKind::Audio(Box::new(audio)), ..series(crate::AUDIO, 1, &[5, 6]) };
-        let [plays] = &roles(vec![plays])[..] else { panic!("one role") };
-        assert_eq!((plays.measured, plays.samples, plays.max_ns), (Measured::Completion, 2, Some(1_500)));
-        assert_eq!((plays.late, plays.lost, plays.p50_ns), (Some(1), Some(3), Some(300)));
+        let result = Series { kind: SeriesKind::Audio(Box::new(audio)), ..series(crate::AUDIO, 1, &[5, 6]) };
+        let [result] = &roles(vec![result])[..] else { panic!("one role") };
+        assert_eq!((result.measured, result.samples, result.max_ns), (Measured::Completion, 2, Some(1_500)));
+        assert_eq!((result.late, result.lost, result.p50_ns), (Some(1), Some(3), Some(300)));
     }
 
     #[test]
-    fn a_capture_is_told_by_its_spacing() {
+    fn a_capture_shows_its_spacing() {
         let capture = Capture {
             frames: 3,
             late: 1,
@@ -297,14 +297,14 @@ mod tests {
         };
         let series = vec![Series { kind: SeriesKind::Capture, ..series(CAPTURE, 0, &[5, 6, 7]) }];
         let record = Record { series, capture: Some(capture), ..Record::default() };
-        let [told] = &ScenarioResult::of(&record, 7, None).roles[..] else { panic!("one role") };
-        assert_eq!((told.measured, told.samples, told.max_ns), (Measured::Spacing, 3, Some(1_700)));
-        assert_eq!((told.late, told.lost, told.missed, told.jitter_ns), (Some(1), Some(2), 0, 700));
-        assert!((600..=601).contains(&told.p50_ns.unwrap()));
+        let [result] = &ScenarioResult::of(&record, 7, None).roles[..] else { panic!("one role") };
+        assert_eq!((result.measured, result.samples, result.max_ns), (Measured::Spacing, 3, Some(1_700)));
+        assert_eq!((result.late, result.lost, result.missed, result.jitter_ns), (Some(1), Some(2), 0, 700));
+        assert!((600..=601).contains(&result.p50_ns.unwrap()));
     }
 
     #[test]
-    fn a_talker_is_told_by_what_it_sent_and_a_listener_by_what_came() {
+    fn a_talker_shows_send_lateness_and_a_listener_frame_gaps() {
         let talker = Talker {
             frames: 3,
             late: 1,

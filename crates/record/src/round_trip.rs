@@ -1,75 +1,78 @@
-//! Round trips of datagrams: what became of each, and where the time went.
+//! Round trips of datagrams: answered, lost or late, and where their time went.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Extra, Histogram};
 
-/// Role of a series of round trips: its `raw` holds the time of each from when it was to be sent to its answer.
+/// Role of a series of round trips. Its `raw` contains the time of each from when the datagram should have been sent to
+/// its answer.
 pub const ROUND_TRIP: &str = "round-trip";
 
-/// The rest of a series of round trips. Each slot, a deadline of the sending thread, is in exactly one of three: answered
-/// (the series' `samples`), `lost`, or not sent (the series' `missed`).
+/// The figures of round trips. Each slot, which is a deadline of the sending thread, is counted once: answered
+/// (`samples` of the series), `lost`, or not sent (`missed` of the series).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
-    /// Who answers, address and port.
+    /// Address and port of the peer that answers.
     pub peer: String,
-    /// Whether the peer was a thread of the same process, behind a virtual cable.
+    /// True if the peer was a thread of the same process, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_peer: bool,
-    /// Payload of each datagram, and of its answer, bytes.
+    /// Payload of each datagram and of its answer, bytes.
     pub payload_bytes: u64,
-    /// An answer later than this is none, ns after sending.
+    /// Time after sending at which a datagram without an answer is lost, ns.
     pub timeout_ns: u64,
-    /// Deadlines of the sending thread, those that passed before it woke among them.
+    /// Slots, including those that passed before the sending thread woke.
     pub slots: u64,
     /// Datagrams sent.
     pub sent: u64,
-    /// Of the slots not sent, those that the kernel refused.
+    /// Slots whose datagram the kernel refused to send.
     pub send_failed: u64,
-    /// Why it refused the last of them.
+    /// Error of the last refused datagram; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_error: Option<String>,
-    /// Sent, and not answered within the timeout. While a run goes on, those that are waited for are not counted yet.
+    /// Datagrams without an answer within the timeout. During a run, those that may still be answered are not counted.
     pub lost: u64,
-    /// The largest number of them in a row.
+    /// The largest number of consecutive lost datagrams.
     pub lost_in_a_row: u64,
-    /// Of the lost, those whose answer came too late.
+    /// Lost datagrams whose answer arrived after the timeout.
     pub late: u64,
-    /// Answers that came again.
+    /// Answers that arrived again.
     pub duplicates: u64,
-    /// Answers in time that came after that of a later slot.
+    /// Answers in time that arrived after the answer of a later slot.
     pub reordered: u64,
-    /// Datagrams from the peer that answer nothing that was sent in this run.
+    /// Datagrams from the peer that answer nothing sent in this run.
     pub foreign: u64,
-    /// How often the peer's machine said that nobody listens there.
+    /// Reports of the peer's machine that the port is closed.
     pub refused: u64,
-    /// How often another program answered than before: the peer was started anew.
+    /// Restarts of the peer: answers came from another program than before.
     pub peer_restarts: u64,
-    /// Whether the thread that answered had a real-time policy; absent without an answer, as the next.
+    /// True if the answering thread had a real-time policy; absent without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_realtime: Option<bool>,
-    /// Whether its memory was locked.
+    /// True if the memory of the answering program was locked; absent without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_memory_locked: Option<bool>,
-    /// How the receiving thread waits: `block`, `spin` or `busy-poll:50us`.
+    /// Waiting method of the receiving thread: `block`, `spin` or `busy-poll:50us`.
     #[serde(alias = "receive")]
     pub wait: String,
-    /// The largest error of the kernel's stamps on our clock, ns: half the time in which both clocks were read.
+    /// Largest error in converting kernel time stamps to our clock, ns: half of the time between the readings of both
+    /// clocks; absent without time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp_error_ns: Option<u64>,
-    /// Steps of the wall clock, which the kernel's stamps are of: those of what was under way then are left out.
+    /// Steps of the wall clock, to which kernel time stamps refer. The time stamps of datagrams in flight at a step are
+    /// discarded.
     #[serde(default)]
     pub clock_steps: u64,
-    /// Round trips from when each was sent in fact: blind to a sender that is late itself.
+    /// Round trips measured from the actual sending, which hides delays of the sender; absent without answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_sent: Option<Times>,
-    /// Where the time went.
+    /// The times of each part of a round trip.
     pub parts: Parts,
-    /// How delays vary on each way, where the peer is another program.
+    /// Delay variation in each direction; absent unless the peer is another program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
-    /// What the network card was to stamp and did not; absent where it was not asked to.
+    /// Time stamps that the network card did not deliver; absent if none were requested from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_stamps_missing: Option<StampsMissing>,
     /// Fields that a newer version wrote.
@@ -77,57 +80,58 @@ pub struct RoundTrip {
     pub extra: Extra,
 }
 
-/// How much longer datagrams were under way than the quickest of their time, on each way, whatever the two clocks say. A time that
-/// all of them were under way, or longer than a window, cannot be seen.
+/// Delay variation of datagrams in each direction: how much longer each took than the fastest one around the same time.
+/// It needs no common clock. A constant delay, and one longer than a window, cannot be seen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ways {
-    /// From sending to when the peer had it.
+    /// From our sending to the peer's reception, ns.
     pub out: Histogram,
-    /// From when the peer answered to when we had it.
+    /// From the peer's answer to our reception, ns.
     pub back: Histogram,
-    /// How much faster the peer's clock ran than ours, parts per billion; it is taken out of the times.
+    /// How much faster the peer's clock ran than ours, parts per billion; it is subtracted from the times.
     pub drift_ppb: i64,
-    /// The longest time over which that was taken to be constant, ns.
+    /// Longest time for which that rate was assumed to be constant, ns.
     pub window_ns: u64,
-    /// Answers that came too fast to be taken in.
+    /// Answers that came too fast to be evaluated.
     pub left_out: u64,
 }
 
-/// Of round trips that were answered, those without a stamp of the network card. Nothing waits for one.
+/// Answered round trips without time stamps of the network card. The measurement does not wait for such time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StampsMissing {
-    /// Of the datagram that went out, by the time that its answer was there.
+    /// Without the time stamp of the sent datagram when its answer was read.
     pub sent: u64,
-    /// Of the answer.
+    /// Without the time stamp of the received answer.
     pub received: u64,
 }
 
-/// The parts of round trips in their order; those of one round trip add up to it. A part that no stamp told apart stands in
-/// `wire`.
+/// The parts of round trips in order. The parts of one round trip add up to it; a part without time stamps is included
+/// in `wire`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
-    /// From when it was to be sent to when it was sent: our wake-up.
+    /// From the time at which the datagram should have been sent to its sending: our wake-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Times>,
-    /// From there to when the driver took it.
+    /// From its sending to the driver; absent without time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out: Option<Times>,
-    /// What the peer had it for, on the peer's own clock.
+    /// Time in the peer, measured by the peer's clock; absent if the peer does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Times>,
-    /// Wire, devices, the peer's network stack and its wake-up, and what was not told apart.
+    /// Wire, devices, the peer's network stack and its wake-up, and all parts without time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Times>,
-    /// Our driver and network card, in both directions; only where the card stamped both.
+    /// Our driver and network card, in both directions; absent unless the card stamped both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<Times>,
-    /// From when the kernel had the answer to when the receiving thread had it: network stack and wake-up.
+    /// From the kernel's reception of the answer to the receiving thread: network stack and wake-up; absent without
+    /// time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in: Option<Times>,
 }
 
 impl Parts {
-    /// The parts in their order, each with its name in words.
+    /// Returns the parts in order, each with its name.
     #[must_use]
     pub fn named(&self) -> [(&'static str, Option<&Times>); 6] {
         [
@@ -141,51 +145,52 @@ impl Parts {
     }
 }
 
-/// Times of one kind.
+/// Statistics of one kind of time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
-    /// The smallest, exactly, ns.
+    /// Exact smallest time, ns.
     pub min_ns: i64,
-    /// The mean, ns.
+    /// Mean, ns.
     pub mean_ns: f64,
-    /// The largest, exactly, ns.
+    /// Exact largest time, ns.
     pub max_ns: i64,
-    /// All of them.
+    /// Histogram of all times.
     pub histogram: Histogram,
 }
 
-/// Where the time of one round trip went. The parts add up to it exactly.
+/// The parts of one round trip. They add up to it exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trip {
-    /// From when it was to be sent to when it was sent, ns.
+    /// From the time at which the datagram should have been sent to its sending, ns.
     pub wake_ns: i64,
-    /// From there to when the driver took it, ns; absent without a stamp.
+    /// From its sending to the driver, ns; absent without a time stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_out_ns: Option<i64>,
-    /// What the peer had it for, ns on the peer's clock; absent where it told nothing that can be.
+    /// Time in the peer, ns by the peer's clock; absent if the peer reported none or an impossible one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_ns: Option<i64>,
-    /// The rest, ns.
+    /// The remaining time, ns.
     pub wire_ns: i64,
-    /// Our driver and network card, in both directions, ns; absent without the card's stamps.
+    /// Our driver and network card, in both directions, ns; absent without time stamps of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_ns: Option<i64>,
-    /// From when the kernel had the answer to when the receiving thread had it, ns; absent without a stamp.
+    /// From the kernel's reception of the answer to the receiving thread, ns; absent without a time stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_in_ns: Option<i64>,
 }
 
 impl Trip {
-    /// All parts together, ns.
+    /// Sum of all parts, ns.
     #[must_use]
     pub fn total_ns(&self) -> i64 {
-        let told = [self.stack_out_ns, self.peer_ns, self.card_ns, self.stack_in_ns].into_iter().flatten().sum::<i64>();
-        self.wake_ns + self.wire_ns + told
+        let known =
+            [self.stack_out_ns, self.peer_ns, self.card_ns, self.stack_in_ns].into_iter().flatten().sum::<i64>();
+        self.wake_ns + self.wire_ns + known
     }
 }
 
 impl RoundTrip {
-    /// Slots that nothing was sent in.
+    /// Number of slots without a sent datagram.
     #[must_use]
     pub fn not_sent(&self) -> u64 {
         self.slots.saturating_sub(self.sent)

@@ -1,4 +1,4 @@
-//! What was seen: one series a thread and phase, with its spikes.
+//! Series: the measurements of one thread in one phase, with its spikes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,73 +7,76 @@ use crate::{
     CAPTURE, Culprit, Evidence, EvlThread, Extra, Histogram, Maxima, Played, SeriesKind, Stretch, Trip, kind::KindKeys,
 };
 
-/// What one thread saw in one phase.
+/// The measurements of one thread in one phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self")]
 #[schemars(rename = "Series")]
 pub struct Series {
-    /// The phase it belongs to.
+    /// Name of the phase.
     pub phase: String,
-    /// What the thread is: `timer`, `noise`, or the name it was given, as `base` and `servo`; [`AUDIO`](crate::AUDIO); [`ROUND_TRIP`](crate::ROUND_TRIP); [`CAPTURE`]; [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`] for the kernel's own.
+    /// Role of the thread: `timer`, `noise`, or the name that it was given, e.g. `base` and `servo`;
+    /// [`AUDIO`](crate::AUDIO), [`ROUND_TRIP`](crate::ROUND_TRIP) or [`CAPTURE`]; for the kernel's own threads
+    /// [`TIMERLAT_IRQ`] and [`TIMERLAT_THREAD`].
     pub role: String,
-    /// What the values of this series are.
+    /// The kind of the values.
     #[serde(flatten, skip_deserializing)]
     #[schemars(with = "KindKeys", !skip_deserializing)]
     pub kind: SeriesKind,
-    /// Name of the [far end](crate::Far) that it was seen on; absent for the machine of the record.
+    /// Name of the [far end](crate::Far) that it was measured on; absent for the machine of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// CPU it was pinned to; absent when it was not.
+    /// CPU that the thread was pinned to; absent if it was not pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// What the kernel granted, read back.
+    /// Settings that the kernel granted the thread, read back.
     pub granted: Granted,
-    /// Time between two deadlines, ns; of the noise probe between two begins to look.
+    /// Time between two deadlines, ns; for the noise probe, between the starts of two observations.
     pub period_ns: u64,
-    /// The first deadline, ns on the series' clock.
+    /// The first deadline, ns on the clock of the scenario.
     pub first_deadline_ns: i64,
-    /// Wake-ups counted; gaps in a series of the noise probe, as in all of its figures.
+    /// Number of wake-ups; in a series of the noise probe all figures are for gaps instead.
     pub samples: u64,
-    /// Deadlines that passed before the thread looked at the clock again.
+    /// Deadlines that passed before the thread read the clock again.
     pub missed: u64,
-    /// Wake-ups before their deadline; they stand in `raw` as negative values.
+    /// Wake-ups before their deadline; in `raw` they have negative values.
     pub early: u64,
-    /// Smallest lateness, ns; absent with no samples, as the next three.
+    /// Smallest lateness, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<i64>,
-    /// Mean lateness, ns.
+    /// Mean lateness, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_ns: Option<f64>,
-    /// Largest lateness, exactly, ns.
+    /// Exact largest lateness, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<i64>,
-    /// When the largest lateness was seen, ns after the first deadline.
+    /// Time of the largest lateness, ns after the first deadline; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_at_ns: Option<u64>,
-    /// Machine-tool jitter: largest |interval - period|, ns. It cannot see constant lateness.
+    /// Machine-tool jitter: largest |interval - period|, ns. A constant lateness does not affect it.
     pub jitter_ns: u64,
-    /// One entry a wake-up.
+    /// Histogram with one entry per wake-up.
     pub raw: Histogram,
-    /// As `raw`, but a late wake-up also stands for the deadlines it ran over. Percentiles are read from this one.
+    /// Like `raw`, but a late wake-up also counts for the deadlines that it omitted. Percentiles are read from this
+    /// histogram.
     pub corrected: Histogram,
-    /// Largest lateness in each stretch of the run.
+    /// Largest lateness in each window of the run.
     pub maxima: Maxima,
-    /// Wake-ups later than the threshold, all of them counted.
+    /// Number of wake-ups later than the threshold, kept or not.
     pub spikes_total: u64,
-    /// The worst of them, in order of time; at most [`SPIKES_KEPT`].
+    /// The worst spikes in order of time; at most [`SPIKES_KEPT`].
     #[serde(default)]
     pub spikes: Vec<Spike>,
-    /// What the probe itself costs between waking and its stamp, ns: the median of reading the clock twice in a row.
+    /// Overhead of the probe between waking and its time stamp, ns: the median time of reading the clock twice in a
+    /// row.
     pub floor_ns: u64,
-    /// How often the thread was found on the CPU that it was pinned to: once in 1000 wake-ups, once a second and at
-    /// its end. A series
-    /// ends where it is found elsewhere, and says so in `notes`.
+    /// Number of checks that found the thread on its CPU: every 1000 wake-ups, every second and at its end. A series
+    /// ends if the thread is found on another CPU; `notes` then says so.
     #[serde(default)]
     pub cpu_checks: u64,
-    /// The rest of what was seen of a thread of the EVL core; absent for threads of Linux.
+    /// Figures of an EVL thread; absent for Linux threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evl: Option<EvlThread>,
-    /// Remarks: a CPU that went away, a guard that stepped in.
+    /// Remarks, e.g. that a CPU went offline or that the guard acted.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Fields that a newer version wrote.
@@ -81,30 +84,30 @@ pub struct Series {
     pub extra: Extra,
 }
 
-/// How many spikes a series keeps.
+/// The largest number of spikes that a series keeps.
 pub const SPIKES_KEPT: usize = 1000;
 
-/// What stands in the notes of a series whose thread was found on another CPU than its own.
+/// Text in the notes of a series whose thread was found on another CPU. Readers search for it, so it must not change.
 pub const ELSEWHERE: &str = "were on another CPU";
 
-/// Role of a series of the kernel's timerlat tracer: how late its timer's interrupt came. The spikes that it counts
-/// stand in the series of the thread.
+/// Role of a series of the kernel's timerlat tracer: lateness of its timer interrupt. The spikes counted here are
+/// stored in the series of its thread.
 pub const TIMERLAT_IRQ: &str = "timerlat/irq";
-/// Role of a series of the kernel's timerlat tracer: how late its thread ran.
+/// Role of a series of the kernel's timerlat tracer: lateness of its thread.
 pub const TIMERLAT_THREAD: &str = "timerlat/thread";
 
-/// What the kernel granted a measuring thread, read back after it was set.
+/// Settings that the kernel granted a measuring thread, read back.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Granted {
-    /// Policy in the form it is asked for: `fifo:90`, `other`.
+    /// Scheduling policy, in the notation of the command line: `fifo:90`, `other`.
     pub policy: String,
-    /// CPUs the thread may run on, as the kernel writes a list.
+    /// CPUs that the thread may run on, as the kernel writes a list.
     pub cpus: String,
-    /// Whether all memory of the process is locked.
+    /// True if all memory of the process is locked.
     pub memory_locked: bool,
     /// Timer slack, ns; 0 for real-time policies.
     pub timer_slack_ns: u64,
-    /// How the CPU is held out of its idle states: `pm_qos`, `cpu_dma_latency`; absent when it is not.
+    /// Method that keeps the CPU out of its idle states: `pm_qos`, `cpu_dma_latency`; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_awake: Option<String>,
     /// Fields that a newer version wrote.
@@ -112,29 +115,29 @@ pub struct Granted {
     pub extra: Extra,
 }
 
-/// One wake-up above the threshold.
+/// A wake-up with a lateness above the threshold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Spike {
-    /// How late, exactly, ns; of a period of audio when it was done.
+    /// Exact lateness, ns; for a period of audio, its completion.
     pub lateness_ns: i64,
-    /// Which deadline was missed, ns after the first.
+    /// The missed deadline, ns after the first deadline.
     pub at_ns: u64,
-    /// What ran, or kept the CPU from us, the largest share first.
+    /// The causes of the lateness, the largest share first; empty if none was searched for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub culprits: Vec<Culprit>,
-    /// What the culprits were found from.
+    /// The data that the culprits come from.
     #[serde(default, skip_serializing_if = "Evidence::is_none")]
     pub evidence: Evidence,
-    /// What had the CPU, in order of time, from a little before the deadline to the wake-up.
+    /// The causes that occupied the CPU in order of time, from shortly before the deadline to the wake-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stretch>,
-    /// Where the kernel itself saw the time go; only in a series of its timerlat tracer.
+    /// The kernel's own measurement of the parts; only in series of its timerlat tracer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
-    /// Where the time of a round trip went; only in a series of those.
+    /// The parts of the round trip; only in series of round trips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trip: Option<Trip>,
-    /// Where the time of a period of audio went; only in a series of those.
+    /// The parts of the period of audio; only in series of audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub played: Option<Played>,
 }
@@ -142,9 +145,9 @@ pub struct Spike {
 /// One cycle of the kernel's timerlat tracer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Split {
-    /// When the timer's interrupt ran, ns after the deadline.
+    /// Start of the timer interrupt's handler, ns after the deadline.
     pub irq_ns: u64,
-    /// When the thread ran, ns after the deadline.
+    /// Start of the thread, ns after the deadline.
     pub thread_ns: u64,
 }
 
@@ -163,7 +166,7 @@ impl<'de> Deserialize<'de> for Series {
 }
 
 impl Series {
-    /// The series in words: `CPU 1`, or `unpinned` for a thread that may wander; `base on CPU 1`, `CPU 1 timerlat/irq`,
+    /// Describes the thread: `CPU 1`; `unpinned` for a thread that may migrate; `base on CPU 1`, `CPU 1 timerlat/irq`,
     /// `listener on CPU 1 of board-b`.
     #[must_use]
     pub fn place(&self) -> String {
@@ -193,13 +196,13 @@ impl Series {
         }
     }
 
-    /// Whether its thread was found on another CPU than its own.
+    /// True if its thread was found on another CPU.
     #[must_use]
     pub fn was_elsewhere(&self) -> bool {
         self.notes.iter().any(|note| note.contains(ELSEWHERE))
     }
 
-    /// True if the kernel's timerlat tracer measured it: its threads are not the probe's.
+    /// True if it is a series of the kernel's timerlat tracer and not of the probe.
     #[must_use]
     pub fn is_timerlat(&self) -> bool {
         matches!(self.kind, SeriesKind::TimerlatIrq | SeriesKind::TimerlatThread)

@@ -1,4 +1,5 @@
-//! CPUs kept free of other work during a run: how, what was moved, what could not be, and what was put back.
+//! CPUs shielded from other work during a run: the method, noun was moved, noun could not be moved, and noun was
+//! restored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,22 +11,22 @@ use crate::Extra;
 pub struct Shielding {
     /// The shielded CPUs, as the kernel writes a list.
     pub cpus: String,
-    /// What keeps tasks off them.
+    /// The method that keeps tasks off these CPUs.
     pub means: ShieldMeans,
-    /// Those of them that were isolated at boot.
+    /// Shielded CPUs that were isolated at boot, as the kernel writes a list; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub isolated_at_boot: String,
-    /// Tasks (threads) that could run there and no longer can.
+    /// Tasks (threads) that could run there before and no longer can.
     pub tasks_moved: u32,
-    /// Interrupts that could strike there and no longer can.
+    /// Interrupts that could be delivered there before and no longer can.
     pub interrupts_moved: u32,
-    /// What stayed there.
+    /// Tasks and interrupts that could not be moved.
     #[serde(default)]
     pub left: Vec<Left>,
-    /// Why better means did not serve, and what else was refused.
+    /// Why better methods were not available, and noun else the kernel refused.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What was put back afterwards; absent while the run is under way.
+    /// The settings restored afterwards; absent during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBack>,
     /// Fields that a newer version wrote.
@@ -33,73 +34,73 @@ pub struct Shielding {
     pub extra: Extra,
 }
 
-/// What keeps tasks off shielded CPUs.
+/// A method that keeps tasks off shielded CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShieldMeans {
-    /// The affinity of each task, set one by one: new tasks inherit it, but any task may set it anew.
+    /// The affinity of each task, set one by one. New tasks inherit it, but any task may change it.
     #[default]
     Affinity,
-    /// An isolated cpuset partition of control groups v2: no other task can get there, and nothing is balanced there.
+    /// An isolated cpuset partition (cgroup v2): no other task can run there, and the scheduler does no load balancing.
     IsolatedPartition,
-    /// A cpuset partition of control groups v2: no other task can get there.
+    /// A cpuset partition (cgroup v2): no other task can run there.
     RootPartition,
-    /// Cpusets of control groups v1: no task that was moved can get there.
+    /// Cpusets (cgroup v1): tasks that were moved cannot run there.
     CpusetV1,
-    /// They were isolated at boot; tasks that are there nevertheless were moved by their affinity.
+    /// Isolation at boot; remaining tasks were moved by their affinity.
     Boot,
 }
 
-/// Something that could not be moved off the shielded CPUs.
+/// Tasks or interrupts that could not be moved off the shielded CPUs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
-    /// What it is.
+    /// Kind of task or interrupt.
     pub kind: LeftKind,
-    /// How many.
+    /// Number of them.
     pub count: u32,
     /// The names of some of them.
     pub names: Vec<String>,
     /// Why it could not be moved.
     pub why: String,
-    /// Whether only a right was missing.
+    /// True if only a permission was missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_right: bool,
 }
 
-/// What could not be moved.
+/// A kind of task or interrupt that could not be moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftKind {
-    /// Threads of the kernel.
+    /// Kernel threads.
     KernelThreads,
-    /// Threads of programs.
+    /// User-space tasks.
     #[default]
     Tasks,
     /// Interrupts.
     Interrupts,
 }
 
-/// What was put back as it was.
+/// The restored settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PutBack {
-    /// Tasks that have their affinity again.
+    /// Tasks whose affinity was restored.
     pub tasks: u32,
-    /// Interrupts that have their CPUs again.
+    /// Interrupts whose affinity was restored.
     pub interrupts: u32,
-    /// Other settings of the kernel.
+    /// Other kernel settings that were restored.
     pub settings: u32,
     /// Control groups that were removed.
     pub groups: u32,
-    /// What someone else has changed meanwhile, and is left so.
+    /// Settings that were left alone because something else changed them meanwhile.
     #[serde(default)]
     pub changed_since: Vec<String>,
-    /// What the kernel did not let put back, and why.
+    /// Settings that the kernel refused to restore, and why.
     #[serde(default)]
     pub failed: Vec<String>,
 }
 
 impl ShieldMeans {
-    /// In words: `an isolated cpuset partition`.
+    /// Describes the method: `an isolated cpuset partition`.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
@@ -113,10 +114,10 @@ impl ShieldMeans {
 }
 
 impl Left {
-    /// In words: `6 kernel threads (ksoftirqd/1, migration/1, ...): each belongs to its CPU`.
+    /// Describes it: `6 kernel threads (ksoftirqd/1, migration/1, ...): each belongs to its CPU`.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let what = match (self.kind, self.count) {
+        let noun = match (self.kind, self.count) {
             (LeftKind::KernelThreads, 1) => "kernel thread",
             (LeftKind::KernelThreads, _) => "kernel threads",
             (LeftKind::Tasks, 1) => "task",
@@ -125,12 +126,12 @@ impl Left {
             (LeftKind::Interrupts, _) => "interrupts",
         };
         let more = if (self.names.len() as u32) < self.count { ", ..." } else { "" };
-        format!("{} {what} ({}{more}): {}", self.count, self.names.join(", "), self.why)
+        format!("{} {noun} ({}{more}): {}", self.count, self.names.join(", "), self.why)
     }
 }
 
 impl PutBack {
-    /// In words: `153 tasks, 12 interrupts, 1 setting and 1 control group`; `nothing` where there was nothing to do.
+    /// Lists the counts: `153 tasks, 12 interrupts, 1 setting and 1 control group`; `nothing` if all are 0.
     #[must_use]
     pub fn in_words(&self) -> String {
         let parts = [
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_read_as_a_sentence() {
+    fn describes_counts_in_words() {
         let back = |tasks, interrupts, groups| PutBack { tasks, interrupts, groups, ..PutBack::default() }.in_words();
         assert_eq!(back(0, 0, 0), "nothing");
         assert_eq!(back(1, 0, 0), "1 task");

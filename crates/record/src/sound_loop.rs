@@ -1,64 +1,64 @@
-//! The true round trip of a sound card, found through a cable from its output to its input.
+//! The real round-trip latency of a sound card, measured with a cable from its output to its input.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
-/// What was found.
+/// Result of the measurement.
 ///
-/// A noise is played, and looked for in what comes in: from the frame at which it was written to the one at which it came in.
-/// What the buffers alone take stands beside it; what is more is converters, buffers that the card tells nobody about, and
-/// the cable. It resolves one sample.
+/// A noise signal is played and then found in the captured signal. The round trip is the time from the frame at which
+/// it was written to the frame at which it was captured, with a resolution of one sample. What exceeds the latency of
+/// the buffers comes from the converters, buffers that the card does not report, and the cable.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SoundLoop {
-    /// What was captured from: `hw:CARD,DEVICE`, or a server's name.
+    /// Capture device: `hw:CARD,DEVICE`, or the name of a server.
     pub capture: String,
-    /// What was played on.
+    /// Playback device.
     pub playback: String,
-    /// How it was set, in words: periods, frames, sample format where one was chosen.
+    /// Buffer settings in words: periods, frames and, if it was chosen, the sample format.
     pub setup: String,
     /// Sample rate, Hz.
     pub rate_hz: u32,
-    /// What the buffers take, samples.
+    /// Latency of the buffers, samples.
     pub computed_samples: u64,
-    /// The round trip, samples: the median of the rounds that found one.
+    /// Measured round trip, samples: the median of the successful rounds; absent if no round succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_samples: Option<u64>,
-    /// The shortest.
+    /// Shortest round trip, samples; absent if no round succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_samples: Option<u64>,
-    /// The longest.
+    /// Longest round trip, samples; absent if no round succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_samples: Option<u64>,
-    /// The round trip less what the buffers take, samples.
+    /// Measured round trip minus the latency of the buffers, samples; absent if no round succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_samples: Option<i64>,
-    /// The rounds in their order.
+    /// The rounds in order.
     pub rounds: Vec<LoopRound>,
-    /// How often the card ran over us: rounds are not to be trusted then.
+    /// Number of xruns. Rounds are unreliable unless this is 0.
     pub xruns: u64,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// One round: what of the noise came back. Empty where nothing resembled it clearly.
+/// One round. All fields are absent if the noise was not found clearly.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoopRound {
-    /// How long it was under way, samples.
+    /// Round trip, samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Its level: 1 for the one that was played, negative where a wire is crossed.
+    /// Gain: 1 for the level that was played, negative if the polarity is inverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<f64>,
-    /// How many times larger its likeness is than all else.
+    /// Ratio of the correlation peak to the highest correlation elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clarity: Option<f64>,
 }
 
 impl SoundLoop {
-    /// With the figures that the rounds make.
+    /// Computes the summary fields from the rounds.
     #[must_use]
     pub fn summed(self) -> Self {
         let mut found: Vec<u64> = self.rounds.iter().filter_map(|round| round.samples).collect();
@@ -73,13 +73,13 @@ impl SoundLoop {
         }
     }
 
-    /// Whether every round found the noise, and the card never ran over us.
+    /// True if every round found the noise and there were no xruns.
     #[must_use]
     pub fn is_clear(&self) -> bool {
         !self.rounds.is_empty() && self.rounds.iter().all(|round| round.samples.is_some()) && self.xruns == 0
     }
 
-    /// So many samples, ms.
+    /// Converts samples to ms.
     #[must_use]
     pub fn ms(&self, samples: f64) -> f64 {
         samples / f64::from(self.rate_hz.max(1)) * 1e3
@@ -96,15 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn the_round_trip_is_the_median_of_what_was_found() {
-        let told = sound_loop(&[Some(512), None, Some(524), Some(513)], 0);
-        assert_eq!((told.round_trip_samples, told.difference_samples), (Some(513), Some(385)));
-        assert_eq!((told.least_samples, told.most_samples), (Some(512), Some(524)));
-        assert!(!told.is_clear() && sound_loop(&[Some(512)], 0).is_clear());
+    fn the_round_trip_is_the_median_of_the_successful_rounds() {
+        let result = sound_loop(&[Some(512), None, Some(524), Some(513)], 0);
+        assert_eq!((result.round_trip_samples, result.difference_samples), (Some(513), Some(385)));
+        assert_eq!((result.least_samples, result.most_samples), (Some(512), Some(524)));
+        assert!(!result.is_clear() && sound_loop(&[Some(512)], 0).is_clear());
     }
 
     #[test]
-    fn without_a_signal_or_with_xruns_nothing_is_claimed() {
+    fn is_not_clear_without_a_signal_or_with_xruns() {
         let silent = sound_loop(&[None, None], 0);
         assert_eq!((silent.round_trip_samples, silent.difference_samples), (None, None));
         assert!(!silent.is_clear() && !sound_loop(&[Some(512)], 3).is_clear() && !sound_loop(&[], 0).is_clear());

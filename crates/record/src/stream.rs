@@ -1,93 +1,97 @@
-//! A stream of frames: what its talker sent, what its listener got.
+//! A stream of frames: the figures of its talker and its listener.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ClockRelation, Extra, Histogram};
 
-/// The rest of a series of the stream probe. A talker's `raw` is how late it woke, before it waited for its slot; a
-/// listener's is how much later than a period each frame was read after the one before, negative for sooner.
+/// The figures of the stream probe. `raw` of a talker is the lateness of its wake-ups, before it waits for the slot.
+/// `raw` of a listener is the interval between two frames as they were read, minus the period; it is negative for early
+/// frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "side", rename_all = "snake_case")]
 pub enum Stream {
-    /// Of the thread that sent.
+    /// Figures of the talker, which sends.
     Talker(Box<Talker>),
-    /// Of the thread that received.
+    /// Figures of the listener, which receives.
     Listener(Box<Listener>),
 }
 
-/// Which stream it is.
+/// The identity of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StreamIdentity {
-    /// Interface it was sent or received on.
+    /// Network interface that it was sent or received on.
     pub interface: String,
-    /// Its id, 16 hexadecimal digits: the talker's address and a number. Empty while none was found.
+    /// Stream id, 16 hexadecimal digits: the talker's MAC address and a number; empty until a stream is found.
     pub stream_id: String,
-    /// From whom, `02:00:00:00:00:01`.
+    /// Source MAC address: `02:00:00:00:00:01`; empty until a stream is found.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// To whom.
+    /// Destination MAC address; empty until a stream is found.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub destination: String,
-    /// How samples are packed: `aaf`, `61883-6`; another subtype of AVTP as `0x05`.
+    /// Sample format: `aaf`, `61883-6`; for other subtypes of AVTP their number: `0x05`. Empty until a stream is found.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub format: String,
-    /// Priority of its VLAN tag; absent where frames had no tag.
+    /// Priority (PCP) of the VLAN tag; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pcp: Option<u8>,
-    /// VLAN of its tag.
+    /// VLAN id of the tag; absent for untagged frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vid: Option<u16>,
-    /// Length of a frame with its VLAN tag, without its check sequence, bytes.
+    /// Frame length with VLAN tag, without check sequence, bytes.
     #[serde(default)]
     pub frame_bytes: u64,
 }
 
-/// What a talker did. Slots follow each other by the period; each has at most one frame.
+/// Figures of a talker. Slots are one period apart; each has at most one frame.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Talker {
-    /// Which stream.
+    /// Identity of the stream.
     pub identity: StreamIdentity,
-    /// How frames went out: `send`; `bypass` past the queueing disciplines; `tx-ring` from memory shared with the kernel;
-    /// `txtime` with launch times, up to which the queueing discipline keeps them; `xdp` and `xdp-zerocopy` by AF_XDP.
+    /// Transmission mode: `send`; `bypass` (past the queueing disciplines); `tx-ring` (from memory shared with the
+    /// kernel); `txtime` (with launch times, until which the queueing discipline holds frames); `xdp` and
+    /// `xdp-zerocopy` (AF_XDP).
     pub mode: String,
-    /// With AF_XDP, whether the driver took frames out of our memory without a copy.
+    /// True if the driver sent frames from our memory without a copy; absent without AF_XDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<bool>,
-    /// Whether its listener was ours too, at the other end of a virtual cable.
+    /// True if the listener was part of the same run, at the other end of a virtual Ethernet pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_listener: bool,
-    /// How long before its slot the talker woke, to spin until it, or to hand its frame over with a launch time, ns.
+    /// Wake-up offset, ns: how long before its slot the talker wakes, in order to spin until the slot or to send with a
+    /// launch time.
     pub offset_ns: u64,
-    /// A frame sent later than its slot by more than this is late, ns: 1 % of the period, at least 1 us.
+    /// A frame sent later than its slot by more than this is a late packet, ns: 1 % of the period, at least 1 us.
     pub tolerance_ns: u64,
     /// Frames sent.
     pub frames: u64,
-    /// Late packets.
+    /// Late packets: frames sent later than their slot by more than the tolerance.
     pub late: u64,
-    /// Slots in which no frame was sent, because the talker was not there in time.
+    /// Slots without a frame, because the talker did not run in time.
     pub missed_slots: u64,
-    /// Frames that the kernel did not take, as its queue was full.
+    /// Frames that the kernel refused because its queue was full.
     pub refused: u64,
     /// Largest send lateness, ns; absent without frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delta_ns: Option<i64>,
-    /// When it was seen, ns after the first slot.
+    /// Time of the largest send lateness, ns after the first slot; absent without frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delta_at_ns: Option<u64>,
-    /// Largest |interval - period| between two frames that follow each other, ns.
+    /// Largest |interval - period| between two consecutive frames, ns.
     pub max_interval_error_ns: u64,
     /// Frames sent less than half a period after the one before.
     pub window_violations: u64,
-    /// Send lateness: how long after its slot began each frame was handed to the kernel; negative for before.
+    /// Send lateness: time from the start of a slot to the handover of its frame to the kernel, ns; negative if before.
     pub send: Histogram,
-    /// What the queueing discipline made of launch times; absent where there were none.
+    /// Dropped frames with launch times; absent without launch times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
-    /// Late packets for other wake-up offsets, from the same wake-ups: offset ns, count.
+    /// Late packets to expect with other wake-up offsets, computed from the same wake-ups: pairs of offset in ns and
+    /// count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(u64, u64)>,
-    /// How the offset was found; absent when it was given.
+    /// Calibration of the wake-up offset; absent if the offset was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// Fields that a newer version wrote.
@@ -95,168 +99,171 @@ pub struct Talker {
     pub extra: Extra,
 }
 
-/// Launch times: frames that the queueing discipline ETF keeps until their slots.
+/// Launch times: the queueing discipline ETF holds frames until their slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Launch {
-    /// How long before its slot a frame goes to the driver, ns.
+    /// Time before its slot at which ETF passes a frame to the driver, ns.
     pub delta_ns: u64,
-    /// Whether the NIC keeps it from then until its slot; otherwise it leaves then.
+    /// True if the network card holds frames until their slots; otherwise they leave when the driver gets them.
     pub offloaded: bool,
-    /// Frames dropped because their slot had begun when they were handed over. They are among the refused.
+    /// Frames dropped because their slot had started before the handover. They are included in `refused`.
     pub invalid: u64,
-    /// Frames dropped because their slot began while they waited. They are among the frames sent.
+    /// Frames dropped because their slot started while they waited. They are included in `frames`.
     pub missed: u64,
 }
 
-/// Wake-ups that a wake-up offset was taken from.
+/// Calibration of a wake-up offset.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// How many there were.
+    /// Number of wake-ups that it is based on.
     pub samples: u64,
-    /// Lateness that one in 100 000 exceeds, ns.
+    /// 99.999th percentile of their lateness, ns.
     pub p99_999_ns: i64,
     /// Largest lateness, ns.
     pub max_ns: i64,
-    /// The offset that covers all of them with its margin, ns.
+    /// The offset that covers all of them with a margin, ns.
     pub wanted_ns: u64,
-    /// Whether the period had room for it.
+    /// True if the period is long enough for that offset.
     pub fits: bool,
 }
 
-/// What a listener got.
+/// Figures of a listener.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Listener {
-    /// Which stream.
+    /// Identity of the stream.
     pub identity: StreamIdentity,
-    /// How it waited: `block`, `spin` or `busy-poll:50us`.
+    /// Method of waiting for frames: `block`, `spin` or `busy-poll:50us`.
     #[serde(alias = "mode")]
     pub wait: String,
-    /// What it took frames from: `socket`; with AF_XDP `xdp`, whether frames were copied (`copy`, `zero-copy`) and where its
-    /// program ran (`native` in the driver, `generic` after it). Empty in old records, for a socket.
+    /// Source of the frames: `socket`; or `xdp` (AF_XDP) with `copy` or `zero-copy` and the place of its program,
+    /// `native` (in the driver) or `generic` (after the driver). Empty in old records, which means a socket.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
-    /// Frames of the stream, duplicates among them.
+    /// Frames of the stream, including duplicates.
     pub frames: u64,
-    /// Frames that never came, by their numbers.
+    /// Lost frames according to their numbers.
     pub lost: u64,
-    /// Of those, the ones that this machine had, and dropped because the socket's buffer was full; the others were lost before
-    /// that. Absent where frames of other streams may have been among them.
+    /// Lost frames that this machine had received and dropped because the socket's buffer was full; the others were
+    /// lost earlier. Absent if they may include frames of other streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_in_socket: Option<u64>,
-    /// The same where it received with AF_XDP: dropped because there was no memory to receive into, or no room in the ring.
+    /// Lost frames that AF_XDP dropped for lack of free receive buffers or space in its ring; absent for sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_in_ring: Option<u64>,
-    /// Stretches of frames lost one after the other.
+    /// Runs of consecutive lost frames.
     pub loss_bursts: u64,
-    /// Frames that came again.
+    /// Frames that were received again.
     pub duplicates: u64,
-    /// Frames that came after one that was sent later.
+    /// Frames that arrived after a frame that was sent later.
     pub reordered: u64,
-    /// Frames that came so late that duplicates cannot be told from reordered ones.
+    /// Frames so late that duplicate and reordered ones cannot be distinguished.
     pub strays: u64,
-    /// What numbers the frames: `probe`, 64 bits of our talker's, or `avtp`, 8 bits that cannot tell the loss of 256.
+    /// Source of the frame numbers: `probe` (64 bits, of punctual's talker) or `avtp` (8 bits, which cannot detect a
+    /// loss of 256 frames).
     pub numbers: String,
-    /// Longest time between two frames as they were read, ns; absent with fewer than two.
+    /// Longest interval between two frames as they were read, ns; absent with fewer than two frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_ns: Option<u64>,
-    /// When it ended, ns after the first frame.
+    /// End of that interval, ns after the first frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_gap_at_ns: Option<u64>,
-    /// Longest time between two frames as the kernel stamped them, ns.
+    /// Longest interval between two frames by kernel time stamps, ns; absent without time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_kernel_gap_ns: Option<u64>,
-    /// Gaps longer than two periods, as frames were read.
+    /// Number of intervals longer than two periods, as frames were read.
     pub gaps: u64,
-    /// Frames that came less than half a period after the one before, by the kernel's stamps; without them, as they were read.
+    /// Frames less than half a period after the frame before, by kernel time stamps if there are any, otherwise as they
+    /// were read.
     pub window_violations: u64,
-    /// Frames with another VLAN tag than the first, or with none.
+    /// Frames with another VLAN tag than the first frame, or without one.
     pub wrong_tag: u64,
-    /// Frames of other streams, not looked at further.
+    /// Frames of other streams, which were not analysed.
     pub other_streams: u64,
-    /// Frames that were read, but not counted because this program did not keep up.
+    /// Frames that were read but not analysed, because this program did not keep up.
     pub not_told: u64,
-    /// Time between two frames as they were read.
+    /// Intervals between two frames as they were read, ns.
     pub interval: Histogram,
-    /// Time between two frames as the kernel stamped them; absent without stamps, as with AF_XDP.
+    /// Intervals between two frames by kernel time stamps, ns; absent without time stamps, e.g. with AF_XDP.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub kernel_interval: Histogram,
-    /// From the kernel's stamp to the read; absent without stamps.
+    /// Time from the kernel time stamp to the read, ns; absent without time stamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub read_delay: Histogram,
-    /// What needs clocks that are tied to each other; absent where they are not.
+    /// One-way times; absent unless the clocks of both ends are synchronised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way: Option<OneWay>,
-    /// What can be told without; absent where they are tied, and for another talker than ours.
+    /// Delay variation, which needs no common clock; absent if the clocks are synchronised, and for a foreign talker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_variation: Option<DelayVariation>,
-    /// Counters in the words of IEEE Std 1722.1.
+    /// Counters as defined by IEEE Std 1722.1.
     pub counters: StreamCounters,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// Times from one end to the other.
+/// One-way times from the talker to the listener.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OneWay {
-    /// How the clocks of the two ends stand to each other: what these times are worth.
+    /// Relation between the clocks of the two ends, which limits the accuracy of these times.
     #[serde(default = "ClockRelation::same_host")]
     pub clock: ClockRelation,
-    /// From the talker's last look at the clock, or the frame's launch time, to the kernel's stamp at the listener; absent
-    /// without stamps.
+    /// From the talker's last reading of its clock, or the frame's launch time, to the kernel time stamp at the
+    /// listener, ns; absent without time stamps.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub way: Histogram,
-    /// From there to the read.
+    /// From the same start to the read, ns.
     pub whole: Histogram,
-    /// Frames read after their presentation time.
+    /// Frames that were read after their presentation time.
     pub late_presentation: u64,
-    /// Least time left to the presentation time when a frame was read, ns; negative when it had passed.
+    /// Smallest time left until the presentation time when a frame was read, ns; negative if it had passed; absent
+    /// without presentation times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_slack_ns: Option<i64>,
 }
 
-/// How much longer frames were under way than the quickest of their time, between two clocks that nothing relates. A time
-/// that all of them were under way, or longer than a window, cannot be seen.
+/// Delay variation of frames between two clocks that are not synchronised: how much longer each took than the fastest
+/// one around the same time. A constant delay, and one longer than a window, cannot be seen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DelayVariation {
-    /// From the talker's last look at its clock to the kernel's stamp at the listener.
+    /// From the talker's last reading of its clock to the kernel time stamp at the listener, ns.
     pub way: Histogram,
-    /// From there to the read.
+    /// From the same start to the read, ns.
     pub whole: Histogram,
-    /// How much faster the listener's clock ran than the talker's, parts per billion; it is taken out of the times.
+    /// How much faster the listener's clock ran than the talker's, parts per billion; it is subtracted from the times.
     pub drift_ppb: i64,
-    /// The longest time over which that was taken to be constant, ns.
+    /// Longest time for which that rate was assumed to be constant, ns.
     pub window_ns: u64,
 }
 
-/// Counters of a stream's input, as IEEE Std 1722.1 names them; what needs the talker's clock is absent without it.
+/// Counters of a stream input, as IEEE Std 1722.1 names them. Those that need the talker's clock are absent without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub struct StreamCounters {
     /// Packets of the stream.
     pub frames_rx: u64,
-    /// Packets whose 8-bit number did not follow that of the one before.
+    /// Packets with an 8-bit number that does not follow that of the packet before.
     pub seq_num_mismatch: u64,
-    /// Changes of the bit that says that the media clock began anew.
+    /// Changes of the bit that signals a restart of the media clock.
     pub media_reset: u64,
-    /// Packets whose talker's clock was uncertain.
+    /// Packets with an uncertain time stamp.
     pub timestamp_uncertain: u64,
     /// Packets with a presentation time.
     pub timestamp_valid: u64,
-    /// Packets without one.
+    /// Packets without a presentation time.
     pub timestamp_not_valid: u64,
-    /// Packets in a format that is not looked into.
+    /// Packets in an unsupported format.
     pub unsupported_format: u64,
-    /// Packets that came after their presentation time.
+    /// Packets that arrived after their presentation time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_timestamp: Option<u64>,
-    /// Packets that came more than the class's transit time before it.
+    /// Packets that arrived earlier than the class's maximum transit time before their presentation time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_timestamp: Option<u64>,
 }
 
 impl Stream {
-    /// The talker's side, where it is that.
+    /// The talker's figures; `None` for a listener.
     #[must_use]
     pub fn talker(&self) -> Option<&Talker> {
         match self {
@@ -265,7 +272,7 @@ impl Stream {
         }
     }
 
-    /// The listener's side, where it is that.
+    /// The listener's figures; `None` for a talker.
     #[must_use]
     pub fn listener(&self) -> Option<&Listener> {
         match self {
@@ -274,7 +281,7 @@ impl Stream {
         }
     }
 
-    /// Which stream it is.
+    /// The identity of the stream.
     #[must_use]
     pub fn identity(&self) -> &StreamIdentity {
         match self {

@@ -1,16 +1,16 @@
-//! What a run is worth: whether it is valid, which limits it holds, what it cannot tell.
+//! Validity, verdicts and caveats of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Extra;
 
-/// Whether what was asked for is what ran.
+/// Validity of a run: did it match the request?
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Validity {
-    /// Whether the figures may support a real-time verdict.
+    /// True if the figures may support a real-time verdict.
     pub valid: bool,
-    /// Why not; empty when valid.
+    /// Why the run is invalid; empty if it is valid.
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
@@ -18,26 +18,26 @@ pub struct Validity {
 /// One reason why a run is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
-    /// Stable name: `policy.refused`.
+    /// Stable identifier: `policy.refused`.
     pub id: String,
-    /// What was asked for, what ran instead, and what that means for the figures.
+    /// The request, the actual run, and the effect of the difference on the figures.
     pub text: String,
     /// A command to paste.
     pub remedy: String,
 }
 
-/// What a record can support.
+/// The outcome of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Outcome {
-    /// The limits were held, and there are samples enough to say so.
+    /// The limits were kept, with enough samples to say so.
     Pass,
     /// A limit was exceeded.
     Fail,
-    /// Too few samples for the limit.
+    /// There are too few samples for the limit.
     #[default]
     Inconclusive,
-    /// What was asked for is not what ran.
+    /// The run does not match the request.
     Invalid,
 }
 
@@ -46,55 +46,55 @@ pub enum Outcome {
 pub struct Verdict {
     /// The outcome.
     pub outcome: Outcome,
-    /// Why, in one sentence.
+    /// Reason, in one sentence.
     pub reason: String,
 }
 
 /// The verdict on one use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct UseVerdict {
-    /// The profile's name: `avb-class-a`.
+    /// Name of the profile: `avb-class-a`.
     pub profile: String,
-    /// What the use is, in plain words.
+    /// Name of the use in plain words.
     pub title: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// Why, in one sentence.
+    /// Reason, in one sentence.
     pub reason: String,
     /// Time between two cycles of the use, ns.
     pub period_ns: u64,
-    /// Lateness that the use can bear, ns.
+    /// Largest tolerable lateness, ns.
     pub limit_ns: i64,
-    /// Largest lateness seen, ns.
+    /// Largest measured lateness, ns; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst_ns: Option<i64>,
-    /// Where the largest lateness was seen: `CPU 1, load`.
+    /// Place of the largest lateness: `CPU 1, load`; empty without samples.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub worst_where: String,
-    /// Wake-ups that were considered.
+    /// Number of considered wake-ups.
     pub samples: u64,
-    /// Those later than the limit.
+    /// Wake-ups later than the limit.
     pub over_limit: u64,
-    /// Deadlines of the use that the considered wake-ups would have run over, at the use's own period.
+    /// Deadlines of the use, at its own period, that these wake-ups would have missed.
     pub missed: u64,
-    /// What this many samples allow to be said, with how long to run for more.
+    /// The conclusion that this number of samples permits, and how long to run for more.
     pub statement: String,
     /// Fields that a newer version wrote.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
-/// What a record cannot tell, or tells with less precision.
+/// A limitation of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Caveat {
-    /// Kind of loss: `overflow`, `omission`, `folded`, `clamped`, `mixed`, `units`, `lost`, `virtual`, …
+    /// Kind: `overflow`, `omission`, `folded`, `clamped`, `mixed`, `units`, `lost`, `virtual`, …
     pub kind: String,
-    /// What it means for the figures.
+    /// Its meaning for the figures.
     pub text: String,
 }
 
 impl Outcome {
-    /// The process exit status that says the same: 0 pass, 2 fail, 3 inconclusive, 4 invalid.
+    /// The exit status of the process: 0 pass, 2 fail, 3 inconclusive, 4 invalid.
     #[must_use]
     pub fn exit_status(self) -> u8 {
         match self {
@@ -105,7 +105,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome in capitals, as in JSON.
+    /// The outcome in capitals, as in the JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{SPIKES_KEPT, Spike};
 
-/// The worst spikes so far, at most so many: [`SPIKES_KEPT`] by default.
+/// The worst spikes so far, [`SPIKES_KEPT`] of them by default.
 #[derive(Debug, Clone)]
 pub struct Worst {
     spikes: BinaryHeap<Reverse<ByLateness>>,
@@ -25,13 +25,13 @@ impl Default for Worst {
 }
 
 impl Worst {
-    /// Keeps `most` spikes.
+    /// Creates a collection that keeps `most` spikes.
     #[must_use]
     pub fn keeping(most: usize) -> Self {
         Self { spikes: BinaryHeap::new(), most }
     }
 
-    /// Takes in a spike; where there are too many, the least late goes.
+    /// Adds a spike and drops the least late one if there are too many.
     pub fn take_in(&mut self, spike: Spike) {
         self.spikes.push(Reverse(ByLateness(spike)));
         if self.spikes.len() > self.most {
@@ -39,7 +39,7 @@ impl Worst {
         }
     }
 
-    /// The worst of these and of the `fresh` ones, which are not taken in yet, in order of time.
+    /// Returns the worst of the kept spikes and of `fresh`, which stay outside of the collection, in order of time.
     #[must_use]
     pub fn with(&self, fresh: &[Spike]) -> Vec<Spike> {
         let mut spikes: Vec<&Spike> = self.spikes.iter().map(|Reverse(ByLateness(spike))| spike).chain(fresh).collect();
@@ -71,14 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_stay_in_order_of_time() {
+    fn keeps_the_worst_in_order_of_time() {
         let mut worst = Worst::default();
         let many = SPIKES_KEPT as u64 + 500;
         (0..many).for_each(|at_ns| worst.take_in(spike(at_ns, (at_ns * 7919 % many) as i64)));
         let kept = worst.with(&[spike(many, 1_000_000), spike(many + 1, -1)]);
         assert_eq!(kept.len(), SPIKES_KEPT);
         assert!(kept.is_sorted_by_key(|spike| spike.at_ns));
-        assert_eq!(kept.last().map(|spike| spike.at_ns), Some(many), "the fresh one that is worse than the others");
+        assert_eq!(kept.last().map(|spike| spike.at_ns), Some(many), "a fresh spike that is worse than the others");
         assert_eq!(kept.iter().map(|spike| spike.lateness_ns).min(), Some(501));
     }
 }

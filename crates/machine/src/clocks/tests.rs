@@ -126,7 +126,7 @@ fn reads_a_grandmaster() {
 fn reads_a_gptp_clock_that_is_not_synchronised_yet() {
     let clocks = read(&Fake::recorded("gptp.txt").root()).unwrap();
     assert!(clocks.ptp.as_ref().unwrap().is_gptp);
-    assert_eq!(clocks.to_grandmaster().unwrap_err(), "ptp4l follows nobody: port 1 (ve-b) is UNCALIBRATED");
+    assert_eq!(clocks.to_grandmaster().unwrap_err(), "ptp4l follows no master: port 1 (ve-b) is UNCALIBRATED");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which file an output goes to, and whose rights the new one gets.
+//! The file that an output goes to, and whose permissions the new file keeps.
 
 use std::{
     fs::{self, Metadata},
@@ -7,47 +7,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Links that are followed before they count as a circle: as many as the kernel follows.
+/// Limit of symbolic links to follow, as in the kernel; more count as a loop.
 const MAX_LINKS: usize = 40;
-/// In a folder's mode: all may write to it.
+/// The mode bit of a folder that everyone may write to.
 const ALL_WRITE: u32 = 0o002;
 
-/// What is created or replaced.
+/// The file to create or replace.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Where it is: behind all links.
+    /// Its path after following all links.
     pub path: PathBuf,
-    /// What stands there, if the new file is to have its rights.
+    /// Metadata of the existing file, if the new file must keep its permissions.
     pub old: Option<Metadata>,
 }
 
 impl Target {
-    /// What `path` leads to. A link to what is not there leads to what will be created.
+    /// Follows the links of `path`. The target of a dangling link is the file that will be created.
     ///
     /// # Errors
-    /// When the folder cannot be looked into, or what is there is neither a file nor leads to one.
+    /// If the folder cannot be read, or the target exists and is not a regular file.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
-            let there = match fs::symlink_metadata(&path) {
+            let found = match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { path, old: None }),
-                there => there?,
+                found => found?,
             };
-            if !there.is_file() && !there.is_symlink() {
+            if !found.is_file() && !found.is_symlink() {
                 return Err(io::Error::other("it is not a regular file; choose another name"));
             }
-            if is_strangers(&there, folder(&path))? {
+            if is_untrusted(&found, folder(&path))? {
                 return Ok(Self { path, old: None });
             }
-            if there.is_file() {
-                return Ok(Self { path, old: Some(there) });
+            if found.is_file() {
+                return Ok(Self { path, old: Some(found) });
             }
             path = folder(&path).join(fs::read_link(&path)?);
         }
-        Err(io::Error::other("its links lead in a circle; choose another name"))
+        Err(io::Error::other("its symbolic links form a loop; choose another name"))
     }
 
-    /// The folder that it is in.
+    /// Returns the folder of the file.
     pub(super) fn folder(&self) -> &Path {
         folder(&self.path)
     }
@@ -58,11 +58,11 @@ fn folder(path: &Path) -> &Path {
     named.unwrap_or(Path::new("."))
 }
 
-/// Whether someone else can have laid it there to catch us, as anyone can in `/tmp`: the kernel's `protected_symlinks`
-/// and `protected_regular` draw the line there, too.
-fn is_strangers(there: &Metadata, folder: &Path) -> io::Result<bool> {
+/// True if another user may have put the file there as a trap, as anyone can in `/tmp`. The kernel's
+/// `protected_symlinks` and `protected_regular` use the same rule.
+fn is_untrusted(found: &Metadata, folder: &Path) -> io::Result<bool> {
     let folder = fs::metadata(folder)?;
-    let is_ours = [rustix::process::geteuid().as_raw(), folder.uid()].contains(&there.uid());
+    let is_ours = [rustix::process::geteuid().as_raw(), folder.uid()].contains(&found.uid());
     Ok(folder.mode() & ALL_WRITE != 0 && !is_ours)
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_are_followed_from_the_folder_that_each_is_in() {
+    fn follows_each_link_relative_to_its_own_folder() {
         let scratch = tempfile::tempdir().unwrap();
         let at = |name: &str| scratch.path().join(name);
         fs::create_dir(at("sub")).unwrap();
@@ -87,30 +87,30 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_refused() {
+    fn refuses_link_loops_and_devices() {
         let scratch = tempfile::tempdir().unwrap();
         let at = |name: &str| scratch.path().join(name);
         symlink("there", at("here")).unwrap();
         symlink("here", at("there")).unwrap();
         symlink("/dev/null", at("device")).unwrap();
         let why = |name| Target::find(&at(name)).unwrap_err().to_string();
-        assert!(why("here").contains("circle"), "{}", why("here"));
+        assert!(why("here").contains("loop"), "{}", why("here"));
         assert!(why("device").contains("not a regular file"), "{}", why("device"));
         assert!(why("").contains("not a regular file"), "{}", why(""));
     }
 
     #[test]
-    fn a_name_alone_is_in_this_folder() {
+    fn a_bare_name_is_in_the_current_folder() {
         assert_eq!((folder(Path::new("a")), folder(Path::new("b/a"))), (Path::new("."), Path::new("b")));
     }
 
-    /// Tests that need root; `tools/test` leaves them out loudly elsewhere.
+    /// Tests that need root; `tools/test` reports that it skips them without root.
     mod rights {
         use super::*;
         use std::os::unix::fs::{PermissionsExt, chown, lchown};
 
         #[test]
-        fn what_a_stranger_has_laid_leads_nowhere() {
+        fn does_not_follow_links_of_other_users_in_a_shared_folder() {
             let scratch = tempfile::tempdir().unwrap();
             let at = |name: &str| scratch.path().join(name);
             fs::write(at("victim"), "").unwrap();
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!((found("link"), found("open")), ((at("victim"), true), (at("open"), true)));
             fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o1777)).unwrap();
             assert_eq!((found("link"), found("open")), ((at("link"), false), (at("open"), false)));
-            // The folder's owner could do all this anyway.
+            // The folder's owner could replace the files anyway.
             chown(scratch.path(), Some(4711), None).unwrap();
             assert_eq!(found("link"), (at("victim"), true));
         }

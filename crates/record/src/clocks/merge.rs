@@ -1,9 +1,9 @@
-//! Several looks at the clocks of one machine: the worst of them, and what happened in between.
+//! Merging several readings of one machine's clocks.
 
 use super::{Clocks, HardwareClock, KernelClock};
 
 impl Clocks {
-    /// Takes in a later look at the same machine: the worst figures stay, and what was lost or changed in between is noted.
+    /// Merges a later reading of the same machine: keeps the worst figures and notes a change in between.
     pub fn take_in(&mut self, later: &Self) {
         self.looks += later.looks;
         let broken = self.broken.take().or_else(|| later.broken.clone()).or_else(|| change(self, later));
@@ -31,7 +31,7 @@ impl Clocks {
     }
 }
 
-/// What changed so much that times before and after cannot be compared.
+/// Describes a change after which earlier and later times cannot be compared.
 fn change(before: &Clocks, after: &Clocks) -> Option<String> {
     let ptp = match (&before.ptp, &after.ptp) {
         (None, _) => None,
@@ -40,7 +40,7 @@ fn change(before: &Clocks, after: &Clocks) -> Option<String> {
             Some(format!("the grandmaster changed from {} to {}", ptp.grandmaster, now.grandmaster))
         }
         (Some(ptp), Some(now)) if ptp.is_synchronised() && !now.is_synchronised() => {
-            Some(format!("ptp4l lost its master: {}", now.ports_in_words()))
+            Some(format!("ptp4l lost its master clock: {}", now.ports_in_words()))
         }
         (Some(_), Some(_)) => None,
     };
@@ -59,7 +59,7 @@ mod tests {
     use crate::clocks::tests::{card, port};
 
     #[test]
-    fn later_looks_keep_the_worst() {
+    fn keeps_the_worst_of_several_readings() {
         let mut clocks = card("gm", 40, 37_000_000_200);
         clocks.take_in(&card("gm", 90, 36_999_999_500));
         clocks.take_in(&card("gm", 10, 37_000_000_000));
@@ -68,11 +68,11 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_in_between_is_told() {
+    fn reports_a_change_between_two_readings() {
         let after = |later: Clocks| {
             let mut clocks = card("gm", 40, 0);
             clocks.take_in(&later);
-            // What is well again afterwards does not mend it.
+            // A later good reading does not undo this.
             clocks.take_in(&card("gm", 40, 0));
             clocks.to_grandmaster().unwrap_err()
         };
@@ -81,6 +81,6 @@ mod tests {
         assert_eq!(after(card("gm", 40, 1_000_000_000)), "ptp0 was 0 s and then 1 s ahead of the system clock");
         let mut lost = card("gm", 40, 0);
         lost.ptp.as_mut().unwrap().ports = vec![port("UNCALIBRATED", Some(true))];
-        assert_eq!(after(lost), "ptp4l lost its master: port 1 is UNCALIBRATED");
+        assert_eq!(after(lost), "ptp4l lost its master clock: port 1 is UNCALIBRATED");
     }
 }
