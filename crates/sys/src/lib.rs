@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
 
+#![allow(unsafe_code, reason = "system calls; each block states why it is sound")]
+
 pub mod alloc_guard;
 pub mod child;
 pub mod clock;

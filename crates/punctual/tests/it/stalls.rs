@@ -20,48 +20,50 @@ use sys::{
 /// How often a disturbed test runs at most.
 const ATTEMPTS: u32 = 5;
 
-/// A stall that can make a test fail. CPU time that the hypervisor stole always counts as one.
+/// The shortest stall that can make a test fail.
 #[derive(Debug, Clone, Copy)]
 pub enum Stall {
-    /// A real-time thread is delayed by this time or more.
+    /// A delay of real-time threads.
     Realtime(Duration),
-    /// An ordinary thread is delayed by this time or more.
+    /// A delay of ordinary threads.
     Ordinary(Duration),
-    /// Only stolen time counts.
+    /// Any CPU time that the hypervisor takes.
     Stolen,
 }
 
 /// Runs a test, and runs it again if it failed during a stall of this machine. A failure without a stall fails the test.
 ///
-/// Stalls are found by a canary thread on each CPU, which measures how late it wakes up. The canary for real-time threads has
-/// the highest priority, so no thread of a test can delay it. Disturbed attempts are reported on stderr.
+/// A stall is CPU time that the hypervisor took, or a late wake-up of a canary thread on any CPU. The canary for real-time
+/// threads has the highest priority, so no thread of a test can delay it. Disturbed attempts are reported on stderr.
 #[track_caller]
 pub fn repeat_if_stalled(stall: Stall, test: impl Fn()) {
     let watch = || {
         let canaries = Canaries::start(stall);
-        let stolen = stolen();
+        let before = stolen();
         move || {
-            let stolen = stolen_since(stolen);
-            let late = Duration::from_nanos(canaries.max_lateness_ns().unsigned_abs());
-            let stalled = match stall {
-                Stall::Realtime(limit) | Stall::Ordinary(limit) => late >= limit,
-                Stall::Stolen => false,
+            let stolen = stolen().saturating_sub(before);
+            let late = Duration::from_nanos(canaries.end().unsigned_abs());
+            let shortest = match stall {
+                Stall::Realtime(shortest) | Stall::Ordinary(shortest) => shortest,
+                Stall::Stolen => Duration::from_nanos(1),
             };
-            (!stolen.is_zero() || stalled)
+            (stolen.max(late) >= shortest)
                 .then(|| format!("{stolen:.0?} of CPU time stolen, a thread up to {late:.1?} late"))
         }
     };
-    repeat(Location::caller(), watch, test);
+    let at = Location::caller();
+    // Not eprintln!, whose output is hidden if the test passes in the end.
+    let report = |text: &str| drop(writeln!(stderr(), "\nDISTURBED: {}:{}: {text}", at.file(), at.line()));
+    repeat(watch, report, test);
 }
 
 /// `watch` is called before each attempt and returns a function that describes the disturbance since then, if any.
-fn repeat<Found: FnOnce() -> Option<String>>(at: &Location<'_>, watch: impl Fn() -> Found, test: impl Fn()) {
+fn repeat<Found: FnOnce() -> Option<String>>(watch: impl Fn() -> Found, report: impl Fn(&str), test: impl Fn()) {
     for attempt in 1.. {
         let found = watch();
         let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else { return };
         let Some(disturbance) = found().filter(|_| attempt < ATTEMPTS) else { resume_unwind(failure) };
-        // Not eprintln!, whose output is hidden if the test passes in the end.
-        let _ = writeln!(stderr(), "\nDISTURBED: {}:{}: attempt {attempt}: {disturbance}", at.file(), at.line());
+        report(&format!("attempt {attempt}: {disturbance}"));
     }
 }
 
@@ -72,10 +74,6 @@ fn stolen() -> Duration {
     let ticks =
         stat.lines().next().and_then(|line| line.split_whitespace().nth(8)).and_then(|ticks| ticks.parse().ok());
     TICK * ticks.unwrap_or(0)
-}
-
-fn stolen_since(before: Duration) -> Duration {
-    stolen().saturating_sub(before)
 }
 
 /// A thread on each CPU that sleeps and measures how late it wakes up.
@@ -99,15 +97,21 @@ impl Canaries {
         Self { threads: threads.collect(), stop, max_lateness_ns }
     }
 
-    fn max_lateness_ns(&self) -> i64 {
+    /// Waits for the canaries, also for one that is delayed now; returns their largest lateness.
+    fn end(mut self) -> i64 {
+        self.join();
         self.max_lateness_ns.load(Relaxed)
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("a canary"));
     }
 }
 
 impl Drop for Canaries {
     fn drop(&mut self) {
-        self.stop.store(true, Relaxed);
-        self.threads.drain(..).for_each(|thread| thread.join().expect("a canary"));
+        self.join();
     }
 }
 
@@ -139,7 +143,7 @@ mod tests {
             assert!(count.get() > failures);
         };
         let watch = || move || disturbed.then(|| "made up by a test".to_owned());
-        let passed = catch_unwind(AssertUnwindSafe(|| repeat(Location::caller(), watch, test))).is_ok();
+        let passed = catch_unwind(AssertUnwindSafe(|| repeat(watch, |_| (), test))).is_ok();
         (count.get(), passed)
     }
 

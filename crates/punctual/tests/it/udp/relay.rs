@@ -97,13 +97,13 @@ fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64)
                     pass(datagram);
                     faults.doubled += 1;
                 }
-                Fault::SwapWithNext => held = Some(datagram.to_vec()),
+                Fault::SwapWithNext if held.is_none() => held = Some(datagram.to_vec()),
                 Fault::Delay(time) => {
                     let received = Instant::now();
                     delayed.insert(received + time, Delayed { sequence, received, datagram: datagram.to_vec() });
                     faults.delayed += 1;
                 }
-                Fault::None => {
+                Fault::None | Fault::SwapWithNext => {
                     pass(datagram);
                     if let Some(held) = held.take() {
                         pass(&held);
@@ -114,8 +114,9 @@ fn run(near: &UdpSocket, far: &UdpSocket, stop: &AtomicBool, fault: impl Fn(u64)
         }
         while let Some(due) = delayed.first_entry().filter(|due| *due.key() <= Instant::now()) {
             let Delayed { sequence, received, datagram } = due.remove();
-            pass(&datagram);
+            // Before the response is sent, so that it cannot be longer than the delay that the client sees.
             faults.held.insert(sequence, received.elapsed());
+            pass(&datagram);
         }
         if idle {
             std::thread::sleep(Duration::from_micros(50));
