@@ -1,4 +1,4 @@
-//! Answers any bytes as an HTTP request. Only requests with the page's own host reach the desk.
+//! HTTP requests of any bytes: each gets a response, and only those that name the page as their host reach the backend.
 #![no_main]
 
 use std::{
@@ -8,20 +8,20 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use play::page::{self, Desk, Place};
+use play::page::{self, Backend, Slot};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut wire = Wire { unread: bytes, answer: Vec::new() };
-    let desk = RecordingDesk::default();
-    page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &desk).unwrap();
+    let backend = CallRecorder::default();
+    page::reply(SocketAddr::from(([127, 0, 0, 1], 8077)), &mut wire, &backend).unwrap();
     let begin = if wire.answer.starts_with(b"HTTP/1.1 100 Continue\r\n\r\n") { 25 } else { 0 };
     assert!(wire.answer[begin..].starts_with(b"HTTP/1.1 "));
-    let has_own_host = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
-    assert!(has_own_host || !desk.0.load(Ordering::Relaxed));
+    let names_page = [&b"127.0.0.1:8077"[..], b"localhost:8077"].iter().any(|name| bytes.windows(14).any(|at| at == *name));
+    assert!(names_page || !backend.0.load(Ordering::Relaxed));
 });
 
-/// A connection whose other end has sent everything.
+/// A connection whose client has sent all its bytes.
 struct Wire<'a> {
     unread: &'a [u8],
     answer: Vec<u8>,
@@ -43,18 +43,18 @@ impl Write for Wire<'_> {
     }
 }
 
-/// Records whether it was called.
+/// Records whether any method was called.
 #[derive(Default)]
-struct RecordingDesk(AtomicBool);
+struct CallRecorder(AtomicBool);
 
-impl RecordingDesk {
+impl CallRecorder {
     fn record<T>(&self, answer: T) -> T {
         self.0.store(true, Ordering::Relaxed);
         answer
     }
 }
 
-impl Desk for RecordingDesk {
+impl Backend for CallRecorder {
     fn state(&self) -> Value {
         self.record(Value::Null)
     }
@@ -68,7 +68,7 @@ impl Desk for RecordingDesk {
         self.record(Ok(0))
     }
 
-    fn choose(&self, _place: Place, _file: Option<&str>) -> Result<(), String> {
+    fn choose(&self, _slot: Slot, _file: Option<&str>) -> Result<(), String> {
         self.record(Ok(()))
     }
 

@@ -1,4 +1,4 @@
-//! What the audio thread plays on: a sound card, or the clock in its place.
+//! The device that the audio thread plays on: a sound card, or a timer without one.
 
 use std::io;
 
@@ -11,37 +11,38 @@ use sys::{
     pcm::{Duplex, WaitResult, Wake},
 };
 
-/// A card, or what stands in for one.
+/// The device that the audio thread plays on.
 #[derive(Debug)]
 pub enum Device {
     /// A sound card.
     Card(Box<Duplex>),
-    /// The clock.
-    Clock(Paced),
+    /// A timer in place of a card.
+    Clock(ClockDevice),
 }
 
-/// A guitar of our own at the clock's pace, heard by nobody: for machines without a card. It runs dry as a card would.
+/// A timer in place of a card: its input is a synthetic guitar, its output is dropped. It has xruns as a card has.
 #[derive(Debug)]
-pub struct Paced {
+pub struct ClockDevice {
     sleeper: Sleeper,
     grid: Grid,
     periods: u32,
     frames: usize,
     guitar: Box<[f32]>,
-    at: usize,
+    /// Next sample of the guitar.
+    position: usize,
     /// The first deadline, ns of the monotonic clock.
     first_ns: i64,
     card: Card,
-    /// The period that is due next.
+    /// The next period.
     slot: u64,
-    is_dry: bool,
+    has_xrun: bool,
 }
 
-impl Paced {
-    /// Periods of so many frames at this rate, Hz, of which a card holds so many, 2 or more.
+impl ClockDevice {
+    /// Creates a device with this sample rate, Hz, and a buffer of `periods` (2 or more) periods of `frames` frames.
     ///
     /// # Errors
-    /// What the kernel answered when it was asked for a timer.
+    /// The kernel's error if the timer cannot be created.
     pub fn new(rate_hz: u32, frames: u32, periods: u32) -> io::Result<Self> {
         let grid = Grid::of_frames(frames, rate_hz);
         Ok(Self {
@@ -50,11 +51,11 @@ impl Paced {
             periods,
             frames: frames as usize,
             guitar: guitar(rate_hz, frames),
-            at: 0,
+            position: 0,
             first_ns: 0,
             card: Card::new(grid, periods),
             slot: 0,
-            is_dry: false,
+            has_xrun: false,
         })
     }
 
@@ -62,11 +63,11 @@ impl Paced {
         self.first_ns = Clock::Monotonic.now_ns() + self.grid.offset_ns(1);
         self.card = Card::new(self.grid, self.periods);
         self.slot = 0;
-        self.is_dry = false;
+        self.has_xrun = false;
     }
 
     fn wait(&mut self) -> io::Result<WaitResult> {
-        if self.is_dry {
+        if self.has_xrun {
             return Ok(WaitResult::Xrun);
         }
         let card_ns = self.first_ns + self.card.deadline_ns(self.slot);
@@ -77,23 +78,23 @@ impl Paced {
     }
 
     fn read(&mut self, samples: &mut [f32]) {
-        samples.copy_from_slice(&self.guitar[self.at..self.at + self.frames]);
-        self.at = (self.at + self.frames) % self.guitar.len();
+        samples.copy_from_slice(&self.guitar[self.position..self.position + self.frames]);
+        self.position = (self.position + self.frames) % self.guitar.len();
     }
 
     fn turn(&mut self) {
-        self.is_dry = self.card.write(self.slot, Clock::Monotonic.now_ns() - self.first_ns).is_some();
+        self.has_xrun = self.card.write(self.slot, Clock::Monotonic.now_ns() - self.first_ns).is_some();
         self.slot += 1;
     }
 }
 
 impl Device {
-    /// Begins, also after [`WaitResult::Xrun`].
+    /// Starts the device, or restarts it after [`WaitResult::Xrun`].
     pub(crate) fn start(&mut self) -> io::Result<()> {
         match self {
             Self::Card(duplex) => duplex.start(),
-            Self::Clock(paced) => {
-                paced.start();
+            Self::Clock(clock) => {
+                clock.start();
                 Ok(())
             }
         }
@@ -104,11 +105,11 @@ impl Device {
     pub(crate) fn wait(&mut self) -> io::Result<WaitResult> {
         match self {
             Self::Card(duplex) => duplex.wait(),
-            Self::Clock(paced) => paced.wait(),
+            Self::Clock(clock) => clock.wait(),
         }
     }
 
-    /// Whether both directions start in the same moment.
+    /// True if both directions start at the same time.
     #[must_use]
     pub fn is_linked(&self) -> bool {
         match self {
@@ -117,16 +118,16 @@ impl Device {
         }
     }
 
-    /// Takes what one input captured in this period.
+    /// Reads the samples of one input (from 0) in this period.
     #[inline]
     pub(crate) fn read(&mut self, input: u32, samples: &mut [f32]) {
         match self {
             Self::Card(duplex) => duplex.capture().read(input, samples),
-            Self::Clock(paced) => paced.read(samples),
+            Self::Clock(clock) => clock.read(samples),
         }
     }
 
-    /// Whether there is one output only.
+    /// True if there is only one output channel.
     pub(crate) fn is_mono(&mut self) -> bool {
         match self {
             Self::Card(duplex) => duplex.playback().channels() == 1,
@@ -134,7 +135,7 @@ impl Device {
         }
     }
 
-    /// Gives what is to be played.
+    /// Writes the samples to play in this period.
     #[inline]
     pub(crate) fn write(&mut self, left: &[f32], right: &[f32]) {
         if let Self::Card(duplex) = self {
@@ -143,13 +144,13 @@ impl Device {
         }
     }
 
-    /// Hands both back.
+    /// Ends the period: returns both buffers to the card.
     #[inline]
     pub(crate) fn turn(&mut self) -> io::Result<()> {
         match self {
             Self::Card(duplex) => duplex.advance(),
-            Self::Clock(paced) => {
-                paced.turn();
+            Self::Clock(clock) => {
+                clock.turn();
                 Ok(())
             }
         }
@@ -161,13 +162,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_plays_the_guitar_around_and_runs_dry_when_nobody_comes() {
-        let mut device = Device::Clock(Paced::new(48_000, 480, 2).unwrap());
+    fn a_clock_device_repeats_the_guitar_and_has_xruns() {
+        let mut device = Device::Clock(ClockDevice::new(48_000, 480, 2).unwrap());
         let mut samples = vec![0.0; 480];
         let whole = guitar(48_000, 480);
         device.start().unwrap();
         for period in 0..whole.len() / 480 + 1 {
-            // What is late by a period is another's doing, and no part of this test.
+            // A busy machine may delay this test by a period.
             if device.wait().unwrap() == WaitResult::Xrun {
                 device.start().unwrap();
             }

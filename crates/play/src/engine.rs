@@ -1,4 +1,4 @@
-//! The audio thread, from outside.
+//! Control of the audio thread from other threads.
 
 use std::{
     io,
@@ -6,56 +6,20 @@ use std::{
     thread::JoinHandle,
 };
 
-use probes::{audio::Player, guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
-use sys::{jack::JackError, pcm::StreamConfig, sched::Policy};
-use thiserror::Error;
+use probes::audio::Player;
+use probes::{guard::Heartbeat, setup::STACK_BYTES, timer::Grant};
+use sys::pcm::StreamConfig;
 
 use crate::{
     device::Device,
-    jack::{Jack, Session},
+    error::EngineError,
+    jack::{JackClient, Session},
     load::{End, Load, Shared},
+    settings::Settings,
     thread,
 };
 
-/// How the audio thread is to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// How the card was set.
-    pub card: StreamConfig,
-    /// The channel that is played, counted from 0.
-    pub input: u32,
-    /// The CPU to run on; any where `None`.
-    pub cpu: Option<u32>,
-    /// Its policy.
-    pub policy: Policy,
-}
-
-impl Settings {
-    /// Time of a period, ns.
-    #[must_use]
-    pub fn period_ns(&self) -> u64 {
-        u64::from(self.card.period_frames) * 1_000_000_000 / u64::from(self.card.rate_hz.max(1))
-    }
-}
-
-/// Why there is no audio thread.
-#[derive(Debug, Error)]
-pub enum EngineError {
-    /// The system has no room for a thread.
-    #[error("cannot start the audio thread: {0}; close other programs")]
-    Spawn(#[source] io::Error),
-    /// It does not say what it was granted.
-    #[error("cannot read back how the audio thread runs: {0}; is /proc mounted?")]
-    Grant(#[source] io::Error),
-    /// JACK's server has something against it.
-    #[error(transparent)]
-    Jack(#[from] JackError),
-    /// JACK's server took us, and plays nothing.
-    #[error("JACK's server does not run: restart it")]
-    Halted,
-}
-
-/// A running audio thread. It ends when this is dropped.
+/// A running audio thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -63,52 +27,55 @@ pub struct Engine {
     driver: Driver,
 }
 
-/// Whose the thread is.
+/// The owner of the audio thread.
 #[derive(Debug)]
 enum Driver {
-    /// Ours, on a card that was set so. It waits until it is let go.
+    /// Our own thread, and the settings of its card. It waits until `go` receives a message.
     Own { card: StreamConfig, go: Option<mpsc::Sender<()>>, thread: Option<JoinHandle<()>> },
-    /// JACK's.
+    /// The JACK server.
     Jack(Option<Session>),
 }
 
 impl Engine {
-    /// Makes the thread, which has taken its policy and waits: memory that is to be locked can be locked now.
+    /// Creates the thread, which takes its policy and then waits for [`begin`](Self::begin). Memory can be locked meanwhile.
     ///
     /// # Errors
-    /// [`EngineError`]. What the kernel refuses the thread is no error: see [`grant`](Self::grant).
+    /// [`EngineError`]. A refused policy or CPU is not an error: [`grant`](Self::grant) reports it.
     pub fn prepare(device: Device, player: Box<dyn Player>, settings: &Settings) -> Result<Self, EngineError> {
         let shared = Arc::new(Shared::default());
         let heartbeat = Heartbeat::start().map_err(EngineError::Spawn)?;
         let (go, wait_for_start) = mpsc::channel();
-        let (tell_grant, granted) = mpsc::channel();
-        let (theirs, card, settings) = (shared.clone(), settings.card.clone(), settings.clone());
+        let (send_grant, granted) = mpsc::channel();
+        let (thread_shared, card, settings) = (shared.clone(), settings.card.clone(), settings.clone());
+        let body = move || {
+            thread::run(device, player, &settings, &thread_shared, &heartbeat, &send_grant, &wait_for_start);
+        };
         let thread = std::thread::Builder::new()
             .name("audio".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || thread::run(device, player, &settings, &theirs, &heartbeat, &tell_grant, &wait_for_start))
+            .spawn(body)
             .map_err(EngineError::Spawn)?;
         let grant = granted.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(EngineError::Grant)?;
         Ok(Self { shared, grant, driver: Driver::Own { card, go: Some(go), thread: Some(thread) } })
     }
 
-    /// The same on JACK's own thread, whose policy is the server's.
+    /// Registers with the JACK server, whose thread will play with the server's policy.
     ///
     /// # Errors
     /// [`EngineError`].
-    pub fn prepare_jack(jack: Jack, player: Box<dyn Player>) -> Result<Self, EngineError> {
+    pub fn prepare_jack(jack: JackClient, player: Box<dyn Player>) -> Result<Self, EngineError> {
         let shared = Arc::new(Shared::default());
         let (session, grant) = Session::prepare(jack, player, &shared)?;
         Ok(Self { shared, grant, driver: Driver::Jack(Some(session)) })
     }
 
-    /// What the kernel granted, read back.
+    /// Policy and CPU of the audio thread, as read back from the kernel.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
     }
 
-    /// Starts the card, or connects to JACK's ports.
+    /// Starts the card, or connects the JACK ports.
     ///
     /// # Errors
     /// [`EngineError::Jack`].
@@ -116,7 +83,7 @@ impl Engine {
         match &mut self.driver {
             Driver::Own { go, .. } => {
                 if let Some(go) = go.take() {
-                    // A thread that has ended says why by itself.
+                    // Sending fails only if the thread has ended, and `end` reports why.
                     let _ = go.send(());
                 }
             }
@@ -126,7 +93,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Frames from what comes in to what goes out, as far as buffers and what JACK knows of make it.
+    /// Latency from input to output, frames: the buffers of the card, or the latencies that JACK knows.
     #[must_use]
     pub fn latency_frames(&self) -> u32 {
         match &self.driver {
@@ -135,30 +102,30 @@ impl Engine {
         }
     }
 
-    /// Tells others by how many frames what is played is late by itself, which may change while it plays: JACK's clients reckon
-    /// with it. May wait for JACK's server.
-    pub fn set_delay(&self, frames: usize) {
+    /// Reports the delay of the player itself, frames, to the other JACK clients, which compensate for it. May wait for the
+    /// JACK server.
+    pub fn report_delay(&self, frames: usize) {
         if let Driver::Jack(Some(session)) = &self.driver {
-            session.set_delay(frames);
+            session.report_delay(frames);
         }
     }
 
-    /// What it plays on, in words, as it is now.
+    /// Describes the card or the JACK server with its current settings.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.driver {
             Driver::Own { card, .. } => card.to_string(),
-            Driver::Jack(session) => session.as_ref().map_or_else(String::new, Session::told),
+            Driver::Jack(session) => session.as_ref().map_or_else(String::new, Session::describe),
         }
     }
 
-    /// Its work so far; the recent maximum begins anew.
+    /// The load so far. Resets the recent maximum.
     #[must_use]
     pub fn load(&self) -> Load {
         self.shared.read()
     }
 
-    /// How it ended, once it has.
+    /// Why the thread ended; `None` while it runs.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         let is_over = match &self.driver {
@@ -168,26 +135,26 @@ impl Engine {
         self.shared.end().or(is_over.then_some(End::Broken))
     }
 
-    /// Ends it, and waits for that.
+    /// Ends the thread and waits for it.
     pub fn stop(mut self) -> (Load, End) {
         self.join();
         (self.shared.read(), self.shared.end().unwrap_or(End::Broken))
     }
 
-    /// Ends it, and waits for that: from then on [`end`](Self::end) tells how it ended.
+    /// Ends the thread and waits for it. Afterwards [`end`](Self::end) returns the reason.
     pub fn join(&mut self) {
         self.shared.stop();
         match &mut self.driver {
             Driver::Own { go, thread, .. } => {
                 *go = None;
                 if let Some(thread) = thread.take() {
-                    // It panics nowhere on purpose; its own message stands on standard error then.
+                    // An error means a panic, whose message is on standard error already.
                     let _ = thread.join();
                 }
             }
             Driver::Jack(session) => {
                 *session = None;
-                // Unless it had ended before.
+                // Has no effect if an earlier end was recorded.
                 self.shared.set_end(End::Stopped);
             }
         }

@@ -1,31 +1,35 @@
-//! Playing through a sound card, or by the clock.
+//! Playing in real time through a sound card, a JACK server, or a timer.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`engine`] | the audio thread, from outside: made, started, looked at, ended |
-//! | `thread` | the audio thread itself: it neither allocates, locks nor prints |
-//! | [`device`] | what it plays on |
-//! | [`jack`] | or whom it plays with: JACK's server, whose thread it is then |
-//! | [`load`] | what it tells of its work |
-//! | [`ChainPlayer`] | plays the amplifier's chain |
-//! | [`cable`] | a signal that finds its way through a cable, and how long that takes |
-//! | [`page`] | a web page to choose and turn by |
-//! | [`midi`] | what comes from a MIDI keyboard or foot switch, byte by byte |
-//! | [`port`] | where it comes from |
+//! | [`engine`] | control of the audio thread |
+//! | `thread` | the audio thread itself |
+//! | [`settings`] | settings of the audio thread |
+//! | [`device`] | the sound card or timer that it plays on |
+//! | [`ChainPlayer`] | the chain of the amplifier as a player |
+//! | [`jack`] | playing on the thread of a JACK server instead |
+//! | [`load`] | load of the audio thread, and why it ended |
+//! | [`loopback`] | the round trip through a sound card |
+//! | [`midi`], [`port`] | MIDI input |
+//! | [`page`] | the web page |
 
-pub mod cable;
-mod chain;
 pub mod device;
 pub mod engine;
+mod chain;
+mod error;
 pub mod jack;
 pub mod load;
+pub mod loopback;
 pub mod midi;
 pub mod page;
 pub mod port;
+pub mod settings;
 mod thread;
 
 pub use chain::ChainPlayer;
 pub use device::Device;
-pub use engine::{Engine, EngineError, Settings};
-pub use jack::Jack;
+pub use engine::Engine;
+pub use error::EngineError;
+pub use jack::JackClient;
 pub use load::{End, Load};
+pub use settings::Settings;

@@ -1,22 +1,22 @@
-//! The bytes of a MIDI cable (MIDI 1.0 specification), as far as they choose and turn something.
+//! Parsing of MIDI messages (MIDI 1.0 specification): program changes and control changes.
 
-/// What was chosen or turned.
+/// A MIDI message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A program, 0 to 127.
+    /// A program change.
     Program {
         /// The channel, 0 to 15.
         channel: u8,
-        /// Which one.
+        /// The program, 0 to 127.
         program: u8,
     },
-    /// A controller, 0 to 127, was turned to 0 to 127.
+    /// A control change.
     Control {
         /// The channel, 0 to 15.
         channel: u8,
-        /// Which one.
+        /// The controller, 0 to 127.
         controller: u8,
-        /// Where to.
+        /// Its new value, 0 to 127.
         value: u8,
     },
 }
@@ -24,22 +24,22 @@ pub enum Event {
 const CONTROL: u8 = 0xb0;
 const PROGRAM: u8 = 0xc0;
 
-/// Reads a stream of bytes, whatever pieces it comes in. What is not understood is passed over.
+/// Parses a stream of bytes that may arrive in pieces of any length. Ignores all other messages.
 #[derive(Debug, Default)]
 pub struct Parser {
-    /// The status byte that data belongs to; it holds until another comes. 0 for one whose data means nothing to us.
+    /// The running status; 0 if its data must be ignored.
     status: u8,
     first: Option<u8>,
 }
 
 impl Parser {
-    /// The next byte; answers what it completes.
+    /// Parses the next byte; returns the message that it completes.
     pub fn push(&mut self, byte: u8) -> Option<Event> {
         match byte {
-            // Clock, active sensing and the like may stand anywhere, even within another message.
+            // System real-time messages (clock, active sensing) may occur anywhere, even within another message.
             0xf8.. => return None,
             0x80.. => {
-                // What the system says as a whole ends a running status, and its data is none of ours.
+                // A system common message ends the running status, and its data is ignored.
                 self.status = if byte < 0xf0 { byte } else { 0 };
                 self.first = None;
                 return None;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn running_status_and_what_stands_between() {
+    fn parses_running_status_with_interleaved_messages() {
         let control = |controller, value| Event::Control { channel: 2, controller, value };
         // A controller, the clock within the next one, a note, a system exclusive message, data without a status.
         let stream = [0xb2, 7, 100, 8, 0xf8, 1, 0x92, 60, 64, 0xb2, 7, 3, 0xf0, 1, 2, 0xf7, 9, 9, 0xc2, 5];
@@ -99,21 +99,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(events in prop::collection::vec(event(), 0..40)) {
+        fn parses_every_encoded_message(events in prop::collection::vec(event(), 0..40)) {
             let stream: Vec<u8> = events.iter().copied().flat_map(bytes).collect();
             prop_assert_eq!(read(&stream), events);
         }
 
         #[test]
-        fn any_bytes_are_read_and_a_status_begins_anew(noise: Vec<u8>, event in event()) {
+        fn resynchronizes_at_a_status_byte_after_noise(noise: Vec<u8>, event in event()) {
             let mut parser = Parser::default();
             for byte in noise {
                 if let Some(Event::Program { channel, program: number } | Event::Control { channel, controller: number, .. }) = parser.push(byte) {
                     prop_assert!(channel < 16 && number < 128);
                 }
             }
-            let answers: Vec<Event> = bytes(event).into_iter().filter_map(|byte| parser.push(byte)).collect();
-            prop_assert_eq!(answers, vec![event]);
+            let parsed: Vec<Event> = bytes(event).into_iter().filter_map(|byte| parser.push(byte)).collect();
+            prop_assert_eq!(parsed, vec![event]);
         }
     }
 }

@@ -1,23 +1,25 @@
-//! The web page: a small server on loopback, for one desk.
+//! The web page: a small HTTP server on the loopback interface.
 //!
-//! It answers this machine alone. A page of another site, which a browser here may have open, can send requests too, so all of them
-//! must name this server as their host (which a name that was bent to point here does not), and what changes something must come as
-//! JSON (which such a page may not send unasked).
+//! Pages of other sites that are open in a browser of this machine can send requests, too. Therefore every request must name
+//! this server as its host, which fails for a foreign name that resolves to 127.0.0.1; and requests that change something must
+//! be JSON, which such a page may not send without permission.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | `workers` | the threads that answer |
-//! | `waiting` | the connections that they wait for, and who makes room |
-//! | `timed_stream` | a connection that is waited for only so long |
-//! | `request` | a request as it comes |
-//! | `router` | what it asks for, and whether it may |
-//! | `answer` | what is answered |
+//! | `backend` | the interface of the program that the page shows |
+//! | `workers` | the threads that serve connections |
+//! | `pending` | the connections that a thread waits for, at most a fixed number |
+//! | `timed_stream` | a connection with a deadline |
+//! | `request` | parsing of requests |
+//! | `router` | checks of requests, and the action that each asks for |
+//! | `response` | responses |
 
-mod answer;
+mod backend;
+mod pending;
 mod request;
+mod response;
 mod router;
 mod timed_stream;
-mod waiting;
 mod workers;
 
 use std::{
@@ -26,94 +28,56 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
-use serde_json::Value;
 use thiserror::Error;
 
+pub use self::backend::{Backend, Slot};
 use self::{router::Router, workers::Workers};
 
-/// What the page shows and turns. Everything here is called by several threads.
-pub trait Desk: Send + Sync {
-    /// All that can be chosen and set, and what is.
-    fn state(&self) -> Value;
-    /// Meters and the like, as they are now.
-    fn live(&self) -> Value;
-    /// Sets a parameter; answers the version of the state since.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence.
-    fn set(&self, name: &str, value: f32) -> Result<u64, String>;
-    /// Plays another file of the library in this place; nothing, where `None`.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence.
-    fn choose(&self, place: Place, file: Option<&str>) -> Result<(), String>;
-    /// Keeps what plays as a preset of this name; answers what its file is called.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence.
-    fn save(&self, name: &str) -> Result<String, String>;
-}
-
-/// What a file is chosen for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// Everything.
-    Preset,
-    /// The first model.
-    Model1,
-    /// The second model.
-    Model2,
-    /// The cabinet.
-    Cabinet,
-}
-
-/// Reads one request to the server at an address, and answers it; what [`Page::serve`] does with each connection.
+/// Reads one request to the server at `address`, and writes the response. [`Page::serve`] does this for each connection.
 ///
 /// # Errors
-/// When the answer cannot be sent.
-pub fn reply(address: SocketAddr, stream: &mut (impl Read + Write), desk: &dyn Desk) -> io::Result<()> {
-    Router::new(address).route(stream).answer(desk).send(stream)
+/// If the response cannot be written.
+pub fn reply(address: SocketAddr, stream: &mut (impl Read + Write), backend: &dyn Backend) -> io::Result<()> {
+    Router::new(address).route(stream).respond(backend).send(stream)
 }
 
-/// Why there is no page.
+/// The page cannot be served.
 #[derive(Debug, Error)]
-#[error("cannot serve at port {port} of this machine: {source}; choose another by --port")]
+#[error("cannot serve at port {port} of 127.0.0.1: {source}; choose another port with --port")]
 pub struct PageError {
     port: u16,
     source: io::Error,
 }
 
-/// A page that is ready to be served.
+/// A page with its open port, not yet served.
 pub struct Page {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Page {
-    /// Takes a port of loopback; any free one for 0.
+    /// Opens a port of 127.0.0.1; 0 for any free one.
     ///
     /// # Errors
     /// [`PageError`].
     pub fn open(port: u16) -> Result<Self, PageError> {
-        let wrong = |source| PageError { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(wrong)?;
-        let address = listener.local_addr().map_err(wrong)?;
+        let error = |source| PageError { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(error)?;
+        let address = listener.local_addr().map_err(error)?;
         Ok(Self { listener, address })
     }
 
-    /// Where a browser finds it.
+    /// The address to open in a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Serves from now on, by threads that end with the process.
+    /// Starts the threads that serve the page until the process ends.
     ///
     /// # Errors
-    /// When the system has no room for the threads.
-    pub fn serve(self, desk: Arc<dyn Desk>) -> io::Result<()> {
-        Workers::new(self.listener, Router::new(self.address), desk).begin()
+    /// If the system cannot create the threads.
+    pub fn serve(self, backend: Arc<dyn Backend>) -> io::Result<()> {
+        Workers::new(self.listener, Router::new(self.address), backend).start()
     }
 }

@@ -1,4 +1,4 @@
-//! Where MIDI comes from: a port of a card (`/dev/snd/midiC*D*`), a named pipe, or a file.
+//! MIDI input: a port of a card (`/dev/snd/midiC*D*`), a named pipe, or a file.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -17,39 +17,40 @@ use rustix::{
 
 use crate::midi::{Event, Parser};
 
-/// An open port.
+/// An open MIDI input.
 #[derive(Debug)]
 pub struct Port {
-    /// `None` once a file has been read to its end.
+    /// `None` after the end of a file.
     file: Option<File>,
     parser: Parser,
 }
 
 impl Port {
-    /// Opens it without waiting for somebody at the other end.
+    /// Opens it without waiting for a writer.
     ///
     /// # Errors
-    /// What the kernel answered: `NotFound`, `PermissionDenied`, EBUSY for a port that another program reads.
+    /// The kernel's error, for example EBUSY if another program reads the port.
     pub fn open(path: &Path) -> io::Result<Self> {
         let is_pipe = fs::metadata(path)?.file_type().is_fifo();
-        // A pipe that we could write to as well has no end when its last writer goes.
-        let file =
-            OpenOptions::new().read(true).write(is_pipe).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+        // A pipe that we hold open for writing too does not end when its last other writer closes it.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).write(is_pipe).custom_flags(flags).open(path)?;
         Ok(Self { file: Some(file), parser: Parser::default() })
     }
 
-    /// What has come, after waiting for at most so long for the first of it.
+    /// The messages received so far; waits up to `timeout` for the first one.
     ///
     /// # Errors
-    /// ENODEV when the card is gone, and what else the kernel answered.
-    pub fn events(&mut self, patience: Duration) -> io::Result<Vec<Event>> {
+    /// The kernel's error, for example ENODEV if the card was removed.
+    pub fn events(&mut self, timeout: Duration) -> io::Result<Vec<Event>> {
         let Some(file) = &mut self.file else {
-            thread::sleep(patience);
+            thread::sleep(timeout);
             return Ok(Vec::new());
         };
-        let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        let seconds = timeout.as_secs().try_into().unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec: seconds, tv_nsec: timeout.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&*file, PollFlags::IN)], Some(&timeout)) {
-            // A signal is a reason to look what it wants.
+            // Returns on a signal so that the caller can handle it.
             Ok(0) | Err(Errno::INTR) => return Ok(Vec::new()),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -80,7 +81,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(30);
 
     #[test]
-    fn a_file_is_read_to_its_end_and_then_is_silent() {
+    fn reads_a_file_and_then_has_no_events() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("song");
         fs::write(&path, [0xc0, 3, 0xb1, 7, 9]).unwrap();
@@ -91,12 +92,12 @@ mod tests {
         for _ in 0..3 {
             assert!(port.events(SOON).unwrap().is_empty());
         }
-        assert!(begin.elapsed() >= 2 * SOON, "it waits rather than asking again and again");
+        assert!(begin.elapsed() >= 2 * SOON, "must wait instead of polling");
         assert_eq!(Port::open(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn a_pipe_outlives_its_writers() {
+    fn a_pipe_stays_open_after_its_writers_close_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();

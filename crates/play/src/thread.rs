@@ -1,4 +1,4 @@
-//! The audio thread. Its loop neither allocates, locks, prints nor calls anything but the card and what is played.
+//! The audio thread. Its loop does not allocate, lock or print; it calls only the device and the player.
 
 use std::{io, sync::mpsc, thread::sleep, time::Duration};
 
@@ -13,35 +13,37 @@ use sys::{alloc_guard::without_allocation, clock::Clock, pcm::WaitResult, usage:
 
 use crate::{
     device::Device,
-    engine::Settings,
     load::{End, Shared},
+    settings::Settings,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
+/// Sleep that the guard demands of a thread that never sleeps by itself.
+const REST: Duration = Duration::from_nanos(REST_NS.cast_unsigned());
 
-/// The life of the thread: set up, say what was granted, wait for the start, play.
+/// The body of the thread: sets it up, sends the grant, waits for the start, plays.
 pub fn run(
     device: Device,
     player: Box<dyn Player>,
     settings: &Settings,
     shared: &Shared,
     heartbeat: &Heartbeat,
-    tell_grant: &mpsc::Sender<io::Result<Grant>>,
+    send_grant: &mpsc::Sender<io::Result<Grant>>,
     wait_for_start: &mpsc::Receiver<()>,
 ) {
     let granted = set_up(settings.cpu, settings.policy, || floor_ns(Clock::Monotonic));
-    // The other side waits for this message, so it is there to take it.
-    let _ = tell_grant.send(granted);
+    // The receiver waits for this message, so it still exists.
+    let _ = send_grant.send(granted);
     let mut playing = Playing::new(device, player, settings, shared);
     if wait_for_start.recv().is_err() {
         return shared.set_end(End::Stopped);
     }
     let end = without_allocation(|| playing.run(heartbeat));
-    shared.set_end(end.unwrap_or_else(|error| failed(&error)));
+    shared.set_end(end.unwrap_or_else(|error| end_of(&error)));
 }
 
-/// What an answer of the card means.
-fn failed(error: &io::Error) -> End {
+/// The reason of the end for an error of the card.
+fn end_of(error: &io::Error) -> End {
     match error.raw_os_error() {
         _ if error.kind() == io::ErrorKind::TimedOut => End::Silent,
         Some(number) if number == Errno::NODEV.raw_os_error() => End::Gone,
@@ -49,7 +51,7 @@ fn failed(error: &io::Error) -> End {
     }
 }
 
-/// The state of the loop.
+/// State of the loop.
 struct Playing<'a> {
     device: Device,
     player: Box<dyn Player>,
@@ -98,13 +100,13 @@ impl<'a> Playing<'a> {
             let since_ns = now_ns - second_began_ns;
             if since_ns >= SECOND_NS {
                 second_began_ns = now_ns;
-                match guard.judge(since_ns as u64, ThreadUsage::so_far(), wake_ups, heartbeat) {
+                match guard.judge(since_ns.cast_unsigned(), ThreadUsage::so_far(), wake_ups, heartbeat) {
                     Advice::Continue => {}
                     Advice::Stop => return Ok(End::Starved),
-                    // The card runs over us meanwhile, which is counted.
+                    // The card has an xrun meanwhile, which is counted.
                     Advice::Rest => {
-                        self.shared.note_rest();
-                        sleep(Duration::from_nanos(REST_NS as u64));
+                        self.shared.note_throttled();
+                        sleep(REST);
                     }
                 }
             }
@@ -112,7 +114,7 @@ impl<'a> Playing<'a> {
         Ok(End::Stopped)
     }
 
-    /// Plays one; answers when that was done, ns of the monotonic clock.
+    /// Plays one period; returns the time at its end, ns of the monotonic clock.
     #[inline]
     fn period(&mut self, woke_ns: i64) -> io::Result<i64> {
         self.device.read(self.input, &mut self.captured);
@@ -125,7 +127,7 @@ impl<'a> Playing<'a> {
         self.device.write(&self.left, &self.right);
         self.device.turn()?;
         let now_ns = Clock::Monotonic.now_ns();
-        self.shared.note((now_ns - woke_ns).max(0) as u64, self.period_ns);
+        self.shared.note((now_ns - woke_ns).max(0).cast_unsigned(), self.period_ns);
         Ok(now_ns)
     }
 }
@@ -135,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_that_is_gone_is_told_from_one_that_refused() {
-        let end = |errno: Errno| failed(&errno.into());
+    fn distinguishes_a_removed_card_from_one_that_failed() {
+        let end = |errno: Errno| end_of(&errno.into());
         assert_eq!(end(Errno::NODEV), End::Gone);
         assert_eq!(end(Errno::BUSY), End::Card(Errno::BUSY.raw_os_error()));
-        assert_eq!(failed(&io::ErrorKind::TimedOut.into()), End::Silent);
+        assert_eq!(end_of(&io::ErrorKind::TimedOut.into()), End::Silent);
     }
 }

@@ -1,95 +1,96 @@
-//! Whom a client is connected to, and which ports that means.
+//! The clients or ports that our JACK client connects to.
+
+use std::fmt;
 
 use sys::jack::{Client, Direction, JackError};
 use thiserror::Error;
 
-/// What the name of a device begins with, and is, where cards are meant.
+/// Start of the device names that mean JACK rather than a card.
 const PREFIX: &str = "jack";
 
-/// Whom we are connected to.
+/// The clients or ports that our JACK client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peer {
     /// The server's card: `jack`.
     Card,
-    /// Nobody, so that another program can connect us: `jack:none`.
-    Nobody,
+    /// Nothing, so that another program can make the connections: `jack:none`.
+    Unconnected,
     /// A client or a port of this name: `jack:NAME`.
     Named(String),
 }
 
 impl Peer {
-    /// What the name of a device means, if it is one of JACK's.
+    /// Parses a device name; `None` if it is not one of JACK.
     #[must_use]
     pub fn parse(device: &str) -> Option<Self> {
         match device.strip_prefix(PREFIX)? {
             "" => Some(Self::Card),
-            ":none" => Some(Self::Nobody),
+            ":none" => Some(Self::Unconnected),
             named => named.strip_prefix(':').filter(|name| !name.is_empty()).map(|name| Self::Named(name.to_owned())),
         }
     }
 
-    /// Its ports, of all that there are.
-    pub(super) fn among(&self, client: &Client, direction: Direction) -> Result<Vec<String>, PortError> {
-        if *self == Self::Nobody {
+    /// The ports of this peer in one direction.
+    pub(super) fn ports(&self, client: &Client, direction: Direction) -> Result<Vec<String>, PortError> {
+        if *self == Self::Unconnected {
             return Ok(Vec::new());
         }
         let all = client.ports(direction, *self == Self::Card);
-        let ports: Vec<_> = all.iter().filter(|port| self.is_of(port)).cloned().collect();
-        match ports.is_empty() {
-            true => Err(PortError::None { wanted: self.to_string(), way: way(direction), there: listed(&all) }),
-            false => Ok(ports),
+        let ports: Vec<_> = all.iter().filter(|port| self.owns(port)).cloned().collect();
+        if ports.is_empty() {
+            let available = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            return Err(PortError::Missing { wanted: self.to_string(), usage: usage(direction), available });
         }
+        Ok(ports)
     }
 
-    fn is_of(&self, port: &str) -> bool {
+    fn owns(&self, port: &str) -> bool {
         match self {
             Self::Card => true,
-            Self::Nobody => false,
+            Self::Unconnected => false,
             Self::Named(name) => port.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(':')),
         }
     }
 }
 
-impl std::fmt::Display for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Card => f.write_str("a card"),
-            Self::Nobody => f.write_str("nobody"),
+            Self::Unconnected => f.write_str("nothing"),
             Self::Named(name) => write!(f, "`{name}`"),
         }
     }
 }
 
-fn way(direction: Direction) -> &'static str {
+fn usage(direction: Direction) -> &'static str {
     if direction == Direction::Output { "capture from" } else { "play to" }
 }
 
-fn listed(ports: &[String]) -> String {
-    if ports.is_empty() { "none".to_owned() } else { ports.join(", ") }
-}
-
-/// Why what was asked for cannot be connected.
+/// Why the ports cannot be connected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PortError {
-    /// The server has something against it.
+    /// The server refused a request.
     #[error(transparent)]
     Jack(#[from] JackError),
-    /// There is no such port.
-    #[error("JACK has no port of {wanted} to {way}, there are {there}: choose one, as jack:NAME, or jack:none")]
-    None {
-        /// Whose.
+    /// The server has no such port.
+    #[error(
+        "JACK has no port of {wanted} to {usage} (available: {available}): choose one with jack:NAME, or use jack:none"
+    )]
+    Missing {
+        /// The client or port that was wanted.
         wanted: String,
-        /// What for.
-        way: &'static str,
-        /// What there is.
-        there: String,
+        /// What the port is for.
+        usage: &'static str,
+        /// The ports that exist.
+        available: String,
     },
-    /// There are not so many.
-    #[error("JACK has {there} ports of {wanted} to capture from: choose one of them, as --input 1")]
-    Few {
-        /// How many.
-        there: usize,
-        /// Whose.
+    /// The input number is too large.
+    #[error("JACK has only {count} ports of {wanted} to capture from: choose --input 1 to {count}")]
+    TooFew {
+        /// Number of ports.
+        count: usize,
+        /// The client or port that was wanted.
         wanted: String,
     },
 }
@@ -99,11 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_name_whom_we_are_connected_to() {
+    fn parses_device_names() {
         let named = |name: &str| Some(Peer::Named(name.to_owned()));
         for (device, peer) in [
             ("jack", Some(Peer::Card)),
-            ("jack:none", Some(Peer::Nobody)),
+            ("jack:none", Some(Peer::Unconnected)),
             ("jack:guitarix", named("guitarix")),
             ("jack:system:capture_2", named("system:capture_2")),
             ("jack:", None),
@@ -115,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_a_client_or_of_a_port() {
-        let is_of = |name: &str, port| Peer::Named(name.to_owned()).is_of(port);
-        assert!(is_of("amp", "amp:out") && is_of("amp:out", "amp:out"));
-        assert!(!is_of("amp", "ampere:out") && !is_of("amp:out", "amp:out_2") && !is_of("out", "amp:out"));
-        assert!(Peer::Card.is_of("system:capture_1") && !Peer::Nobody.is_of("system:capture_1"));
+    fn a_name_matches_a_whole_client_or_port() {
+        let owns = |name: &str, port| Peer::Named(name.to_owned()).owns(port);
+        assert!(owns("amp", "amp:out") && owns("amp:out", "amp:out"));
+        assert!(!owns("amp", "ampere:out") && !owns("amp:out", "amp:out_2") && !owns("out", "amp:out"));
+        assert!(Peer::Card.owns("system:capture_1") && !Peer::Unconnected.owns("system:capture_1"));
     }
 }

@@ -1,4 +1,4 @@
-//! A client that plays: begun, connected, looked at.
+//! A JACK client that plays, seen from other threads.
 
 use std::{
     sync::{
@@ -16,60 +16,63 @@ use sys::{
 };
 
 use super::{
-    Jack,
-    work::{Begin, Seen, Work},
+    client::JackClient,
+    process::{AudioProcess, EventHandler, ThreadSetup},
 };
-use crate::{engine::EngineError, load::Shared};
+use crate::{error::EngineError, load::Shared};
 
-/// What a server may take for its first period.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time to wait for the first period of the server.
+const FIRST_PERIOD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client that plays.
+/// A JACK client that plays.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
-    wires: Vec<(String, String)>,
+    connections: Vec<(String, String)>,
     go: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// Begins with silence.
-    pub fn prepare(jack: Jack, player: Box<dyn Player>, shared: &Arc<Shared>) -> Result<(Self, Grant), EngineError> {
-        let Jack { mut client, wires, cpu } = jack;
+    /// Activates the client, which plays silence until [`begin`](Self::begin).
+    pub fn prepare(
+        jack: JackClient,
+        player: Box<dyn Player>,
+        shared: &Arc<Shared>,
+    ) -> Result<(Self, Grant), EngineError> {
+        let JackClient { mut client, connections, cpu } = jack;
         let go = Arc::new(AtomicBool::new(false));
-        client.set_delay(frames(player.delay()));
-        let (tell_grant, granted) = mpsc::channel();
+        client.set_delay(jack_frames(player.delay()));
+        let (send_grant, granted) = mpsc::channel();
         let rate_hz = client.rate_hz();
-        let begin = Begin { cpu, floor_ns: floor_ns(Clock::Monotonic), tell_grant };
-        let work = Work { player, shared: shared.clone(), go: go.clone(), rate_hz, begin: Some(begin) };
-        client.activate(Box::new(work), Arc::new(Seen { shared: shared.clone(), rate_hz }))?;
-        let grant = granted.recv_timeout(PATIENCE).map_err(|_| EngineError::Halted)?.map_err(EngineError::Grant)?;
-        Ok((Self { client, wires, go }, grant))
+        let setup = ThreadSetup { cpu, floor_ns: floor_ns(Clock::Monotonic), send_grant };
+        let process = AudioProcess { player, shared: shared.clone(), go: go.clone(), rate_hz, setup: Some(setup) };
+        client.activate(Box::new(process), Arc::new(EventHandler { shared: shared.clone(), rate_hz }))?;
+        let grant = granted.recv_timeout(FIRST_PERIOD_TIMEOUT).map_err(|_| EngineError::Halted)?;
+        Ok((Self { client, connections, go }, grant.map_err(EngineError::Grant)?))
     }
 
-    /// Plays, and is connected.
+    /// Starts to play, and connects the ports.
     pub fn begin(&self) -> Result<(), JackError> {
         self.go.store(true, Relaxed);
-        self.wires.iter().try_for_each(|(from, to)| self.client.connect(from, to))
+        self.connections.iter().try_for_each(|(from, to)| self.client.connect(from, to))
     }
 
-    /// Tells the server by how many frames what is played is late by itself, where that has changed.
-    pub fn set_delay(&self, delay: usize) {
-        self.client.set_delay(frames(delay));
+    /// Reports the delay of the player itself to the server, if it has changed.
+    pub fn report_delay(&self, delay: usize) {
+        self.client.set_delay(jack_frames(delay));
     }
 
-    /// Frames from a card's input to its output.
+    /// Latency from the input of the card to its output, frames.
     pub fn latency_frames(&self) -> u32 {
         self.client.latency_frames()
     }
 
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let (frames, rate_hz) = (self.client.period_frames(), self.client.rate_hz());
         format!("JACK, periods of {frames} frames at {rate_hz} Hz")
     }
 }
 
-/// As JACK counts them.
-fn frames(samples: usize) -> u32 {
+fn jack_frames(samples: usize) -> u32 {
     samples.try_into().unwrap_or(u32::MAX)
 }

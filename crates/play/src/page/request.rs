@@ -1,130 +1,130 @@
-//! A request as it comes: what stands before its body, and the body where one is wanted.
+//! Parsing of HTTP requests: the headers first, then the body if one is wanted.
 
 use std::{
     collections::BTreeMap,
     io::{Read, Write},
 };
 
-use super::answer::Answer;
+use super::response::Response;
 
-/// Most bytes before the body: a browser also sends the cookies that other servers of this machine have given it.
+/// Most bytes before the body. A browser also sends the cookies of other servers on this machine.
 const MAX_HEAD: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 /// Most bytes of a body.
 const MAX_BODY: usize = 1024;
 
-/// A request up to its body.
+/// A request whose headers have been read.
 #[derive(Debug)]
 pub struct Request {
     method: String,
     target: String,
-    /// By their names in small letters; what came several times stands there as one list.
+    /// Values by lower-case name; repeated headers are joined to one list.
     headers: BTreeMap<String, String>,
-    /// What has come of the body.
-    begun: Vec<u8>,
+    /// The part of the body that was received with the headers.
+    body_start: Vec<u8>,
 }
 
 impl Request {
-    /// Reads one up to its body.
+    /// Reads a request up to its body.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn read(from: &mut impl Read) -> Result<Self, Answer> {
+    /// The response to an invalid request.
+    pub fn read(from: &mut impl Read) -> Result<Self, Response> {
         let mut bytes = Vec::new();
         let mut part = [0; 2048];
         while bytes.len() < MAX_HEAD {
             let read = from.read(&mut part)?;
             if read == 0 {
-                return Err(Answer::refusal(400, "the request breaks off: send all of it"));
+                return Err(Response::error(400, "the request ends before its headers do: send all of it"));
             }
             bytes.extend_from_slice(&part[..read]);
             if let Some(request) = Self::parse(&bytes)? {
                 return Ok(request);
             }
         }
-        Err(Answer::refusal(431, &format!("send at most {MAX_HEAD} bytes of headers")))
+        Err(Response::error(431, &format!("the headers have more than {MAX_HEAD} bytes")))
     }
 
-    /// The request, once all up to its body is there.
-    fn parse(bytes: &[u8]) -> Result<Option<Self>, Answer> {
+    /// Parses the headers; `None` if they are not complete yet.
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, Response> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         let (method, target, length) = match parsed.parse(bytes) {
             Ok(httparse::Status::Partial) => return Ok(None),
             Ok(httparse::Status::Complete(length)) => (parsed.method, parsed.path, length),
             Err(httparse::Error::TooManyHeaders) => {
-                return Err(Answer::refusal(431, &format!("send at most {MAX_HEADERS} headers")));
+                return Err(Response::error(431, &format!("the request has more than {MAX_HEADERS} headers")));
             }
-            Err(wrong) => return Err(Answer::refusal(400, &format!("this is no request of HTTP/1.1: {wrong}"))),
+            Err(error) => return Err(Response::error(400, &format!("invalid HTTP/1.1 request: {error}"))),
         };
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let (method, target) = (text(method), text(target));
-        Ok(Some(Self { method, target, headers: by_name(parsed.headers), begun: bytes[length..].to_vec() }))
+        Ok(Some(Self { method, target, headers: by_name(parsed.headers), body_start: bytes[length..].to_vec() }))
     }
 
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// What is asked for, without what a page may be given on its way.
+    /// The path without the query.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// The value of a header, whose name is in small letters.
+    /// The value of a header; its name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// Reads the body, which must be JSON by its type and short.
+    /// Reads the body, which must be short and declared as JSON.
     ///
     /// # Errors
-    /// What is wrong with it, as far as its headers tell before it has come.
-    pub fn body(mut self, stream: &mut (impl Read + Write)) -> Result<String, Answer> {
+    /// The response to an invalid body. Checks the headers before it waits for the body.
+    pub fn body(mut self, stream: &mut (impl Read + Write)) -> Result<String, Response> {
         if !self.is_json() {
-            return Err(Answer::refusal(415, "send application/json"));
+            return Err(Response::error(415, "the Content-Type must be application/json"));
         }
-        let waits = self.waits()?;
+        let expects_continue = self.expects_continue()?;
         let length = self.length()?;
-        let come = self.begun.len();
-        self.begun.resize(length, 0);
-        if come < length {
-            if waits {
+        let received = self.body_start.len();
+        self.body_start.resize(length, 0);
+        if received < length {
+            if expects_continue {
                 stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
             }
-            stream.read_exact(&mut self.begun[come..])?;
+            stream.read_exact(&mut self.body_start[received..])?;
         }
-        String::from_utf8(self.begun).map_err(|_| Answer::refusal(400, "send UTF-8"))
+        String::from_utf8(self.body_start).map_err(|_| Response::error(400, "the body must be UTF-8"))
     }
 
-    /// Whether JSON is sent, whatever else is told of it.
+    /// True if the content type is JSON, with any parameters.
     fn is_json(&self) -> bool {
         let kind = self.header("content-type").and_then(|kind| kind.split(';').next());
         kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     }
 
-    /// Whether the body comes only once it is called for.
-    fn waits(&self) -> Result<bool, Answer> {
+    /// True if the client sends the body only after a "100 Continue".
+    fn expects_continue(&self) -> Result<bool, Response> {
         match self.header("expect") {
             None => Ok(false),
             Some(expected) if expected.eq_ignore_ascii_case("100-continue") => Ok(true),
-            Some(_) => Err(Answer::refusal(417, "send it without Expect, or with 100-continue")),
+            Some(_) => Err(Response::error(417, "the only supported Expect is 100-continue")),
         }
     }
 
-    fn length(&self) -> Result<usize, Answer> {
+    fn length(&self) -> Result<usize, Response> {
         let length = self.header("content-length").filter(|_| self.header("transfer-encoding").is_none());
-        let length = length.ok_or_else(|| Answer::refusal(411, "send it with a Content-Length, in one piece"))?;
+        let length = length.ok_or_else(|| Response::error(411, "send a Content-Length and no Transfer-Encoding"))?;
         if !length.bytes().all(|byte| byte.is_ascii_digit()) || length.is_empty() {
-            return Err(Answer::refusal(400, "send one number as Content-Length"));
+            return Err(Response::error(400, "the Content-Length must be one number"));
         }
-        // What is no number any more is too large.
+        // A number that does not fit into usize is too large as well.
         let length = length.parse().ok().filter(|length| *length <= MAX_BODY);
-        length.ok_or_else(|| Answer::refusal(413, &format!("send at most {MAX_BODY} bytes")))
+        length.ok_or_else(|| Response::error(413, &format!("the body has more than {MAX_BODY} bytes")))
     }
 }
 
-/// The headers by their names; several of one name are one list, as HTTP has it.
+/// The headers by lower-case name; repeated ones are joined with commas, as HTTP specifies.
 fn by_name(headers: &[httparse::Header]) -> BTreeMap<String, String> {
     let mut all: BTreeMap<_, String> = BTreeMap::new();
     for header in headers {
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives so many bytes at a time.
+    /// Returns at most this many bytes for each read.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {
@@ -160,14 +160,15 @@ mod tests {
         }
     }
 
-    fn refused(bytes: &[u8]) -> String {
-        let mut told = Vec::new();
-        Request::read(&mut &*bytes).unwrap_err().send(&mut told).unwrap();
-        String::from_utf8(told).unwrap()
+    /// The response to an invalid request.
+    fn error(bytes: &[u8]) -> String {
+        let mut sent = Vec::new();
+        Request::read(&mut &*bytes).unwrap_err().send(&mut sent).unwrap();
+        String::from_utf8(sent).unwrap()
     }
 
     #[test]
-    fn it_is_the_same_in_pieces_of_any_length() {
+    fn reads_a_request_in_pieces_of_any_length() {
         let text = b"POST /set?x HTTP/1.1\r\nHost: a:1\r\nCookie:  b \r\nCONTENT-type: application/json\r\nContent-Length: 4\r\n\r\ntrueX";
         for length in 1..text.len() {
             let mut pieces = Pieces(text, length);
@@ -180,38 +181,38 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_is_one_list() {
+    fn joins_repeated_headers() {
         let request = Request::read(&mut &b"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"[..]).unwrap();
         assert_eq!(request.header("host"), Some("a, b"));
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
-        assert!(refused(b"GET / HTTP/2.0\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
-        assert!(refused(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n").starts_with("HTTP/1.1 400"));
-        assert!(refused(b"GET / HTTP/1.1\r\nHost: a\r\n").contains("breaks off"));
+    fn rejects_invalid_requests() {
+        assert!(error(b"GET / HTTP/2.0\r\n\r\n").starts_with("HTTP/1.1 400 Bad Request\r\n"));
+        assert!(error(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n").starts_with("HTTP/1.1 400"));
+        assert!(error(b"GET / HTTP/1.1\r\nHost: a\r\n").contains("ends before its headers do"));
         let long: Vec<u8> = b"GET / HTTP/1.1\r\nX: ".iter().copied().chain(iter::repeat_n(b'x', MAX_HEAD)).collect();
-        assert!(refused(&long).starts_with("HTTP/1.1 431"));
+        assert!(error(&long).starts_with("HTTP/1.1 431"));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADERS + 1));
-        assert!(refused(many.as_bytes()).starts_with("HTTP/1.1 431"));
+        assert!(error(many.as_bytes()).starts_with("HTTP/1.1 431"));
     }
 
     #[test]
-    fn a_length_is_one_number() {
+    fn rejects_an_invalid_content_length() {
         for (status, length) in
             [(400, "-1"), (400, "+4"), (400, "4, 4"), (400, ""), (413, "1025"), (413, &"9".repeat(30))]
         {
             let text = format!("POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
-            let mut told = Vec::new();
+            let mut sent = Vec::new();
             let body = Request::read(&mut text.as_bytes()).unwrap().body(&mut Cursor::new(Vec::new()));
-            body.unwrap_err().send(&mut told).unwrap();
-            assert!(String::from_utf8(told).unwrap().starts_with(&format!("HTTP/1.1 {status}")), "{length}");
+            body.unwrap_err().send(&mut sent).unwrap();
+            assert!(String::from_utf8(sent).unwrap().starts_with(&format!("HTTP/1.1 {status}")), "{length}");
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_comes_is_understood_or_refused(bytes: Vec<u8>, length in 1_usize..9) {
+        fn does_not_panic_on_any_bytes(bytes: Vec<u8>, length in 1_usize..9) {
             let _ = Request::read(&mut Pieces(&bytes, length));
         }
     }

@@ -1,4 +1,4 @@
-//! Where requests are understood: whether they are meant for this page, what they ask for, and by whom it is answered.
+//! Routing of requests: checks that they are meant for this page, and finds the action that each asks for.
 
 use std::{
     io::{Read, Write},
@@ -8,32 +8,36 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Desk, Place, answer::Answer, request::Request};
+use super::{
+    backend::{Backend, Slot},
+    request::Request,
+    response::Response,
+};
 
-/// The port that a browser does not name.
-const USUAL_PORT: u16 = 80;
-/// The page and what belongs to it: path, type, content.
+/// The port that a browser omits from the host.
+const DEFAULT_PORT: u16 = 80;
+/// The files of the page: path, content type, content.
 const FILES: [(&str, &str, &str); 3] = [
     ("/", "text/html; charset=utf-8", include_str!("page.html")),
     ("/page.css", "text/css; charset=utf-8", include_str!("page.css")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
 ];
 
-/// Understands requests to one address.
+/// Routes the requests to one address.
 pub struct Router {
-    /// What this server is called: host and port, and the host alone where browsers leave the port out.
-    names: Vec<String>,
+    /// The allowed values of the Host header.
+    hosts: Vec<String>,
 }
 
-/// A request that was read, and what is to be done about it.
+/// A request with the action that it asks for.
 pub struct RoutedRequest {
-    /// Whether only the headers of the answer are wanted.
     is_head: bool,
-    action: Result<Action, Answer>,
+    action: Result<Action, Response>,
 }
 
-/// What is asked, once it is right.
+/// An action that a valid request asks for.
 enum Action {
+    /// Content type and content.
     File(&'static str, &'static str),
     State,
     Live,
@@ -50,8 +54,8 @@ struct Set {
 
 #[derive(Deserialize)]
 struct Choose {
-    what: Place,
-    /// Nothing only where that is said: what was forgotten takes nothing away.
+    what: Slot,
+    /// Must be present, so that a forgotten `file` does not empty the slot.
     #[serde(deserialize_with = "Option::deserialize")]
     file: Option<String>,
 }
@@ -63,71 +67,71 @@ struct Save {
 
 impl Router {
     pub fn new(address: SocketAddr) -> Self {
-        let hosts = ["127.0.0.1", "localhost"];
-        let mut names = hosts.map(|host| format!("{host}:{}", address.port())).to_vec();
-        if address.port() == USUAL_PORT {
-            names.extend(hosts.map(str::to_owned));
+        let names = ["127.0.0.1", "localhost"];
+        let mut hosts = names.map(|name| format!("{name}:{}", address.port())).to_vec();
+        if address.port() == DEFAULT_PORT {
+            hosts.extend(names.map(str::to_owned));
         }
-        Self { names }
+        Self { hosts }
     }
 
-    /// Reads a request.
+    /// Reads a request and finds its action.
     pub fn route(&self, stream: &mut (impl Read + Write)) -> RoutedRequest {
         match Request::read(stream) {
             Ok(request) => RoutedRequest { is_head: request.method() == "HEAD", action: self.action(request, stream) },
-            Err(refusal) => RoutedRequest { is_head: false, action: Err(refusal) },
+            Err(error) => RoutedRequest { is_head: false, action: Err(error) },
         }
     }
 
-    fn action(&self, request: Request, stream: &mut (impl Read + Write)) -> Result<Action, Answer> {
-        if !self.is_meant(&request) {
-            return Err(Answer::refusal(403, "this page answers only to its own address"));
+    fn action(&self, request: Request, stream: &mut (impl Read + Write)) -> Result<Action, Response> {
+        if !self.is_allowed(&request) {
+            return Err(Response::error(403, "the Host and Origin of a request must be the address of this page"));
         }
         match (request.method(), request.path()) {
             ("POST", "/set") => parse(request, stream).map(Action::Set),
             ("POST", "/choose") => parse(request, stream).map(Action::Choose),
             ("POST", "/save") => parse(request, stream).map(Action::Save),
-            (_, "/set" | "/choose" | "/save") => Err(Answer::only("POST")),
-            (method, path) => match look(path) {
-                None => Err(Answer::refusal(404, "there is no such thing here")),
+            (_, "/set" | "/choose" | "/save") => Err(Response::method_not_allowed("POST")),
+            (method, path) => match readable(path) {
+                None => Err(Response::error(404, "there is nothing at this address")),
                 Some(action) if ["GET", "HEAD"].contains(&method) => Ok(action),
-                Some(_) => Err(Answer::only("GET, HEAD")),
+                Some(_) => Err(Response::method_not_allowed("GET, HEAD")),
             },
         }
     }
 
-    /// Whether it was sent to this server, from this page where it says from where.
-    fn is_meant(&self, request: &Request) -> bool {
-        let is_ours = |name: &str| self.names.iter().any(|ours| ours.eq_ignore_ascii_case(name));
-        let from_us = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
-        request.header("host").is_some_and(is_ours) && request.header("origin").is_none_or(from_us)
+    /// True if the request names this server as its host, and as its origin if it has one.
+    fn is_allowed(&self, request: &Request) -> bool {
+        let is_own = |host: &str| self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+        let is_own_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_own);
+        request.header("host").is_some_and(is_own) && request.header("origin").is_none_or(is_own_origin)
     }
 }
 
 impl RoutedRequest {
-    /// The answer, which may take as long as a model takes to load.
-    pub fn answer(self, desk: &dyn Desk) -> Answer {
-        let answer = self.action.map_or_else(|refusal| refusal, |action| action.answer(desk));
-        if self.is_head { answer.bare() } else { answer }
+    /// Performs the action, which may take as long as loading a model, and returns the response.
+    pub fn respond(self, backend: &dyn Backend) -> Response {
+        let response = self.action.map_or_else(|error| error, |action| action.perform(backend));
+        if self.is_head { response.without_body() } else { response }
     }
 }
 
 impl Action {
-    fn answer(self, desk: &dyn Desk) -> Answer {
-        let told = match self {
-            Self::File(kind, text) => return Answer::file(kind, text),
-            Self::State => Ok(desk.state()),
-            Self::Live => Ok(desk.live()),
-            Self::Set(Set { name, value }) => desk.set(&name, value).map(|version| json!({ "version": version })),
-            Self::Choose(Choose { what, file }) => desk.choose(what, file.as_deref()).map(|()| json!({})),
-            Self::Save(Save { name }) => desk.save(&name).map(|saved| json!({ "saved": saved })),
+    fn perform(self, backend: &dyn Backend) -> Response {
+        let result = match self {
+            Self::File(content_type, text) => return Response::file(content_type, text),
+            Self::State => Ok(backend.state()),
+            Self::Live => Ok(backend.live()),
+            Self::Set(Set { name, value }) => backend.set(&name, value).map(|version| json!({ "version": version })),
+            Self::Choose(Choose { what, file }) => backend.choose(what, file.as_deref()).map(|()| json!({})),
+            Self::Save(Save { name }) => backend.save(&name).map(|saved| json!({ "saved": saved })),
         };
-        told.map_or_else(|error| Answer::refusal(400, &error), |value: Value| Answer::json(&value))
+        result.map_or_else(|error| Response::error(400, &error), |value: Value| Response::json(&value))
     }
 }
 
-/// What can be looked at.
-fn look(path: &str) -> Option<Action> {
+/// The action of a GET or HEAD request.
+fn readable(path: &str) -> Option<Action> {
     match path {
         "/state" => Some(Action::State),
         "/live" => Some(Action::Live),
@@ -135,9 +139,9 @@ fn look(path: &str) -> Option<Action> {
     }
 }
 
-fn parse<T: for<'a> Deserialize<'a>>(request: Request, stream: &mut (impl Read + Write)) -> Result<T, Answer> {
+fn parse<T: for<'a> Deserialize<'a>>(request: Request, stream: &mut (impl Read + Write)) -> Result<T, Response> {
     let body = request.body(stream)?;
-    serde_json::from_str(&body).map_err(|error| Answer::refusal(400, &format!("not understood: {error}")))
+    serde_json::from_str(&body).map_err(|error| Response::error(400, &format!("invalid request body: {error}")))
 }
 
 #[cfg(test)]
@@ -147,11 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_known_by_each_name_that_a_browser_gives_it() {
-        let is_meant = |port: u16, headers: &str| {
+    fn checks_host_and_origin() {
+        let is_allowed = |port: u16, headers: &str| {
             let text = format!("GET / HTTP/1.1\r\n{headers}\r\n\r\n");
             let request = Request::read(&mut text.as_bytes()).unwrap_or_else(|_| panic!("{text}"));
-            Router::new((Ipv4Addr::LOCALHOST, port).into()).is_meant(&request)
+            Router::new((Ipv4Addr::LOCALHOST, port).into()).is_allowed(&request)
         };
         for (port, headers) in [
             (8077, "Host: 127.0.0.1:8077"),
@@ -160,7 +164,7 @@ mod tests {
             (80, "Host: localhost"),
             (80, "Host: localhost:80"),
         ] {
-            assert!(is_meant(port, headers), "{port} {headers}");
+            assert!(is_allowed(port, headers), "{port} {headers}");
         }
         for (port, headers) in [
             (8077, "Host: localhost"),
@@ -171,7 +175,7 @@ mod tests {
             (80, "Host: localhost\r\nOrigin: https://localhost"),
             (80, "Accept: */*"),
         ] {
-            assert!(!is_meant(port, headers), "{port} {headers}");
+            assert!(!is_allowed(port, headers), "{port} {headers}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A connection that is waited for only so long, however much of it comes or goes meanwhile.
+//! A connection with a deadline for the whole exchange, however its bytes are spread over that time.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -6,34 +6,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A connection, until its time is over.
+/// Longest time for a request, and for its response.
+pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection that fails with `TimedOut` after its deadline.
 pub struct TimedStream<'a> {
     stream: &'a TcpStream,
-    until: Instant,
+    deadline: Instant,
 }
 
 impl<'a> TimedStream<'a> {
-    /// From now on for so long.
-    pub fn new(stream: &'a TcpStream, timeout: Duration) -> Self {
-        Self { stream, until: Instant::now() + timeout }
+    /// Starts the time limit of [`TIMEOUT`].
+    pub fn new(stream: &'a TcpStream) -> Self {
+        Self { stream, deadline: Instant::now() + TIMEOUT }
     }
 
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    fn remaining(&self) -> io::Result<Option<Duration>> {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(remaining)) }
     }
 }
 
 impl Read for TimedStream<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.set_read_timeout(self.remaining()?)?;
         self.stream.read(bytes)
     }
 }
 
 impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.set_write_timeout(self.remaining()?)?;
         self.stream.write(bytes)
     }
 

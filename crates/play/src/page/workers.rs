@@ -1,8 +1,8 @@
-//! The threads that answer, each of them one connection at a time, and one request of it.
+//! The threads that serve the page. Each serves one connection at a time, and one request of it.
 //!
-//! A connection that lived on would keep its thread from others between two questions. Who sends nothing, sends half or reads
-//! nothing is waited for only so long, and no longer than others do not need the place. So there is always a thread that waits for
-//! the next connection, unless all the others are at work; loading a model keeps no meters waiting.
+//! A connection that stayed open would occupy its thread between two requests. A client that stalls is dropped after a time
+//! limit, or as soon as another connection needs its thread. So one thread is always free to accept connections, unless all
+//! others are processing requests, and the loading of a model does not delay the meters.
 
 use std::{
     io,
@@ -12,36 +12,34 @@ use std::{
     time::Duration,
 };
 
-use super::{Desk, router::Router, timed_stream::TimedStream, waiting::WaitingConnections};
+use super::{backend::Backend, pending::PendingConnections, router::Router, timed_stream::TimedStream};
 
-/// Connections that are waited for at once. A browser opens six.
-const MAX_WAITING: usize = 16;
-/// Threads beyond those: they are at work, or wait for a connection.
-const AT_WORK: usize = 8;
-/// How long a request, and then an answer, may be under way.
-pub const TIMEOUT: Duration = Duration::from_secs(5);
-/// Until a connection is accepted again, where the system had no room for one.
+/// Most connections that may be pending at the same time. A browser opens six.
+const MAX_PENDING: usize = 16;
+/// Threads in addition to those with pending connections: they process requests, or wait for a connection.
+const PROCESSING: usize = 8;
+/// Time to wait after an accept that failed, for example for lack of file descriptors.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// What the threads share.
+/// State that the threads share.
 pub struct Workers {
     listener: TcpListener,
     router: Router,
-    desk: Arc<dyn Desk>,
-    waiting: WaitingConnections,
+    backend: Arc<dyn Backend>,
+    pending: PendingConnections,
 }
 
 impl Workers {
-    pub fn new(listener: TcpListener, router: Router, desk: Arc<dyn Desk>) -> Arc<Self> {
-        Arc::new(Self { listener, router, desk, waiting: WaitingConnections::new(MAX_WAITING) })
+    pub fn new(listener: TcpListener, router: Router, backend: Arc<dyn Backend>) -> Arc<Self> {
+        Arc::new(Self { listener, router, backend, pending: PendingConnections::new(MAX_PENDING) })
     }
 
-    /// Begins with all threads.
+    /// Starts all threads.
     ///
     /// # Errors
-    /// When the system has no room for them.
-    pub fn begin(self: &Arc<Self>) -> io::Result<()> {
-        (0..MAX_WAITING + AT_WORK).try_for_each(|_| {
+    /// If the system cannot create them.
+    pub fn start(self: &Arc<Self>) -> io::Result<()> {
+        (0..MAX_PENDING + PROCESSING).try_for_each(|_| {
             let own = self.clone();
             thread::Builder::new().name("page".to_owned()).spawn(move || own.run()).map(drop)
         })
@@ -50,7 +48,7 @@ impl Workers {
     fn run(&self) {
         loop {
             match self.listener.accept() {
-                // Who has gone or stalls needs no answer.
+                // An error means that the client has gone or stalls, so it needs no response.
                 Ok((stream, _)) => drop(self.handle(&Arc::new(stream))),
                 Err(_) => thread::sleep(RETRY_AFTER),
             }
@@ -59,19 +57,19 @@ impl Workers {
 
     fn handle(&self, stream: &Arc<TcpStream>) -> io::Result<()> {
         let request = {
-            let waiting = self.waiting.add(stream);
-            let request = self.router.route(&mut TimedStream::new(stream, TIMEOUT));
-            // Who made room takes none from others to be told so.
-            if !waiting.is_kept() {
+            let pending = self.pending.add(stream);
+            let request = self.router.route(&mut TimedStream::new(stream));
+            // If a newer connection has closed this one, a response must not close yet another one.
+            if !pending.is_open() {
                 return Ok(());
             }
             request
         };
-        let answer = request.answer(&*self.desk);
-        let _waiting = self.waiting.add(stream);
-        let mut timed = TimedStream::new(stream, TIMEOUT);
-        answer.send(&mut timed)?;
-        // Closed while something is unread, it would be reset, and the answer with it might be lost.
+        let response = request.respond(&*self.backend);
+        let _pending = self.pending.add(stream);
+        let mut timed = TimedStream::new(stream);
+        response.send(&mut timed)?;
+        // Closing a connection with unread data resets it, and the client might lose the response.
         stream.shutdown(Shutdown::Write)?;
         io::copy(&mut timed, &mut io::sink()).map(drop)
     }

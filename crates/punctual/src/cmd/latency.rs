@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use machine::Root;
-use play::cable::{self, Found};
+use play::loopback::{self, RoundTrip};
 use record::{Caveat, LoopRound, Outcome, Scenario, SoundLoop, State};
 use sys::clock::Clock;
 
@@ -37,17 +37,18 @@ fn run_loop(options: &LatencyLoop) -> anyhow::Result<u8> {
 
     let ready = sound::open(&options.sound)?;
     let rate_hz = ready.rate_hz();
-    let round_frames = cable::LENGTH + ready.buffer_frames() as usize + (LONGEST_S * f64::from(rate_hz)) as usize;
-    let (sender, mut heard) = cable::cable(round_frames, options.rounds as usize);
-    let engine = sound::start(ready, Box::new(sender))?;
+    let round_frames =
+        loopback::SEQUENCE_LEN + ready.buffer_frames() as usize + (LONGEST_S * f64::from(rate_hz)) as usize;
+    let (player, mut recorder) = loopback::loopback(round_frames, options.rounds as usize);
+    let engine = sound::start(ready, Box::new(player))?;
     let mut rounds = Vec::new();
     while rounds.len() < options.rounds as usize && engine.end().is_none() && sys::signal::termination_requests() == 0 {
-        match heard.round(round_frames) {
-            Some(round) => rounds.push(told(cable::find(&cable::sequence(rounds.len()), &round))),
+        match recorder.round(round_frames) {
+            Some(round) => rounds.push(told(loopback::find(&loopback::sequence(rounds.len()), &round))),
             None => thread::sleep(Duration::from_millis(20)),
         }
     }
-    let (computed, setup) = (u64::from(engine.latency_frames()), engine.told());
+    let (computed, setup) = (u64::from(engine.latency_frames()), engine.describe());
     let (load, end) = engine.stop();
     sound::check(end)?;
 
@@ -96,7 +97,7 @@ fn scenario(options: &LatencyLoop) -> Scenario {
     }
 }
 
-fn told(found: Option<Found>) -> LoopRound {
+fn told(found: Option<RoundTrip>) -> LoopRound {
     LoopRound {
         samples: found.map(|found| found.delay as u64),
         gain: found.map(|found| found.gain.into()),

@@ -2,8 +2,7 @@
 
 use anyhow::Context;
 use machine::{Root, sound};
-use play::{Device, End, Engine, Jack, Settings, device::Paced, jack::Peer};
-use probes::audio::Player;
+use play::{Device, End, Engine, JackClient, Settings, device::ClockDevice, jack::Peer};
 use sys::{memory, pcm::StreamConfig};
 
 use crate::{cli::Sound, exit::Usage};
@@ -20,7 +19,7 @@ pub enum Ready {
     /// A card, open and set, or the clock in its place; and how the audio thread is to run.
     Card(Device, Settings),
     /// JACK's server.
-    Jack(Jack),
+    Jack(JackClient),
 }
 
 impl Ready {
@@ -57,7 +56,7 @@ fn open_jack(options: &Sound, capture: &Peer, playback: &Peer) -> anyhow::Result
         let text = "JACK's server decides on these: leave out --periods, --format and --priority";
         return Err(Usage(text.to_owned()).into());
     }
-    let jack = Jack::open(capture, playback, options.input as usize - 1, options.cpu)?;
+    let jack = JackClient::open(capture, playback, options.input as usize - 1, options.cpu)?;
     let refuse = |option: &str, asked: Option<u32>, is: u32, server: &str| match asked {
         Some(asked) if asked != is => {
             anyhow::bail!(
@@ -88,8 +87,8 @@ fn open_card(options: &Sound) -> anyhow::Result<Ready> {
             return Err(Usage(text.to_owned()).into());
         }
         let StreamConfig { rate_hz, period_frames, periods, .. } = settings.card;
-        let paced = Paced::new(rate_hz, period_frames, periods).context("the clock cannot be set")?;
-        return Ok(Ready::Card(Device::Clock(paced), settings));
+        let clock = ClockDevice::new(rate_hz, period_frames, periods).context("cannot set a timer")?;
+        return Ok(Ready::Card(Device::Clock(clock), settings));
     }
     let (capture, playback) = names;
     let duplex = sound::open(&Root::system(), capture, playback, &settings.card, settings.input)?;

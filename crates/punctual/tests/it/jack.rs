@@ -221,8 +221,8 @@ fn the_card_is_connected_and_the_end_of_the_server_is_reported() {
     for (arguments, error) in [
         ("--rate 44100", "runs with 48000, not 44100: leave out --rate"),
         ("--frames 64", "runs with 256, not 64: leave out --frames"),
-        ("--input 3", "has 2 ports of a card to capture from"),
-        ("--device jack:nobody", "no port of `nobody` to capture from, there are system:capture_1"),
+        ("--input 3", "has only 2 ports of a card to capture from: choose --input 1 to 2"),
+        ("--device jack:nobody", "no port of `nobody` to capture from (available: system:capture_1"),
     ] {
         let device = if arguments.contains("--device") { "" } else { "--device jack" };
         let (status, _, stderr) = server.run(&scratch, &format!("amp play --model nano.nam {device} {arguments}"));

@@ -77,7 +77,7 @@ pub fn run(options: &AmpPlay) -> anyhow::Result<u8> {
         for model in session.take_muted(&meters, &bank) {
             note(format!("{model} is muted: {MUTED}"));
         }
-        session.engine.set_delay(session.controls.delay());
+        session.engine.report_delay(session.controls.delay());
         if let Some(view) = &mut view {
             view.update(&session.look(&meters, &bank));
         }
@@ -160,13 +160,13 @@ impl Session {
         let muted = meters.muted.iter().position(|is_muted| *is_muted).map(|place| bank.model(place));
         Playing {
             what: bank.playing(),
-            card: self.engine.told(),
+            card: self.engine.describe(),
             elapsed_ns: self.began.elapsed().as_nanos() as u64,
             latency_ns: (self.ms(self.latency_frames()) * 1e6) as u64,
             latency_frames: self.latency_frames(),
             period_ns: load.period_ns,
             share,
-            most_share: load.recent_share.into(),
+            most_share: load.recent_max_share.into(),
             xruns: load.xruns,
             peaks: [meters.input.peak, meters.output.peak],
             input_clips: meters.input_clips,
@@ -180,28 +180,32 @@ impl Session {
     /// Ends the audio thread, and says how it was.
     fn end(self) -> anyhow::Result<u8> {
         let latency = self.latency_frames();
-        let (ms, card) = (self.ms(latency), self.engine.told());
+        let (ms, card) = (self.ms(latency), self.engine.describe());
         let Self { engine, muted, .. } = self;
         let (load, end) = engine.stop();
         sound::check(end)?;
         let mean = load.share_since(&Load::default()) * 100.0;
-        let most = load.most_share * 100.0;
+        let most = load.max_share * 100.0;
         output::stdout(|out| {
             writeln!(out, "played   {} periods: {card}", load.periods)?;
             writeln!(
                 out,
                 "latency  {latency} frames, {ms:.2} ms, computed; `punctual latency loop` measures the true one"
             )?;
-            writeln!(out, "load     {mean:.1} % of a period, at most {most:.0} %; {} periods took longer", load.late)?;
+            writeln!(
+                out,
+                "load     {mean:.1} % of a period, at most {most:.0} %; {} periods took longer",
+                load.overruns
+            )?;
             writeln!(out, "xruns    {}", load.xruns)?;
             for model in &muted {
                 writeln!(out, "muted    {model}: {MUTED}")?;
             }
-            if load.rests > 0 {
+            if load.throttled > 0 {
                 writeln!(
                     out,
                     "rests    {} of 50 ms, because the audio thread never slept: choose a smaller model",
-                    load.rests
+                    load.throttled
                 )?;
             }
             Ok(())

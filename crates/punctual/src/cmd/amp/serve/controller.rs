@@ -12,7 +12,7 @@ use amp::{
 };
 use play::{
     End, Engine, Load,
-    page::{self, Place},
+    page::{self, Slot},
 };
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ impl Playing {
     fn stream(&self) -> String {
         let late = self.engine.latency_frames() as usize + self.controls.delay();
         let latency_ms = late as f64 / f64::from(self.controls.rate_hz()) * 1e3;
-        format!("{}, {latency_ms:.2} ms, {}", self.engine.told(), self.engine.grant().policy)
+        format!("{}, {latency_ms:.2} ms, {}", self.engine.describe(), self.engine.grant().policy)
     }
 }
 
@@ -93,7 +93,7 @@ impl PageController {
     /// Tells others how late what plays is by itself; to be called now and then.
     pub fn tell_delay(&self) {
         let playing = self.playing();
-        playing.engine.set_delay(playing.controls.delay());
+        playing.engine.report_delay(playing.controls.delay());
     }
 
     /// Ends the audio thread, whoever is being answered; says how it ended.
@@ -134,13 +134,13 @@ impl PageController {
         Ok(())
     }
 
-    fn try_choose(&self, place: Place, file: Option<&str>) -> anyhow::Result<()> {
+    fn try_choose(&self, slot: Slot, file: Option<&str>) -> anyhow::Result<()> {
         let _order = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         let files = self.library.files();
-        let known = match place {
-            Place::Preset => &files.presets,
-            Place::Cabinet => &files.cabinets,
-            Place::Model1 | Place::Model2 => &files.models,
+        let known = match slot {
+            Slot::Preset => &files.presets,
+            Slot::Cabinet => &files.cabinets,
+            Slot::Model1 | Slot::Model2 => &files.models,
         };
         if let Some(file) = file {
             anyhow::ensure!(
@@ -150,24 +150,24 @@ impl PageController {
         }
         let mut preset = self.playing().preset.clone();
         let own = file.map(str::to_owned);
-        match place {
-            Place::Preset => {
+        match slot {
+            Slot::Preset => {
                 let Some(file) = file else { return Ok(()) };
                 return self.play(Chosen::Preset(file), self.library.preset(file)?);
             }
-            Place::Model1 | Place::Model2 => {
-                let at = usize::from(place == Place::Model2);
+            Slot::Model1 | Slot::Model2 => {
+                let at = usize::from(slot == Slot::Model2);
                 preset
                     .models
                     .splice(at.min(preset.models.len())..preset.models.len().min(at + 1), own.map(ModelPart::new));
             }
-            Place::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
+            Slot::Cabinet => preset.irs = own.map(IrPart::new).into_iter().collect(),
         }
         self.play(Chosen::Part, preset)
     }
 }
 
-impl page::Desk for PageController {
+impl page::Backend for PageController {
     fn state(&self) -> Value {
         let files = self.library.files();
         let playing = self.playing();
@@ -215,7 +215,7 @@ impl page::Desk for PageController {
             "muted": meters.muted,
             "note": note.map(|pitch| json!({ "name": pitch.to_string(), "cents": pitch.cents })),
             "load_mean": mean,
-            "load_most": load.recent_share,
+            "load_most": load.recent_max_share,
             "periods": load.periods,
             "xruns": load.xruns,
             "ended": playing.engine.end().map(|_| "The audio thread has ended: the terminal says why."),
@@ -233,8 +233,8 @@ impl page::Desk for PageController {
         Ok(playing.version)
     }
 
-    fn choose(&self, place: Place, file: Option<&str>) -> Result<(), String> {
-        self.try_choose(place, file).map_err(|error| format!("{error:#}"))
+    fn choose(&self, slot: Slot, file: Option<&str>) -> Result<(), String> {
+        self.try_choose(slot, file).map_err(|error| format!("{error:#}"))
     }
 
     fn save(&self, name: &str) -> Result<String, String> {
@@ -287,7 +287,7 @@ mod tests {
 
     use amp::Chain;
     use clap::Parser;
-    use play::{ChainPlayer, page::Desk};
+    use play::page::Backend;
 
     use super::*;
     use crate::{
@@ -326,9 +326,9 @@ mod tests {
         controller.save("mine").expect("it may be written over");
 
         fs::write(folder.path().join("other.toml"), "[gate]\non = true\n").unwrap();
-        controller.choose(Place::Preset, Some("other.toml")).unwrap();
+        controller.choose(Slot::Preset, Some("other.toml")).unwrap();
         assert_eq!(name(), "other.toml");
-        controller.choose(Place::Model1, Some("wire.nam")).unwrap();
+        controller.choose(Slot::Model1, Some("wire.nam")).unwrap();
         assert_eq!(name(), "other.toml");
     }
 }

@@ -1,4 +1,4 @@
-//! What the server's threads do for us: a period at a time on one, and what it tells on others.
+//! Callbacks that run on the threads of the JACK server: one for each period, and one for each event.
 
 use std::{
     io,
@@ -19,20 +19,20 @@ use sys::{
 
 use crate::load::{End, Shared};
 
-/// Stack that a period may need, bytes; touched before it begins.
+/// Stack to touch before the first period, bytes; a period needs less.
 const STACK_TOUCHED: usize = 64 * 1024;
 
-/// What is done before the first period.
-pub struct Begin {
+/// Setup of the server's thread, done once before the first period.
+pub struct ThreadSetup {
     pub cpu: Option<u32>,
     pub floor_ns: u64,
-    pub tell_grant: mpsc::Sender<io::Result<Grant>>,
+    pub send_grant: mpsc::Sender<io::Result<Grant>>,
 }
 
-impl Begin {
-    /// On the server's thread, while nobody hears us.
+impl ThreadSetup {
+    /// Runs on the server's thread, while the client is not yet connected.
     fn run(self) {
-        let _ = self.tell_grant.send(self.set_up());
+        let _ = self.send_grant.send(self.set_up());
     }
 
     fn set_up(&self) -> io::Result<Grant> {
@@ -43,19 +43,19 @@ impl Begin {
     }
 }
 
-/// What the server's thread does.
-pub struct Work {
+/// The callback for each period.
+pub struct AudioProcess {
     pub player: Box<dyn Player>,
     pub shared: Arc<Shared>,
     pub go: Arc<AtomicBool>,
     pub rate_hz: u32,
-    pub begin: Option<Begin>,
+    pub setup: Option<ThreadSetup>,
 }
 
-impl Process for Work {
+impl Process for AudioProcess {
     fn period(&mut self, period: &mut Period<'_>) {
-        if let Some(begin) = self.begin.take() {
-            begin.run();
+        if let Some(setup) = self.setup.take() {
+            setup.run();
         }
         if !self.go.load(Relaxed) || self.shared.end().is_some() {
             return period.play(|_, left, right| {
@@ -65,18 +65,19 @@ impl Process for Work {
         }
         let began_ns = Clock::Monotonic.now_ns();
         without_allocation(|| period.play(|input, left, right| self.player.play(input, left, right)));
-        let work_ns = (Clock::Monotonic.now_ns() - began_ns).max(0) as u64;
-        self.shared.note(work_ns, period.frames() as u64 * 1_000_000_000 / u64::from(self.rate_hz.max(1)));
+        let work_ns = (Clock::Monotonic.now_ns() - began_ns).max(0).cast_unsigned();
+        let period_ns = period.frames() as u64 * 1_000_000_000 / u64::from(self.rate_hz.max(1));
+        self.shared.note(work_ns, period_ns);
     }
 }
 
-/// What the server tells.
-pub struct Seen {
+/// The callbacks for events of the server.
+pub struct EventHandler {
     pub shared: Arc<Shared>,
     pub rate_hz: u32,
 }
 
-impl Events for Seen {
+impl Events for EventHandler {
     fn xrun(&self) {
         self.shared.note_xrun();
     }
